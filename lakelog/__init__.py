@@ -1,0 +1,1 @@
+"""lakelog: a Kafka-shaped log on Redis Streams and Delta Lake."""

@@ -1,0 +1,33 @@
+"""Where "now" comes from: given to whoever needs it, so that tests turn the hands themselves."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Protocol
+
+
+class Clock(Protocol):
+    """Milliseconds since the UTC epoch."""
+
+    def now_ms(self) -> int: ...
+
+
+class SystemClock:
+    """The clock of the machine."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+
+@dataclass
+class ManualClock:
+    """A clock that stands still until told to move."""
+
+    time_ms: int = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+
+    def now_ms(self) -> int:
+        return self.time_ms
+
+    def advance(self, milliseconds: int) -> None:
+        self.time_ms += milliseconds

@@ -1,0 +1,354 @@
+"""Topic settings by their Kafka names: types, bounds, defaults, and what must hold between them.
+
+Values travel as text (as Kafka's AdminClient has them); `TopicConfig` parses and checks them once
+and hands out typed ones. Where a default is not Kafka's, the definition says so and why.
+
+Source: Kafka ``TopicConfig`` and ``LogConfig`` (names, bounds, defaults); settings that start with
+``lakelog.`` are ours.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any
+
+from .errors import InvalidConfigError
+from .record import TimestampType
+
+SECOND_MS = 1000
+MINUTE_MS = 60 * SECOND_MS
+HOUR_MS = 60 * MINUTE_MS
+DAY_MS = 24 * HOUR_MS
+KIB = 1024
+MIB = 1024 * KIB
+GIB = 1024 * MIB
+INT32_MAX = 2**31 - 1
+INT64_MAX = 2**63 - 1
+
+
+class EntryFormat(str, Enum):
+    """How records are laid out in the stream (``lakelog.entry.format``)."""
+
+    AUTO = "auto"
+    ARROW = "arrow"
+    FIELDS = "fields"
+
+
+class Compression(str, Enum):
+    """How an arrow entry's buffers are compressed."""
+
+    NONE = "uncompressed"
+    LZ4 = "lz4"
+    ZSTD = "zstd"
+
+
+#: Kafka's codecs that Arrow IPC does not have, and what stands in for them.
+COMPRESSION_STAND_INS = {"gzip": "zstd", "snappy": "lz4"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One setting: how its text is read, and which values are legal."""
+
+    name: str
+    default: str
+    parse: Callable[[str], Any]
+    legal: str  # the rule in words, for the error
+    doc: str
+    kafka_default: str | None = None  # where ours differs
+
+
+def _integer(low: int, high: int = INT64_MAX) -> Callable[[str], int]:
+    def parse(text: str) -> int:
+        value = int(text)
+        if not low <= value <= high:
+            raise ValueError
+        return value
+
+    return parse
+
+
+def _ratio(text: str) -> float:
+    value = float(text)
+    if not 0 <= value <= 1:
+        raise ValueError
+    return value
+
+
+def _boolean(text: str) -> bool:
+    return {"true": True, "false": False}[text.lower()]
+
+
+def _one_of(*names: str) -> Callable[[str], str]:
+    def parse(text: str) -> str:
+        if text not in names:
+            raise ValueError
+        return text
+
+    return parse
+
+
+def _policies(text: str) -> frozenset[str]:
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not set(names) <= {"delete", "compact"}:
+        raise ValueError
+    return frozenset(names)
+
+
+_TIMESTAMP_TYPES = {
+    "CreateTime": TimestampType.CREATE_TIME,
+    "LogAppendTime": TimestampType.LOG_APPEND_TIME,
+}
+
+
+def _number(
+    name: str, default: int, low: int, doc: str, high: int = INT64_MAX, **more: Any
+) -> Setting:
+    bound = f"a whole number ≥ {low}" if high == INT64_MAX else f"a whole number in {low}..{high}"
+    return Setting(name, str(default), _integer(low, high), bound, doc, **more)
+
+
+_DEFINITIONS = (
+    Setting(
+        "cleanup.policy",
+        "delete",
+        _policies,
+        "a comma list of delete and compact (empty: keep forever)",
+        "what cleanup forgets: whole old segments, superseded records, both or nothing",
+    ),
+    Setting(
+        "compression.type",
+        "producer",
+        _one_of("producer", "uncompressed", "lz4", "zstd", "gzip", "snappy"),
+        "producer, uncompressed, lz4, zstd, gzip (stored as zstd) or snappy (stored as lz4)",
+        "how hot entries are compressed; producer keeps what the producer chose",
+    ),
+    _number("delete.retention.ms", DAY_MS, 0, "how long compaction keeps a tombstone"),
+    _number("file.delete.delay.ms", MINUTE_MS, 0, "how long removed cold files stay readable"),
+    _number(
+        "index.interval.bytes", 4096, 0, "at most one time-index entry per so many bytes", INT32_MAX
+    ),
+    _number(
+        "internal.segment.bytes",
+        0,
+        0,
+        "overrides segment.bytes without its lower bound, for tests (0: not set)",
+        INT32_MAX,
+    ),
+    _number("local.retention.bytes", -2, -2, "hot bytes kept; -2: as retention.bytes, -1: all"),
+    _number(
+        "local.retention.ms",
+        -2,
+        -2,
+        "how long archived records stay hot; -2: as retention.ms, -1: forever",
+    ),
+    _number("max.compaction.lag.ms", INT64_MAX, 1, "the longest a record stays uncompacted"),
+    _number("max.message.bytes", MIB + 12, 0, "the largest entry, in stored bytes", INT32_MAX),
+    _number("message.timestamp.after.max.ms", HOUR_MS, 0, "how far ahead a timestamp may lie"),
+    _number("message.timestamp.before.max.ms", INT64_MAX, 0, "how far back a timestamp may lie"),
+    Setting(
+        "message.timestamp.type",
+        "CreateTime",
+        _TIMESTAMP_TYPES.__getitem__,
+        "CreateTime or LogAppendTime",
+        "whose clock stamps the records: the producer's or Redis's",
+    ),
+    Setting(
+        "min.cleanable.dirty.ratio", "0.5", _ratio, "a number in 0..1", "when compaction starts"
+    ),
+    _number("min.compaction.lag.ms", 0, 0, "the shortest a record stays uncompacted"),
+    _number("producer.id.expiration.ms", DAY_MS, 1, "when an idle producer id is forgotten"),
+    Setting(
+        "remote.storage.enable",
+        "true",
+        _boolean,
+        "true or false",
+        "whether the topic is archived to the cold tier",
+        kafka_default="false",
+    ),
+    _number("retention.bytes", -1, -1, "the size above which old segments go; -1: no limit"),
+    _number("retention.ms", 7 * DAY_MS, -1, "the age after which old segments go; -1: no limit"),
+    _number("segment.bytes", GIB, MIB, "a segment rolls before it exceeds this", INT32_MAX),
+    _number("segment.jitter.ms", 0, 0, "the most by which segment.ms is shortened"),
+    _number("segment.ms", 7 * DAY_MS, 1, "the record time after which a segment rolls"),
+    Setting(
+        "lakelog.entry.format",
+        "auto",
+        EntryFormat,
+        "auto, arrow or fields",
+        "how records are laid out in the stream; auto: fields below 16 records, else arrow",
+    ),
+    Setting(
+        "lakelog.fields.flatten",
+        "false",
+        _boolean,
+        "true or false",
+        "whether a JSON object's members become fields of a fields entry",
+    ),
+    _number(
+        "lakelog.flush.rows",
+        1_000_000,
+        1,
+        "unarchived records from which a continuous archiver archives a partition",
+    ),
+    _number(
+        "lakelog.flush.interval.ms",
+        MINUTE_MS,
+        0,
+        "time since the oldest unarchived append from which it archives all the same",
+    ),
+    _number(
+        "lakelog.retention.entries", -1, -1, "the entries an untiered partition keeps; -1: no limit"
+    ),
+)
+
+SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _DEFINITIONS}
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfig:
+    """A topic's settings: what was set, over the defaults. Checked when made.
+
+    Args:
+        overrides: text by setting name.
+
+    Raises:
+        InvalidConfigError: an unknown name, a value out of bounds, or two that contradict.
+    """
+
+    overrides: tuple[tuple[str, str], ...] = ()
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "overrides", tuple(sorted(dict(self.overrides).items())))
+        for name, text in self.overrides:
+            _parse(name, text)
+        _check_together(self)
+
+    @classmethod
+    def of(cls, settings: Mapping[str, object] | None = None, **kwargs: object) -> TopicConfig:
+        """From any mapping; Python's True, 5 and None are written as Kafka writes them.
+
+        Keyword names use ``_`` for ``.``: ``TopicConfig.of(retention_ms=-1)``.
+        """
+        given = dict(settings or {})
+        given.update({name.replace("_", "."): value for name, value in kwargs.items()})
+        return cls(tuple((name, _text(value)) for name, value in given.items()))
+
+    def replace(self, changes: Mapping[str, object | None]) -> TopicConfig:
+        """A copy with settings changed; None puts one back to its default."""
+        for name in changes:
+            setting(name)
+        merged: dict[str, object] = {**dict(self.overrides), **changes}
+        return TopicConfig.of({name: value for name, value in merged.items() if value is not None})
+
+    def __getitem__(self, name: str) -> Any:
+        """The typed value of a setting (int, float, bool, str, Enum or frozenset)."""
+        definition = setting(name)
+        return definition.parse(dict(self.overrides).get(name, definition.default))
+
+    def text(self, name: str) -> str:
+        """The value of a setting as text."""
+        return dict(self.overrides).get(name, setting(name).default)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(SETTINGS)
+
+    # -- what more than one stage asks for ---------------------------------------------------
+
+    @property
+    def tiered(self) -> bool:
+        """Whether the topic has a cold tier."""
+        return bool(self["remote.storage.enable"])
+
+    @property
+    def compacted(self) -> bool:
+        return "compact" in self["cleanup.policy"]
+
+    @property
+    def segment_bytes(self) -> int:
+        return int(self["internal.segment.bytes"] or self["segment.bytes"])
+
+    @property
+    def effective_segment_ms(self) -> int:
+        """``segment.ms``, shortened by ``max.compaction.lag.ms`` on compacted topics."""
+        if self.compacted:
+            return int(min(self["segment.ms"], self["max.compaction.lag.ms"]))
+        return int(self["segment.ms"])
+
+    @property
+    def local_retention_ms(self) -> int:
+        """How long archived records stay hot; -1: forever."""
+        local = int(self["local.retention.ms"])
+        return int(self["retention.ms"]) if local == -2 else local
+
+    @property
+    def local_retention_bytes(self) -> int:
+        """How many hot bytes a partition keeps; -1: no limit."""
+        local = int(self["local.retention.bytes"])
+        return int(self["retention.bytes"]) if local == -2 else local
+
+
+def setting(name: str) -> Setting:
+    """The definition of a setting.
+
+    Raises:
+        InvalidConfigError: there is none of that name; the message proposes near ones.
+    """
+    found = SETTINGS.get(name)
+    if found is None:
+        near = difflib.get_close_matches(name, SETTINGS, n=3, cutoff=0.5)
+        hint = f"did you mean {' or '.join(near)}?" if near else f"legal: {', '.join(SETTINGS)}"
+        raise InvalidConfigError(f"there is no topic setting {name!r}; {hint}", name=name)
+    return found
+
+
+def _parse(name: str, text: str) -> Any:
+    definition = setting(name)
+    try:
+        return definition.parse(text)
+    except (ValueError, KeyError):
+        raise InvalidConfigError(
+            f"{name}={text!r} is not legal: it takes {definition.legal}", name=name, value=text
+        ) from None
+
+
+def _text(value: object) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Enum):
+        return str(value.value)
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return ",".join(sorted(map(str, value)))
+    return str(value)
+
+
+def _check_together(config: TopicConfig) -> None:
+    if config["min.compaction.lag.ms"] > config["max.compaction.lag.ms"]:
+        _contradiction(config, "min.compaction.lag.ms", "max.compaction.lag.ms", "at most")
+    given = dict(config.overrides)
+    for unit in ("ms", "bytes"):
+        local, total = f"local.retention.{unit}", f"retention.{unit}"
+        if local not in given or not config.tiered or config[local] == -2:
+            continue
+        if config[total] >= 0 and (config[local] == -1 or config[local] > config[total]):
+            _contradiction(config, local, total, "at most")
+    if config.compacted and not config.tiered:
+        raise InvalidConfigError(
+            "cleanup.policy=compact needs the cold tier, where compaction runs, but "
+            "remote.storage.enable=false; set remote.storage.enable=true or "
+            "cleanup.policy=delete",
+            name="cleanup.policy",
+            value=config.text("cleanup.policy"),
+        )
+
+
+def _contradiction(config: TopicConfig, name: str, other: str, relation: str) -> None:
+    raise InvalidConfigError(
+        f"{name}={config.text(name)} must be {relation} {other}={config.text(other)}; "
+        f"change one of the two",
+        name=name,
+        value=config.text(name),
+    )

@@ -1,0 +1,250 @@
+"""Where things lie in a log: positions one may ask for, and the offsets each tier answers with."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import NoReturn
+
+from .errors import InvalidArgumentError
+from .record import MAX_OFFSET, OffsetRange
+
+# -- positions ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """A place in a partition, resolved to an offset by ``UnifiedLog.seek``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Earliest(Position):
+    """The log start offset, across both tiers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Latest(Position):
+    """The log end offset: the offset of the next record."""
+
+
+@dataclass(frozen=True, slots=True)
+class EarliestLocal(Position):
+    """The local log start offset: the first offset the hot tier holds."""
+
+
+@dataclass(frozen=True, slots=True)
+class LatestTiered(Position):
+    """The highest offset in the cold tier (inclusive, as Kafka has it); none if it is empty."""
+
+
+@dataclass(frozen=True, slots=True)
+class MaxTimestamp(Position):
+    """The first record that carries the largest timestamp."""
+
+
+@dataclass(frozen=True, slots=True)
+class AtOffset(Position):
+    """That offset."""
+
+    offset: int
+
+    def __post_init__(self) -> None:
+        check_offset(self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class AtTimestamp(Position):
+    """The earliest offset whose timestamp is at or after this one."""
+
+    timestamp_ms: int  # UTC epoch, ≥ 0
+
+    def __post_init__(self) -> None:
+        if isinstance(self.timestamp_ms, bool) or not isinstance(self.timestamp_ms, int):
+            raise InvalidArgumentError(
+                f"a timestamp is whole milliseconds since 1970-01-01 UTC, not {self.timestamp_ms!r}"
+            )
+        if self.timestamp_ms < 0:
+            raise InvalidArgumentError(
+                f"timestamp {self.timestamp_ms} is negative; for the special targets use "
+                "'earliest', 'latest', 'earliest-local', 'latest-tiered' or 'max-timestamp'"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Ago(Position):
+    """So long before now, by the asker's clock."""
+
+    duration: timedelta
+
+    def __post_init__(self) -> None:
+        if self.duration < timedelta(0):
+            raise InvalidArgumentError(f"{self.duration} ago lies in the future")
+
+
+NAMED_POSITIONS: dict[str, Position] = {
+    "earliest": Earliest(),
+    "latest": Latest(),
+    "earliest-local": EarliestLocal(),
+    "latest-tiered": LatestTiered(),
+    "max-timestamp": MaxTimestamp(),
+}
+
+PositionLike = Position | int | str | datetime | timedelta
+
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+_RELATIVE = re.compile(
+    r"(?:-\s*(\d+)\s*([smhdw])"
+    r"|(\d+)\s*(second|minute|hour|day|week|sec|min|s|m|h|d|w)s?\s+ago)"
+)
+_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
+
+
+def position(value: PositionLike) -> Position:
+    """What people write, as a `Position`.
+
+    An int is an offset; an aware datetime or an ISO text with a zone is a timestamp, and so is
+    ``@1358100000000`` (epoch milliseconds); a timedelta, ``-10m`` or ``10 minutes ago`` is relative
+    to now; else one of `NAMED_POSITIONS`.
+
+    Raises:
+        InvalidArgumentError: none of these, a negative offset, or a time without a zone.
+    """
+    if isinstance(value, Position):
+        return value
+    if isinstance(value, datetime):
+        return AtTimestamp(timestamp_ms(value))
+    if isinstance(value, timedelta):
+        return Ago(abs(value))
+    if isinstance(value, str):
+        return _position_of_text(value.strip())
+    return AtOffset(check_offset(value))
+
+
+def _position_of_text(text: str) -> Position:
+    if text in NAMED_POSITIONS:
+        return NAMED_POSITIONS[text]
+    if re.fullmatch(r"[+-]?\d+", text):
+        return AtOffset(check_offset(int(text)))
+    if re.fullmatch(r"@\d+", text):
+        return AtTimestamp(int(text[1:]))
+    relative = _RELATIVE.fullmatch(text)
+    if relative:
+        count, unit = (group for group in relative.groups() if group is not None)
+        try:
+            return Ago(timedelta(**{_UNITS[unit[0]]: int(count)}))
+        except OverflowError:
+            raise InvalidArgumentError(f"{text!r} reaches back too far") from None
+    if _ISO.fullmatch(text):
+        return AtTimestamp(timestamp_ms(text))
+    raise InvalidArgumentError(
+        f"{text!r} is not a position: give an offset (250), a time with its zone "
+        "(2013-12-30T12:00:00Z), epoch milliseconds (@1388404800000), a distance (-10m, "
+        f"'10 minutes ago'), or one of {', '.join(NAMED_POSITIONS)}"
+    )
+
+
+def timestamp_ms(value: int | str | datetime) -> int:
+    """Epoch milliseconds of an int, an aware datetime, or an ISO-8601 text with a zone.
+
+    A datetime finer than a millisecond is rounded up, so that a search by it never finds an
+    earlier record.
+
+    Raises:
+        InvalidArgumentError: no zone, or not a time.
+    """
+    if isinstance(value, bool):
+        raise InvalidArgumentError(f"{value!r} is not a time")
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", value.strip()))
+        except ValueError:
+            raise InvalidArgumentError(
+                f"{value!r} is not an ISO-8601 time such as 2013-12-30T12:00:00Z"
+            ) from None
+    if not isinstance(value, datetime):
+        raise InvalidArgumentError(
+            f"{value!r} is not a time: give epoch milliseconds, an aware datetime, or ISO text"
+        )
+    if value.tzinfo is None or value.utcoffset() is None:
+        raise InvalidArgumentError(
+            f"{value.isoformat()} has no time zone, so it names no moment; if it is UTC, say "
+            f"{value.isoformat()}Z or datetime(..., tzinfo=timezone.utc)"
+        )
+    epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    return -((epoch - value) // timedelta(milliseconds=1))
+
+
+def check_offset(offset: object) -> int:
+    """The offset, if it is one.
+
+    Raises:
+        InvalidArgumentError: not an integer, negative, or 2^53 and above.
+    """
+    if isinstance(offset, bool) or not isinstance(offset, int):
+        _refuse_offset(offset, "an offset is a whole number")
+    if offset < 0:
+        _refuse_offset(offset, "offsets start at 0; use 'earliest' for the first one there is")
+    if offset > MAX_OFFSET:
+        _refuse_offset(offset, "offsets stay below 2^53")
+    return offset
+
+
+def _refuse_offset(offset: object, rule: str) -> NoReturn:
+    raise InvalidArgumentError(f"{offset!r} is not an offset: {rule}", offset=offset)
+
+
+# -- answers -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class HotSegment:
+    """A segment as the hot tier knows it; the last of a partition is open."""
+
+    base_offset: int
+    end_offset: int  # last record + 1; a gap lies between two segments
+    size_bytes: int  # of its stored entries
+    first_timestamp_ms: int  # largest of its first entry; -1: none
+    max_timestamp_ms: int  # -1: none
+    created_ms: int  # Redis's clock
+    modified_ms: int  # the last append's, Redis's clock
+
+
+@dataclass(frozen=True, slots=True)
+class HotOffsets:
+    """One partition of the hot tier, read in one step."""
+
+    local_log_start: int
+    log_end: int
+    segments: tuple[HotSegment, ...]  # oldest first; the first may begin below local_log_start
+    max_timestamp_ms: int  # over all that was ever appended; -1: none
+    size_bytes: int  # of all segments
+    recovered: bool = True  # False: the server changed since the last append; see RecoveryNeeded
+    gaps: tuple[OffsetRange, ...] = ()  # what was lost with a hot tail, oldest first
+    unarchived_since_ms: int | None = (
+        None  # no unarchived record was appended before; None: all archived
+    )
+    log_start: int = 0  # untiered topics, and delete-records: what the hot tier knows of it
+
+
+@dataclass(frozen=True, slots=True)
+class LogOffsets:
+    """One partition across both tiers: cold holds [log_start, archived_end), hot holds
+    [local_log_start, log_end).
+    """
+
+    log_start: int
+    local_log_start: int
+    archived_end: int
+    log_end: int
+    recovered: bool = True
+    gaps: tuple[OffsetRange, ...] = ()
+
+    @property
+    def unarchived(self) -> int:
+        """Offsets the hot tier alone holds, lost ones not counted (archive lag in records)."""
+        first = max(self.archived_end, self.local_log_start)
+        lost = sum(max(0, min(gap.end, self.log_end) - max(gap.start, first)) for gap in self.gaps)
+        return max(0, self.log_end - first - lost)

@@ -1,0 +1,71 @@
+"""A topic: its name, its id, its partitions and its settings."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from .config import TopicConfig
+from .errors import InvalidTopicError, UnknownTopicOrPartitionError
+from .record import TopicPartition
+
+MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Topic:
+    """What every stage is handed; only the registry (``hot/registry.py``) loads one."""
+
+    name: str
+    topic_id: UUID  # new at each creation, so a dropped topic's data is never taken for this one's
+    partitions: int  # ≥ 1, only grows
+    config: TopicConfig = field(default_factory=TopicConfig)
+    config_version: int = 1  # grows by one at each change of config or partitions
+    created_ms: int = 0  # Redis's clock
+
+    def partition(self, partition: int) -> TopicPartition:
+        """The topic-partition of that number.
+
+        Raises:
+            UnknownTopicOrPartitionError: the topic has no such partition.
+        """
+        if isinstance(partition, bool) or not isinstance(partition, int):
+            raise UnknownTopicOrPartitionError(
+                f"partition {partition!r} is not a whole number; topic {self.name!r} has "
+                f"partitions 0..{self.partitions - 1}",
+                topic=self.name,
+                partition=partition,
+            )
+        if not 0 <= partition < self.partitions:
+            raise UnknownTopicOrPartitionError(
+                f"topic {self.name!r} has no partition {partition}: it has partitions "
+                f"0..{self.partitions - 1}",
+                topic=self.name,
+                partition=partition,
+            )
+        return TopicPartition(self.name, partition)
+
+    def topic_partitions(self) -> list[TopicPartition]:
+        return [TopicPartition(self.name, number) for number in range(self.partitions)]
+
+
+def check_topic_name(name: str) -> str:
+    """The name, if it follows Kafka's rule.
+
+    Raises:
+        InvalidTopicError: empty, "." or "..", longer than 249, or other than [a-zA-Z0-9._-].
+    """
+    if not isinstance(name, str) or name in {"", ".", ".."} or not _LEGAL.fullmatch(name):
+        raise InvalidTopicError(
+            f"{name!r} is not a legal topic name: use letters, digits, '.', '_' and '-', "
+            "and not just '.' or '..'",
+            topic=name,
+        )
+    if len(name) > MAX_NAME_LENGTH:
+        raise InvalidTopicError(
+            f"a topic name has at most {MAX_NAME_LENGTH} characters; this one has {len(name)}",
+            topic=name,
+        )
+    return name
