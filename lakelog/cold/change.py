@@ -1,0 +1,135 @@
+"""A change of a topic's cold tier: rows to add, files to drop, registers to move; all or nothing.
+
+Each of its partitions stands or falls by itself when somebody else commits in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from types import MappingProxyType
+from uuid import UUID
+
+import pyarrow as pa
+
+from ..errors import InvalidArgumentError
+from ..record import TopicPartition
+from .registers import ArchivedEnd, Register
+from .segment import SegmentFile
+
+
+@dataclass(frozen=True, slots=True)
+class HotRange:
+    """Offsets [start, end) of one segment, to be copied from the hot tier into one file."""
+
+    topic_partition: TopicPartition
+    topic_id: UUID
+    segment: int  # its base offset; above start_offset when the range begins with a gap
+    start_offset: int
+    end_offset: int  # exclusive; the record before it exists: no range ends in a gap
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.start_offset < self.end_offset or not 0 <= self.segment < self.end_offset:
+            raise InvalidArgumentError(
+                f"[{self.start_offset}, {self.end_offset}) of segment {self.segment} of "
+                f"{self.topic_partition} is not a range that a file can hold"
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rewrite:
+    """Files of one partition to be written anew as one file: the same rows, less some."""
+
+    topic_partition: TopicPartition
+    segment: int  # the base offset that the new file goes to
+    files: tuple[SegmentFile, ...]  # at least one; all of them are in the change's removes
+    without: pa.Int64Array | None = None  # offsets to leave out
+    delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
+
+    def __post_init__(self) -> None:
+        if not self.files:
+            raise InvalidArgumentError(f"a rewrite of {self.topic_partition} names no files")
+
+    @property
+    def start_offset(self) -> int:
+        return min(file.start_offset for file in self.files)
+
+    @property
+    def end_offset(self) -> int:
+        return max(file.end_offset for file in self.files)
+
+
+RowsOf = Callable[[HotRange], Iterator[pa.RecordBatch]]
+"""How a hot range is read: `RECORDS` batches in offset order, in bounded memory. Picklable.
+
+Runs on: executor. It is given to the table, so that cold never imports hot.
+"""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """What one commit does.
+
+    Raises:
+        InvalidArgumentError: the parts contradict: hot ranges that leave a hole or whose end is
+            not the ``ArchivedEnd`` they move, a rewrite whose files stay.
+    """
+
+    adds: tuple[HotRange | Rewrite, ...] = ()
+    removes: tuple[SegmentFile, ...] = ()
+    registers: Mapping[Register, int] = field(default_factory=dict)
+    data_change: bool = True  # False: the same records in other files
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "registers", MappingProxyType(dict(self.registers)))
+        removed = {file.path for file in self.removes}
+        for rewrite in self.adds:
+            if isinstance(rewrite, Rewrite):
+                kept = [file.path for file in rewrite.files if file.path not in removed]
+                if kept:
+                    raise InvalidArgumentError(
+                        f"a rewrite of {rewrite.topic_partition} would double {kept}: put every "
+                        "file that it reads into removes"
+                    )
+        for partition in self.partitions:
+            self._check_hot(partition)
+
+    @property
+    def partitions(self) -> frozenset[int]:
+        """The partitions it touches."""
+        return frozenset(
+            [add.topic_partition.partition for add in self.adds]
+            + [file.partition for file in self.removes]
+            + [register.partition for register in self.registers]
+        )
+
+    def hot_ranges(self, partition: int) -> list[HotRange]:
+        """The partition's hot ranges, lowest first."""
+        return sorted(
+            (
+                add
+                for add in self.adds
+                if isinstance(add, HotRange) and add.topic_partition.partition == partition
+            ),
+            key=lambda add: add.start_offset,
+        )
+
+    def _check_hot(self, partition: int) -> None:
+        ranges = self.hot_ranges(partition)
+        end = self.registers.get(ArchivedEnd(partition))
+        if (ranges[-1].end_offset if ranges else None) != end:
+            raise InvalidArgumentError(
+                f"partition {partition}: the hot ranges end at "
+                f"{ranges[-1].end_offset if ranges else 'nothing'}, but ArchivedEnd is to become "
+                f"{end}; the two move together"
+            )
+        for before, after in pairwise(ranges):
+            if before.end_offset != after.start_offset:
+                raise InvalidArgumentError(
+                    f"partition {partition}: the hot ranges leave a hole or overlap between "
+                    f"{before.end_offset} and {after.start_offset}"
+                )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Change, (self.adds, self.removes, dict(self.registers), self.data_change)

@@ -1,0 +1,45 @@
+"""Registers: the three numbers a partition's cold tier keeps beside its files.
+
+They move only in the commit that adds or removes the files they speak of, they only grow, and one
+that was never written reads as 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from uuid import UUID
+
+
+@dataclass(frozen=True, slots=True)
+class ArchivedEnd:
+    """One past the last archived offset: cold holds [log_start, archived_end)."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class LogStart:
+    """The log start offset: what lies below is forgotten, even where a file still has it."""
+
+    partition: int
+
+
+@dataclass(frozen=True, slots=True)
+class CleanedEnd:
+    """One past the last offset that compaction has looked at."""
+
+    partition: int
+
+
+Register = ArchivedEnd | LogStart | CleanedEnd
+
+REGISTER_NAMES: dict[type[ArchivedEnd] | type[LogStart] | type[CleanedEnd], str] = {
+    ArchivedEnd: "archived_end",
+    LogStart: "log_start",
+    CleanedEnd: "cleaned_end",
+}
+
+
+def app_id(topic_id: UUID, register: Register) -> str:
+    """The Delta ``txn`` app id that holds the register."""
+    return f"lakelog/{topic_id}/{register.partition}/{REGISTER_NAMES[type(register)]}"

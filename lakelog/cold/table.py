@@ -1,0 +1,118 @@
+"""The cold tier of one topic, whatever keeps it: one Delta table, changed one commit at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Protocol
+
+import pyarrow as pa
+
+from ..record import OffsetAndTimestamp
+from .change import Change
+from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
+from .segment import SegmentFile, SegmentIndex
+
+NO_TABLE = -1  # the version of a table that no commit has made yet
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColdSnapshot:
+    """The cold tier as of one version; answers without I/O."""
+
+    version: int = NO_TABLE
+    files: SegmentIndex = field(default_factory=SegmentIndex)
+    registers: Mapping[Register, int] = field(default_factory=lambda: MappingProxyType({}))
+
+    def archived_end(self, partition: int) -> int:
+        return self.registers.get(ArchivedEnd(partition), 0)
+
+    def log_start(self, partition: int) -> int:
+        return self.registers.get(LogStart(partition), 0)
+
+    def cleaned_end(self, partition: int) -> int:
+        return self.registers.get(CleanedEnd(partition), 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Applied:
+    """What became of a change."""
+
+    snapshot: ColdSnapshot  # with the change in it; may hold later commits of others too
+    files: tuple[SegmentFile, ...] = ()  # added, by partition and offset
+    superseded: frozenset[int] = frozenset()  # partitions left out: plan them again
+
+
+class ColdTable(Protocol):
+    """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
+
+    def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
+        """The newest version, checked for contradictions.
+
+        Args:
+            newer_than: an earlier answer; the new one is never older than it. Making a snapshot
+                from one costs what was committed in between, not the size of the table.
+
+        Raises:
+            ForeignTableError: the place holds a table that is not this topic's.
+            ContradictionError: registers and files disagree, or the table went back in time.
+            ColdTierError: the place cannot be read.
+        """
+        ...
+
+    def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
+        """Write the change's files and commit them with its registers; atomic.
+
+        When somebody else committed since `planned_on`, the partitions whose registers did not
+        move and whose removed files are all still there are committed all the same, with the same
+        files; the others are reported as superseded. A lost reply is settled by reading back. The
+        change's files that no commit names are left for `orphans`: nothing is deleted on a guess.
+
+        Raises:
+            CommitConflictError: others kept committing; nothing of the change was committed.
+            CommitUnknownError: the commit may have landed and reading back failed.
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
+        """
+        ...
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of [start, end) in the files of one partition, sorted by offset.
+
+        Reads only row groups that can hold such records, in bounded memory.
+
+        Args:
+            files: of one partition, in the order an index gives them.
+            columns: names of `RECORDS`; None for all.
+
+        Raises:
+            MissingFileError: the table names a file that is gone.
+            CorruptRecordError: a file is not the Parquet that was written.
+        """
+        ...
+
+    def offset_for_timestamp(
+        self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """The earliest offset at or above `from_offset` whose timestamp is at or after that."""
+        ...
+
+    def max_timestamp(
+        self, snapshot: ColdSnapshot, partition: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """The first record at or above `from_offset` that carries the largest timestamp."""
+        ...
+
+    def orphans(self, snapshot: ColdSnapshot) -> list[str]:
+        """Paths of files that a failed change left and that no commit can ever name."""
+        ...
+
+    def remove_orphans(self, snapshot: ColdSnapshot) -> list[str]:
+        """Delete `orphans`; the paths that went."""
+        ...
