@@ -1,0 +1,221 @@
+"""Real Redis servers for tests: started, restarted, killed, and robbed of their tail."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from urllib.parse import quote
+
+import redis
+from redis.exceptions import NoPermissionError
+
+from ..embedded.redis_program import RedisProgram, redis_programs
+from ..embedded.redis_settings import redis_conf
+
+START_TIMEOUT_S = 60.0  # a machine under load starts a server in a second or two
+
+Conf = Mapping[str, str | int | Sequence[str]]
+
+
+class RedisServer:
+    """A server of its own in a directory: the hot tier's settings, on a free loopback port.
+
+    Args:
+        directory: where its files lie; made if missing. A restart finds the data there.
+        conf: directives that replace or add to the settings (``{"maxmemory": "8mb"}``); a list
+            gives the directive several times, an underscore may stand for a dash.
+        program: which server; default the preferred one of the machine.
+    """
+
+    def __init__(
+        self, directory: Path, conf: Conf | None = None, program: RedisProgram | None = None
+    ) -> None:
+        self.directory = directory
+        self.program = program or redis_programs()[0]
+        self.conf = {name.replace("_", "-"): value for name, value in (conf or {}).items()}
+        self.port = free_port()
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def url(self) -> str:
+        password = self.conf.get("requirepass")
+        credentials = f":{quote(str(password), safe='')}@" if password else ""
+        return f"redis://{credentials}127.0.0.1:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        if self._process is None:
+            raise RuntimeError("the server is not running")
+        return self._process.pid
+
+    def client(self) -> redis.Redis:
+        """A new client; the caller closes it."""
+        return redis.Redis.from_url(self.url)
+
+    def start(self) -> RedisServer:
+        self.directory.mkdir(parents=True, exist_ok=True)
+        for _ in range(3):  # somebody else may take the port between its choice and the start
+            self._launch()
+            if self._await_answer():
+                return self
+            self.kill()
+            if "Address already in use" not in self.log():
+                break
+            self.port = free_port()
+        raise RuntimeError(f"{self.program} did not start:\n{self.log()[-4000:]}")
+
+    def stop(self) -> None:
+        """A clean stop: what was appended is on disk. Nothing happens if it is not running."""
+        self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """As if the process crashed. What it had written to its files stays."""
+        self._end(signal.SIGKILL)
+
+    def restart(self, *, clean: bool = True) -> None:
+        """Stop or kill it and start it again on the same port, with what its files hold."""
+        if clean:
+            self.stop()
+        else:
+            self.kill()
+        self.start()
+
+    def append_only_size(self) -> int:
+        """Bytes in the append-only file's growing part; every answered write is in it."""
+        return self._append_only_file().stat().st_size
+
+    def cut_append_only_file(self, *, to_size: int | None = None, drop: int | None = None) -> None:
+        """Lose the tail, as a power cut does: kill the server, then shorten its file.
+
+        Args:
+            to_size: bytes to keep, from `append_only_size` at an earlier moment.
+            drop: bytes to lose instead.
+        """
+        self.kill()
+        file = self._append_only_file()
+        if to_size is None:
+            to_size = file.stat().st_size - (drop or 0)
+        with file.open("r+b") as stream:
+            stream.truncate(max(0, to_size))
+
+    def log(self) -> str:
+        file = self.directory / "redis.log"
+        return file.read_text(errors="replace") if file.exists() else ""
+
+    def _launch(self) -> None:
+        # Paths stay relative to the working directory, so that none needs quoting.
+        lines = [redis_conf(), f"port {self.port}\n"]
+        for name, value in self.conf.items():
+            values = [value] if isinstance(value, str | int) else value
+            lines += [f"{name} {one}\n" for one in values]
+        (self.directory / "redis.conf").write_text("".join(lines))
+        with (self.directory / "redis.log").open("ab") as log:
+            self._process = subprocess.Popen(
+                [self.program.path, "redis.conf"],
+                cwd=self.directory,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+
+    def _await_answer(self) -> bool:
+        assert self._process is not None
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while time.monotonic() < deadline and self._process.poll() is None:
+            with contextlib.closing(self.client()) as client:
+                try:
+                    client.ping()
+                    return self._process.poll() is None
+                except (redis.AuthenticationError, NoPermissionError):
+                    return True  # it answers; who may do what is the test's business
+                except redis.RedisError:  # not listening yet, or loading
+                    time.sleep(0.02)
+        return False
+
+    def _end(self, how: signal.Signals) -> None:
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+        try:
+            self._process.wait(START_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        self._process = None
+
+    def _append_only_file(self) -> Path:
+        # Redis 7 splits it: a base that a rewrite made, and the part that grows.
+        growing = (self.directory / "appendonlydir").glob("*.incr.aof")
+        return max(growing, key=lambda file: int(file.name.split(".")[-3]))
+
+
+class RedisClusterServers:
+    """Three masters on loopback that share the 16,384 slots."""
+
+    NODES = 3
+    SLOTS = 16_384
+
+    def __init__(self, directory: Path, program: RedisProgram | None = None) -> None:
+        self.nodes = [
+            RedisServer(
+                directory / f"node-{number}",
+                # The default bus port is port + 10000, beyond 65535 for a high port.
+                {"cluster-enabled": "yes", "cluster-port": free_port()},
+                program,
+            )
+            for number in range(self.NODES)
+        ]
+
+    @property
+    def url(self) -> str:
+        return f"{self.nodes[0].url}?cluster=true"
+
+    def start(self) -> RedisClusterServers:
+        for node in self.nodes:
+            node.start()
+        with contextlib.ExitStack() as stack:
+            clients = [stack.enter_context(node.client()) for node in self.nodes]
+            share = -(-self.SLOTS // self.NODES)
+            for number, client in enumerate(clients):
+                first = number * share
+                last = min(first + share, self.SLOTS) - 1
+                client.execute_command("CLUSTER ADDSLOTSRANGE", first, last)
+            for node in self.nodes[1:]:
+                clients[0].execute_command(
+                    "CLUSTER MEET", "127.0.0.1", node.port, node.conf["cluster-port"]
+                )
+            deadline = time.monotonic() + START_TIMEOUT_S
+            while not all(self._joined(client) for client in clients):
+                if time.monotonic() > deadline:
+                    raise RuntimeError(f"the cluster did not form:\n{self.nodes[0].log()[-4000:]}")
+                time.sleep(0.05)
+        return self
+
+    def flush(self) -> None:
+        for node in self.nodes:
+            with node.client() as client:
+                client.flushall()
+
+    def stop(self) -> None:
+        for node in self.nodes:
+            node.kill()  # nothing of a test cluster is worth a clean stop
+
+    def _joined(self, client: redis.Redis) -> bool:
+        info = client.execute_command("CLUSTER INFO")
+        if isinstance(info, bytes):
+            info = dict(line.split(":", 1) for line in info.decode().split())
+        return info["cluster_state"] == "ok" and int(info["cluster_known_nodes"]) == self.NODES
+
+
+def free_port() -> int:
+    """A loopback port that nobody listens on at this moment."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])

@@ -1,0 +1,96 @@
+"""What tests share: real servers, one Spark, and how hard Hypothesis tries."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from hypothesis import HealthCheck, settings
+
+from lakelog.embedded.redis_program import RedisProgram, redis_programs
+from lakelog.testing.servers import RedisClusterServers, RedisServer
+
+_COMMON: dict[str, Any] = {
+    "deadline": None,  # a shared machine: time says nothing about the code
+    "print_blob": True,  # what to paste to see a failure again
+    # Fixtures here are servers, which examples share on purpose: each example flushes or takes
+    # fresh names.
+    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+}
+settings.register_profile("default", max_examples=50, **_COMMON)
+settings.register_profile("ci", max_examples=100, **_COMMON)
+settings.register_profile("nightly", max_examples=2_000, **_COMMON)
+settings.load_profile(
+    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") == "true" else "default")
+)
+
+
+@pytest.fixture(scope="session")
+def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    try:
+        yield server.start()
+    finally:
+        server.kill()
+
+
+@pytest.fixture
+def redis_url(_redis_server: RedisServer) -> str:
+    """The URL of the run's one server, emptied. To restart or configure one: `make_redis`."""
+    with _redis_server.client() as client:
+        client.flushall()
+    return _redis_server.url
+
+
+@pytest.fixture
+def redis_client(redis_url: str) -> Iterator[redis.Redis]:
+    """A plain client of `redis_url`."""
+    with redis.Redis.from_url(redis_url) as client:
+        yield client
+
+
+@pytest.fixture
+def make_redis(tmp_path: Path) -> Iterator[Callable[..., RedisServer]]:
+    """Makes servers of the test's own: ``make_redis(maxmemory="8mb", requirepass="secret")``.
+
+    ``program=`` picks one of `redis_programs`; see the `redis_program` fixture.
+    """
+    servers: list[RedisServer] = []
+
+    def make(*, program: RedisProgram | None = None, **conf: Any) -> RedisServer:
+        server = RedisServer(tmp_path / f"redis-{len(servers)}", conf, program)
+        servers.append(server)
+        return server.start()
+
+    try:
+        yield make
+    finally:
+        for server in servers:
+            server.kill()
+
+
+@pytest.fixture(params=redis_programs(), ids=lambda program: program.family)
+def redis_program(request: pytest.FixtureRequest) -> RedisProgram:
+    """Each server of this machine in turn (redis-server, valkey), for ``make_redis(program=…)``."""
+    program: RedisProgram = request.param
+    return program
+
+
+@pytest.fixture(scope="session")
+def _redis_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisClusterServers]:
+    cluster = RedisClusterServers(tmp_path_factory.mktemp("cluster"))
+    try:
+        yield cluster.start()
+    finally:
+        cluster.stop()
+
+
+@pytest.fixture
+def redis_cluster(_redis_cluster: RedisClusterServers) -> RedisClusterServers:
+    """A real three-node cluster, emptied; its ``url`` is ``redis://…?cluster=true``."""
+    _redis_cluster.flush()
+    return _redis_cluster
