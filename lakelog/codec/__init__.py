@@ -1,0 +1,16 @@
+"""Records ⇄ entries: knows neither Redis nor what offsets mean to a log."""
+
+from .codec import decode, encode
+from .compression import resolve_compression
+from .entry import Entry, EntryId, ProducedBatch, gap_fields, gap_of
+
+__all__ = [
+    "Entry",
+    "EntryId",
+    "ProducedBatch",
+    "decode",
+    "encode",
+    "gap_fields",
+    "gap_of",
+    "resolve_compression",
+]

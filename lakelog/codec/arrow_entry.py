@@ -1,0 +1,219 @@
+"""The arrow entry: many records as one Arrow IPC record-batch message.
+
+| field | value                                                                            |
+|-------|----------------------------------------------------------------------------------|
+| ``a`` | the message, of schema ``record.PRODUCED``; buffers plain, LZ4 or ZSTD           |
+| ``c`` | CRC-32C of ``a``, 8 hex digits                                                   |
+| ``t`` | only under LogAppendTime: the append time in ms, for all records                 |
+
+No stream header: the schema is fixed, so it would be the same bytes in every entry. The message
+itself says whether its buffers are compressed. Its bytes are parsed only once their CRC is right.
+
+Source: Arrow columnar format, "Encapsulated message format" and "RecordBatch message".
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..config import KIB, Compression
+from ..errors import ForeignEntryError, RecordTooLargeError
+from ..record import NO_TIMESTAMP_MS, PRODUCED
+from .crc import crc32c
+from .entry import Entry, EntryId, append_time_ms, corrupt
+
+MESSAGE_FIELD = b"a"
+CRC_FIELD = b"c"
+
+#: Cuts aim below this. Redis keeps a large entry in one allocation, and jemalloc has no size
+#: between 256 and 320 KiB: an entry that just exceeds 256 KiB wastes a fifth of its memory. The
+#: 512 bytes are for the stream's own bytes around the fields. Larger entries would make a seek
+#: read more, smaller ones cost more round trips through the append script.
+TARGET_ENTRY_BYTES = 256 * KIB - 512
+
+# What Arrow adds, for the estimate that cuts are made by; rounded up.
+_ENTRY_OVERHEAD_BYTES = 704  # metadata, padding of 14 buffers, field names and CRC
+_RECORD_OVERHEAD_BYTES = 21  # int64 timestamp, 3 int32 offsets, 2 validity bits
+_HEADER_OVERHEAD_BYTES = 9  # 2 int32 offsets, 3 validity bits
+
+_OPTIONS = {
+    kind: pa.ipc.IpcWriteOptions(compression=name, use_threads=False)
+    for kind, name in {Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}.items()
+}
+_SCHEMA_BYTES = PRODUCED.serialize().size  # what a stream writer puts before the message
+_BYTES = pa.int64()
+
+
+def encode_arrow(
+    records: pa.RecordBatch, compression: Compression, max_entry_bytes: int, first_index: int = 0
+) -> list[Entry]:
+    """The records as arrow entries, in order, each at most ``max_entry_bytes``.
+
+    Args:
+        records: ``PRODUCED``, checked by the caller.
+        compression: of the message's buffers.
+        max_entry_bytes: bound on `Entry.size_bytes`.
+        first_index: what an error counts from.
+
+    Raises:
+        RecordTooLargeError: a record exceeds ``max_entry_bytes`` on its own; ``index`` says which.
+    """
+    entries: list[Entry] = []
+    spans = list(_cut(records, min(TARGET_ENTRY_BYTES, max_entry_bytes)))
+    spans.reverse()
+    while spans:
+        start, end = spans.pop()
+        entry = _entry(records.slice(start, end - start), compression)
+        if entry.size_bytes <= max_entry_bytes:
+            entries.append(entry)
+        elif end - start > 1:  # the estimate was short of the truth
+            middle = (start + end) // 2
+            spans += [(middle, end), (start, middle)]
+        else:
+            raise RecordTooLargeError(
+                f"record {first_index + start} takes {entry.size_bytes} bytes as an entry, but the "
+                f"largest entry allowed is {max_entry_bytes}; make it smaller, compress it, or "
+                "raise max.message.bytes of the topic",
+                index=first_index + start,
+                size_bytes=entry.size_bytes,
+                max_entry_bytes=max_entry_bytes,
+            )
+    return entries
+
+
+def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordBatch, int | None]:
+    """The records of an arrow entry as ``PRODUCED``, and its append time if it has one.
+
+    Raises:
+        ForeignEntryError: someone else's entry whose first field is also named ``a``.
+        CorruptRecordError: its bytes are not what was written.
+    """
+    if len(fields) < 4 or fields[0] != MESSAGE_FIELD or fields[2] != CRC_FIELD:
+        raise ForeignEntryError(
+            f"entry {entry_id} was not written by lakelog: it has no CRC field {CRC_FIELD!r} after "
+            f"its first field",
+            entry_id=entry_id,
+        )
+    message = fields[1]
+    if crc32c(message) != fields[3]:
+        raise corrupt(entry_id, f"its CRC-32C is {crc32c(message)!r}, stored is {fields[3]!r}")
+    time_ms = append_time_ms(entry_id, fields[4:])
+    try:
+        batch = pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
+        batch.validate()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise corrupt(entry_id, f"it is no Arrow record batch ({error})") from error
+    if batch.num_rows != entry_id.record_count:
+        raise corrupt(
+            entry_id, f"it holds {batch.num_rows} records, its id says {entry_id.record_count}"
+        )
+    flaw = produced_flaw(batch)
+    if flaw is not None:
+        raise corrupt(entry_id, flaw)
+    return batch, time_ms
+
+
+def produced_flaw(records: pa.RecordBatch) -> str | None:
+    """What keeps columns of the right types from being ``PRODUCED``: nulls where none may be."""
+    headers = records.column(3)
+    if records.column(0).null_count:
+        return "a timestamp is null (say -1 for none)"
+    if headers.null_count:
+        return "a record's headers are null (say an empty list)"
+    items = headers.flatten()
+    if len(items) and (items.null_count or items.field(0).null_count):
+        return "a header's key is null"
+    return None
+
+
+def _entry(records: pa.RecordBatch, compression: Compression) -> Entry:
+    message = _message(records, compression)
+    crc = crc32c(message)
+    fields = [MESSAGE_FIELD, message, CRC_FIELD, crc]
+    low_ms, high_ms = _timestamp_bounds(records.column(0))
+    return Entry(
+        record_count=records.num_rows,
+        fields=fields,
+        size_bytes=sum(map(len, fields)),
+        min_timestamp_ms=low_ms,
+        max_timestamp_ms=high_ms,
+        first_keyless=_first_null(records.column(1)),
+    )
+
+
+def _message(records: pa.RecordBatch, compression: Compression) -> bytes:
+    """The IPC message; of a slice, Arrow writes that slice's bytes only."""
+    if compression is Compression.NONE:
+        return bytes(records.serialize().to_pybytes())
+    sink = pa.BufferOutputStream()
+    writer = pa.ipc.new_stream(sink, PRODUCED, options=_OPTIONS[compression])
+    writer.write_batch(records)
+    end = sink.tell()  # before close() adds the end-of-stream mark
+    writer.close()
+    return bytes(sink.getvalue().slice(_SCHEMA_BYTES, end - _SCHEMA_BYTES).to_pybytes())
+
+
+def _timestamp_bounds(timestamps: pa.Array) -> tuple[int, int]:
+    bounds = pc.min_max(timestamps)
+    low = bounds["min"].as_py()
+    if low == NO_TIMESTAMP_MS:
+        stamped = timestamps.filter(pc.not_equal(timestamps, NO_TIMESTAMP_MS))
+        if not len(stamped):
+            return NO_TIMESTAMP_MS, NO_TIMESTAMP_MS
+        low = pc.min(stamped).as_py()
+    return low, bounds["max"].as_py()
+
+
+def _first_null(keys: pa.Array) -> int | None:
+    if not keys.null_count:
+        return None
+    return int(pc.index(keys.is_null(), True).as_py())
+
+
+# -- cuts --------------------------------------------------------------------------------------
+
+
+def _cut(records: pa.RecordBatch, target_bytes: int) -> Iterator[tuple[int, int]]:
+    """Spans of records whose entries come out at about ``target_bytes`` at most, uncompressed; a
+    larger record gets a span of its own.
+    """
+    rows = records.num_rows
+    room = target_bytes - _ENTRY_OVERHEAD_BYTES
+    if not rows:
+        return
+    if records.nbytes <= room:
+        yield 0, rows
+        return
+    upto = _bytes_upto(records)
+    start, start_bytes = 0, 0
+    while start < rows:
+        end = bisect_right(
+            range(rows), start_bytes + room, lo=start, key=lambda row: upto[row].as_py()
+        )
+        end = max(end, start + 1)
+        yield start, end
+        start, start_bytes = end, upto[end - 1].as_py()
+
+
+def _bytes_upto(records: pa.RecordBatch) -> pa.Array:
+    """For each record, the estimated bytes of all records up to and with it."""
+    sizes = pc.add(_lengths(records.column(1)), _lengths(records.column(2)))
+    upto = pc.cumulative_sum(pc.add(sizes, _RECORD_OVERHEAD_BYTES))
+    headers = records.column(3)
+    offsets = headers.offsets
+    first = offsets[0].as_py()
+    items = headers.values.slice(first, offsets[-1].as_py() - first)
+    if not len(items):
+        return upto
+    sizes = pc.add(_lengths(items.field(0)), _lengths(items.field(1)))
+    sizes = pc.add(sizes, _HEADER_OVERHEAD_BYTES)
+    items_upto = pc.cumulative_sum(pa.concat_arrays([pa.array([0], _BYTES), sizes]))
+    return pc.add(upto, items_upto.take(pc.subtract(offsets.slice(1), first)))
+
+
+def _lengths(column: pa.Array) -> pa.Array:
+    return pc.fill_null(pc.binary_length(column), 0).cast(_BYTES)

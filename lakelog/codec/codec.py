@@ -1,0 +1,218 @@
+"""Records to entries and back: which format, and one `RECORDS` batch out of any mix of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..config import MIB, Compression, EntryFormat
+from ..errors import ForeignEntryError, InvalidArgumentError, InvalidTimestampError
+from ..record import (
+    NO_TIMESTAMP_MS,
+    PRODUCED,
+    RECORDS,
+    TimestampType,
+    empty_records,
+    produced_batch,
+)
+from .arrow_entry import MESSAGE_FIELD, decode_arrow, encode_arrow, produced_flaw
+from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, gap_of
+from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
+
+#: ``auto`` writes arrow entries from so many records on; below, an arrow entry's fixed ~600 bytes
+#: would weigh more than what columns save.
+AUTO_ARROW_RECORDS = 16
+
+#: Kafka's default of max.message.bytes.
+DEFAULT_MAX_ENTRY_BYTES = MIB + 12
+
+
+def encode(
+    records: pa.RecordBatch,
+    entry_format: EntryFormat,
+    compression: Compression,
+    *,
+    max_entry_bytes: int = DEFAULT_MAX_ENTRY_BYTES,
+    flatten: bool = False,
+) -> tuple[Entry, ...]:
+    """The records as entries, in order, each at most ``max_entry_bytes``.
+
+    A record that a fields entry cannot hold (too many fields, or larger than allowed) becomes an
+    arrow entry, whatever the format.
+
+    Args:
+        records: ``PRODUCED``; a slice is encoded without the rest of its parent.
+        entry_format: ``auto`` writes fields entries below `AUTO_ARROW_RECORDS` records.
+        compression: of arrow entries; fields entries stay plain.
+        max_entry_bytes: bound on `Entry.size_bytes`.
+        flatten: whether a fields entry shows the members of a JSON object as fields.
+
+    Raises:
+        RecordTooLargeError: a record exceeds ``max_entry_bytes`` on its own; ``index`` says which.
+        InvalidTimestampError: below -1, or beyond what microseconds can count.
+        InvalidArgumentError: not ``PRODUCED``.
+    """
+    _check(records)
+    if entry_format is EntryFormat.ARROW or (
+        entry_format is EntryFormat.AUTO and records.num_rows >= AUTO_ARROW_RECORDS
+    ):
+        return tuple(encode_arrow(records, compression, max_entry_bytes))
+    entries: list[Entry] = []
+    for index, row in enumerate(_rows(records)):
+        entry = encode_fields(row, flatten)
+        if entry is not None and entry.size_bytes <= max_entry_bytes:
+            entries.append(entry)
+        else:
+            alone = records.slice(index, 1)
+            entries += encode_arrow(alone, compression, max_entry_bytes, first_index=index)
+    return tuple(entries)
+
+
+def decode(entries: Iterable[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch:
+    """The records of entries of any formats, in order; gap entries contribute none.
+
+    Not promised: more than 2 GiB of keys, values or headers in one call; Arrow's offsets have 32
+    bits, so callers bound what they hand over.
+
+    Returns:
+        ``RECORDS``. Records of an entry with an append time carry that and type LogAppendTime.
+
+    Raises:
+        CorruptRecordError: an entry is not what was written; ``entry_id`` says which.
+        ForeignEntryError: an entry was not written by lakelog.
+    """
+    run = _Run()
+    for entry_id, fields in entries:
+        entry_id.checked()
+        name = fields[0] if fields else b""
+        if name == MESSAGE_FIELD:
+            run.add_batch(entry_id, *decode_arrow(entry_id, fields))
+        elif name == TIMESTAMP_FIELD:
+            run.add_row(entry_id, *decode_fields(entry_id, fields))
+        elif gap_of(entry_id, fields) is None:
+            raise ForeignEntryError(
+                f"entry {entry_id} was not written by lakelog: its first field is {name[:40]!r}. "
+                "Something else writes to this stream; stop it and delete its entries",
+                entry_id=entry_id,
+            )
+    return run.records()
+
+
+class _Run:
+    """Collects decoded entries as Arrow columns."""
+
+    def __init__(self) -> None:
+        self._batches: list[pa.RecordBatch] = []  # PRODUCED
+        self._rows: list[Row] = []  # not yet a batch
+        self._offsets: list[tuple[int, int]] = []  # [start, end) of each dense stretch
+        self._times: list[tuple[int | None, int]] = []  # append time, and of how many records
+
+    def add_batch(self, entry_id: EntryId, batch: pa.RecordBatch, time_ms: int | None) -> None:
+        self._flush_rows()
+        self._batches.append(batch)
+        self._place(entry_id, time_ms)
+
+    def add_row(self, entry_id: EntryId, row: Row, time_ms: int | None) -> None:
+        self._rows.append(row)
+        self._place(entry_id, time_ms)
+
+    def records(self) -> pa.RecordBatch:
+        self._flush_rows()
+        if not self._batches:
+            return empty_records()
+        timestamps, keys, values, headers = (
+            _concat([batch.column(index) for batch in self._batches])
+            for index in range(len(PRODUCED))
+        )
+        stamped, kinds = self._stamp(timestamps)
+        offsets = _concat([_integers(start, end) for start, end in self._offsets])
+        return pa.RecordBatch.from_arrays(
+            [offsets, stamped, kinds, keys, values, headers], schema=RECORDS
+        )
+
+    def _place(self, entry_id: EntryId, time_ms: int | None) -> None:
+        start, end = entry_id.base_offset, entry_id.end_offset
+        if self._offsets and self._offsets[-1][1] == start:
+            self._offsets[-1] = (self._offsets[-1][0], end)
+        else:
+            self._offsets.append((start, end))
+        count = end - start
+        if self._times and self._times[-1][0] == time_ms:
+            self._times[-1] = (time_ms, self._times[-1][1] + count)
+        else:
+            self._times.append((time_ms, count))
+
+    def _stamp(self, timestamps: pa.Array) -> tuple[pa.Array, pa.Array]:
+        """The timestamp and timestampType columns."""
+        times, kinds, position = [], [], 0
+        for time_ms, count in self._times:
+            if time_ms is None:
+                times.append(timestamps.slice(position, count))
+                kinds.append(_repeat(TimestampType.CREATE_TIME, count, pa.int32()))
+            else:
+                times.append(_repeat(time_ms, count, pa.int64()))
+                kinds.append(_repeat(TimestampType.LOG_APPEND_TIME, count, pa.int32()))
+            position += count
+        stamped = pc.multiply(_concat(times), 1000).view(RECORDS.field("timestamp").type)
+        return stamped, _concat(kinds)
+
+    def _flush_rows(self) -> None:
+        if self._rows:
+            self._batches.append(produced_batch(self._rows))
+            self._rows = []
+
+
+def _concat(arrays: list[pa.Array]) -> pa.Array:
+    return arrays[0] if len(arrays) == 1 else pa.concat_arrays(arrays)
+
+
+def _repeat(value: int, count: int, kind: pa.DataType) -> pa.Array:
+    return pa.repeat(pa.scalar(int(value), kind), count)
+
+
+def _integers(start: int, end: int) -> pa.Array:
+    ones = _repeat(1, end - start, pa.int64())
+    return pc.cumulative_sum(ones, start=pa.scalar(start - 1, pa.int64()))
+
+
+def _rows(records: pa.RecordBatch) -> Iterator[Row]:
+    timestamps, keys, values, headers = (column.to_pylist() for column in records.columns)
+    for timestamp_ms, key, value, items in zip(timestamps, keys, values, headers, strict=True):
+        yield timestamp_ms, key, value, [(item["key"], item["value"]) for item in items]
+
+
+def _check(records: pa.RecordBatch) -> None:
+    if not records.schema.equals(PRODUCED):
+        raise InvalidArgumentError(
+            f"records have the columns {records.schema!s}; encode takes {PRODUCED!s}"
+        )
+    flaw = produced_flaw(records)
+    if flaw is not None:
+        raise InvalidArgumentError(f"cannot encode the records: {flaw}")
+    names = records.column(3).flatten()
+    if len(names):
+        try:
+            names.field(0).validate(full=True)
+        except pa.ArrowInvalid as error:
+            raise InvalidArgumentError(f"a header's key is not UTF-8: {error}") from error
+    if records.num_rows:
+        bounds = pc.min_max(records.column(0))
+        if bounds["min"].as_py() < NO_TIMESTAMP_MS or bounds["max"].as_py() > MAX_TIMESTAMP_MS:
+            raise _odd_timestamps(records.column(0).to_pylist())
+
+
+def _odd_timestamps(timestamps: list[int]) -> InvalidTimestampError:
+    reason = f"a timestamp is -1 (none) or lies in 0..{MAX_TIMESTAMP_MS}"
+    errors = [
+        (index, timestamp_ms, reason)
+        for index, timestamp_ms in enumerate(timestamps)
+        if not NO_TIMESTAMP_MS <= timestamp_ms <= MAX_TIMESTAMP_MS
+    ]
+    index, timestamp_ms, _ = errors[0]
+    return InvalidTimestampError(
+        f"timestamp {timestamp_ms} of record {index} cannot be stored: {reason}; "
+        "give milliseconds since 1970-01-01 UTC. None of the records was encoded",
+        record_errors=errors,
+    )
