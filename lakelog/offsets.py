@@ -226,7 +226,8 @@ class HotOffsets:
     unarchived_since_ms: int | None = (
         None  # no unarchived record was appended before; None: all archived
     )
-    log_start: int = 0  # untiered topics, and delete-records: what the hot tier knows of it
+    log_start: int = 0  # untiered topics only: the cold table says where a tiered log starts
+    paused: bool = False  # for a planned stop
 
 
 @dataclass(frozen=True, slots=True)

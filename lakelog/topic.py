@@ -23,7 +23,7 @@ class Topic:
     partitions: int  # ≥ 1, only grows
     config: TopicConfig = field(default_factory=TopicConfig)
     config_version: int = 1  # grows by one at each change of config or partitions
-    created_ms: int = 0  # Redis's clock
+    generation: int = 0  # microseconds since the epoch at creation; grows with each under a name
 
     def partition(self, partition: int) -> TopicPartition:
         """The topic-partition of that number.

@@ -1,0 +1,208 @@
+-- Appends one call (1..n entries) to a topic-partition, or answers why not.
+--
+-- ARGV: topic_id, sent_under, now_ms or '', producer_id, epoch, first_sequence, last_sequence,
+--   number of entries; then for each entry: record_count, size_bytes, min_timestamp_ms,
+--   max_timestamp_ms, first_keyless or -1, number of values, the values.
+-- Returns {'OK', base offset, append time or -1, log start, 1 if a duplicate} or {reason, …}.
+--
+-- Everything is checked before the first write, because Lua does not roll back: the types of the
+-- keys too (reading each once), and the stream's by letting its XADD be the first write.
+
+local SEQUENCES = INT32_MAX + 1
+
+local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
+  'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
+  'adopted_from', 'closed_bytes')
+if not st[1] then
+  return { 'UNKNOWN_TOPIC_OR_PARTITION' }
+end
+if st[1] ~= ARGV[1] then
+  return { 'UNKNOWN_TOPIC_ID', st[1] }
+end
+if st[2] ~= RUN_ID then
+  return { 'RECOVERY_NEEDED' }
+end
+if st[3] then
+  return { 'PAUSED' }
+end
+local sent_under = ARGV[2]
+if sent_under ~= '' and sent_under ~= RUN_ID and sent_under ~= st[12] then
+  return { 'UNKNOWN_PRODUCER', 'the server changed since the call was first sent' }
+end
+
+local settings = parse_settings(st[4])
+local now = server_time(ARGV[3])
+local p = {
+  log_end = tonumber(st[5]), segment = parse_segment(st[6]),
+  log_start = tonumber(st[8]), closed_bytes = tonumber(st[13]),
+}
+local local_log_start = tonumber(st[9])
+local producer_count = tonumber(st[10])
+local index_bytes, index_timestamp, largest = string.match(st[7], '(%S+) (%S+) (%S+)')
+index_bytes, index_timestamp, largest = tonumber(index_bytes), tonumber(index_timestamp), tonumber(largest)
+
+-- Idempotence ------------------------------------------------------------------------------------
+local producer_id, epoch = ARGV[4], tonumber(ARGV[5])
+local first_sequence, last_sequence = tonumber(ARGV[6]), tonumber(ARGV[7])
+local calls = {} -- first sequence, last sequence, base offset, append time; the newest last
+local known = redis.call('HGET', producers, producer_id)
+local is_new = not known
+if known then
+  local numbers = {}
+  for word in string.gmatch(known, '%S+') do
+    numbers[#numbers + 1] = tonumber(word)
+  end
+  local known_epoch = numbers[1]
+  if now - numbers[2] >= settings.producer_expiration_ms then
+    known = false -- idle too long: as if never seen
+  elseif epoch < known_epoch then
+    return { 'FENCED', known_epoch }
+  elseif epoch == known_epoch then
+    for i = 3, #numbers, 4 do
+      if numbers[i] == first_sequence and numbers[i + 1] == last_sequence then
+        -- Written again, so that a WAIT after this answer covers the first one's effects.
+        redis.call('HSET', state, 'log_end', int(p.log_end))
+        return { 'OK', numbers[i + 2], numbers[i + 3], p.log_start, 1 }
+      end
+    end
+    local expected = (numbers[#numbers - 2] + 1) % SEQUENCES
+    if first_sequence ~= expected then
+      return { 'OUT_OF_ORDER', expected }
+    end
+    for i = math.max(3, #numbers - 15), #numbers do
+      calls[#calls + 1] = numbers[i]
+    end
+  elseif first_sequence ~= 0 then
+    return { 'OUT_OF_ORDER', 0 }
+  end
+end
+if not known then
+  if first_sequence ~= 0 then
+    return { 'UNKNOWN_PRODUCER', 'Redis does not know the producer' }
+  end
+  if sent_under ~= '' and redis.call('HLEN', producers) ~= producer_count then
+    return { 'UNKNOWN_PRODUCER', 'producer state was deleted since' }
+  end
+end
+
+-- The entries ------------------------------------------------------------------------------------
+local entries, at, total = {}, 9, 0
+for i = 1, tonumber(ARGV[8]) do
+  local values = tonumber(ARGV[at + 5])
+  local e = {
+    count = tonumber(ARGV[at]), bytes = tonumber(ARGV[at + 1]), min = tonumber(ARGV[at + 2]),
+    max = tonumber(ARGV[at + 3]), keyless = tonumber(ARGV[at + 4]),
+    from = at + 6, to = at + 5 + values,
+  }
+  entries[i] = e
+  total = total + e.count
+  at = at + 6 + values
+end
+if not settings.log_append_time then
+  for i, e in ipairs(entries) do
+    if e.min >= 0 and now - e.min > settings.before_max_ms or e.max >= 0 and e.max - now > settings.after_max_ms then
+      return { 'INVALID_TIMESTAMP', i - 1, now, int(settings.before_max_ms), int(settings.after_max_ms) }
+    end
+  end
+end
+for i, e in ipairs(entries) do
+  if e.bytes > settings.max_message_bytes then
+    return { 'TOO_LARGE', i - 1, e.bytes, 'max.message.bytes', settings.max_message_bytes }
+  end
+  if e.bytes > settings.segment_bytes then
+    return { 'TOO_LARGE', i - 1, e.bytes, 'segment.bytes', settings.segment_bytes }
+  end
+  if settings.keys_required and e.keyless >= 0 then
+    return { 'KEYLESS', i - 1, e.keyless }
+  end
+end
+if p.log_end + total >= 9007199254740992 then
+  return { 'FULL_OF_OFFSETS' }
+end
+redis.call('ZCARD', segments)
+redis.call('ZCARD', times)
+
+-- Writes -----------------------------------------------------------------------------------------
+local base_offset = p.log_end
+local append_time = settings.log_append_time and now or -1
+for i, e in ipairs(entries) do
+  local last = p.log_end + e.count - 1
+  local id = int(last) .. '-' .. int(e.count)
+  local max = e.max
+  local added
+  if settings.log_append_time then
+    max = now
+    local values = { unpack(ARGV, e.from, e.to) }
+    values[#values + 1] = 't'
+    values[#values + 1] = int(now)
+    added = redis.pcall('XADD', stream, id, unpack(values))
+  else
+    added = redis.pcall('XADD', stream, id, unpack(ARGV, e.from, e.to))
+  end
+  if type(added) == 'table' and added.err then
+    return added -- the very first write: the key is no stream, or holds an id that is not ours
+  end
+
+  -- Kafka's shouldRoll: the entry would pass segment.bytes; its time is too far from the segment's
+  -- first entry's; its offset does not fit 32 bits relative to the base.
+  local s = p.segment
+  local waited = now - s.created
+  if s.first >= 0 and max >= 0 then
+    waited = max - s.first
+  end
+  if s.bytes > settings.segment_bytes - e.bytes
+    or s.bytes > 0 and waited > settings.segment_ms - jitter_ms(settings, st[1], s.base)
+    or last - s.base > INT32_MAX then
+    close_segment(s, p.log_end)
+    p.closed_bytes = p.closed_bytes + s.bytes
+    s = new_segment(p.log_end, now)
+    p.segment = s
+  end
+  if s.bytes == 0 then
+    s.first = max
+  end
+  s.bytes = s.bytes + e.bytes
+  s.max = math.max(s.max, max)
+  s.modified = now
+
+  largest = math.max(largest, max)
+  index_bytes = index_bytes + e.bytes
+  if index_bytes >= settings.index_interval_bytes and largest > index_timestamp then
+    redis.call('ZADD', times, int(largest), int(last))
+    index_bytes, index_timestamp = 0, largest
+  end
+  p.log_end = last + 1
+end
+
+calls[#calls + 1] = first_sequence
+calls[#calls + 1] = last_sequence
+calls[#calls + 1] = base_offset
+calls[#calls + 1] = append_time
+local words = {}
+for i, number in ipairs(calls) do
+  words[i] = int(number)
+end
+redis.call('HSET', producers, producer_id, int(epoch) .. ' ' .. int(now) .. ' ' .. table.concat(words, ' '))
+if is_new then
+  producer_count = producer_count + 1
+  -- Each newcomer looks at a few others and forgets the expired ones, so the hash stays as large as
+  -- the producers that are alive, and no append ever walks all of it.
+  for _, other in ipairs(redis.call('HRANDFIELD', producers, 4)) do
+    local last_ms = tonumber(string.match(redis.call('HGET', producers, other), '%S+ (%S+)'))
+    if now - last_ms >= settings.producer_expiration_ms then
+      producer_count = producer_count - redis.call('HDEL', producers, other)
+    end
+  end
+end
+
+if not settings.tiered then
+  if retain(p, settings, now) then
+    local_log_start = math.max(local_log_start, p.log_start)
+  end
+end
+redis.call('HSET', state, 'log_end', int(p.log_end), 'segment', format_segment(p.segment),
+  'index', string.format('%.0f %.0f %.0f', index_bytes, index_timestamp, largest),
+  'closed_bytes', int(p.closed_bytes), 'log_start', int(p.log_start),
+  'local_log_start', int(local_log_start), 'producer_count', int(producer_count),
+  'unarchived_since', st[11] or int(now))
+return { 'OK', base_offset, append_time, p.log_start, 0 }

@@ -1,0 +1,205 @@
+-- What the scripts of one topic-partition share. Loaded in front of each of them.
+--
+-- KEYS: stream, state, segments, times, producers.
+--
+-- `:state` is a hash:
+--   topic_id          of the creation of the topic this partition belongs to
+--   generation        grows with each creation under the same name; a stale creator loses
+--   config_version    of the settings below
+--   settings          14 numbers, see SETTINGS
+--   run_id            of the server under which the partition was last written
+--   clean             there: the server was stopped on purpose and nothing was appended after
+--   paused            there: no appends, a stop is coming
+--   adopted_from      the run id a clean stop was taken over from
+--   log_end           offset of the next record
+--   log_start         untiered topics and delete-records: the first readable offset
+--   local_log_start   the first offset the hot tier holds
+--   segment           the open segment, see parse_segment
+--   index             bytes since the last time-index entry, its timestamp, largest timestamp so far
+--   closed_bytes      stored bytes of the closed segments
+--   producer_count    fields of `:producers`; another number means that somebody deleted some
+--   unarchived_since  no record that is not archived yet was appended before this time
+--   gaps              start-end, comma separated: offsets lost with a hot tail
+--
+-- `:segments` holds the closed segments, `base end bytes first max created modified`, scored by base.
+-- Numbers are formatted with %.0f: `..` turns to exponents at 10^14.
+
+local stream, state, segments, times, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
+
+local INT32_MAX = 2147483647
+local GAP_SPAN = 16777216 -- 2^24
+
+local function int(number)
+  return string.format('%.0f', number)
+end
+
+-- SETTINGS, in the order hot/registry.py writes them.
+local function parse_settings(text)
+  local n = {}
+  for word in string.gmatch(text, '%S+') do
+    n[#n + 1] = tonumber(word)
+  end
+  return {
+    segment_bytes = n[1], segment_ms = n[2], max_jitter_ms = n[3], max_message_bytes = n[4],
+    log_append_time = n[5] == 1, before_max_ms = n[6], after_max_ms = n[7],
+    index_interval_bytes = n[8], keys_required = n[9] == 1, tiered = n[10] == 1,
+    retention_ms = n[11], retention_bytes = n[12], retention_entries = n[13],
+    producer_expiration_ms = n[14],
+  }
+end
+
+-- The open segment: base, bytes, first and largest timestamp, creation, last change.
+local function parse_segment(text)
+  local base, bytes, first, max, created, modified =
+    string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
+  return {
+    base = tonumber(base), bytes = tonumber(bytes), first = tonumber(first),
+    max = tonumber(max), created = tonumber(created), modified = tonumber(modified),
+  }
+end
+
+local function format_segment(s)
+  return string.format('%.0f %.0f %.0f %.0f %.0f %.0f', s.base, s.bytes, s.first, s.max, s.created, s.modified)
+end
+
+local function new_segment(base, now)
+  return { base = base, bytes = 0, first = -1, max = -1, created = now, modified = now }
+end
+
+-- A closed segment, as stored in `:segments`.
+local function parse_closed(text)
+  local base, ending, bytes, first, max, created, modified =
+    string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
+  return {
+    base = tonumber(base), ending = tonumber(ending), bytes = tonumber(bytes), first = tonumber(first),
+    max = tonumber(max), created = tonumber(created), modified = tonumber(modified), text = text,
+  }
+end
+
+-- How much earlier than segment.ms this segment rolls: in [0, max_jitter_ms), from the topic id and
+-- the base offset, so that it is the same whenever it is asked.
+local function jitter_ms(settings, topic_id, base)
+  if settings.max_jitter_ms == 0 then
+    return 0
+  end
+  return tonumber(string.sub(redis.sha1hex(topic_id .. ':' .. int(base)), 1, 8), 16) % settings.max_jitter_ms
+end
+
+local function close_segment(s, ending)
+  redis.call('ZADD', segments, int(s.base), string.format('%.0f %.0f %.0f %.0f %.0f %.0f %.0f',
+    s.base, ending, s.bytes, s.first, s.max, s.created, s.modified))
+end
+
+local function server_time(given)
+  if given ~= '' then
+    return tonumber(given)
+  end
+  local now = redis.call('TIME')
+  return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+end
+
+-- Drops what lies wholly below `before`: entries, closed segments, time-index entries.
+-- `open_base` is the open segment's. Returns the bytes of the segments dropped.
+local function trim_to(before, open_base)
+  redis.call('XTRIM', stream, 'MINID', int(before))
+  local freed = 0
+  while true do
+    local oldest = redis.call('ZRANGE', segments, 0, 1)
+    if not oldest[1] then
+      break
+    end
+    local next_base = oldest[2] and parse_closed(oldest[2]).base or open_base
+    if next_base > before then
+      break
+    end
+    freed = freed + parse_closed(oldest[1]).bytes
+    redis.call('ZREM', segments, oldest[1])
+  end
+  -- Offsets grow with the scores, so the rank of the first index entry to keep is found by halving.
+  local low, high = 0, redis.call('ZCARD', times)
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if tonumber(redis.call('ZRANGE', times, middle, middle)[1]) < before then
+      low = middle + 1
+    else
+      high = middle
+    end
+  end
+  if low > 0 then
+    redis.call('ZREMRANGEBYRANK', times, 0, low - 1)
+  end
+  return freed
+end
+
+-- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
+-- the first that does not qualify, then by entries. `p` (log_start, log_end, closed_bytes, segment)
+-- is changed in place; the caller stores it.
+local function retain(p, settings, now)
+  local first_kept = p.log_start
+  local closed = redis.call('ZRANGE', segments, 0, -1)
+  local at = 1
+  local function walk(expired)
+    while true do
+      local candidate, next_base
+      if closed[at] then
+        candidate = parse_closed(closed[at])
+        next_base = closed[at + 1] and parse_closed(closed[at + 1]).base or p.segment.base
+      elseif p.segment.bytes > 0 then
+        candidate, next_base = p.segment, p.log_end
+      else
+        return -- an empty last segment never goes
+      end
+      if not expired(candidate, next_base) then
+        return
+      end
+      if closed[at] then
+        at = at + 1
+      else
+        p.segment = new_segment(p.log_end, now) -- the open one rolls before it goes
+      end
+      if next_base > first_kept then
+        first_kept = next_base
+      end
+    end
+  end
+  walk(function(s, next_base)
+    return s ~= p.segment and next_base <= p.log_start
+  end)
+  if settings.retention_bytes >= 0 then
+    local excess = p.closed_bytes + p.segment.bytes - settings.retention_bytes
+    for i = 1, at - 1 do
+      excess = excess - parse_closed(closed[i]).bytes
+    end
+    walk(function(s)
+      if excess - s.bytes < 0 then
+        return false
+      end
+      excess = excess - s.bytes
+      return true
+    end)
+  end
+  if settings.retention_ms >= 0 then
+    walk(function(s)
+      local largest = s.max >= 0 and s.max or s.modified
+      return now - largest > settings.retention_ms
+    end)
+  end
+  if settings.retention_entries >= 0 and redis.call('XLEN', stream) > settings.retention_entries then
+    redis.call('XTRIM', stream, 'MAXLEN', int(settings.retention_entries))
+    local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
+    local start = p.log_end
+    if first then
+      local last, count = string.match(first[1], '(%d+)-(%d+)')
+      start = tonumber(last) - tonumber(count) + 1
+    end
+    if start > first_kept then
+      first_kept = start
+    end
+  end
+  if first_kept > p.log_start then
+    p.log_start = first_kept
+    p.closed_bytes = p.closed_bytes - trim_to(first_kept, p.segment.base)
+    return true
+  end
+  return false
+end

@@ -1,0 +1,461 @@
+"""Connections to Redis: one server or a cluster, and which run of the server answered.
+
+lakelog speaks to redis-py's connections directly rather than through its client, for two reasons.
+It must know whether a command may have reached the server when no answer came (a client that
+resends by itself hides that), and each connection must carry the *run id* it was opened under: the
+scripts that append hold that id as a constant, and they are loaded only in the handshake below, so
+a server that restarted or was promoted does not know them until somebody has shaken hands with it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from importlib import resources
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+
+import redis
+from redis.backoff import NoBackoff
+from redis.connection import BlockingConnectionPool, ConnectionPool, parse_url
+from redis.crc import key_slot
+from redis.exceptions import (
+    AuthenticationError,
+    AuthorizationError,
+    BusyLoadingError,
+    NoPermissionError,
+    NoScriptError,
+    OutOfMemoryError,
+    ReadOnlyError,
+    RedisError,
+    ResponseError,
+)
+from redis.retry import Retry
+
+from ..errors import (
+    ForeignEntryError,
+    HotTierAccessError,
+    HotTierFullError,
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    LakelogError,
+)
+
+Command = tuple[Any, ...]
+
+SOCKET_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 5.0
+MAX_CONNECTIONS = 32  # a server; a caller above it waits for one to come back
+
+#: script → the flags it needs. `allow-oom`: making room must work when Redis is full.
+SCRIPTS = {
+    "append": "",
+    "init": "",
+    "delete": "allow-oom",
+    "offsets": "no-writes,allow-oom",
+    "find_timestamp": "no-writes,allow-oom",
+    "trim": "allow-oom",
+    "retain": "allow-oom",
+    "recover": "allow-oom",
+    "pause": "allow-oom",
+    "registry": "",
+}
+
+
+class RawConnection(Protocol):
+    """What lakelog uses of a redis-py connection."""
+
+    def on_connect(self) -> None: ...
+    def send_command(self, *args: Any) -> None: ...
+    def pack_commands(self, commands: Sequence[Command]) -> list[bytes]: ...
+    def send_packed_command(self, command: Any) -> None: ...
+    def read_response(self) -> Any: ...
+    def disconnect(self) -> None: ...
+
+
+@lru_cache(maxsize=64)
+def script_text(name: str, run_id: str) -> str:
+    """The text of a script as loaded on the server with that run id."""
+    folder = resources.files(__package__)
+    flags = SCRIPTS[name]
+    header = f"#!lua flags={flags}\n" if flags else "#!lua\n"
+    constant = f"local RUN_ID = '{run_id}'\n"
+    common = "" if name == "registry" else (folder / "common.lua").read_text("utf-8")
+    return header + constant + common + (folder / f"{name}.lua").read_text("utf-8")
+
+
+@lru_cache(maxsize=64)
+def script_sha(name: str, run_id: str) -> str:
+    return hashlib.sha1(script_text(name, run_id).encode(), usedforsecurity=False).hexdigest()
+
+
+class Wire:
+    """One connection to one run of one server, held for one exchange."""
+
+    def __init__(self, connection: RawConnection) -> None:
+        self._connection = connection
+        self.run_id: str = connection.lakelog_run_id  # type: ignore[attr-defined]
+
+    def exchange(self, commands: Sequence[Command]) -> list[Any]:
+        """Sends all commands in one write and returns their replies, errors in place.
+
+        Raises:
+            HotTierUnavailableError: no answer; ``sent`` is True, some may have been executed.
+        """
+        connection = self._connection
+        try:
+            connection.send_packed_command(connection.pack_commands(commands))
+            replies = []
+            for _ in commands:
+                try:
+                    replies.append(connection.read_response())
+                except ResponseError as error:
+                    replies.append(error)
+        except BaseException as error:
+            connection.disconnect()  # replies may still be under way on it
+            if isinstance(error, (RedisError, OSError)):
+                raise HotTierUnavailableError(
+                    f"Redis did not answer ({_reason(error)}); whether the command was executed "
+                    "is unknown. Check that it runs and can be reached, then try again",
+                    sent=True,
+                    run_id=self.run_id,
+                ) from error
+            raise
+        return replies
+
+    def drop(self) -> None:
+        """Closes the connection, so that the next exchange shakes hands anew."""
+        self._connection.disconnect()
+
+    def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Command:
+        """The command that runs a script on this run of the server."""
+        return ("EVALSHA", script_sha(name, self.run_id), len(keys), *keys, *args)
+
+
+@dataclass
+class Server:
+    """One Redis server behind a pool of connections."""
+
+    options: dict[str, Any] = field(repr=False)
+    name: str
+
+    def __post_init__(self) -> None:
+        options = dict(self.options)
+        connection_class = options.pop("connection_class", redis.Connection)
+        self._pool: ConnectionPool = BlockingConnectionPool(  # type: ignore[no-untyped-call]
+            connection_class=connection_class,
+            max_connections=MAX_CONNECTIONS,
+            timeout=None,
+            redis_connect_func=_handshake,
+            retry=Retry(NoBackoff(), 0),
+            **options,
+        )
+
+    @contextmanager
+    def wire(self) -> Iterator[Wire]:
+        """A connection for one exchange.
+
+        Raises:
+            HotTierUnavailableError: no connection; ``sent`` is False, nothing was executed.
+            HotTierAccessError: the server refuses this user.
+        """
+        try:
+            connection = self._pool.get_connection("_")
+        except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
+            raise access_error(error, self.name) from error
+        except (RedisError, OSError) as error:
+            raise HotTierUnavailableError(
+                f"cannot reach Redis at {self.name}: {_reason(error)}. Check the URL, and that "
+                "the server runs and accepts connections from here",
+                sent=False,
+                run_id=None,
+            ) from error
+        try:
+            yield Wire(connection)
+        finally:
+            self._pool.release(connection)
+
+    def call(self, *commands: Command) -> list[Any]:
+        """Runs plain commands in one round trip; the first error reply is raised, translated."""
+        with self.wire() as wire:
+            replies = wire.exchange(commands)
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise translate(reply, self.name) from reply
+        return replies
+
+    def run_scripts(
+        self,
+        calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]],
+        then: Sequence[Command] = (),
+    ) -> tuple[str, list[Any]]:
+        """Runs scripts, then plain commands, in one round trip on one connection.
+
+        A script the server does not know (a failover behind a proxy, SCRIPT FLUSH) was surely not
+        executed: the connection is opened anew, which loads it under the server's run id.
+
+        Returns:
+            The run id that answered, and the replies; error replies stand in place.
+        """
+        for attempt in range(3):
+            with self.wire() as wire:
+                replies = wire.exchange([*(wire.script(*call) for call in calls), *then])
+                unknown = sum(isinstance(reply, NoScriptError) for reply in replies)
+                if unknown < len(calls) or attempt == 2:
+                    break
+                wire.drop()
+        return wire.run_id, replies
+
+    def close(self) -> None:
+        self._pool.disconnect()
+
+
+class Servers(Protocol):
+    """Where keys live."""
+
+    def for_key(self, key: str) -> Server: ...
+    def all(self) -> list[Server]: ...
+    def refresh(self) -> None: ...
+    def close(self) -> None: ...
+
+
+class SingleServer:
+    """Every key is on one server."""
+
+    def __init__(self, options: dict[str, Any], name: str) -> None:
+        self._server = Server(options, name)
+
+    def for_key(self, key: str) -> Server:
+        return self._server
+
+    def all(self) -> list[Server]:
+        return [self._server]
+
+    def refresh(self) -> None:
+        pass
+
+    def close(self) -> None:
+        self._server.close()
+
+
+class ClusterServers:
+    """Keys are spread over the primaries of a Redis Cluster by slot."""
+
+    def __init__(self, options: dict[str, Any], name: str) -> None:
+        self._options = options
+        self._name = name
+        self._lock = threading.Lock()
+        self._servers: dict[tuple[str, int], Server] = {}
+        self._slots: list[tuple[int, int, Server]] = []
+        self.refresh()
+
+    def for_key(self, key: str) -> Server:
+        slot = key_slot(key.encode())
+        for first, last, server in self._slots:
+            if first <= slot <= last:
+                return server
+        self.refresh()
+        for first, last, server in self._slots:
+            if first <= slot <= last:
+                return server
+        raise HotTierUnavailableError(
+            f"no server of the cluster at {self._name} holds slot {slot} (key {key}); "
+            "check CLUSTER INFO",
+            sent=False,
+            run_id=None,
+        )
+
+    def all(self) -> list[Server]:
+        return list(dict.fromkeys(server for _, _, server in self._slots))
+
+    def refresh(self) -> None:
+        """Reads the slot map anew, from any server that answers."""
+        seeds = [*self._servers.values(), Server(self._options, self._name)]
+        error: LakelogError | None = None
+        for seed in seeds:
+            try:
+                reply = seed.call(("CLUSTER", "SLOTS"))[0]
+            except HotTierUnavailableError as unavailable:
+                error = unavailable
+                continue
+            with self._lock:
+                self._slots = [
+                    (int(first), int(last), self._server(primary, seed))
+                    for first, last, primary, *_ in reply
+                ]
+            return
+        raise error or AssertionError("a cluster has a seed")
+
+    def _server(self, primary: Sequence[Any], seed: Server) -> Server:
+        host = _text(primary[0]) or seed.options["host"]  # empty: the address it was reached by
+        address = (host, int(primary[1]))
+        if address not in self._servers:
+            options = {**self._options, "host": address[0], "port": address[1]}
+            self._servers[address] = Server(options, f"{address[0]}:{address[1]}")
+        return self._servers[address]
+
+    def close(self) -> None:
+        for server in self._servers.values():
+            server.close()
+
+
+def connect(url: str, password: str | None = None) -> Servers:
+    """The servers behind a URL: ``redis://``, ``rediss://`` (TLS) or ``unix://``.
+
+    ``?cluster=true`` says that it is one node of a Redis Cluster; other query parameters are
+    redis-py's (``ssl_ca_certs=…``, ``socket_timeout=…``).
+
+    Raises:
+        InvalidArgumentError: not such a URL.
+    """
+    parts = urlsplit(url) if isinstance(url, str) else None
+    if parts is None or parts.scheme not in {"redis", "rediss", "unix"}:
+        raise InvalidArgumentError(
+            f"{mask(str(url))!r} is not a Redis URL; write redis://host:6379/0, rediss://… for "
+            "TLS, unix:///path, and add ?cluster=true for a Redis Cluster"
+        )
+    query = parse_qs(parts.query)
+    cluster = query.pop("cluster", ["false"])[-1].lower() in {"true", "1", "yes"}
+    plain = urlunsplit(parts._replace(query=urlencode(query, doseq=True)))
+    try:
+        given = dict(parse_url(plain))  # type: ignore[no-untyped-call]
+        _ = parts.port
+    except ValueError as error:
+        raise InvalidArgumentError(f"{mask(url)!r} is not a Redis URL: {error}") from None
+    # redis-py keeps what it does not know as text; these it does not know in a URL
+    options: dict[str, Any] = {
+        "socket_timeout": SOCKET_TIMEOUT_S,
+        "socket_connect_timeout": CONNECT_TIMEOUT_S,
+        "socket_keepalive": True,
+        **given,
+    }
+    if parts.scheme == "unix":
+        options.pop("socket_keepalive")
+    else:
+        options.setdefault("host", "localhost")
+        options.setdefault("port", 6379)
+    if password is not None:
+        options["password"] = password
+    name = mask(urlunsplit(parts._replace(query="")))
+    return ClusterServers(options, name) if cluster else SingleServer(options, name)
+
+
+def call_script(servers: Servers, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
+    """Runs a script where its keys live; an error reply is raised, translated."""
+    for attempt in range(3):
+        server = servers.for_key(keys[0])
+        _, (reply,) = server.run_scripts([(name, keys, args)])
+        if not moved(reply) or attempt == 2:
+            break
+        servers.refresh()
+    if isinstance(reply, Exception):
+        raise translate(reply, server.name) from reply
+    return reply
+
+
+def mask(url: str) -> str:
+    """The URL without its password."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return "…"
+    if parts.password is None:
+        return url
+    user = parts.username or ""
+    host = parts.netloc.rpartition("@")[2]
+    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
+
+
+def _handshake(connection: RawConnection) -> None:
+    """Opens a connection: asks which run of the server this is and loads its scripts.
+
+    A failure anywhere fails the connection, so no script is loaded on a run it was not made for.
+    """
+    connection.on_connect()
+    connection.send_command("INFO", "server")
+    info = _text(connection.read_response())
+    run_id = next(
+        line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("run_id:")
+    )
+    for name in SCRIPTS:
+        connection.send_command("SCRIPT", "LOAD", script_text(name, run_id))
+    for _ in SCRIPTS:
+        connection.read_response()
+    connection.lakelog_run_id = run_id  # type: ignore[attr-defined]
+
+
+def moved(error: object) -> bool:
+    """Whether a cluster node says that the key is elsewhere; nothing was executed."""
+    return isinstance(error, ResponseError) and _code(error) in {"MOVED", "ASK"}
+
+
+def translate(error: Exception, where: str) -> LakelogError:
+    """An error reply of Redis as ours. Nothing was written when Redis answers with one of these."""
+    code = _code(error)
+    if isinstance(error, OutOfMemoryError) or code == "OOM":
+        return HotTierFullError(
+            f"Redis at {where} is full (maxmemory reached); nothing was written. Archive and trim "
+            "(lakelog archive), shorten local.retention.ms, or raise maxmemory",
+            where=where,
+        )
+    if isinstance(error, (NoPermissionError, ReadOnlyError)) or code in {"NOAUTH", "WRONGPASS"}:
+        return access_error(error, where)
+    if isinstance(error, BusyLoadingError) or code in {
+        "MOVED",
+        "ASK",
+        "TRYAGAIN",
+        "CLUSTERDOWN",
+        "MASTERDOWN",
+        "NOSCRIPT",
+        "BUSY",
+        "MISCONF",
+        "NOREPLICAS",
+        "LOADING",
+    }:
+        return HotTierUnavailableError(
+            f"Redis at {where} cannot take the command now ({_reason(error)}); nothing was "
+            "written. Try again, and check the server if it goes on",
+            sent=False,
+            run_id=None,
+        )
+    if code == "WRONGTYPE" or "equal or smaller than the target stream top item" in str(error):
+        return ForeignEntryError(
+            f"a key of lakelog's at {where} was written by somebody else ({_reason(error)}); "
+            "nothing was written. Find out who uses the keyspace, and give one of you another",
+        )
+    return LakelogError(f"Redis at {where} refused the command: {_reason(error)}", where=where)
+
+
+def access_error(error: Exception, where: str) -> HotTierAccessError:
+    if isinstance(error, ReadOnlyError):
+        advice = "this is a read-only replica; connect to the primary"
+    elif isinstance(error, NoPermissionError):
+        advice = (
+            "the user lacks a right; lakelog needs +@read +@write +@stream +@scripting +info "
+            "+time on its keyspace's keys (~lakelog:* ~{lakelog:*)"
+        )
+    else:
+        advice = "check user and password"
+    return HotTierAccessError(
+        f"Redis at {where} refuses the connection or command ({_reason(error)}): {advice}",
+        where=where,
+    )
+
+
+def _code(error: Exception) -> str:
+    text = str(error)
+    if isinstance(error, NoScriptError):
+        return "NOSCRIPT"
+    return text.split(" ", 1)[0] if text else ""
+
+
+def _reason(error: BaseException) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _text(value: object) -> str:
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else str(value)

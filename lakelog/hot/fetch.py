@@ -1,0 +1,205 @@
+"""Reading a topic-partition: entries by offset, decoded, with what they cover.
+
+The entry id is ``{last_offset}-{record_count}``, so ``XRANGE key 250 +`` begins at the entry that
+holds offset 250. One step is one round trip: the range, then the state, in that order on one
+connection. If the state still names the topic's id, the entries read before it are that topic's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from ..codec import EntryId, decode, gap_of
+from ..errors import CorruptRecordError, ForeignEntryError, TrimmedError, UnknownTopicIdError
+from ..record import Fetched, OffsetRange, TopicPartition, empty_records
+from .connection import Servers, moved, translate
+from .keys import Keys
+
+RawEntry = tuple[EntryId, list[bytes]]
+
+_FIRST_COUNT = 4  # entries asked for before their size is known
+_MAX_COUNT = 16_384
+
+
+@dataclass(frozen=True, slots=True)
+class EntriesStep:
+    """What one round trip brought."""
+
+    entries: list[RawEntry]
+    local_log_start: int
+    log_end: int
+
+
+class Fetcher:
+    """Reads one keyspace's streams."""
+
+    def __init__(self, servers: Servers, keys: Keys) -> None:
+        self._servers = servers
+        self._keys = keys
+
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        start_offset: int,
+        end_offset: int | None,
+        *,
+        max_bytes: int,
+        topic_id: UUID | None,
+    ) -> Iterator[Fetched]:
+        """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
+
+        See `HotLog.read`.
+        """
+        count = _FIRST_COUNT
+        offset = start_offset
+        while end_offset is None or offset < end_offset:
+            step = self.entries(topic_partition, offset, end_offset, count, topic_id)
+            if offset < step.local_log_start:
+                raise trimmed(topic_partition, offset, step.local_log_start)
+            if not step.entries:
+                if offset < step.log_end:  # the state was read later: trimmed or appended since
+                    retry = self.entries(topic_partition, offset, end_offset, count, topic_id)
+                    if offset < retry.local_log_start:
+                        raise trimmed(topic_partition, offset, retry.local_log_start)
+                    if not retry.entries:
+                        raise _hole(topic_partition, offset, retry.log_end)
+                    step = retry
+                else:
+                    return
+            fetched = slice_entries(topic_partition, step.entries, offset, end_offset)
+            yield fetched
+            offset = fetched.next_offset
+            size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
+            per_entry = max(1, size_bytes // len(step.entries))
+            count = max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * count))
+
+    def entries(
+        self,
+        topic_partition: TopicPartition,
+        start_offset: int,
+        end_offset: int | None,
+        count: int,
+        topic_id: UUID | None,
+    ) -> EntriesStep:
+        """At most ``count`` raw entries from the one that holds ``start_offset``."""
+        keys = self._keys.partition(topic_partition)
+        commands = [
+            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
+            ("HMGET", keys.state, "topic_id", "local_log_start", "log_end"),
+        ]
+        for attempt in range(3):
+            server = self._servers.for_key(keys.stream)
+            with server.wire() as wire:
+                raw, state = wire.exchange(commands)
+            if moved(raw) and attempt < 2:
+                self._servers.refresh()
+                continue
+            break
+        for reply in (raw, state):
+            if isinstance(reply, Exception):
+                raise translate(reply, server.name) from reply
+        check_topic_id(topic_partition, state[0], topic_id)
+        return EntriesStep(
+            _parse(topic_partition, raw, end_offset), int(state[1] or 0), int(state[2] or 0)
+        )
+
+
+def slice_entries(
+    topic_partition: TopicPartition,
+    entries: Sequence[RawEntry],
+    offset: int,
+    end_offset: int | None,
+) -> Fetched:
+    """Decodes entries and cuts them to ``[offset, end_offset)``, checking that none is missing.
+
+    Raises:
+        CorruptRecordError: an entry is damaged, not ours, or missing.
+    """
+    first_base = entries[0][0].base_offset
+    if first_base > offset:
+        raise _hole(topic_partition, offset, first_base)
+    expected = first_base
+    gaps = []
+    for entry_id, fields in entries:
+        if entry_id.base_offset != expected:
+            raise _hole(topic_partition, expected, entry_id.base_offset)
+        expected = entry_id.last_offset + 1
+        gap = gap_of(entry_id, fields)
+        if gap is not None:
+            gaps.append(OffsetRange(*gap))
+    try:
+        records = decode(entries)
+    except CorruptRecordError as error:
+        raise type(error)(
+            f"{topic_partition}: {error.message}",
+            **{**error.fields, "topic_partition": topic_partition},
+        ) from error
+    next_offset = expected if end_offset is None else min(expected, end_offset)
+    if first_base < offset or next_offset < expected:
+        records = _cut(records, offset, next_offset)
+    return Fetched(records, offset, next_offset, tuple(gaps))
+
+
+def _cut(records: Any, offset: int, next_offset: int) -> Any:
+    offsets = records.column(0).to_numpy(zero_copy_only=True)
+    low, high = offsets.searchsorted([offset, next_offset])
+    return records.slice(low, high - low) if high > low else empty_records()
+
+
+def _parse(
+    topic_partition: TopicPartition, raw: Sequence[Any], end_offset: int | None
+) -> list[RawEntry]:
+    entries = []
+    for raw_id, fields in raw:
+        try:
+            entry_id = EntryId.parse(raw_id)
+        except CorruptRecordError as error:
+            raise ForeignEntryError(
+                f"{topic_partition}: {error.message}",
+                **{**error.fields, "topic_partition": topic_partition},
+            ) from error
+        if end_offset is not None and entry_id.base_offset >= end_offset:
+            break
+        entries.append((entry_id, fields))
+    return entries
+
+
+def check_topic_id(
+    topic_partition: TopicPartition, found: bytes | None, wanted: UUID | None
+) -> None:
+    """Refuses to go on with a stream of another creation of the topic.
+
+    Raises:
+        UnknownTopicIdError: dropped, or dropped and created again.
+    """
+    if wanted is not None and (found is None or found.decode() != str(wanted)):
+        what = "deleted" if found is None else "deleted and created again"
+        raise UnknownTopicIdError(
+            f"topic {topic_partition.topic!r} was {what} since it was looked up; look it up again",
+            topic=topic_partition.topic,
+            topic_id=wanted,
+        )
+
+
+def trimmed(topic_partition: TopicPartition, offset: int, local_log_start: int) -> TrimmedError:
+    return TrimmedError(
+        f"offset {offset} of {topic_partition} is no longer in the hot tier, which holds "
+        f"{local_log_start} and on; read it from the cold tier",
+        topic_partition=topic_partition,
+        offset=offset,
+        local_log_start=local_log_start,
+    )
+
+
+def _hole(topic_partition: TopicPartition, start: int, end: int) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"{topic_partition}: the hot tier holds nothing for offsets {start}..{end - 1}, and no gap "
+        "was declared: entries were deleted or added by hand. Compare `lakelog status` with "
+        "XINFO STREAM",
+        topic_partition=topic_partition,
+        offset=start,
+        end_offset=end,
+    )

@@ -1,0 +1,510 @@
+"""The hot tier: a Redis Stream per topic-partition, composed of append, fetch, search and trim."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from ..clock import Clock
+from ..codec import ProducedBatch
+from ..config import MIB
+from ..errors import (
+    InvalidArgumentError,
+    LakelogError,
+    NotEnoughReplicasError,
+    UnknownTopicOrPartitionError,
+)
+from ..offsets import HotOffsets, HotSegment
+from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition
+from . import time_index
+from .append import (
+    MEMORY,
+    Acks,
+    AppendCall,
+    AppendResult,
+    append_arguments,
+    check_call,
+    read_answer,
+)
+from .connection import Server, Servers, call_script, connect, mask, moved, translate
+from .fetch import Fetcher, check_topic_id
+from .keys import DEFAULT_KEYSPACE, Keys
+from .recovery import Recovery
+from .registry import TopicRegistry
+
+READ_STEP_BYTES = 8 * MIB
+REPLICA_TIMEOUT_MS = 5_000
+#: Blocking reads ask for less than the socket time-out and go around again.
+MAX_BLOCK_MS = 4_000
+CLUSTER_POLL_MS = 50
+
+
+class HotLog:
+    """Appends to, reads and trims the streams of one keyspace.
+
+    Thread-safe. Every error of Redis comes out as one of lakelog's; see `connection.translate`.
+
+    Args:
+        servers: from `connection.connect`.
+        keyspace: what the keys begin with.
+        clock: only for tests; without one the scripts ask Redis for the time.
+    """
+
+    def __init__(
+        self, servers: Servers, keyspace: str = DEFAULT_KEYSPACE, clock: Clock | None = None
+    ) -> None:
+        self._servers = servers
+        self._keys = Keys(keyspace)
+        self._clock = clock
+        self._fetcher = Fetcher(servers, self._keys)
+        self._recovery = Recovery(servers, self._keys, clock)
+        self._fsync_checked: set[int] = set()
+
+    @classmethod
+    def connect(
+        cls,
+        url: str,
+        keyspace: str = DEFAULT_KEYSPACE,
+        *,
+        password: str | None = None,
+        clock: Clock | None = None,
+    ) -> HotLog:
+        """A hot log on the server or cluster behind a URL (see `connection.connect`)."""
+        return cls(connect(url, password), keyspace, clock)
+
+    @property
+    def keyspace(self) -> str:
+        return self._keys.keyspace
+
+    def topics(self) -> TopicRegistry:
+        """The topics of this keyspace."""
+        return TopicRegistry(self._servers, self._keys, self._clock)
+
+    # -- append --------------------------------------------------------------------------------
+
+    def append(
+        self,
+        topic_partition: TopicPartition,
+        topic_id: UUID,
+        batch: ProducedBatch,
+        *,
+        sent_under: str | None = None,
+        acks: Acks = MEMORY,
+    ) -> AppendResult:
+        """Appends one produced batch and returns where it went.
+
+        Raises:
+            LakelogError: see `append_all`.
+        """
+        (result,) = self.append_all(
+            [AppendCall(topic_partition, topic_id, batch, sent_under)], acks
+        )
+        if isinstance(result, LakelogError):
+            raise result
+        return result
+
+    def append_all(
+        self, calls: Sequence[AppendCall], acks: Acks = MEMORY
+    ) -> list[AppendResult | LakelogError]:
+        """Appends calls in order, pipelined: one round trip a server.
+
+        An error stands in its call's place and stops no other call, but later calls of the same
+        partition will then be out of order. Unless the error is `HotTierUnavailableError` with
+        ``sent=True`` or `NotEnoughReplicasError`, nothing of its call was written.
+        """
+        for call in calls:
+            check_call(call)
+        now_ms = None if self._clock is None else self._clock.now_ms()
+        results: list[AppendResult | LakelogError | None] = [None] * len(calls)
+        by_server: dict[int, tuple[Server, list[int]]] = {}
+        for index, call in enumerate(calls):
+            server = self._servers.for_key(self._keys.partition(call.topic_partition).stream)
+            by_server.setdefault(id(server), (server, []))[1].append(index)
+        for server, indexes in by_server.values():
+            answers = self._append_on(server, [calls[i] for i in indexes], acks, now_ms)
+            for index, answer in zip(indexes, answers, strict=True):
+                results[index] = answer
+        return results  # type: ignore[return-value]
+
+    def _append_on(
+        self, server: Server, calls: Sequence[AppendCall], acks: Acks, now_ms: int | None
+    ) -> list[AppendResult | LakelogError]:
+        scripts = [
+            (
+                "append",
+                self._keys.partition(call.topic_partition).all(),
+                append_arguments(call, now_ms),
+            )
+            for call in calls
+        ]
+        # WAIT speaks of the writes of its own connection, so it goes behind them on the same one.
+        wait = [("WAIT", acks.replicas, REPLICA_TIMEOUT_MS)] if acks.replicas else []
+        try:
+            if acks.fsync:
+                self._check_fsync(server)
+            run_id, replies = server.run_scripts(scripts, wait)
+        except LakelogError as error:
+            return [error] * len(calls)
+        replicas = replies.pop() if wait else 0
+        results: list[AppendResult | LakelogError] = []
+        for call, reply in zip(calls, replies, strict=True):
+            try:
+                if isinstance(reply, Exception):
+                    if moved(reply):
+                        self._servers.refresh()
+                    raise translate(reply, server.name)
+                result = read_answer(call, reply, run_id)
+                if wait:
+                    _check_replicas(result, replicas, acks, call.topic_partition)
+                results.append(result)
+            except LakelogError as error:
+                results.append(error)
+        return results
+
+    def _check_fsync(self, server: Server) -> None:
+        if id(server) in self._fsync_checked:
+            return
+        reply = server.call(("INFO", "persistence"))[0]
+        aof = b"aof_enabled:1" in (reply if isinstance(reply, bytes) else reply.encode())
+        config = server.call(("CONFIG", "GET", "appendfsync"))[0]
+        values = list(config.values()) if isinstance(config, dict) else config[1:]
+        if not aof or values != [b"always"]:
+            raise InvalidArgumentError(
+                f"acks='fsync' needs appendonly yes and appendfsync always on {server.name}; set "
+                "them, or use acks='memory' or 'replicas=N'"
+            )
+        self._fsync_checked.add(id(server))
+
+    # -- look ----------------------------------------------------------------------------------
+
+    def now_ms(self) -> int:
+        """The time the scripts go by: Redis's clock, or the one given."""
+        if self._clock is not None:
+            return self._clock.now_ms()
+        seconds, microseconds = self._servers.for_key(self._keys.topics).call(("TIME",))[0]
+        return int(seconds) * 1000 + int(microseconds) // 1000
+
+    def offsets(
+        self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
+    ) -> dict[TopicPartition, HotOffsets]:
+        """Where the partitions begin and end, with their segments: one round trip a server.
+
+        Raises:
+            UnknownTopicOrPartitionError: one is not in the hot tier.
+            UnknownTopicIdError: one belongs to another creation of the topic than ``topic_id``.
+        """
+        wanted = list(topic_partitions)
+        found: dict[TopicPartition, HotOffsets] = {}
+        for attempt in range(3):
+            by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
+            for tp in wanted:
+                if tp not in found:
+                    server = self._servers.for_key(self._keys.partition(tp).stream)
+                    by_server.setdefault(id(server), (server, []))[1].append(tp)
+            if not by_server:
+                break
+            for server, group in by_server.values():
+                run_id, replies = server.run_scripts(
+                    [("offsets", self._keys.partition(tp).all(), ()) for tp in group]
+                )
+                for tp, reply in zip(group, replies, strict=True):
+                    if moved(reply) and attempt < 2:
+                        self._servers.refresh()
+                    elif isinstance(reply, Exception):
+                        raise translate(reply, server.name) from reply
+                    else:
+                        check_topic_id(tp, reply[0][0], topic_id)
+                        found[tp] = _offsets(tp, reply, run_id)
+        return {tp: found[tp] for tp in wanted}
+
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        start_offset: int,
+        end_offset: int | None = None,
+        *,
+        max_bytes: int = READ_STEP_BYTES,
+        topic_id: UUID | None = None,
+    ) -> Iterator[Fetched]:
+        """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
+
+        Args:
+            max_bytes: about how many stored bytes a step may bring; at least one entry.
+            topic_id: refuse to read another creation of the topic.
+
+        Yields:
+            Steps that follow each other; their records are `RECORDS`.
+
+        Raises:
+            TrimmedError: the next offset was trimmed, perhaps since the step before.
+            CorruptRecordError: an entry is damaged, missing or not ours; names topic-partition and
+                entry.
+            UnknownTopicIdError: the topic was dropped.
+        """
+        return self._fetcher.read(
+            topic_partition, start_offset, end_offset, max_bytes=max_bytes, topic_id=topic_id
+        )
+
+    def offset_for_timestamp(
+        self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The earliest hot offset whose timestamp is at or after the target, or None."""
+        keys = self._keys.partition(topic_partition)
+        arguments = [timestamp_ms, "" if topic_id is None else str(topic_id)]
+        answer = call_script(self._servers, "find_timestamp", keys.all(), arguments)
+        if answer[0] == b"UNKNOWN_TOPIC_ID":
+            check_topic_id(topic_partition, None, topic_id or UUID(int=0))
+        if answer[0] == b"NONE":
+            return None
+        return time_index.first_at_or_after(
+            lambda offset: self.read(topic_partition, offset, max_bytes=MIB, topic_id=topic_id),
+            answer[1],
+            timestamp_ms,
+        )
+
+    def max_timestamp(
+        self, topic_partition: TopicPartition, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The first of the hot records that carry the largest timestamp, None if there are none."""
+        offsets = self.offsets([topic_partition], topic_id=topic_id)[topic_partition]
+        if offsets.local_log_start >= offsets.log_end:
+            return None
+        top = max((segment.max_timestamp_ms for segment in offsets.segments), default=-1)
+        found = self.offset_for_timestamp(topic_partition, max(top, 0), topic_id=topic_id)
+        if found is not None:
+            return found
+        # The largest lies in the part of a segment that was trimmed, or no record has one.
+        return time_index.largest(
+            lambda offset: self.read(topic_partition, offset, topic_id=topic_id),
+            offsets.local_log_start,
+        )
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+        """Blocks until a partition has something at or above its position, or the time is over.
+
+        Returns:
+            The partitions that have; empty when the time is over.
+        """
+        deadline = time.monotonic() + timeout_ms / 1000
+        while positions:
+            left_ms = max(0, int((deadline - time.monotonic()) * 1000))
+            servers = self._servers.all()
+            if len(servers) == 1:
+                ready = self._block(servers[0], positions, min(left_ms, MAX_BLOCK_MS))
+            else:
+                # XREAD takes keys of one slot only; a look at all log ends is one trip a node.
+                ready = {
+                    tp
+                    for tp, offsets in self.offsets(positions).items()
+                    if offsets.log_end > positions[tp]
+                }
+                if not ready:
+                    time.sleep(min(left_ms, CLUSTER_POLL_MS) / 1000)
+            if ready or left_ms == 0:
+                return ready
+        return set()
+
+    def _block(
+        self, server: Server, positions: Mapping[TopicPartition, int], block_ms: int
+    ) -> set[TopicPartition]:
+        by_stream = {self._keys.partition(tp).stream: tp for tp in positions}
+        # Everything after the largest id that ends below the position; 0-0 is before every id.
+        after = [f"{n - 1}-{2**64 - 1}" if n else "0-0" for n in positions.values()]
+        block = ("BLOCK", block_ms) if block_ms else ()
+        reply = server.call(("XREAD", "COUNT", 1, *block, "STREAMS", *by_stream, *after))[0]
+        streams = reply if isinstance(reply, dict) else [pair[0] for pair in reply or ()]
+        return {by_stream[stream.decode()] for stream in streams}
+
+    # -- change --------------------------------------------------------------------------------
+
+    def trim(
+        self,
+        topic_partition: TopicPartition,
+        before_offset: int,
+        *,
+        archived_end: int | None = None,
+        planned_at_ms: int | None = None,
+        topic_id: UUID | None = None,
+    ) -> None:
+        """Drops hot records below an offset; the local log start only grows.
+
+        The caller answers for it that the cold tier holds them, or that they lie below the log
+        start.
+
+        Args:
+            archived_end: how far the cold tier holds the partition, noted for the flush policy.
+            planned_at_ms: the server's time before which everything appended is now archived.
+
+        Raises:
+            UnknownTopicIdError: the topic was dropped; nothing was trimmed.
+        """
+        self._trim(topic_partition, before_offset, None, archived_end, planned_at_ms, topic_id)
+
+    def raise_log_start(
+        self, topic_partition: TopicPartition, offset: int, *, topic_id: UUID | None = None
+    ) -> None:
+        """Makes ``offset`` the log start of an untiered partition and drops what lies below.
+
+        Raises:
+            UnknownTopicIdError: the topic was dropped; nothing was changed.
+        """
+        self._trim(topic_partition, offset, offset, None, None, topic_id)
+
+    def _trim(
+        self,
+        topic_partition: TopicPartition,
+        before_offset: int,
+        log_start: int | None,
+        archived_end: int | None,
+        planned_at_ms: int | None,
+        topic_id: UUID | None,
+    ) -> None:
+        keys = self._keys.partition(topic_partition)
+        arguments: list[Any] = [
+            "" if value is None else value
+            for value in (
+                None if topic_id is None else str(topic_id),
+                before_offset,
+                log_start,
+                archived_end,
+                planned_at_ms,
+            )
+        ]
+        answer = call_script(self._servers, "trim", keys.all(), arguments)
+        if answer[0] == b"UNKNOWN_TOPIC_ID":
+            check_topic_id(topic_partition, None, topic_id or UUID(int=0))
+
+    def retain(self, topic_partition: TopicPartition) -> int:
+        """Applies write-time retention to an untiered partition that is idle, or in a full Redis.
+
+        Returns:
+            The log start. A tiered partition is left as it is.
+        """
+        keys = self._keys.partition(topic_partition)
+        now = "" if self._clock is None else self._clock.now_ms()
+        return int(call_script(self._servers, "retain", keys.all(), [now]))
+
+    def recover(self, topic_partition: TopicPartition, at_least: int) -> HotOffsets:
+        """Settles a partition whose server may have lost its tail, and returns its offsets.
+
+        Nothing happens when this run of the server has written it already and its log end is at
+        or above ``at_least``. After a clean stop it goes on where it was. Otherwise a gap entry
+        spans every offset that may have been handed out, so that none names two records.
+
+        Args:
+            at_least: one past the highest offset the caller knows to have been used (its own
+                appends, the archived end).
+        """
+        self._recovery.recover(topic_partition, at_least)
+        return self.offsets([topic_partition])[topic_partition]
+
+    def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
+        """Refuses appends and marks the partitions clean, before a planned stop of the server.
+
+        Raises:
+            RecoveryNeededError: one has not been recovered since the last stop.
+        """
+        self._recovery.pause(topic_partitions)
+
+    def resume(self, topic_partitions: Iterable[TopicPartition]) -> bool:
+        """Accepts appends again, after a clean stop or instead of one.
+
+        Returns:
+            False if the server does not allow to make sure of its disk (``CONFIG SET appendfsync``
+            and an append-only file); the partitions stay paused until somebody recovers them.
+        """
+        return self._recovery.resume(topic_partitions)
+
+    def close(self) -> None:
+        """Closes the connections."""
+        self._servers.close()
+
+
+def _check_replicas(
+    result: AppendResult, replicas: int | Exception, acks: Acks, topic_partition: TopicPartition
+) -> None:
+    if isinstance(replicas, Exception) or replicas < acks.replicas:
+        got = 0 if isinstance(replicas, Exception) else replicas
+        raise NotEnoughReplicasError(
+            f"{topic_partition}: written at offset {result.base_offset}, but {got} of "
+            f"{acks.replicas} replicas confirmed it within {REPLICA_TIMEOUT_MS} ms; whether it "
+            "survives a failover is unknown. Resend it to ask again, or check the replicas",
+            result=result,
+            replicas=got,
+        )
+
+
+def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOffsets:
+    state, closed = reply
+    if state[0] is None:
+        raise UnknownTopicOrPartitionError(
+            f"{topic_partition} is not in the hot tier; create the topic, or run "
+            "`lakelog topics apply` if its creation was cut short",
+            topic=topic_partition.topic,
+            partition=topic_partition.partition,
+        )
+    log_end = int(state[2])
+    base, size, first, largest, created, modified = map(int, state[5].split())
+    segments = [HotSegment(*map(int, text.split())) for text in closed]
+    segments.append(HotSegment(base, log_end, size, first, largest, created, modified))
+    gaps = [gap.split(b"-") for gap in (state[9] or b"").split(b",") if gap]
+    return HotOffsets(
+        local_log_start=int(state[4]),
+        log_end=log_end,
+        segments=tuple(segments),
+        max_timestamp_ms=int(state[6].split()[2]),
+        size_bytes=int(state[7]) + size,
+        recovered=state[1].decode() == run_id,
+        gaps=tuple(OffsetRange(int(start), int(end)) for start, end in gaps),
+        unarchived_since_ms=None if state[8] is None else int(state[8]),
+        log_start=int(state[3]),
+        paused=state[10] is not None,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class HotSource:
+    """How to open a hot log elsewhere: what travels to Spark's executors.
+
+    ``password_ref`` names where the password is, so that it need not travel: ``env:NAME`` is read
+    from the environment of the process that opens. The URL is shown without its password.
+    """
+
+    url: str = field(repr=False)
+    keyspace: str = DEFAULT_KEYSPACE
+    password_ref: str | None = None
+
+    def open(self) -> HotLog:
+        """The hot log, one a process and recipe.
+
+        Raises:
+            InvalidArgumentError: the reference names nothing.
+        """
+        key = (os.getpid(), self)
+        with _OPEN_LOCK:
+            if key not in _OPEN:
+                _OPEN[key] = HotLog.connect(self.url, self.keyspace, password=self._password())
+            return _OPEN[key]
+
+    def _password(self) -> str | None:
+        if self.password_ref is None:
+            return None
+        kind, _, name = self.password_ref.partition(":")
+        if kind != "env" or name not in os.environ:
+            raise InvalidArgumentError(
+                f"password_ref {self.password_ref!r} names no password here: write env:NAME, with "
+                "NAME in the environment of every process that reads (executors too)"
+            )
+        return os.environ[name]
+
+    def __str__(self) -> str:
+        return mask(self.url)
+
+
+_OPEN: dict[tuple[int, HotSource], HotLog] = {}
+_OPEN_LOCK = threading.Lock()

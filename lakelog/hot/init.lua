@@ -1,0 +1,24 @@
+-- Writes a partition's `:state` when its topic is created, or its settings when they changed.
+-- ARGV: topic_id, generation, config_version, settings, now_ms or ''. Repeating it changes nothing.
+
+local st = redis.call('HMGET', state, 'topic_id', 'generation', 'config_version')
+local generation, config_version = tonumber(ARGV[2]), tonumber(ARGV[3])
+if st[1] and st[1] ~= ARGV[1] and tonumber(st[2]) >= generation then
+  return { 'STALE', st[1] } -- the topic was created again since
+end
+if st[1] == ARGV[1] then
+  if tonumber(st[3]) >= config_version then
+    return { 'UNCHANGED' }
+  end
+  redis.call('HSET', state, 'config_version', ARGV[3], 'settings', ARGV[4])
+  return { 'ALTERED' }
+end
+if not st[1] and redis.call('EXISTS', stream) == 1 then
+  return { 'FOREIGN_KEY', redis.call('TYPE', stream).ok }
+end
+redis.call('DEL', stream, state, segments, times, producers)
+redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_version', ARGV[3],
+  'settings', ARGV[4], 'run_id', RUN_ID, 'log_end', '0', 'log_start', '0', 'local_log_start', '0',
+  'segment', format_segment(new_segment(0, server_time(ARGV[5]))), 'index', '0 -1 -1',
+  'closed_bytes', '0', 'producer_count', '0')
+return { 'CREATED' }

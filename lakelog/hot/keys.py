@@ -1,0 +1,82 @@
+"""How every Redis key is spelled; no other file spells one.
+
+| key | type | holds |
+|---|---|---|
+| ``{keyspace}:topics`` | hash | topic name → its definition as JSON |
+| ``{keyspace}:stream:{topic}:{partition}`` | stream | the entries |
+| ``{<stream>}:state`` | hash | see ``common.lua`` |
+| ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
+| ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
+| ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
+| ``{<stream>}:resume`` | string | a lock while a planned stop ends |
+
+The companions carry the whole stream key as their hash tag, so they share a cluster slot.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import InvalidArgumentError
+from ..record import TopicPartition
+
+DEFAULT_KEYSPACE = "lakelog"
+
+
+def check_keyspace(keyspace: str) -> str:
+    """The keyspace, if keys can be built from it.
+
+    Raises:
+        InvalidArgumentError: empty, or holds a brace, a colon at its end, white space or a
+            control character.
+    """
+    if (
+        not isinstance(keyspace, str)
+        or not keyspace
+        or any(c in "{}" or c.isspace() or not c.isprintable() for c in keyspace)
+    ):
+        raise InvalidArgumentError(
+            f"{keyspace!r} is not a legal keyspace: it must not be empty nor hold '{{', '}}' or "
+            "white space (braces would move a key to another cluster slot)",
+            keyspace=keyspace,
+        )
+    return keyspace
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionKeys:
+    """The five keys of one topic-partition, in the order the scripts take them."""
+
+    stream: str
+    state: str
+    segments: str
+    times: str
+    producers: str
+
+    def all(self) -> tuple[str, ...]:
+        return (self.stream, self.state, self.segments, self.times, self.producers)
+
+
+@dataclass(frozen=True, slots=True)
+class Keys:
+    """The keys of one keyspace."""
+
+    keyspace: str = DEFAULT_KEYSPACE
+
+    def __post_init__(self) -> None:
+        check_keyspace(self.keyspace)
+
+    @property
+    def topics(self) -> str:
+        return f"{self.keyspace}:topics"
+
+    def resume_lock(self, topic_partition: TopicPartition) -> str:
+        """Held by whoever switches the fsync policy of the server that holds this partition."""
+        return f"{{{self.partition(topic_partition).stream}}}:resume"
+
+    def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
+        stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
+        return PartitionKeys(
+            stream,
+            *(f"{{{stream}}}:{kind}" for kind in ("state", "segments", "times", "producers")),
+        )

@@ -1,0 +1,39 @@
+-- Settles a partition whose server may have lost its tail. ARGV: at_least, now_ms or ''.
+-- Returns {'OK'} when nothing had to be done or the gap is in place, {'CLEAN'} when a clean stop can
+-- be adopted instead, {'UNKNOWN_TOPIC_OR_PARTITION'}.
+--
+-- Offsets that some reader may have seen are never given to other records: a gap entry spans
+-- everything that can have been handed out, and 2^24 more for appends nobody told the caller of.
+
+local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_log_start', 'segment',
+  'closed_bytes', 'gaps', 'clean', 'index', 'paused')
+if not st[1] then
+  return { 'UNKNOWN_TOPIC_OR_PARTITION' }
+end
+local at_least = tonumber(ARGV[1])
+local log_end = tonumber(st[3])
+local known_end = math.max(at_least, tonumber(st[4]))
+if st[2] == RUN_ID and log_end >= known_end then
+  return { 'OK' }
+end
+if st[8] and log_end >= known_end then
+  return { 'CLEAN' }
+end
+local gap_end = math.max(log_end, known_end) + GAP_SPAN
+local now = server_time(ARGV[2])
+redis.call('XADD', stream, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
+  '__gap', int(log_end) .. '-' .. int(gap_end))
+local open = parse_segment(st[5])
+local closed_bytes = tonumber(st[6])
+if open.bytes > 0 then
+  close_segment(open, log_end)
+  closed_bytes = closed_bytes + open.bytes
+end
+local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
+redis.call('DEL', producers)
+redis.call('HDEL', state, 'clean', 'paused', 'adopted_from')
+redis.call('HSET', state, 'run_id', RUN_ID, 'log_end', int(gap_end),
+  'segment', format_segment(new_segment(gap_end, now)), 'closed_bytes', int(closed_bytes),
+  'producer_count', '0', 'index', '0 ' .. index_timestamp .. ' ' .. largest,
+  'gaps', (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
+return { 'OK' }

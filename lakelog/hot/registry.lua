@@ -1,0 +1,37 @@
+-- Compare-and-set of one topic's definition. KEYS: topics. ARGV: name, version to replace (0: the
+-- topic must not be there; -1: none wanted, remove it), definition as JSON, topic_id.
+-- Returns {'OK', created_us} or {'EXISTS'} | {'MISSING'} | {'CHANGED'}.
+--
+-- created_us orders creations under one name (see `generation` in common.lua). It comes from the
+-- server's clock, is never below that of the creation before, and fits a double.
+
+local topics = KEYS[1]
+local name, version = ARGV[1], tonumber(ARGV[2])
+local current = redis.call('HGET', topics, name)
+if version == 0 then
+  if current then
+    return { 'EXISTS' }
+  end
+  local now = redis.call('TIME')
+  local created_us = tonumber(now[1]) * 1000000 + tonumber(now[2])
+  local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
+  created_us = string.format('%.0f', math.max(created_us, before + 1))
+  redis.call('HSET', topics, '#created_us', created_us, name, (string.gsub(ARGV[3], '"@created_us@"', created_us)))
+  return { 'OK', created_us }
+end
+if not current then
+  return { 'MISSING' }
+end
+local definition = cjson.decode(current)
+if definition.topic_id ~= ARGV[4] then
+  return { 'MISSING' }
+end
+if version == -1 then
+  redis.call('HDEL', topics, name)
+  return { 'OK' }
+end
+if definition.config_version ~= version then
+  return { 'CHANGED' }
+end
+redis.call('HSET', topics, name, ARGV[3])
+return { 'OK' }

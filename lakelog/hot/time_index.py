@@ -1,0 +1,41 @@
+"""Searching the hot tier by timestamp."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pyarrow.compute as pc
+
+from ..record import Fetched, OffsetAndTimestamp
+
+ReadFrom = Callable[[int], Iterator[Fetched]]
+
+
+def first_at_or_after(
+    read_from: ReadFrom, start: int, timestamp_ms: int
+) -> OffsetAndTimestamp | None:
+    """The earliest offset from ``start`` whose timestamp is at or after the target."""
+    for fetched in read_from(start):
+        records = fetched.records
+        timestamps = records.column("timestamp").cast("int64")
+        index = pc.index(pc.greater_equal(timestamps, timestamp_ms * 1000), True).as_py()
+        if index >= 0:
+            return OffsetAndTimestamp(
+                records.column("offset")[index].as_py(), timestamps[index].as_py() // 1000
+            )
+    return None
+
+
+def largest(read_from: ReadFrom, start: int) -> OffsetAndTimestamp | None:
+    """The first record from ``start`` that carries the largest timestamp."""
+    best: OffsetAndTimestamp | None = None
+    for fetched in read_from(start):
+        records = fetched.records
+        if not records.num_rows:
+            continue
+        timestamps = records.column("timestamp").cast("int64")
+        top = pc.max(timestamps)
+        if best is None or top.as_py() // 1000 > best.timestamp_ms:
+            index = pc.index(timestamps, top).as_py()
+            best = OffsetAndTimestamp(records.column("offset")[index].as_py(), top.as_py() // 1000)
+    return best

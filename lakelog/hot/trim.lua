@@ -1,0 +1,27 @@
+-- Drops hot records below an offset and notes how far the partition is archived.
+-- ARGV: topic_id or '', before, log_start or '', archived_end or '', planned_at_ms or ''.
+-- Returns {'OK', local log start} or {'UNKNOWN_TOPIC_ID'}. Only grows; repeating it changes nothing.
+
+local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'log_start', 'log_end', 'segment',
+  'closed_bytes', 'unarchived_since')
+if not st[1] or ARGV[1] ~= '' and st[1] ~= ARGV[1] then
+  return { 'UNKNOWN_TOPIC_ID' }
+end
+local before, local_log_start = tonumber(ARGV[2]), tonumber(st[2])
+if before > local_log_start then
+  local freed = trim_to(before, parse_segment(st[5]).base)
+  redis.call('HSET', state, 'local_log_start', int(before), 'closed_bytes', int(tonumber(st[6]) - freed))
+  local_log_start = before
+end
+if ARGV[3] ~= '' and tonumber(ARGV[3]) > tonumber(st[3]) then
+  redis.call('HSET', state, 'log_start', ARGV[3])
+end
+if ARGV[4] ~= '' and st[7] then
+  if tonumber(ARGV[4]) >= tonumber(st[4]) then
+    redis.call('HDEL', state, 'unarchived_since')
+  elseif ARGV[5] ~= '' and tonumber(ARGV[5]) > tonumber(st[7]) then
+    -- All that had been appended by then is archived, so what is not came later.
+    redis.call('HSET', state, 'unarchived_since', ARGV[5])
+  end
+end
+return { 'OK', local_log_start }
