@@ -1,0 +1,363 @@
+"""Moves a topic's records from the hot tier to the cold one, once or for as long as it is told."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from threading import Event
+
+from ..cold.change import Change, HotRange
+from ..cold.table import Applied, ColdSnapshot, ColdTable
+from ..errors import InvalidArgumentError, LakelogError, TrimmedError, UnknownTopicIdError
+from ..failpoints import failpoint
+from ..hot.hot_log import HotLog
+from ..offsets import (
+    Ago,
+    AtOffset,
+    AtTimestamp,
+    HotOffsets,
+    Latest,
+    Position,
+    PositionLike,
+    position,
+)
+from ..record import OffsetRange
+from ..topic import Topic
+from .local_retention import trim_points
+from .plan import FlushLimit, archive_start, plan, unarchived_records
+from .report import ArchiveReport, PartitionArchived
+
+logger = logging.getLogger(__name__)
+
+#: How long a continuous run sleeps at most before it looks again: a stop, a reached flush limit and
+#: an expired segment are noticed within it. A look is one round trip to Redis.
+LOOK_INTERVAL_S = 0.5
+MAX_BACK_OFF_S = 30.0  # between looks while Redis or the store does not answer
+
+Until = PositionLike | Mapping[int, PositionLike]
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Both tiers, hot read first: a trim in between can only make them overlap."""
+
+    now_ms: int  # Redis's clock, before anything else was read
+    hot: Mapping[int, HotOffsets]
+    cold: ColdSnapshot
+
+
+class Archiver:
+    """Archives one topic: plan, copy, commit, trim. Not thread-safe; any number may run at once.
+
+    A crash anywhere loses nothing and doubles nothing. The next run plans again what was not
+    committed, trims what was not trimmed, and removes files that no commit can name any more.
+
+    Args:
+        topic: a tiered one.
+        table: the topic's cold tier; its executors read the same hot tier.
+        current_topic: looks the topic up again. A continuous run asks before each look, so that
+            added partitions and changed settings count at once.
+
+    Raises:
+        InvalidArgumentError: the topic has no cold tier.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        hot: HotLog,
+        table: ColdTable,
+        *,
+        current_topic: Callable[[], Topic] | None = None,
+    ) -> None:
+        self._topic = _tiered(topic)
+        self._hot = hot
+        self._table = table
+        self._current_topic = current_topic
+        self._cold: ColdSnapshot | None = None  # the newest seen; others may be ahead of it
+        self._orphans_possible = True  # an earlier process may have left some
+
+    def run_once(self, until: Until = Latest()) -> ArchiveReport:  # noqa: B008, an immutable value
+        """Archive what is there now, or what lies before a bound, whatever the flush policy says.
+
+        Records appended meanwhile are left for the next run, so it ends under any load.
+
+        Args:
+            until: ``latest``, an offset, or a time (up to the earliest record of the log at or
+                after it); for all partitions, or by partition, and then only for those.
+
+        Raises:
+            ContradictionError: the tiers do not fit together.
+            UnknownTopicIdError: the topic was dropped since it was looked up.
+            CommitUnknownError, CommitConflictError, ColdTierError: from the table.
+            HotTierUnavailableError: Redis does not answer.
+        """
+        look = self._look()
+        return self._archive(look, FlushLimit(ends=self._ends(until, look)))
+
+    def run(self, stop: Event, *, max_duration: timedelta | None = None) -> Iterator[ArchiveReport]:
+        """Archive by the topic's flush policy until told to stop; a report per run with an effect.
+
+        When `stop` is set or the time is over, a commit that runs is finished, what is unarchived
+        by then is archived too, and the iterator ends. While nothing happens it costs a round trip
+        to Redis per `LOOK_INTERVAL_S`, no Spark job and no commit. Retriable errors (Redis or the
+        store away, others committing) are logged and tried again later; at the end, where there is
+        no later, they are raised, as all others always are.
+        """
+        deadline_s = (
+            None if max_duration is None else time.monotonic() + max_duration.total_seconds()
+        )
+        back_off_s = LOOK_INTERVAL_S
+        while not stop.is_set() and (deadline_s is None or time.monotonic() < deadline_s):
+            try:
+                report = self._flush(stop)
+                back_off_s = LOOK_INTERVAL_S
+            except LakelogError as error:
+                if not error.retriable:
+                    raise
+                logger.warning(
+                    "archiving %s failed and is tried again in %.1f s: %s",
+                    self._topic.name,
+                    back_off_s,
+                    error,
+                )
+                stop.wait(back_off_s)
+                back_off_s = min(2 * back_off_s, MAX_BACK_OFF_S)
+                continue
+            if report:
+                yield report
+        self._reload_topic()
+        report = self.run_once()
+        if report:
+            yield report
+
+    def _archive(self, look: _Look, limit: FlushLimit) -> ArchiveReport:
+        """Commit what the limit asks for, up to where the log ended at that look; then trim."""
+        started_s = time.monotonic()
+        ends = {number: limit.end(number, seen.log_end) for number, seen in look.hot.items()}
+        limit = replace(limit, ends=ends)
+        archived: list[PartitionArchived] = []
+        trimmed_away: tuple[object, ...] = ()
+        # Partitions that another archiver was faster with are planned again from where it ended.
+        # The other one got further each time, and the ends are fixed, so this comes to an end.
+        while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).adds:
+            failpoint("archive.after_plan")
+            copy_started_s = time.monotonic()
+            try:
+                applied = self._table.apply(change, look.cold)
+            except TrimmedError:
+                # Another archiver committed and trimmed what was being copied, or the log start was
+                # raised: a new look tells. If it tells the same, this is something else.
+                self._orphans_possible = True
+                if change.adds == trimmed_away:
+                    raise
+                trimmed_away = change.adds
+                look = self._look()
+                continue
+            except BaseException:
+                self._orphans_possible = True
+                raise
+            failpoint("archive.after_commit")
+            archived += _archived(change, applied, time.monotonic() - copy_started_s)
+            self._orphans_possible |= bool(applied.superseded)
+            self._cold = applied.snapshot
+            look = replace(look, cold=applied.snapshot)
+        # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
+        # only copy, and a crash on either side of this line loses nothing.
+        failpoint("archive.before_trim")
+        trimmed = self._trim(look, {done.topic_partition.partition for done in archived})
+        failpoint("archive.after_trim")
+        return ArchiveReport(
+            self._topic.name,
+            tuple(archived),
+            trimmed,
+            self._remove_orphans(look.cold),
+            time.monotonic() - started_s,
+        )
+
+    def _trim(self, look: _Look, archived: set[int]) -> dict[int, OffsetRange]:
+        """Trim by local retention, and tell Redis how far the partitions are archived.
+
+        Also settles what an earlier run did not come to after its commit.
+        """
+        points = trim_points(self._topic, look.hot, look.cold, look.now_ms)
+        for number, seen in look.hot.items():
+            archived_end = look.cold.archived_end(number)
+            untold = seen.unarchived_since_ms is not None and archived_end >= seen.log_end
+            if number in points or number in archived or untold:
+                left = unarchived_records(seen, archive_start(look.cold, number))
+                self._hot.trim(
+                    self._topic.partition(number),
+                    points.get(number, seen.local_log_start),
+                    archived_end=archived_end,
+                    # What this look did not see was appended after it.
+                    planned_at_ms=None if left else look.now_ms,
+                    topic_id=self._topic.topic_id,
+                )
+        return {
+            number: OffsetRange(look.hot[number].local_log_start, point)
+            for number, point in points.items()
+        }
+
+    def _remove_orphans(self, cold: ColdSnapshot) -> int:
+        """Remove them when there may be some: in the first run and after one that lost a race.
+
+        Listing a large table's folders costs more than a small commit, so not every time.
+        """
+        if not self._orphans_possible:
+            return 0
+        removed = self._table.remove_orphans(cold)
+        self._orphans_possible = False
+        return len(removed)
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def _look(self) -> _Look:
+        """Both tiers as they are, after recovering partitions whose server lost its tail."""
+        look = self._look_once()
+        behind = _behind(look.hot, look.cold)
+        if not behind:
+            return look
+        # Behind on the first look may be another archiver's commit in between; on the second, with
+        # the same snapshot, Redis holds less than what was archived from it.
+        for number in _behind(self._offsets(behind), look.cold):
+            recovered = self._hot.recover(
+                self._topic.partition(number), archive_start(look.cold, number)
+            )
+            logger.warning(
+                "%s-%d: the server changed since the last append; recovered, the log goes on at %d",
+                self._topic.name,
+                number,
+                recovered.log_end,
+            )
+        return self._look_once()
+
+    def _look_once(self) -> _Look:
+        now_ms = self._hot.now_ms()
+        hot = self._offsets(range(self._topic.partitions))
+        self._cold = self._table.snapshot(newer_than=self._cold)
+        return _Look(now_ms, hot, self._cold)
+
+    def _offsets(self, partitions: Iterable[int]) -> dict[int, HotOffsets]:
+        # By id: after a drop and create the new stream must not look like one that lost records.
+        found = self._hot.offsets(
+            [self._topic.partition(number) for number in partitions],
+            topic_id=self._topic.topic_id,
+        )
+        return {topic_partition.partition: seen for topic_partition, seen in found.items()}
+
+    def _ends(self, until: Until, look: _Look) -> dict[int, int]:
+        if isinstance(until, Mapping):
+            bounds = {self._topic.partition(n).partition: position(at) for n, at in until.items()}
+        else:
+            bounds = dict.fromkeys(look.hot, position(until))
+        return {number: self._end(number, bound, look) for number, bound in bounds.items()}
+
+    def _end(self, partition: int, bound: Position, look: _Look) -> int:
+        log_end = look.hot[partition].log_end
+        if isinstance(bound, Latest):
+            return log_end
+        if isinstance(bound, AtOffset):
+            return bound.offset
+        if isinstance(bound, Ago):
+            bound = AtTimestamp(max(0, look.now_ms - bound.duration // timedelta(milliseconds=1)))
+        if isinstance(bound, AtTimestamp):
+            found = self._table.offset_for_timestamp(
+                look.cold, partition, bound.timestamp_ms, look.cold.log_start(partition)
+            ) or self._hot.offset_for_timestamp(
+                self._topic.partition(partition),
+                bound.timestamp_ms,
+                topic_id=self._topic.topic_id,
+            )
+            return found.offset if found else log_end
+        raise InvalidArgumentError(
+            f"{bound} does not bound an archive run: give 'latest', an offset or a time"
+        )
+
+    # -- continuously ----------------------------------------------------------------------------
+
+    def _flush(self, stop: Event) -> ArchiveReport | None:
+        """Archive and trim if one look at Redis says that it is time; else wait a little."""
+        self._reload_topic()
+        limit = FlushLimit.of(self._topic.config)
+        now_ms = self._hot.now_ms()
+        hot = self._offsets(range(self._topic.partitions))
+        if self._cold is None or self._is_due(hot, self._cold, limit, now_ms):
+            return self._archive(self._look(), limit)
+        if any(unarchived_records(seen, archive_start(self._cold, n)) for n, seen in hot.items()):
+            stop.wait(LOOK_INTERVAL_S)
+        else:
+            ends = {self._topic.partition(number): seen.log_end for number, seen in hot.items()}
+            self._hot.wait(ends, int(LOOK_INTERVAL_S * 1000))
+        return None
+
+    def _is_due(
+        self, hot: Mapping[int, HotOffsets], cold: ColdSnapshot, limit: FlushLimit, now_ms: int
+    ) -> bool:
+        """Whether there may be something to do; with an old snapshot it says yes too often."""
+        return bool(
+            _behind(hot, cold)
+            or trim_points(self._topic, hot, cold, now_ms)
+            or any(
+                limit.reached(
+                    unarchived_records(seen, archive_start(cold, number)),
+                    seen.unarchived_since_ms,
+                    now_ms,
+                )
+                for number, seen in hot.items()
+            )
+        )
+
+    def _reload_topic(self) -> None:
+        if self._current_topic is None:
+            return
+        topic = self._current_topic()
+        if topic.topic_id != self._topic.topic_id:
+            raise UnknownTopicIdError(
+                f"topic {topic.name!r} was dropped and created again: this archiver works on "
+                f"{self._topic.topic_id}, now it is {topic.topic_id}. Start a new one",
+                topic=topic.name,
+                topic_id=self._topic.topic_id,
+            )
+        self._topic = _tiered(topic)
+
+
+def _tiered(topic: Topic) -> Topic:
+    if not topic.config.tiered:
+        raise InvalidArgumentError(
+            f"topic {topic.name!r} is not archived, it has remote.storage.enable=false; set it to "
+            "true first",
+            topic=topic.name,
+        )
+    return topic
+
+
+def _behind(hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> list[int]:
+    """Partitions whose server changed, or holds less than was archived from it."""
+    return [
+        number
+        for number, seen in hot.items()
+        if not seen.recovered or seen.log_end < archive_start(cold, number)
+    ]
+
+
+def _archived(change: Change, applied: Applied, seconds: float) -> list[PartitionArchived]:
+    done = []
+    for number in sorted(change.partitions - applied.superseded):
+        ranges: list[HotRange] = change.hot_ranges(number)
+        files = [file for file in applied.files if file.partition == number]
+        done.append(
+            PartitionArchived(
+                ranges[0].topic_partition,
+                ranges[0].start_offset,
+                ranges[-1].end_offset,
+                sum(file.records for file in files),
+                sum(file.size_bytes for file in files),
+                len(files),
+                seconds,
+            )
+        )
+    return done

@@ -1,0 +1,176 @@
+"""What to archive: slices of hot segments, decided from what both tiers said and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+from ..cold.change import Change, HotRange
+from ..cold.registers import ArchivedEnd, Register
+from ..cold.table import ColdSnapshot
+from ..config import MIB, TopicConfig
+from ..errors import ContradictionError
+from ..offsets import HotOffsets, HotSegment
+from ..record import OffsetRange, TopicPartition
+from ..topic import Topic
+
+#: A slice of more stored bytes becomes several files of about equal size. Copying 256 MiB takes a
+#: worker a second or two, so that one hot partition with a whole 1 GiB segment still keeps four
+#: workers busy, while a closed segment makes at most a handful of files. Much smaller would cost
+#: every reader (the table's log grows with its files), much larger would leave workers idle.
+MAX_FILE_BYTES = 256 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class FlushLimit:
+    """When a partition is archived, and how far. The default: everything, at once."""
+
+    rows: int = 1  # unarchived records that suffice, whatever their age
+    interval_ms: int = 0  # age of the oldest unarchived append that suffices
+    ends: Mapping[int, int] | None = None  # exclusive bound by partition, others are left alone
+
+    @classmethod
+    def of(cls, config: TopicConfig) -> FlushLimit:
+        """The topic's flush policy: ``lakelog.flush.rows`` or ``lakelog.flush.interval.ms``."""
+        return cls(config["lakelog.flush.rows"], config["lakelog.flush.interval.ms"])
+
+    def reached(self, records: int, since_ms: int | None, now_ms: int) -> bool:
+        """Whether so many records, the oldest appended at or after `since_ms`, are to be archived.
+
+        A `since_ms` of None (nobody knows) counts as long ago.
+        """
+        if records == 0:
+            return False
+        return records >= self.rows or since_ms is None or now_ms - since_ms >= self.interval_ms
+
+    def end(self, partition: int, log_end: int) -> int:
+        """Where the partition's archiving stops at the latest."""
+        return log_end if self.ends is None else min(log_end, self.ends.get(partition, 0))
+
+
+def plan(
+    topic: Topic,
+    hot: Mapping[int, HotOffsets],
+    cold: ColdSnapshot,
+    limit: FlushLimit,
+    now_ms: int,
+    *,
+    max_file_bytes: int = MAX_FILE_BYTES,
+) -> Change:
+    """The change that archives what the limit asks for; without adds if that is nothing.
+
+    `hot` must have been read before `cold`, so that a trim in between cannot look like a hole;
+    `now_ms` is of the clock that stamped ``HotOffsets.unarchived_since_ms``.
+
+    Each partition's ranges run without a hole from max(archived_end, log_start). A range that
+    follows a gap begins with it and none ends in one, so that a file's last record is always there
+    to be compared with the register. The largest come first: Spark starts tasks in that order, and
+    the last ones to finish should be small.
+
+    Raises:
+        ContradictionError: records that cold does not hold are no longer hot, and no gap says so.
+    """
+    slices: list[_Slice] = []
+    registers: dict[Register, int] = {}
+    for partition, offsets in hot.items():
+        topic_partition = TopicPartition(topic.name, partition)
+        start = archive_start(cold, partition)
+        end = limit.end(partition, offsets.log_end)
+        found = list(_slices(topic_partition, offsets, start, end))
+        records = sum(piece.records for piece in found)
+        if limit.reached(records, offsets.unarchived_since_ms, now_ms):
+            slices += [part for piece in found for part in piece.split(max_file_bytes)]
+            registers[ArchivedEnd(partition)] = found[-1].end_offset
+    slices.sort(key=lambda piece: piece.size_bytes, reverse=True)
+    return Change(
+        adds=tuple(
+            HotRange(
+                piece.topic_partition,
+                topic.topic_id,
+                piece.segment,
+                piece.start_offset,
+                piece.end_offset,
+            )
+            for piece in slices
+        ),
+        registers=registers,
+    )
+
+
+def archive_start(cold: ColdSnapshot, partition: int) -> int:
+    """The first offset that is neither archived nor below the log start."""
+    return max(cold.archived_end(partition), cold.log_start(partition))
+
+
+def unarchived_records(offsets: HotOffsets, start: int) -> int:
+    """How many hot records lie at or above `start`."""
+    return sum(
+        max(0, segment.end_offset - _first_record(segment, offsets, start))
+        for segment in offsets.segments
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Slice:
+    """A run of records of one segment, and the gap before it."""
+
+    topic_partition: TopicPartition
+    segment: int
+    start_offset: int
+    first_offset: int  # of the records; above start_offset when a gap comes first
+    end_offset: int
+    size_bytes: int  # stored; by proportion, since a segment knows only its whole size
+
+    @property
+    def records(self) -> int:
+        return self.end_offset - self.first_offset
+
+    def split(self, max_bytes: int) -> Iterator[_Slice]:
+        parts = min(self.records, max(1, -(-self.size_bytes // max_bytes)))
+        start = self.start_offset
+        for part in range(parts):
+            first = self.first_offset + self.records * part // parts
+            end = self.first_offset + self.records * (part + 1) // parts
+            yield _Slice(
+                self.topic_partition, self.segment, start, first, end, self.size_bytes // parts
+            )
+            start = end
+
+
+def _slices(
+    topic_partition: TopicPartition, offsets: HotOffsets, start: int, end: int
+) -> Iterator[_Slice]:
+    position = start
+    for segment in offsets.segments:
+        first = _first_record(segment, offsets, position)
+        last = min(segment.end_offset, end)
+        if first < last:
+            _check_hole(topic_partition, offsets, OffsetRange(position, first))
+            stored = segment.end_offset - segment.base_offset
+            size_bytes = segment.size_bytes * (last - first) // stored
+            yield _Slice(topic_partition, segment.base_offset, position, first, last, size_bytes)
+            position = last
+    _check_hole(topic_partition, offsets, OffsetRange(position, end))
+
+
+def _first_record(segment: HotSegment, offsets: HotOffsets, start: int) -> int:
+    return max(segment.base_offset, offsets.local_log_start, start)
+
+
+def _check_hole(topic_partition: TopicPartition, offsets: HotOffsets, hole: OffsetRange) -> None:
+    covered = hole.start
+    for gap in offsets.gaps:
+        if gap.start <= covered:
+            covered = max(covered, gap.end)
+    if covered < hole.end:
+        raise ContradictionError(
+            f"{topic_partition} cannot be archived from offset {hole.start}: the hot tier holds "
+            f"[{offsets.local_log_start}, {offsets.log_end}), so [{covered}, {hole.end}) is in "
+            "neither tier and no gap says that it was lost. Somebody trimmed the stream or went "
+            "back to an older table: RESTORE the table to its newest version, or give up the "
+            f"missing records by deleting those before {hole.end}",
+            topic_partition=topic_partition,
+            missing=OffsetRange(covered, hole.end),
+            local_log_start=offsets.local_log_start,
+            log_end=offsets.log_end,
+        )

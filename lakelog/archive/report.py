@@ -1,0 +1,75 @@
+"""What an archive run did, as a value and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ..record import OffsetRange, TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionArchived:
+    """One partition's share of a run."""
+
+    topic_partition: TopicPartition
+    start_offset: int
+    end_offset: int  # exclusive
+    records: int  # fewer than the offsets where a gap lies between
+    size_bytes: int  # of the files
+    files: int
+    seconds: float  # from the plan to the commit, which partitions share
+
+    def __str__(self) -> str:
+        return (
+            f"{self.topic_partition}: [{self.start_offset}, {self.end_offset}) "
+            f"{self.records:,} records, {self.size_bytes:,} bytes in {_files(self.files)}, "
+            f"{self.seconds:.2f} s"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveReport:
+    """One run over one topic. False when it found nothing to do."""
+
+    topic: str
+    partitions: tuple[PartitionArchived, ...] = ()  # what was committed, in the order of commits
+    trimmed: Mapping[int, OffsetRange] = field(default_factory=dict)  # hot records that went
+    orphans_removed: int = 0  # files that a failed run had left
+    seconds: float = 0.0
+
+    @property
+    def records(self) -> int:
+        return sum(partition.records for partition in self.partitions)
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(partition.size_bytes for partition in self.partitions)
+
+    @property
+    def files(self) -> int:
+        return sum(partition.files for partition in self.partitions)
+
+    def __bool__(self) -> bool:
+        return bool(self.partitions or self.trimmed or self.orphans_removed)
+
+    def __str__(self) -> str:
+        lines = [str(partition) for partition in self.partitions]
+        if lines:
+            lines.append(
+                f"{self.topic}: {self.records:,} records, {self.size_bytes:,} bytes in "
+                f"{_files(self.files)}, {self.seconds:.2f} s"
+            )
+        else:
+            lines.append(f"{self.topic}: nothing to archive")
+        lines += [
+            f"{self.topic}-{partition}: [{gone.start}, {gone.end}) is no longer kept in Redis"
+            for partition, gone in sorted(self.trimmed.items())
+        ]
+        if self.orphans_removed:
+            lines.append(f"{self.topic}: {_files(self.orphans_removed)} of failed runs removed")
+        return "\n".join(lines)
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'' if count == 1 else 's'}"

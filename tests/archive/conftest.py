@@ -1,0 +1,147 @@
+"""A topic of its own on the real Redis and in a real Delta table, to archive from and to."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+
+from lakelog.archive import Archiver
+from lakelog.archive.copy import HotRows
+from lakelog.clock import ManualClock
+from lakelog.codec import ProducedBatch, encode
+from lakelog.cold.path_table import PathTable
+from lakelog.cold.storage import Storage
+from lakelog.config import Compression, EntryFormat
+from lakelog.engine import Engine, InlineEngine
+from lakelog.failpoints import ENVIRONMENT_VARIABLE
+from lakelog.hot.hot_log import HotLog, HotSource
+from lakelog.offsets import HotOffsets
+from lakelog.record import TopicPartition, produced_batch
+from lakelog.topic import Topic
+
+
+@dataclass
+class Tiers:
+    """One topic's two tiers, and the hands that turn its clock."""
+
+    url: str
+    root: Path
+    hot: HotLog
+    topic: Topic
+    clock: ManualClock
+    sequences: dict[int, int] = field(default_factory=dict)
+    producer_id: int = field(default_factory=lambda: uuid.uuid4().int >> 66)
+    written: dict[int, list[bytes]] = field(default_factory=dict)
+
+    def append(self, count: int, partition: int = 0, *, entry_records: int = 100) -> None:
+        """Append records whose values say their number, so that each is told from all others."""
+        known = self.written.setdefault(partition, [])
+        values = [b"%d/%d" % (partition, len(known) + i) for i in range(count)]
+        for start in range(0, count, entry_records):
+            self._append(partition, values[start : start + entry_records])
+        known += values
+
+    def _append(self, partition: int, values: list[bytes]) -> None:
+        rows = produced_batch((self.clock.now_ms(), None, value, ()) for value in values)
+        first = self.sequences.get(partition, 0)
+        batch = ProducedBatch(
+            encode(rows, EntryFormat.AUTO, Compression.NONE),
+            self.producer_id,
+            0,
+            first,
+            first + len(values) - 1,
+        )
+        self.hot.append(TopicPartition(self.topic.name, partition), self.topic.topic_id, batch)
+        self.sequences[partition] = first + len(values)
+
+    def table(self, engine: Engine | None = None) -> PathTable:
+        return PathTable(
+            self.topic,
+            Storage(str(self.root)),
+            engine or InlineEngine(),
+            HotRows(HotSource(self.url)),
+        )
+
+    def archiver(self, engine: Engine | None = None, **more: Any) -> Archiver:
+        """A new one, as a process that starts has it."""
+        return Archiver(self.topic, self.hot, self.table(engine), **more)
+
+    def seen(self, partition: int = 0) -> HotOffsets:
+        topic_partition = TopicPartition(self.topic.name, partition)
+        return self.hot.offsets([topic_partition])[topic_partition]
+
+    def delta(self) -> DeltaTable:
+        return DeltaTable(str(self.root / self.topic.name / str(self.topic.topic_id)))
+
+    def archived(self, partition: int = 0) -> list[tuple[int, bytes]]:
+        """(offset, value) of every row that the Delta table has, read without lakelog."""
+        rows: list[tuple[int, bytes]] = []
+        for action in pa.table(self.delta().get_add_actions(flatten=True)).to_pylist():
+            if action["partition.partition"] == partition:
+                file = Path(self.delta().table_uri.removeprefix("file://")) / action["path"]
+                table = pq.ParquetFile(file).read(columns=["offset", "value"])
+                rows += zip(table["offset"].to_pylist(), table["value"].to_pylist(), strict=True)
+        return sorted(rows)
+
+    def version(self) -> int:
+        return self.delta().version()
+
+    def expected(self, partition: int = 0, *, first: int = 0) -> list[tuple[int, bytes]]:
+        return list(enumerate(self.written.get(partition, [])))[first:]
+
+    def parquet_files(self) -> list[str]:
+        return sorted(str(path) for path in self.root.rglob("*.parquet") if "_delta_log" not in path.parts)
+
+
+@pytest.fixture
+def make_tiers(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., Tiers]]:
+    """``make_tiers(partitions=1, **config)``: a new topic; ``url=`` of another server."""
+    opened: list[HotLog] = []
+
+    def make(partitions: int = 1, *, url: str = redis_url, name: str = "orders", **config: object) -> Tiers:
+        clock = ManualClock()
+        hot = HotLog.connect(url, clock=clock)
+        opened.append(hot)
+        settings = {setting.replace("_", "."): value for setting, value in config.items()}
+        topic = hot.topics().create(name, partitions, {"retention.ms": -1, **settings})
+        return Tiers(url, tmp_path / "cold", hot, topic, clock)
+
+    yield make
+    for hot in opened:
+        hot.close()
+
+
+PROCESS = Path(__file__).with_name("archive_process.py")
+
+
+@dataclass(frozen=True)
+class Processes:
+    """Archives in processes of their own, which may be killed."""
+
+    def start(self, tiers: Tiers, *arguments: str, failpoint: str | None = None) -> subprocess.Popen:
+        environment = {**os.environ}
+        if failpoint is not None:
+            environment[ENVIRONMENT_VARIABLE] = f"{failpoint}=exit"
+        return subprocess.Popen(
+            [sys.executable, str(PROCESS), tiers.url, str(tiers.root), tiers.topic.name, *arguments],
+            env=environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+
+@pytest.fixture
+def processes() -> Processes:
+    return Processes()

@@ -1,0 +1,151 @@
+"""Local retention by Kafka's rules, and never above what cold holds."""
+
+from __future__ import annotations
+
+import uuid
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.archive.local_retention import trim_points
+from lakelog.cold.registers import ArchivedEnd, LogStart
+from lakelog.cold.table import ColdSnapshot
+from lakelog.config import TopicConfig
+from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.topic import Topic
+
+NOW_MS = 1_000_000
+
+
+def topic(**config: object) -> Topic:
+    return Topic("orders", uuid.UUID(int=7), 1, TopicConfig.of(**config))
+
+
+def hot(*segments: tuple[int, int, int], local_log_start: int = 0, **more: int) -> HotOffsets:
+    """Segments of (base, end, age of the newest record); 100 bytes a record."""
+    made = tuple(
+        HotSegment(base, end, (end - base) * 100, 0, NOW_MS - age_ms, 0, NOW_MS)
+        for base, end, age_ms in segments
+    )
+    size_bytes = sum(segment.size_bytes for segment in made)
+    return HotOffsets(local_log_start, made[-1].end_offset, made, NOW_MS, size_bytes, **more)
+
+
+def points(topic: Topic, offsets: HotOffsets, archived_end: int, log_start: int = 0):
+    registers = {ArchivedEnd(0): archived_end, LogStart(0): log_start}
+    return trim_points(topic, {0: offsets}, ColdSnapshot(registers=registers), NOW_MS)
+
+
+THREE = [(0, 10, 300), (10, 20, 200), (20, 30, 100)]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 20), st.integers(-500, 500)), min_size=1, max_size=6),
+    st.integers(0, 200),
+    st.integers(0, 200),
+    st.integers(0, 200),
+    st.sampled_from([-2, -1, 0, 1, 250]),
+    st.sampled_from([-2, -1, 0, 1, 1500]),
+)
+def test_nothing_that_only_redis_holds_is_trimmed(
+    sizes, archived_end, log_start, local_log_start, local_ms, local_bytes
+):
+    segments, base = [], 0
+    for records, age_ms in sizes:
+        segments.append((base, base + records, age_ms))
+        base += records
+    offsets = hot(*segments, local_log_start=local_log_start)
+    config = {
+        "retention_ms": -1,
+        "local_retention_ms": local_ms,
+        "local_retention_bytes": local_bytes,
+    }
+
+    found = points(topic(**config), offsets, archived_end, log_start)
+
+    for point in found.values():
+        assert local_log_start < point <= max(archived_end, log_start)
+        assert point <= offsets.log_end
+
+
+def test_expired_segments_go_oldest_first_until_one_is_young():
+    found = points(topic(local_retention_ms=150), hot(*THREE), archived_end=30)
+    assert found == {0: 20}
+
+
+def test_an_age_of_exactly_the_limit_is_not_expired():
+    assert points(topic(local_retention_ms=200), hot(*THREE), archived_end=30) == {0: 10}
+
+
+def test_an_expired_segment_behind_a_young_one_stays():
+    young_first = hot((0, 10, 50), (10, 20, 200))
+    assert points(topic(local_retention_ms=100), young_first, archived_end=20) == {}
+
+
+def test_the_open_segment_goes_when_all_of_it_is_archived_and_expired():
+    assert points(topic(local_retention_ms=50), hot(*THREE), archived_end=30) == {0: 30}
+
+
+def test_a_segment_that_is_not_archived_to_its_end_stays():
+    assert points(topic(local_retention_ms=50), hot(*THREE), archived_end=15) == {0: 10}
+
+
+def test_minus_one_keeps_everything():
+    config = topic(retention_ms=-1, local_retention_ms=-1, local_retention_bytes=-1)
+    assert points(config, hot(*THREE), archived_end=30) == {}
+
+
+def test_minus_two_follows_the_topics_own_retention():
+    assert points(topic(retention_ms=150), hot(*THREE), archived_end=30) == {0: 20}
+    assert points(topic(retention_ms=-1, retention_bytes=2000), hot(*THREE), archived_end=30) == {
+        0: 10
+    }
+
+
+def test_zero_milliseconds_frees_everything_archived_even_part_of_a_segment():
+    just_now = hot((0, 10, 0), (10, 30, -60_000))  # the newest lies ahead of the clock
+    assert points(topic(local_retention_ms=0), just_now, archived_end=17) == {0: 17}
+
+
+def test_a_partition_sheds_whole_segments_while_it_stays_at_least_as_large_as_the_limit():
+    for limit_bytes, point in (
+        (3000, {}),
+        (2001, {}),
+        (2000, {0: 10}),
+        (1000, {0: 20}),
+        (0, {0: 30}),
+    ):
+        config = topic(retention_ms=-1, local_retention_bytes=limit_bytes)
+        assert points(config, hot(*THREE), archived_end=30) == point, limit_bytes
+
+
+def test_records_without_timestamps_age_by_their_last_append():
+    segment = HotSegment(0, 10, 1000, -1, -1, 0, NOW_MS - 300)
+    offsets = HotOffsets(0, 10, (segment,), -1, 1000)
+    assert points(topic(local_retention_ms=299), offsets, archived_end=10) == {0: 10}
+    assert points(topic(local_retention_ms=300), offsets, archived_end=10) == {}
+
+
+def test_what_lies_below_the_log_start_goes_at_once():
+    config = topic(local_retention_ms=1_000_000)
+    assert points(config, hot(*THREE), archived_end=5, log_start=17) == {0: 17}
+
+
+def test_a_gap_after_the_last_archived_record_stays_until_it_is_covered():
+    offsets = HotOffsets(
+        0,
+        60,
+        tuple(
+            HotSegment(base, end, 1000, 0, NOW_MS - 500, 0, NOW_MS)
+            for base, end in ((0, 10), (50, 60))
+        ),
+        NOW_MS,
+        2000,
+    )
+    assert points(topic(local_retention_ms=100), offsets, archived_end=10) == {0: 10}
+    assert points(topic(local_retention_ms=100), offsets, archived_end=60) == {0: 60}
+
+
+def test_what_is_trimmed_already_is_not_trimmed_again():
+    offsets = hot(*THREE, local_log_start=20)
+    assert points(topic(local_retention_ms=150), offsets, archived_end=30) == {}

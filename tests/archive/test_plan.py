@@ -1,0 +1,234 @@
+"""The plan covers exactly what is unarchived, whatever the segments, gaps and bounds."""
+
+from __future__ import annotations
+
+import uuid
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.archive.plan import FlushLimit, plan
+from lakelog.cold.change import HotRange
+from lakelog.cold.registers import ArchivedEnd, LogStart
+from lakelog.cold.table import ColdSnapshot
+from lakelog.config import MIB, TopicConfig
+from lakelog.errors import ContradictionError
+from lakelog.offsets import HotOffsets, HotSegment
+from lakelog.record import OffsetRange, TopicPartition
+from lakelog.topic import Topic
+
+NOW_MS = 1_700_000_000_000
+TOPIC = Topic("orders", uuid.UUID(int=7), 4)
+EVERYTHING = FlushLimit()
+
+
+def segment(base: int, end: int, size_bytes: int = 0) -> HotSegment:
+    return HotSegment(base, end, size_bytes or (end - base) * 100, NOW_MS, NOW_MS, NOW_MS, NOW_MS)
+
+
+def hot(
+    *segments: HotSegment,
+    gaps: tuple[OffsetRange, ...] = (),
+    local_log_start: int | None = None,
+    since_ms: int | None = NOW_MS,
+) -> HotOffsets:
+    ends = [piece.end_offset for piece in segments] + [gap.end for gap in gaps] + [0]
+    start = (
+        local_log_start
+        if local_log_start is not None
+        else min([s.base_offset for s in segments] + [g.start for g in gaps])
+    )
+    return HotOffsets(
+        start,
+        max(ends),
+        segments,
+        NOW_MS,
+        sum(piece.size_bytes for piece in segments),
+        gaps=gaps,
+        unarchived_since_ms=since_ms,
+    )
+
+
+def cold(archived_end: int = 0, log_start: int = 0, partition: int = 0) -> ColdSnapshot:
+    return ColdSnapshot(
+        registers={ArchivedEnd(partition): archived_end, LogStart(partition): log_start}
+    )
+
+
+def ranges(change, partition: int = 0) -> list[tuple[int, int, int]]:
+    return [(r.segment, r.start_offset, r.end_offset) for r in change.hot_ranges(partition)]
+
+
+def planned(offsets: HotOffsets, snapshot: ColdSnapshot, limit: FlushLimit = EVERYTHING, **more):
+    return plan(TOPIC, {0: offsets}, snapshot, limit, NOW_MS, **more)
+
+
+# -- any log -----------------------------------------------------------------------------------
+
+
+@st.composite
+def logs(draw) -> tuple[HotOffsets, ColdSnapshot]:
+    """A hot tier of dense segments and gaps, somewhere in which cold ends."""
+    segments, gaps, offset = [], [], 0
+    for _ in range(draw(st.integers(1, 6))):
+        if draw(st.booleans()):
+            end = offset + draw(st.integers(1, 20))
+            gaps.append(OffsetRange(offset, end))
+            offset = end
+        end = offset + draw(st.integers(0, 30))  # an empty one: rolled, nothing appended yet
+        segments.append(segment(offset, end, draw(st.integers(0, 4)) * MIB))
+        offset = end
+    snapshot = cold(draw(st.integers(0, offset)), draw(st.integers(0, offset)))
+    held = max(snapshot.archived_end(0), snapshot.log_start(0))
+    local_log_start = draw(st.integers(0, held))
+    kept = [s for s in segments if s.end_offset > local_log_start or s is segments[-1]]
+    return hot(*kept, gaps=tuple(gaps), local_log_start=local_log_start), snapshot
+
+
+def records_of(offsets: HotOffsets) -> set[int]:
+    return {
+        offset
+        for piece in offsets.segments
+        for offset in range(max(piece.base_offset, offsets.local_log_start), piece.end_offset)
+    }
+
+
+@given(logs(), st.one_of(st.none(), st.integers(0, 200)), st.integers(1, 3 * MIB))
+def test_ranges_hold_each_unarchived_record_once_and_end_at_one(log, bound, max_file_bytes):
+    offsets, snapshot = log
+    start = max(snapshot.archived_end(0), snapshot.log_start(0))
+    limit = FlushLimit(ends=None if bound is None else {0: bound})
+    end = offsets.log_end if bound is None else bound
+
+    change = planned(offsets, snapshot, limit, max_file_bytes=max_file_bytes)
+
+    wanted = {offset for offset in records_of(offsets) if start <= offset < end}
+    covered: list[int] = []
+    position = start
+    for hot_range in change.hot_ranges(0):
+        assert hot_range.start_offset == position
+        position = hot_range.end_offset
+        assert position - 1 in wanted
+        holding = [s for s in offsets.segments if s.base_offset < position <= s.end_offset]
+        assert [s.base_offset for s in holding] == [hot_range.segment]
+        inside = [o for o in range(hot_range.start_offset, position) if o in wanted]
+        assert inside[0] >= hot_range.segment  # a range has records of its own segment only
+        covered += inside
+    assert covered == sorted(wanted)
+    assert change.registers == ({ArchivedEnd(0): max(wanted) + 1} if wanted else {})
+
+
+@given(logs(), st.integers(1, 100), st.integers(0, 1000), st.integers(0, 1000))
+def test_a_partition_is_archived_when_either_flush_limit_is_reached(log, rows, interval_ms, age_ms):
+    offsets, snapshot = log
+    start = max(snapshot.archived_end(0), snapshot.log_start(0))
+    unarchived = sum(1 for offset in records_of(offsets) if offset >= start)
+
+    change = plan(TOPIC, {0: offsets}, snapshot, FlushLimit(rows, interval_ms), NOW_MS + age_ms)
+
+    due = unarchived > 0 and (unarchived >= rows or age_ms >= interval_ms)
+    assert bool(change.adds) == due
+
+
+# -- examples ----------------------------------------------------------------------------------
+
+
+def test_a_slice_of_the_open_segment_starts_where_the_last_one_ended():
+    change = planned(hot(segment(0, 100), segment(100, 250)), cold(archived_end=130))
+    assert ranges(change) == [(100, 130, 250)]
+    assert change.registers == {ArchivedEnd(0): 250}
+
+
+def test_a_range_carries_the_topic_id_and_partition():
+    change = plan(TOPIC, {2: hot(segment(0, 5))}, cold(), EVERYTHING, NOW_MS)
+    assert change.adds == (HotRange(TopicPartition("orders", 2), TOPIC.topic_id, 0, 0, 5),)
+
+
+def test_a_range_after_a_gap_covers_the_gap():
+    offsets = hot(segment(0, 10), segment(50, 60), gaps=(OffsetRange(10, 50),))
+    assert ranges(planned(offsets, cold(archived_end=10))) == [(50, 10, 60)]
+
+
+def test_a_gap_at_the_log_end_waits_for_the_record_that_follows_it():
+    offsets = hot(segment(0, 10), segment(50, 50), gaps=(OffsetRange(10, 50),))
+    assert ranges(planned(offsets, cold())) == [(0, 0, 10)]
+    assert planned(offsets, cold(archived_end=10)).adds == ()
+
+
+def test_a_bound_inside_a_gap_ends_at_the_record_before_it():
+    offsets = hot(segment(0, 10), segment(50, 60), gaps=(OffsetRange(10, 50),))
+    assert ranges(planned(offsets, cold(), FlushLimit(ends={0: 30}))) == [(0, 0, 10)]
+
+
+def test_a_partition_without_a_bound_is_left_alone_when_others_have_one():
+    offsets = {0: hot(segment(0, 10)), 1: hot(segment(0, 10))}
+    change = plan(TOPIC, offsets, cold(), FlushLimit(ends={1: 4}), NOW_MS)
+    assert ranges(change) == []
+    assert ranges(change, 1) == [(0, 0, 4)]
+
+
+def test_records_below_the_log_start_are_not_archived():
+    assert ranges(planned(hot(segment(0, 100)), cold(archived_end=10, log_start=40))) == [
+        (0, 40, 100)
+    ]
+
+
+def test_a_large_segment_becomes_equal_files_and_a_small_one_stays_whole():
+    offsets = hot(segment(0, 1000, 1024 * MIB), segment(1000, 1100, 200 * MIB))
+    assert ranges(planned(offsets, cold())) == [
+        (0, 0, 250),
+        (0, 250, 500),
+        (0, 500, 750),
+        (0, 750, 1000),
+        (1000, 1000, 1100),
+    ]
+
+
+def test_the_gap_before_a_large_segment_goes_to_its_first_file():
+    offsets = hot(segment(50, 150, 512 * MIB), gaps=(OffsetRange(0, 50),))
+    assert ranges(planned(offsets, cold())) == [(50, 0, 100), (50, 100, 150)]
+
+
+def test_a_single_record_is_never_split():
+    assert ranges(planned(hot(segment(0, 1, 1024 * MIB)), cold())) == [(0, 0, 1)]
+
+
+def test_the_largest_tasks_come_first():
+    offsets = {n: hot(segment(0, 10, size)) for n, size in enumerate([5, 90, 40])}
+    change = plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS)
+    assert [add.topic_partition.partition for add in change.adds] == [1, 2, 0]
+
+
+def test_nothing_unarchived_is_no_change():
+    change = planned(hot(segment(0, 10), since_ms=None), cold(archived_end=10))
+    assert (change.adds, dict(change.registers)) == ((), {})
+
+
+def test_records_of_unknown_age_are_due():
+    offsets = hot(segment(0, 10), since_ms=None)
+    assert planned(offsets, cold(), FlushLimit(rows=1000, interval_ms=1000)).adds
+
+
+def test_the_topics_settings_are_its_flush_limit():
+    config = TopicConfig.of({"lakelog.flush.rows": 5, "lakelog.flush.interval.ms": 700})
+    assert FlushLimit.of(config) == FlushLimit(rows=5, interval_ms=700)
+
+
+@pytest.mark.parametrize("trimmed_to", [60, 100])
+def test_unarchived_records_that_are_not_hot_any_more_stop_the_work(trimmed_to):
+    offsets = hot(segment(0, 100), local_log_start=trimmed_to)
+    with pytest.raises(ContradictionError, match=rf"\[50, {trimmed_to}\) is in neither tier") as e:
+        planned(offsets, cold(archived_end=50))
+    assert e.value.missing == OffsetRange(50, trimmed_to)
+    assert e.value.topic_partition == TopicPartition("orders", 0)
+
+
+def test_a_hole_between_segments_that_no_gap_declares_stops_the_work():
+    with pytest.raises(ContradictionError, match=r"\[12, 20\) is in neither tier"):
+        planned(hot(segment(0, 10), segment(20, 30), gaps=(OffsetRange(10, 12),)), cold())
+
+
+def test_a_hole_above_the_bound_does_not_matter_yet():
+    offsets = hot(segment(0, 10), segment(20, 30))
+    assert ranges(planned(offsets, cold(), FlushLimit(ends={0: 8}))) == [(0, 0, 8)]
