@@ -220,3 +220,10 @@ class ColdTierUnavailableError(ColdTierError, ConnectionError):
     """The store did not answer."""
 
     retriable = True
+
+
+# -- what comes along ---------------------------------------------------------------------------
+
+
+class EmbeddedRedisError(LakelogError, RuntimeError):
+    """The embedded Redis could not be started, found or stopped. Field: directory."""

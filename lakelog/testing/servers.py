@@ -208,9 +208,7 @@ class RedisClusterServers:
             node.kill()  # nothing of a test cluster is worth a clean stop
 
     def _joined(self, client: redis.Redis) -> bool:
-        info = client.execute_command("CLUSTER INFO")
-        if isinstance(info, bytes):
-            info = dict(line.split(":", 1) for line in info.decode().split())
+        info: dict[str, str] = client.cluster("INFO")
         return info["cluster_state"] == "ok" and int(info["cluster_known_nodes"]) == self.NODES
 
 
