@@ -104,7 +104,6 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     time_ms = append_time_ms(entry_id, fields[4:])
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
-        batch.validate()
     except (pa.ArrowException, OSError, ValueError) as error:
         raise corrupt(entry_id, f"it is no Arrow record batch ({error})") from error
     if batch.num_rows != entry_id.record_count:
@@ -113,20 +112,32 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
         )
     flaw = produced_flaw(batch)
     if flaw is not None:
-        raise corrupt(entry_id, flaw)
+        raise corrupt(entry_id, f"of its records, {flaw}")
     return batch, time_ms
 
 
 def produced_flaw(records: pa.RecordBatch) -> str | None:
-    """What keeps columns of the right types from being ``PRODUCED``: nulls where none may be."""
-    headers = records.column(3)
-    if records.column(0).null_count:
+    """What keeps columns of the right types from being sound ``PRODUCED``; None if nothing does.
+
+    A slice is looked at without the rest of its parent.
+    """
+    timestamps, keys, values, headers = records.columns
+    if timestamps.null_count:
         return "a timestamp is null (say -1 for none)"
     if headers.null_count:
         return "a record's headers are null (say an empty list)"
-    items = headers.flatten()
-    if len(items) and (items.null_count or items.field(0).null_count):
-        return "a header's key is null"
+    try:
+        records.validate()
+        keys.validate(full=True)
+        values.validate(full=True)
+        if len(headers.values):  # the parent's; only then is it worth asking for the slice's
+            items = headers.flatten()
+            if items.null_count or items.field(0).null_count:
+                return "a header or its key is null"
+            items.field(0).validate(full=True)  # UTF-8 as well
+            items.field(1).validate(full=True)
+    except (pa.ArrowException, ValueError) as error:
+        return f"they are no valid Arrow data ({error})"
     return None
 
 
@@ -134,7 +145,7 @@ def _entry(records: pa.RecordBatch, compression: Compression) -> Entry:
     message = _message(records, compression)
     crc = crc32c(message)
     fields = [MESSAGE_FIELD, message, CRC_FIELD, crc]
-    low_ms, high_ms = _timestamp_bounds(records.column(0))
+    low_ms, high_ms = timestamp_bounds(records.column(0))
     return Entry(
         record_count=records.num_rows,
         fields=fields,
@@ -157,15 +168,13 @@ def _message(records: pa.RecordBatch, compression: Compression) -> bytes:
     return bytes(sink.getvalue().slice(_SCHEMA_BYTES, end - _SCHEMA_BYTES).to_pybytes())
 
 
-def _timestamp_bounds(timestamps: pa.Array) -> tuple[int, int]:
+def timestamp_bounds(timestamps: pa.Array) -> tuple[int, int]:
+    """The smallest and largest timestamp of at least one that are not -1; -1 if all are."""
     bounds = pc.min_max(timestamps)
-    low = bounds["min"].as_py()
-    if low == NO_TIMESTAMP_MS:
-        stamped = timestamps.filter(pc.not_equal(timestamps, NO_TIMESTAMP_MS))
-        if not len(stamped):
-            return NO_TIMESTAMP_MS, NO_TIMESTAMP_MS
-        low = pc.min(stamped).as_py()
-    return low, bounds["max"].as_py()
+    low, high = bounds["min"].as_py(), bounds["max"].as_py()
+    if low == NO_TIMESTAMP_MS != high:
+        low = pc.min(timestamps.filter(pc.not_equal(timestamps, NO_TIMESTAMP_MS))).as_py()
+    return low, high
 
 
 def _first_null(keys: pa.Array) -> int | None:

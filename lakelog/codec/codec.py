@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import accumulate
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -17,8 +18,8 @@ from ..record import (
     empty_records,
     produced_batch,
 )
-from .arrow_entry import MESSAGE_FIELD, decode_arrow, encode_arrow, produced_flaw
-from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, gap_of
+from .arrow_entry import MESSAGE_FIELD, decode_arrow, encode_arrow, produced_flaw, timestamp_bounds
+from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, corrupt, gap_of
 from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
 
 #: ``auto`` writes arrow entries from so many records on; below, an arrow entry's fixed ~600 bytes
@@ -27,6 +28,8 @@ AUTO_ARROW_RECORDS = 16
 
 #: Kafka's default of max.message.bytes.
 DEFAULT_MAX_ENTRY_BYTES = MIB + 12
+
+_EMPTY = empty_records()
 
 
 def encode(
@@ -58,15 +61,21 @@ def encode(
     if entry_format is EntryFormat.ARROW or (
         entry_format is EntryFormat.AUTO and records.num_rows >= AUTO_ARROW_RECORDS
     ):
-        return tuple(encode_arrow(records, compression, max_entry_bytes))
-    entries: list[Entry] = []
-    for index, row in enumerate(_rows(records)):
-        entry = encode_fields(row, flatten)
-        if entry is not None and entry.size_bytes <= max_entry_bytes:
-            entries.append(entry)
-        else:
-            alone = records.slice(index, 1)
-            entries += encode_arrow(alone, compression, max_entry_bytes, first_index=index)
+        entries = encode_arrow(records, compression, max_entry_bytes)
+    else:
+        entries = []
+        for index, row in enumerate(_rows(records)):
+            entry = encode_fields(row, flatten)
+            if entry is not None and entry.size_bytes <= max_entry_bytes:
+                entries.append(entry)
+            else:
+                alone = records.slice(index, 1)
+                entries += encode_arrow(alone, compression, max_entry_bytes, first_index=index)
+    if any(
+        entry.min_timestamp_ms < NO_TIMESTAMP_MS or entry.max_timestamp_ms > MAX_TIMESTAMP_MS
+        for entry in entries
+    ):
+        raise _odd_timestamps(records.column(0).to_pylist())
     return tuple(entries)
 
 
@@ -108,6 +117,7 @@ class _Run:
         self._rows: list[Row] = []  # not yet a batch
         self._offsets: list[tuple[int, int]] = []  # [start, end) of each dense stretch
         self._times: list[tuple[int | None, int]] = []  # append time, and of how many records
+        self._ids: list[EntryId] = []
 
     def add_batch(self, entry_id: EntryId, batch: pa.RecordBatch, time_ms: int | None) -> None:
         self._flush_rows()
@@ -121,11 +131,12 @@ class _Run:
     def records(self) -> pa.RecordBatch:
         self._flush_rows()
         if not self._batches:
-            return empty_records()
+            return _EMPTY
         timestamps, keys, values, headers = (
             _concat([batch.column(index) for batch in self._batches])
             for index in range(len(PRODUCED))
         )
+        self._check_times(timestamps)
         stamped, kinds = self._stamp(timestamps)
         offsets = _concat([_integers(start, end) for start, end in self._offsets])
         return pa.RecordBatch.from_arrays(
@@ -133,6 +144,7 @@ class _Run:
         )
 
     def _place(self, entry_id: EntryId, time_ms: int | None) -> None:
+        self._ids.append(entry_id)
         start, end = entry_id.base_offset, entry_id.end_offset
         if self._offsets and self._offsets[-1][1] == start:
             self._offsets[-1] = (self._offsets[-1][0], end)
@@ -157,6 +169,18 @@ class _Run:
             position += count
         stamped = pc.multiply(_concat(times), 1000).view(RECORDS.field("timestamp").type)
         return stamped, _concat(kinds)
+
+    def _check_times(self, timestamps: pa.Array) -> None:
+        """Asked once for all entries, since none that lakelog wrote fails."""
+        low, high = timestamp_bounds(timestamps)
+        if low >= NO_TIMESTAMP_MS and high <= MAX_TIMESTAMP_MS:
+            return
+        row, timestamp_ms, _ = _odd_timestamps(timestamps.to_pylist()).record_errors[0]
+        ends = accumulate(entry_id.record_count for entry_id in self._ids)
+        entry_id = next(
+            entry_id for entry_id, end in zip(self._ids, ends, strict=True) if row < end
+        )
+        raise corrupt(entry_id, f"it holds a timestamp of {timestamp_ms} ms")
 
     def _flush_rows(self) -> None:
         if self._rows:
@@ -191,16 +215,6 @@ def _check(records: pa.RecordBatch) -> None:
     flaw = produced_flaw(records)
     if flaw is not None:
         raise InvalidArgumentError(f"cannot encode the records: {flaw}")
-    names = records.column(3).flatten()
-    if len(names):
-        try:
-            names.field(0).validate(full=True)
-        except pa.ArrowInvalid as error:
-            raise InvalidArgumentError(f"a header's key is not UTF-8: {error}") from error
-    if records.num_rows:
-        bounds = pc.min_max(records.column(0))
-        if bounds["min"].as_py() < NO_TIMESTAMP_MS or bounds["max"].as_py() > MAX_TIMESTAMP_MS:
-            raise _odd_timestamps(records.column(0).to_pylist())
 
 
 def _odd_timestamps(timestamps: list[int]) -> InvalidTimestampError:

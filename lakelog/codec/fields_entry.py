@@ -99,7 +99,7 @@ def decode_fields(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[Row, int 
 def _row(fields: Sequence[bytes]) -> Row:
     timestamp_ms = int(fields[1])
     if not NO_TIMESTAMP_MS <= timestamp_ms <= MAX_TIMESTAMP_MS:
-        raise ValueError(f"its timestamp {timestamp_ms} is out of range")
+        raise ValueError(f"it holds a timestamp of {timestamp_ms} ms")
     key = value = None
     headers: list[tuple[str, bytes | None]] = []
     members: Members = []
