@@ -1,0 +1,213 @@
+"""Reading on from an offset, whichever tier holds it, until the log end."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Iterable, Iterator
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..config import MIB
+from ..errors import ContradictionError, CorruptRecordError, MissingFileError, TrimmedError
+from ..record import Fetched, OffsetRange, TopicPartition, empty_records
+from .tiers import Look, Tiers, out_of_range
+
+#: What one step brings at most, if it holds more than one record.
+DEFAULT_MAX_BYTES = 8 * MIB
+
+#: Looks in a row that may find the offset in neither tier. A trim or a rewrite between the look
+#: and the read explains one or two; after that the tiers do contradict each other.
+_FRUITLESS_LOOKS = 3
+
+logger = logging.getLogger(__name__)
+
+
+def fetches(
+    tiers: Tiers,
+    topic_partition: TopicPartition,
+    offset: int,
+    end: int | None = None,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> Iterator[Fetched]:
+    """Steps that cover [offset, end) or, without an end, [offset, log end) without a hole.
+
+    Each step begins where the one before ended. Trimming, archiving and rewriting of files may
+    happen at any time in between. Offsets lost with a hot tail are skipped and reported as the
+    step's gaps (and in the log); those that compaction removed are skipped.
+
+    An offset that may be hot is asked of the hot tier at once, and both tiers are looked at only
+    when it has no answer: so reading one hot record costs one command. What this cannot see is a
+    log start that another process raised and that the hot tier has not heard of since the last
+    look.
+
+    Args:
+        max_bytes: of a step's records; a single larger record is a step of its own.
+
+    Raises:
+        OffsetOutOfRangeError: the offset, or one on the way, is not in the log (any more), or the
+            log ends before `end`.
+        RecoveryNeededError: it lies past the log end of a server that may have lost its tail.
+        ContradictionError: offsets that the log should hold are in neither tier.
+    """
+    at = offset
+    looks = 0  # since the last step
+    look: Look | None = None  # the one taken since the last step
+    hot = tiers.may_be_hot(topic_partition, offset)
+    while end is None or at < end:
+        before = at
+        if hot:
+            at, exhausted = yield from _hot(tiers, topic_partition, at, end, look, max_bytes)
+            if at > before:
+                looks, look = 0, None
+                if exhausted and end is None:
+                    return
+                continue
+        look = tiers.look([topic_partition.partition])
+        offsets = look.offsets[topic_partition.partition]
+        if not offsets.log_start <= at <= offsets.log_end:
+            out_of_range(topic_partition, at, offsets)
+        if at == offsets.log_end:
+            if end is None:
+                return
+            out_of_range(topic_partition, end, offsets)
+        looks += 1
+        if looks > _FRUITLESS_LOOKS:
+            _refuse_hole(topic_partition, at, look)
+        hot = True
+        if at < offsets.archived_end:
+            at = yield from _cold(tiers, topic_partition, at, end, look, max_bytes)
+            if at > before:
+                looks, look = 0, None
+
+
+def _hot(
+    tiers: Tiers,
+    topic_partition: TopicPartition,
+    at: int,
+    end: int | None,
+    look: Look | None,
+    max_bytes: int,
+) -> Generator[Fetched, None, tuple[int, bool]]:
+    """Steps of the hot tier; returns where they ended and whether the hot tier ends there too."""
+    steps = tiers.hot.read(
+        topic_partition, at, end, max_bytes=max_bytes, topic_id=tiers.topic.topic_id
+    )
+    try:
+        for step in steps:
+            gap = step.gaps[0] if step.gaps else None
+            if gap is None:
+                yield from _cut(step.records, at, step.next_offset, max_bytes)
+                at, look = step.next_offset, None
+            elif gap.start > at:
+                rows = step.records.slice(0, gap.start - at)
+                yield from _cut(rows, at, gap.start, max_bytes)
+                return gap.start, False
+            elif look is None:
+                # Cold may hold the first records of a lost tail: only a look that comes after the
+                # gap was seen can tell.
+                return at, False
+            else:
+                gap_end = min(gap.end, step.next_offset)
+                yield _lost(topic_partition, empty_records(), at, gap_end, (gap,))
+                return gap_end, False
+    except TrimmedError as error:
+        tiers.trimmed(topic_partition, error.local_log_start)
+        return at, False
+    except CorruptRecordError as error:
+        if look is not None:  # taken since the last step: cold does not hold this offset
+            raise
+        logger.warning("%s; trying the cold tier from offset %d on", error, at)
+        return at, False
+    return at, True
+
+
+def _cold(
+    tiers: Tiers,
+    topic_partition: TopicPartition,
+    at: int,
+    end: int | None,
+    look: Look,
+    max_bytes: int,
+) -> Generator[Fetched, None, int]:
+    """Steps of the cold tier up to `end` or what is archived; returns where they ended."""
+    assert tiers.table is not None  # something is archived
+    offsets = look.offsets[topic_partition.partition]
+    limit = offsets.archived_end if end is None else min(end, offsets.archived_end)
+    files = look.cold.files.files_between(topic_partition.partition, at, limit)
+    try:
+        for batch in tiers.table.read(files, at, limit):
+            for step in _cut(batch, at, None, max_bytes):
+                yield _lost(topic_partition, step.records, at, step.next_offset, offsets.gaps)
+                at = step.next_offset
+    except MissingFileError:
+        if tiers.cold().version == look.cold.version:
+            raise
+        return at  # rewritten and vacuumed, or expired, since the look
+    if at < limit:  # what follows the last record was removed by compaction
+        yield _lost(topic_partition, empty_records(), at, limit, offsets.gaps)
+    return limit
+
+
+def _within(gaps: Iterable[OffsetRange], start: int, end: int) -> Iterator[OffsetRange]:
+    for gap in gaps:
+        if gap.start < end and gap.end > start:
+            yield OffsetRange(max(gap.start, start), min(gap.end, end))
+
+
+def _cut(
+    records: pa.RecordBatch, start: int, next_offset: int | None, max_bytes: int
+) -> Iterator[Fetched]:
+    """The records in steps of at most `max_bytes`; the last one ends at `next_offset`, None: after
+    its last record.
+    """
+    while records.num_rows:
+        rows = records.num_rows
+        while rows > 1 and (size_bytes := records.slice(0, rows).nbytes) > max_bytes:
+            rows = max(1, min(rows - 1, rows * max_bytes // size_bytes))
+        step, records = records.slice(0, rows), records.slice(rows)
+        end = step.column("offset")[-1].as_py() + 1
+        if not records.num_rows and next_offset is not None:
+            end = next_offset
+        yield Fetched(step, start, end)
+        start = end
+
+
+def _lost(
+    topic_partition: TopicPartition,
+    records: pa.RecordBatch,
+    start: int,
+    end: int,
+    gaps: tuple[OffsetRange, ...],
+) -> Fetched:
+    """A step that says which of its missing offsets were lost with a hot tail."""
+    lost = []
+    for gap in _within(gaps, start, end):
+        # Cold may hold the beginning of a lost tail: what is lost follows the last such record.
+        below = pc.sum(pc.less(records.column("offset"), gap.end)).as_py() or 0
+        held = records.column("offset")[below - 1].as_py() + 1 if below else start
+        if max(gap.start, held) < gap.end:
+            lost.append(OffsetRange(max(gap.start, held), gap.end))
+    for gap in lost:
+        logger.warning(
+            "%s: offsets [%d, %d) were lost with the server's tail; reading goes on above",
+            topic_partition,
+            gap.start,
+            gap.end,
+        )
+    return Fetched(records, start, end, tuple(lost))
+
+
+def _refuse_hole(topic_partition: TopicPartition, offset: int, look: Look) -> NoReturn:
+    offsets = look.offsets[topic_partition.partition]
+    raise ContradictionError(
+        f"offset {offset} of {topic_partition} is in neither tier: cold holds "
+        f"[{offsets.log_start}, {offsets.archived_end}), hot says [{offsets.local_log_start}, "
+        f"{offsets.log_end}) but has no entry for it. Somebody deleted entries or files by hand; "
+        "'lakelog doctor' tells more. Delete the records up to the hole to read on above it",
+        topic_partition=topic_partition,
+        offset=offset,
+        offsets=offsets,
+    )

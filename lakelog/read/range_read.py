@@ -1,0 +1,56 @@
+"""A range of one partition, to be read as Arrow batches, as records, or whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from ..record import RECORDS, Record, TopicPartition, to_records
+from .fetch import fetches
+from .tiers import Tiers
+
+
+class RangeRead:
+    """The records of [start_offset, end_offset), read anew by each iteration.
+
+    Iterating gives `RECORDS` batches in bounded memory. A record that the log held when the
+    iteration began is there, or the iteration raises; see `fetches` for the errors.
+    """
+
+    def __init__(
+        self,
+        tiers: Tiers,
+        topic_partition: TopicPartition,
+        start_offset: int,
+        end_offset: int,
+        max_bytes: int,
+    ) -> None:
+        self._tiers = tiers
+        self._max_bytes = max_bytes
+        self.topic_partition = topic_partition
+        self.start_offset = start_offset
+        self.end_offset = end_offset  # exclusive
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        for step in fetches(
+            self._tiers,
+            self.topic_partition,
+            self.start_offset,
+            self.end_offset,
+            max_bytes=self._max_bytes,
+        ):
+            if step.records.num_rows:
+                yield step.records
+
+    def records(self) -> Iterator[Record]:
+        """The records one by one."""
+        for batch in self:
+            yield from to_records(self.topic_partition, batch)
+
+    def to_arrow(self) -> pa.Table:
+        """All of it as one `RECORDS` table, in memory."""
+        return pa.Table.from_batches(list(self), schema=RECORDS)
+
+    def __repr__(self) -> str:
+        return f"RangeRead({self.topic_partition} [{self.start_offset}, {self.end_offset}))"

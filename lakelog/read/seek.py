@@ -1,0 +1,132 @@
+"""Where a position lies: by offset, by name, by timestamp, across both tiers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..clock import Clock
+from ..offsets import (
+    Ago,
+    AtOffset,
+    AtTimestamp,
+    Earliest,
+    EarliestLocal,
+    Latest,
+    LatestTiered,
+    LogOffsets,
+    MaxTimestamp,
+    Position,
+)
+from ..record import NO_TIMESTAMP_MS, OffsetAndTimestamp, TopicPartition
+from .fetch import fetches
+from .tiers import Tiers, out_of_range
+
+
+def seek(
+    tiers: Tiers, topic_partition: TopicPartition, position: Position, clock: Clock
+) -> int | None:
+    """The offset of a position; None when no record answers to it."""
+    match position:
+        case AtTimestamp(timestamp_ms):
+            found = offset_for_timestamp(tiers, topic_partition, timestamp_ms)
+        case Ago(duration):
+            target_ms = clock.now_ms() - duration // timedelta(milliseconds=1)
+            found = offset_for_timestamp(tiers, topic_partition, max(0, target_ms))
+        case MaxTimestamp():
+            found = max_timestamp(tiers, topic_partition)
+        case _:
+            look = tiers.look([topic_partition.partition])
+            return offset_of(position, topic_partition, look.offsets[topic_partition.partition])
+    return None if found is None else found.offset
+
+
+def offset_of(
+    position: Position, topic_partition: TopicPartition, offsets: LogOffsets
+) -> int | None:
+    """The offset of a position that the log's offsets alone decide."""
+    match position:
+        case Earliest():
+            return offsets.log_start
+        case Latest():
+            return offsets.log_end
+        case EarliestLocal():
+            return offsets.local_log_start
+        case LatestTiered():
+            tiered = offsets.archived_end > offsets.log_start
+            return offsets.archived_end - 1 if tiered else None
+        case AtOffset(offset):
+            if not offsets.log_start <= offset <= offsets.log_end:
+                out_of_range(topic_partition, offset, offsets)
+            return offset
+        case _:
+            raise TypeError(f"{position!r} is not decided by offsets")
+
+
+def offset_for_timestamp(
+    tiers: Tiers, topic_partition: TopicPartition, timestamp_ms: int
+) -> OffsetAndTimestamp | None:
+    """The earliest record of the log whose timestamp is at or after that, None if there is none.
+
+    Kafka answers "none" when its first segment that could match does so only below the log start;
+    this answers with the earliest match at or above it.
+    """
+    # Hot first, then a snapshot that covers all that was trimmed by then: between them no record
+    # escapes the search, whatever is archived and trimmed meanwhile.
+    hot = tiers.hot.offset_for_timestamp(
+        topic_partition, timestamp_ms, topic_id=tiers.topic.topic_id
+    )
+    partition = topic_partition.partition
+    look = tiers.look([partition])
+    offsets = look.offsets[partition]
+    if tiers.table is not None and offsets.archived_end > offsets.log_start:
+        cold = tiers.table.offset_for_timestamp(
+            look.cold, partition, timestamp_ms, offsets.log_start
+        )
+        if cold is not None:
+            return cold  # what hot alone holds has higher offsets
+    if hot is None or hot.offset >= offsets.log_start:
+        return hot
+    # The log start was raised in cold and hot is not trimmed yet.
+    for step in fetches(tiers, topic_partition, max(offsets.log_start, offsets.archived_end)):
+        times_ms = _timestamps_ms(step.records)
+        found = pc.index(pc.greater_equal(times_ms, timestamp_ms), True).as_py()
+        if found >= 0:
+            return _at(step.records, times_ms, found)
+    return None
+
+
+def max_timestamp(tiers: Tiers, topic_partition: TopicPartition) -> OffsetAndTimestamp | None:
+    """The first record that carries the log's largest timestamp, None if no record has one."""
+    topic_id = tiers.topic.topic_id
+    hot = tiers.hot.max_timestamp(topic_partition, topic_id=topic_id)  # first, as above
+    partition = topic_partition.partition
+    look = tiers.look([partition])
+    offsets = look.offsets[partition]
+    found = []
+    if hot is not None and hot.offset >= offsets.log_start:
+        found.append(hot)
+    elif hot is not None:  # trimming lags behind the log start
+        start = max(offsets.log_start, offsets.archived_end)
+        for step in fetches(tiers, topic_partition, start):
+            times_ms = _timestamps_ms(step.records)
+            largest = pc.max(times_ms).as_py()
+            if largest is not None and largest != NO_TIMESTAMP_MS:
+                first = pc.index(times_ms, largest).as_py()
+                found.append(_at(step.records, times_ms, first))
+    if tiers.table is not None and offsets.archived_end > offsets.log_start:
+        cold = tiers.table.max_timestamp(look.cold, partition, offsets.log_start)
+        if cold is not None:
+            found.append(cold)
+    return max(found, key=lambda one: (one.timestamp_ms, -one.offset), default=None)
+
+
+def _timestamps_ms(records: pa.RecordBatch) -> pa.Array:
+    microseconds = records.column("timestamp").view(pa.int64())
+    return pc.divide(microseconds, 1000)
+
+
+def _at(records: pa.RecordBatch, times_ms: pa.Array, row: int) -> OffsetAndTimestamp:
+    return OffsetAndTimestamp(records.column("offset")[row].as_py(), times_ms[row].as_py())

@@ -1,0 +1,132 @@
+"""Both tiers of a topic in one look, taken in the order that cannot lose a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import NoReturn
+
+from ..cold.table import ColdSnapshot, ColdTable
+from ..errors import OffsetOutOfRangeError, RecoveryNeededError
+from ..hot.hot_log import HotLog
+from ..offsets import HotOffsets, LogOffsets
+from ..record import OffsetRange, TopicPartition
+from ..topic import Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What both tiers said of some partitions."""
+
+    offsets: Mapping[int, LogOffsets]
+    cold: ColdSnapshot  # the one of a table that does not exist when the topic has no cold tier
+
+
+class Tiers:
+    """The hot and the cold tier of one topic.
+
+    It remembers the newest cold snapshot it saw (the next costs only what was committed since) and
+    where each partition's hot records began: a reader whose offset lies above may ask the hot tier
+    at once.
+
+    Args:
+        table: None for an untiered topic.
+    """
+
+    def __init__(self, topic: Topic, hot: HotLog, table: ColdTable | None) -> None:
+        self.topic = topic
+        self.hot = hot
+        self.table = table
+        self._cold: ColdSnapshot | None = None
+        self._local_log_starts: dict[int, int] = {}
+
+    def look(self, partitions: Iterable[int]) -> Look:
+        """The offsets of the partitions and the cold snapshot that they stand on."""
+        asked = [self.topic.partition(partition) for partition in partitions]
+        # Hot first: a trim between the two looks can then only make the tiers overlap, since what
+        # it dropped is in the snapshot that comes after.
+        hot = self._hot_offsets(asked)
+        cold = self.cold()
+        ahead = [tp for tp in asked if _cold_end(cold, tp.partition) > hot[tp].log_end]
+        # Appended and archived between the two looks, or did the server lose its tail? A log end
+        # read after the snapshot must have reached what the snapshot holds.
+        again = self._hot_offsets(ahead) if ahead else {}
+        offsets = {}
+        for tp in asked:
+            lost = tp in again and again[tp].log_end < _cold_end(cold, tp.partition)
+            joined = join(hot[tp], cold, tp.partition)
+            offsets[tp.partition] = replace(joined, recovered=False) if lost else joined
+            self._local_log_starts[tp.partition] = joined.local_log_start
+        return Look(offsets, cold)
+
+    def cold(self) -> ColdSnapshot:
+        """The cold tier as of now."""
+        if self.table is None:
+            return ColdSnapshot()
+        self._cold = self.table.snapshot(self._cold)
+        return self._cold
+
+    def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
+        return self.hot.offsets(asked, topic_id=self.topic.topic_id)
+
+    def may_be_hot(self, topic_partition: TopicPartition, offset: int) -> bool:
+        """False if the offset is known to lie below the hot records. Costs nothing."""
+        return offset >= self._local_log_starts.get(topic_partition.partition, 0)
+
+    def trimmed(self, topic_partition: TopicPartition, local_log_start: int) -> None:
+        """Take note of where the hot records begin."""
+        self._local_log_starts[topic_partition.partition] = local_log_start
+
+
+def join(hot: HotOffsets, cold: ColdSnapshot, partition: int) -> LogOffsets:
+    """One log out of two tiers, `cold` being at least as new as `hot`."""
+    archived_end = cold.archived_end(partition)
+    log_start = max(cold.log_start(partition), hot.log_start)
+    return LogOffsets(
+        log_start=log_start,
+        local_log_start=max(log_start, hot.local_log_start),
+        archived_end=archived_end,
+        # Whatever cold knows of was appended, if only after `hot` was read.
+        log_end=max(hot.log_end, archived_end, log_start),
+        recovered=hot.recovered,
+        # What cold holds of a lost tail is not lost.
+        gaps=tuple(
+            OffsetRange(max(gap.start, archived_end), gap.end)
+            if gap.start < archived_end < gap.end
+            else gap
+            for gap in hot.gaps
+        ),
+    )
+
+
+def _cold_end(cold: ColdSnapshot, partition: int) -> int:
+    return max(cold.archived_end(partition), cold.log_start(partition))
+
+
+def out_of_range(topic_partition: TopicPartition, offset: int, offsets: LogOffsets) -> NoReturn:
+    """Refuse an offset outside [log_start, log_end].
+
+    Raises:
+        RecoveryNeededError: it lies past the end of a server that may have lost its tail, so it
+            may have been legal; it will be again after recovery.
+        OffsetOutOfRangeError: else.
+    """
+    fields = {
+        "topic_partition": topic_partition,
+        "offset": offset,
+        "log_start": offsets.log_start,
+        "log_end": offsets.log_end,
+    }
+    if offset > offsets.log_end and not offsets.recovered:
+        raise RecoveryNeededError(
+            f"offset {offset} of {topic_partition} lies past the log end {offsets.log_end}, and "
+            "the server restarted since the partition was last written, so its tail may be lost. "
+            "Wait: the next append or archive run settles it and the log goes on above",
+            **fields,
+        )
+    raise OffsetOutOfRangeError(
+        f"offset {offset} of {topic_partition} is out of range: the log holds "
+        f"[{offsets.log_start}, {offsets.log_end}). Seek to {offsets.log_start} (earliest) or "
+        f"{offsets.log_end} (latest), or let a consumer do so with auto_offset_reset",
+        **fields,
+    )

@@ -1,0 +1,272 @@
+"""One log out of two tiers: offsets, seek, fetch and range reads of a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from ..clock import Clock, SystemClock
+from ..cold.change import Change
+from ..cold.registers import LogStart
+from ..cold.table import ColdTable
+from ..errors import CommitConflictError, InvalidArgumentError, PolicyViolationError
+from ..hot.hot_log import HotLog
+from ..offsets import (
+    Ago,
+    AtOffset,
+    AtTimestamp,
+    Latest,
+    LogOffsets,
+    Position,
+    PositionLike,
+    check_offset,
+    position,
+)
+from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition, empty_records
+from ..topic import Topic
+from . import seek as seeking
+from .fetch import DEFAULT_MAX_BYTES, fetches
+from .range_read import RangeRead
+from .sample import DEFAULT_SAMPLE_RECORDS, sample
+from .tiers import Tiers, out_of_range
+
+END_OF_LOG = -1  # delete-records' word for the log end (Kafka's HIGH_WATERMARK)
+_ATTEMPTS = 10  # commits of other partitions may come first
+
+
+class UnifiedLog:
+    """A topic as one log, wherever its records are.
+
+    It holds no position: any number of threads may share it. A topic that was dropped, and perhaps
+    created again, is refused with UnknownTopicIdError by every method.
+
+    Args:
+        topic: as the registry gave it.
+        hot: the hot tier.
+        table: the cold tier; None for an untiered topic.
+        clock: what "10 minutes ago" is counted from.
+    """
+
+    def __init__(
+        self, topic: Topic, hot: HotLog, table: ColdTable | None, clock: Clock | None = None
+    ) -> None:
+        self.topic = topic
+        self.hot = hot
+        self._clock = clock or SystemClock()
+        self._tiers = Tiers(topic, hot, table)
+
+    # -- where things lie ------------------------------------------------------------------------
+
+    def offsets(self, partitions: Iterable[int] | None = None) -> dict[int, LogOffsets]:
+        """Where each partition begins and ends, in both tiers, of one moment.
+
+        ``recovered=False`` says that the server may have lost its tail: what was appended last
+        will be known after the next append or archive run.
+        """
+        if partitions is None:
+            partitions = range(self.topic.partitions)
+        return dict(self._tiers.look(partitions).offsets)
+
+    def seek(self, partition: int, to: PositionLike) -> int | None:
+        """The offset of a position, None when no record answers to it.
+
+        A timestamp gives the earliest offset whose timestamp is at or after it, so that later
+        records may be older still when producers' clocks differ.
+
+        Args:
+            to: an offset, a name, a time, a distance from now; see `lakelog.offsets.position`.
+
+        Raises:
+            OffsetOutOfRangeError: an offset outside [log start, log end].
+            InvalidArgumentError: not a position (a naive time, a negative offset).
+        """
+        topic_partition = self.topic.partition(partition)
+        return seeking.seek(self._tiers, topic_partition, position(to), self._clock)
+
+    def offset_for_timestamp(self, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
+        """As `seek` by timestamp, with the timestamp that was found."""
+        target = AtTimestamp(timestamp_ms)
+        return seeking.offset_for_timestamp(
+            self._tiers, self.topic.partition(partition), target.timestamp_ms
+        )
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def fetch(self, partition: int, offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Fetched:
+        """The records from an offset on: at least one, if the log has one there or above.
+
+        Inside a gap the next record is given. ``next_offset`` equals the offset only at the log
+        end; offsets lost with a hot tail are among the ``gaps``.
+
+        Args:
+            max_bytes: about how much; a single larger record is given all the same.
+
+        Raises:
+            OffsetOutOfRangeError: below the log start or past the log end.
+            RecoveryNeededError: past the log end of a server that may have lost its tail; wait.
+        """
+        gaps: list[OffsetRange] = []
+        next_offset = offset
+        for step in self.fetches(partition, offset, max_bytes=max_bytes):
+            gaps += step.gaps
+            next_offset = step.next_offset
+            if step.records.num_rows:
+                return Fetched(step.records, offset, next_offset, tuple(gaps))
+        return Fetched(empty_records(), offset, next_offset, tuple(gaps))
+
+    def fetches(
+        self, partition: int, offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES
+    ) -> Iterator[Fetched]:
+        """One `fetch` after the other up to the log end, without reading a cold file twice.
+
+        A step may hold no records, only a gap. Errors as for `fetch`; one in the middle ends the
+        iteration, which can be taken up again where the last step ended.
+        """
+        topic_partition = self.topic.partition(partition)
+        check_offset(offset)
+        _check_max_bytes(max_bytes)
+        return fetches(self._tiers, topic_partition, offset, max_bytes=max_bytes)
+
+    def read(
+        self,
+        partition: int,
+        start: PositionLike = "earliest",
+        end: PositionLike = "latest",
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> RangeRead:
+        """The records of [start, end), to be iterated as batches or records, or taken whole.
+
+        The range is fixed here; each iteration reads it anew, goes on in the cold tier when the hot
+        one is trimmed midway, and raises when the log does not cover the range (any more).
+
+        Args:
+            start: where to begin. A time after every record, or ``latest-tiered`` with nothing
+                tiered, is an empty range.
+            end: where to end, exclusive. A time after every record is the log end.
+            max_bytes: about how much a batch holds.
+
+        Raises:
+            InvalidArgumentError: the range ends before it begins.
+            OffsetOutOfRangeError: an offset outside the log; may come while iterating.
+        """
+        topic_partition = self.topic.partition(partition)
+        _check_max_bytes(max_bytes)
+        first = self._offset(topic_partition, position(start))
+        last = self._offset(topic_partition, position(end))
+        if first is None:
+            first = last = self._log_end(topic_partition) if last is None else last
+        elif last is None:
+            unbounded = isinstance(position(end), (AtTimestamp, Ago))
+            last = self._log_end(topic_partition) if unbounded else first
+        if last < first:
+            offsets = self.offsets([partition])[partition]
+            for offset in (first, last):
+                if not offsets.log_start <= offset <= offsets.log_end:
+                    out_of_range(topic_partition, offset, offsets)
+            raise InvalidArgumentError(
+                f"the range [{first}, {last}) of {topic_partition} ends before it begins; the end "
+                "is exclusive and comes second",
+                start_offset=first,
+                end_offset=last,
+            )
+        return RangeRead(self._tiers, topic_partition, first, last, max_bytes)
+
+    def sample(self, n: int = DEFAULT_SAMPLE_RECORDS, *, seed: int = 0) -> pa.Table:
+        """About `n` records spread over all partitions and both tiers: a first look at the data.
+
+        A few dozen places are read, not the log. The same log and seed give the same records.
+
+        Returns:
+            At most `n` rows, ordered by partition and offset; columns ``partition`` (int32) and
+            `RECORDS`. Fewer only if the log has fewer or compaction thinned it out.
+        """
+        return sample(self._tiers, n, seed)
+
+    def check_topic(self) -> None:
+        """Check that the topic is still the one that was looked up, at the cost of one command.
+
+        Raises:
+            UnknownTopicIdError: it was dropped, and perhaps created again.
+        """
+        self.hot.offsets([self.topic.partition(0)], topic_id=self.topic.topic_id)
+
+    # -- changing --------------------------------------------------------------------------------
+
+    def raise_log_start(self, partition: int, offset: int) -> int:
+        """Delete the records below an offset, and return the log start offset as it is then.
+
+        They become unreadable at once; cleanup removes their files later. A log start only grows,
+        so a lower offset than it changes nothing.
+
+        Args:
+            offset: the first to keep; -1 for the log end (delete all).
+
+        Raises:
+            OffsetOutOfRangeError: past the log end, or negative other than -1.
+            PolicyViolationError: the topic is compacted without ``delete``.
+            CommitConflictError: others kept committing to the cold tier; repeat the call.
+        """
+        topic_partition = self.topic.partition(partition)
+        if self.topic.config["cleanup.policy"] == {"compact"}:
+            raise PolicyViolationError(
+                f"records of topic {self.topic.name!r} cannot be deleted by offset: its "
+                "cleanup.policy is compact, which keeps the latest record of each key. Write "
+                "tombstones, or set cleanup.policy=compact,delete",
+                topic=self.topic.name,
+            )
+        if offset != END_OF_LOG:
+            negative = isinstance(offset, int) and offset < 0
+            check_offset(0 if negative else offset)
+        for _ in range(_ATTEMPTS):
+            look = self._tiers.look([partition])
+            offsets = look.offsets[partition]
+            start = offsets.log_end if offset == END_OF_LOG else offset
+            if not 0 <= start <= offsets.log_end:
+                out_of_range(topic_partition, start, offsets)
+            start = max(start, offsets.log_start)
+            # Register first: what a reader no longer finds hot must by then be known as deleted.
+            if self._tiers.table is None or look.cold.log_start(partition) >= start:
+                break
+            change = Change(registers={LogStart(partition): start})
+            if not self._tiers.table.apply(change, look.cold).superseded:
+                break
+        else:
+            raise CommitConflictError(
+                f"the log start of {topic_partition} could not be raised: others changed the "
+                "partition's cold tier each time. Nothing was deleted; repeat the call",
+                topic_partition=topic_partition,
+            )
+        self.hot.raise_log_start(topic_partition, start, topic_id=self.topic.topic_id)
+        return start
+
+    def recover(self, partition: int, at_least: int) -> None:
+        """Make a partition writable again after its server may have lost its tail.
+
+        Args:
+            at_least: one past the highest offset the caller was told of; what the cold tier knows
+                is added here, so that no offset is ever used twice.
+        """
+        topic_partition = self.topic.partition(partition)
+        cold = self._tiers.cold()
+        known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
+        self.hot.recover(topic_partition, known)
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _offset(self, topic_partition: TopicPartition, where: Position) -> int | None:
+        """The offset of a position; one that is an offset is checked when it is read."""
+        if isinstance(where, AtOffset):
+            return where.offset
+        return seeking.seek(self._tiers, topic_partition, where, self._clock)
+
+    def _log_end(self, topic_partition: TopicPartition) -> int:
+        found = seeking.seek(self._tiers, topic_partition, Latest(), self._clock)
+        assert found is not None  # a log always has an end
+        return found
+
+
+def _check_max_bytes(max_bytes: int) -> None:
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+        raise InvalidArgumentError(f"max_bytes={max_bytes!r} is not a number of bytes ≥ 1")
