@@ -19,7 +19,6 @@ NAMES: tuple[str, ...] = (
     "archive.after_copy",
     "archive.after_plan",
     "archive.after_trim",
-    "archive.before_commit",
     "archive.before_trim",
 )
 

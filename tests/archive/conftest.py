@@ -101,7 +101,9 @@ class Tiers:
         return list(enumerate(self.written.get(partition, [])))[first:]
 
     def parquet_files(self) -> list[str]:
-        return sorted(str(path) for path in self.root.rglob("*.parquet") if "_delta_log" not in path.parts)
+        return sorted(
+            str(path) for path in self.root.rglob("*.parquet") if "_delta_log" not in path.parts
+        )
 
 
 @pytest.fixture
@@ -109,7 +111,9 @@ def make_tiers(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., Tiers]]
     """``make_tiers(partitions=1, **config)``: a new topic; ``url=`` of another server."""
     opened: list[HotLog] = []
 
-    def make(partitions: int = 1, *, url: str = redis_url, name: str = "orders", **config: object) -> Tiers:
+    def make(
+        partitions: int = 1, *, url: str = redis_url, name: str = "orders", **config: object
+    ) -> Tiers:
         clock = ManualClock()
         hot = HotLog.connect(url, clock=clock)
         opened.append(hot)
@@ -129,12 +133,21 @@ PROCESS = Path(__file__).with_name("archive_process.py")
 class Processes:
     """Archives in processes of their own, which may be killed."""
 
-    def start(self, tiers: Tiers, *arguments: str, failpoint: str | None = None) -> subprocess.Popen:
+    def start(
+        self, tiers: Tiers, *arguments: str, failpoint: str | None = None
+    ) -> subprocess.Popen:
         environment = {**os.environ}
         if failpoint is not None:
             environment[ENVIRONMENT_VARIABLE] = f"{failpoint}=exit"
         return subprocess.Popen(
-            [sys.executable, str(PROCESS), tiers.url, str(tiers.root), tiers.topic.name, *arguments],
+            [
+                sys.executable,
+                str(PROCESS),
+                tiers.url,
+                str(tiers.root),
+                tiers.topic.name,
+                *arguments,
+            ],
             env=environment,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

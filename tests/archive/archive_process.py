@@ -1,0 +1,64 @@
+"""An archiver or a producer as a process of its own, for tests that kill it or run several.
+
+``archive_process.py URL ROOT TOPIC once | continuously | produce RECORDS``
+"""
+
+from __future__ import annotations
+
+import random
+import resource
+import signal
+import sys
+from threading import Event
+
+from lakelog.archive import Archiver
+from lakelog.archive.copy import HotRows
+from lakelog.codec import ProducedBatch, encode
+from lakelog.cold.path_table import PathTable
+from lakelog.cold.storage import Storage
+from lakelog.config import Compression, EntryFormat
+from lakelog.engine import InlineEngine
+from lakelog.hot.hot_log import HotLog, HotSource
+from lakelog.record import produced_batch
+from lakelog.topic import Topic
+
+
+def archiver(url: str, root: str, topic: Topic, hot: HotLog) -> Archiver:
+    table = PathTable(topic, Storage(root), InlineEngine(), HotRows(HotSource(url)))
+    return Archiver(topic, hot, table, current_topic=lambda: hot.topics().get(topic.name))
+
+
+def produce(hot: HotLog, topic: Topic, records: int) -> None:
+    """Append that many records, a few at a time, in turn to each partition."""
+    producer_id = random.getrandbits(62)
+    sequences = dict.fromkeys(range(topic.partitions), 0)
+    for step in range(records // 20):
+        number = step % topic.partitions
+        first = sequences[number]
+        values = [b"%d/%d" % (number, first + i) for i in range(20)]
+        rows = produced_batch((hot.now_ms(), None, value, ()) for value in values)
+        entries = encode(rows, EntryFormat.AUTO, Compression.NONE)
+        batch = ProducedBatch(entries, producer_id, 0, first, first + 19)
+        hot.append(topic.partition(number), topic.topic_id, batch)
+        sequences[number] += 20
+
+
+def main(url: str, root: str, name: str, mode: str, *arguments: str) -> None:
+    hot = HotLog.connect(url)
+    topic = hot.topics().get(name)
+    if mode == "produce":
+        produce(hot, topic, int(arguments[0]))
+    elif mode == "once":
+        print(archiver(url, root, topic, hot).run_once())
+        print("peak_kib", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+    else:
+        stop = Event()
+        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        print("ready", flush=True)
+        for report in archiver(url, root, topic, hot).run(stop):
+            print(report, flush=True)
+        print("drained", flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

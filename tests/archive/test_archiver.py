@@ -1,0 +1,318 @@
+"""Archiving on a real Redis into a real Delta table: once, exactly, and only then trimmed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lakelog import failpoints
+from lakelog.archive.report import PartitionArchived
+from lakelog.errors import (
+    CommitUnknownError,
+    ContradictionError,
+    InvalidArgumentError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.offsets import Ago, Earliest
+from lakelog.record import OffsetRange, TopicPartition
+
+
+def test_a_run_archives_everything_reports_it_and_trims(make_tiers):
+    tiers = make_tiers(partitions=2, local_retention_ms=0)
+    tiers.append(250)
+    tiers.append(7, partition=1)
+
+    report = tiers.archiver().run_once()
+
+    assert tiers.archived(0) == tiers.expected(0)
+    assert tiers.archived(1) == tiers.expected(1)
+    assert [
+        (p.topic_partition, p.start_offset, p.end_offset, p.records, p.files)
+        for p in report.partitions
+    ] == [
+        (TopicPartition("orders", 0), 0, 250, 250, 1),
+        (TopicPartition("orders", 1), 0, 7, 7, 1),
+    ]
+    assert report.trimmed == {0: OffsetRange(0, 250), 1: OffsetRange(0, 7)}
+    assert all(isinstance(p, PartitionArchived) and p.size_bytes > 0 for p in report.partitions)
+    assert [tiers.seen(n).local_log_start for n in (0, 1)] == [250, 7]
+
+
+def test_running_it_again_does_nothing_and_says_so(make_tiers):
+    tiers = make_tiers()
+    tiers.append(10)
+    tiers.archiver().run_once()
+    before = tiers.version()
+
+    report = tiers.archiver().run_once()
+
+    assert str(report) == "orders: nothing to archive"
+    assert not report
+    assert tiers.version() == before
+
+
+def test_an_empty_topic_has_nothing_to_archive(make_tiers):
+    assert not make_tiers(partitions=3).archiver().run_once()
+
+
+def test_later_records_of_the_open_segment_go_on_where_the_last_run_ended(make_tiers):
+    tiers = make_tiers()
+    archiver = tiers.archiver()
+    for count in (30, 1, 250):
+        tiers.append(count)
+        archiver.run_once()
+    assert tiers.archived() == tiers.expected()
+    assert tiers.seen().local_log_start == 0  # local retention is unlimited, so Redis keeps all
+
+
+def test_each_segment_goes_to_its_own_files(make_tiers):
+    tiers = make_tiers(internal_segment_bytes=5_000)
+    tiers.append(600)
+    bases = [segment.base_offset for segment in tiers.seen().segments]
+
+    report = tiers.archiver().run_once()
+
+    assert len(bases) > 2
+    assert report.files == len(bases)
+    assert tiers.archived() == tiers.expected()
+
+
+@pytest.mark.parametrize(
+    ("until", "ends"),
+    [
+        ("latest", (40, 40)),
+        (25, (25, 25)),
+        ({1: 10}, (0, 10)),
+        ({0: 3, 1: "latest"}, (3, 40)),
+        (99, (40, 40)),
+        ("@1700000005000", (10, 10)),  # the clock's start and 5 s: between the appends
+        (Ago(timedelta(seconds=15)), (20, 20)),
+        (timedelta(days=30_000), (0, 0)),
+    ],
+)
+def test_a_bound_is_kept(make_tiers, until, ends):
+    tiers = make_tiers(partitions=2)
+    for _ in range(4):
+        tiers.append(10)
+        tiers.append(10, partition=1)
+        tiers.clock.advance(10_000)
+    tiers.clock.advance(-5_000)
+
+    report = tiers.archiver().run_once(until=until)
+
+    assert report.records == sum(ends)
+    for number, end in enumerate(ends):
+        archived = tiers.archived(number) if sum(ends) else []
+        assert archived == tiers.expected(number)[:end]
+
+
+def test_a_time_bound_below_what_is_archived_archives_nothing_more(make_tiers):
+    tiers = make_tiers(local_retention_ms=0)
+    tiers.append(10)
+    tiers.archiver().run_once()
+    tiers.append(10)
+    assert not tiers.archiver().run_once(until=5)
+    report = tiers.archiver().run_once(until=f"@{tiers.clock.now_ms()}")
+    assert report.records == 0  # a record with that time is archived, so the bound lies below
+
+
+def test_what_a_bound_leaves_stays_as_old_as_it_is(make_tiers):
+    tiers = make_tiers()
+    tiers.append(10)
+    appended_ms = tiers.seen().unarchived_since_ms
+    tiers.clock.advance(5_000)
+    tiers.archiver().run_once(until=4)
+    assert tiers.seen().unarchived_since_ms == appended_ms
+
+
+def test_a_position_that_bounds_nothing_and_a_partition_that_is_not_are_refused(make_tiers):
+    tiers = make_tiers()
+    with pytest.raises(InvalidArgumentError, match="give 'latest', an offset or a time"):
+        tiers.archiver().run_once(until=Earliest())
+    with pytest.raises(UnknownTopicOrPartitionError):
+        tiers.archiver().run_once(until={5: 1})
+
+
+def test_an_untiered_topic_is_refused(make_tiers):
+    tiers = make_tiers(remote_storage_enable=False)
+    with pytest.raises(InvalidArgumentError, match=r"remote\.storage\.enable"):
+        tiers.archiver()
+
+
+# -- races and faults --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("local_retention_ms", [0, -1], ids=["trimmed", "kept"])
+def test_a_faster_archiver_leaves_nothing_twice_and_the_slower_one_goes_on(
+    make_tiers, local_retention_ms
+):
+    tiers = make_tiers(partitions=2, local_retention_ms=local_retention_ms)
+    tiers.append(100)
+    tiers.append(100, partition=1)
+    slower, faster = tiers.archiver(), tiers.archiver()
+    races = iter([True])
+
+    def race() -> None:
+        if next(races, False):
+            faster.run_once(until={0: 60})
+
+    with failpoints.armed("archive.after_plan", race):
+        report = slower.run_once()
+
+    assert tiers.archived(0) == tiers.expected(0)
+    assert tiers.archived(1) == tiers.expected(1)
+    assert report.records == 140
+    assert len(tiers.parquet_files()) == len(tiers.delta().file_uris())  # no orphan is left
+
+
+def test_a_commit_whose_reply_is_lost_is_neither_repeated_nor_trimmed_too_early(make_tiers):
+    tiers = make_tiers(local_retention_ms=0)
+    tiers.append(100)
+
+    def lose_reply() -> None:
+        raise CommitUnknownError("the store did not answer")
+
+    with (
+        failpoints.armed("archive.after_commit", lose_reply),
+        pytest.raises(CommitUnknownError),
+    ):
+        tiers.archiver().run_once()
+    assert tiers.seen().local_log_start == 0
+
+    report = tiers.archiver().run_once()
+
+    assert report.partitions == ()
+    assert report.trimmed == {0: OffsetRange(0, 100)}
+    assert tiers.archived() == tiers.expected()
+
+
+def test_records_trimmed_by_hand_before_they_were_archived_stop_the_work(make_tiers):
+    tiers = make_tiers()
+    tiers.append(100)
+    tiers.hot.trim(TopicPartition("orders", 0), 50)
+    with pytest.raises(ContradictionError, match=r"\[0, 50\) is in neither tier"):
+        tiers.archiver().run_once()
+    assert tiers.seen().local_log_start == 50
+
+
+def test_records_trimmed_by_hand_while_they_are_copied_stop_the_work(make_tiers):
+    tiers = make_tiers()
+    tiers.append(100)
+    with (
+        failpoints.armed(
+            "archive.after_plan", lambda: tiers.hot.trim(TopicPartition("orders", 0), 50)
+        ),
+        pytest.raises(ContradictionError, match=r"\[0, 50\) is in neither tier"),
+    ):
+        tiers.archiver().run_once()
+
+
+def test_a_stale_archiver_neither_copies_nor_trims_the_topics_next_creation(make_tiers):
+    tiers = make_tiers(local_retention_ms=0)
+    tiers.append(100)
+    stale = tiers.archiver()
+    stale.run_once()
+    tiers.hot.topics().delete("orders")
+    again = make_tiers(local_retention_ms=0)
+    again.append(30)
+
+    with pytest.raises(UnknownTopicIdError):
+        stale.run_once()
+
+    seen = again.seen()
+    assert (seen.local_log_start, seen.log_end, seen.gaps) == (0, 30, ())
+    assert again.archiver().run_once().records == 30
+    assert again.archived() == again.expected()
+    assert tiers.archived() == tiers.expected()
+
+
+@pytest.mark.parametrize("step", ["archive.after_plan", "archive.before_trim"])
+def test_a_topic_created_again_under_a_running_archiver_is_left_alone(make_tiers, step):
+    tiers = make_tiers(local_retention_ms=0)
+    tiers.append(100)
+    again = []
+
+    def recreate() -> None:
+        tiers.hot.topics().delete("orders")
+        again.append(make_tiers(local_retention_ms=0))
+        again[0].append(130)
+
+    with failpoints.armed(step, recreate), pytest.raises(UnknownTopicIdError):
+        tiers.archiver().run_once()
+
+    assert again[0].seen().local_log_start == 0
+    again[0].archiver().run_once()
+    assert again[0].archived() == again[0].expected()
+
+
+# -- a server that lost its tail ---------------------------------------------------------------
+
+
+def test_a_gap_is_skipped_and_covered_by_the_file_that_follows_it(make_tiers, make_redis):
+    server = make_redis()
+    tiers = make_tiers(url=server.url, local_retention_ms=0)
+    tiers.append(100)
+    server.restart(clean=False)
+    recovered = tiers.hot.recover(TopicPartition("orders", 0), 100)
+    assert not_archivable(tiers) == [(offset, value) for offset, value in tiers.expected()]
+    first_after = recovered.log_end
+    tiers.sequences.clear()
+    tiers.producer_id += 1
+    tiers.append(50)
+
+    report = tiers.archiver().run_once()
+
+    after = [(first_after + n, value) for n, (_, value) in enumerate(tiers.expected(first=100))]
+    assert tiers.archived() == tiers.expected()[:100] + after
+    (partition,) = report.partitions
+    assert (partition.start_offset, partition.end_offset) == (100, first_after + 50)
+    assert partition.records == 50
+    assert tiers.seen().local_log_start == first_after + 50
+
+
+def not_archivable(tiers) -> list[tuple[int, bytes]]:
+    """Archive up to the gap, and see that the gap itself makes no commit."""
+    tiers.archiver().run_once()
+    before = tiers.version()
+    assert not tiers.archiver().run_once()
+    assert tiers.version() == before
+    return tiers.archived()
+
+
+def test_no_offset_is_used_twice_when_redis_lost_what_was_archived(make_tiers, make_redis):
+    server = make_redis()
+    tiers = make_tiers(url=server.url)
+    tiers.append(40)
+    size = server.append_only_size()
+    tiers.append(60)
+    tiers.archiver().run_once()
+    server.cut_append_only_file(to_size=size)
+    server.start()
+    assert tiers.seen().log_end == 40  # Redis has forgotten [40, 100), cold has not
+
+    tiers.archiver().run_once()
+
+    assert tiers.seen().log_end > 100
+    tiers.sequences.clear()
+    tiers.producer_id += 1
+    tiers.append(5)
+    report = tiers.archiver().run_once()
+    assert report.records == 5
+    archived = tiers.archived()
+    assert archived[:100] == tiers.expected()[:100]
+    assert [value for _, value in archived] == tiers.written[0]
+    assert len({offset for offset, _ in archived}) == 105
+
+
+def test_a_stale_archiver_does_not_recover_the_topics_next_creation(make_tiers):
+    tiers = make_tiers()
+    tiers.append(100)
+    stale = tiers.archiver()
+    stale.run_once()
+    tiers.hot.topics().delete("orders")
+    again = make_tiers()
+    with pytest.raises(UnknownTopicIdError):
+        stale.run_once()
+    assert (again.seen().log_end, again.seen().gaps) == (0, ())

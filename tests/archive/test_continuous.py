@@ -1,0 +1,226 @@
+"""Archiving by the flush policy: when it is time, not before, and for nothing when idle."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lakelog.archive import ArchiveReport, archiver
+from lakelog.engine import InlineEngine
+from lakelog.errors import HotTierUnavailableError, UnknownTopicIdError
+from lakelog.hot.hot_log import HotLog
+from lakelog.offsets import HotOffsets
+
+POLICY = {"lakelog_flush_rows": 100, "lakelog_flush_interval_ms": 60_000}
+
+
+class Enough(Exception):
+    """Ends a continuous run between two looks, as a kill would: nothing is drained."""
+
+
+@pytest.fixture(autouse=True)
+def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(archiver, "LOOK_INTERVAL_S", 0.01)
+
+
+def look(tiers: Any, *before_each: Callable[[], None], engine: Any = None) -> list[ArchiveReport]:
+    """A new archiver's reports over a few looks, with something done before each."""
+    steps = iter(before_each or (lambda: None,))
+
+    def current_topic() -> Any:
+        try:
+            next(steps)()
+        except StopIteration:
+            raise Enough from None
+        return tiers.topic
+
+    running = tiers.archiver(engine, current_topic=current_topic).run(Event())
+    reports: list[ArchiveReport] = []
+    with pytest.raises(Enough):
+        reports.extend(running)  # what came before the end stays in the list
+    return reports
+
+
+def nothing() -> None:
+    pass
+
+
+def test_so_many_rows_are_archived_and_fewer_are_not(make_tiers):
+    tiers = make_tiers(**POLICY)
+    tiers.append(99)
+    assert look(tiers, nothing, nothing) == []
+    tiers.append(1)
+    (report,) = look(tiers, nothing, nothing)
+    assert report.records == 100
+    assert tiers.archived() == tiers.expected()
+
+
+def test_rows_are_counted_while_it_runs(make_tiers):
+    tiers = make_tiers(**POLICY)
+    sizes = [report.records for report in look(tiers, *[lambda: tiers.append(40)] * 6)]
+    assert sizes == [120, 120]
+
+
+def test_the_oldest_unarchived_record_is_never_older_than_the_interval(make_tiers):
+    tiers = make_tiers(**POLICY)
+    tiers.append(1)
+    tiers.clock.advance(59_999)
+    tiers.append(1)
+    assert look(tiers, nothing) == []
+    tiers.clock.advance(1)
+    (report,) = look(tiers, nothing)
+    assert report.records == 2
+
+
+def test_the_age_of_an_idle_topics_records_outlives_the_archiver_and_the_server(
+    make_tiers, make_redis
+):
+    server = make_redis(appendfsync="always")
+    tiers = make_tiers(url=server.url, **POLICY)
+    tiers.append(3)
+    assert look(tiers, nothing) == []
+    tiers.clock.advance(60_000)
+    server.restart()
+    reports = look(tiers, nothing, nothing)
+    assert [report.records for report in reports] == [3]
+
+
+def test_records_that_came_after_a_commit_start_a_new_interval(make_tiers):
+    tiers = make_tiers(**POLICY)
+    tiers.append(100)
+    look(tiers, nothing)
+    tiers.clock.advance(59_000)
+    tiers.append(1)
+    tiers.clock.advance(59_999)
+    assert look(tiers, nothing) == []
+    tiers.clock.advance(1)
+    assert [report.records for report in look(tiers, nothing)] == [1]
+
+
+def test_partitions_are_due_one_by_one(make_tiers):
+    tiers = make_tiers(partitions=2, **POLICY)
+    tiers.append(100)
+    tiers.append(99, partition=1)
+    (report,) = look(tiers, nothing)
+    assert [p.topic_partition.partition for p in report.partitions] == [0]
+
+
+class CountingEngine(InlineEngine):
+    def __init__(self) -> None:
+        self.jobs = 0
+
+    def map(self, function: Any, tasks: Sequence[Any]) -> Iterator[Any]:
+        self.jobs += 1
+        return super().map(function, tasks)
+
+
+@pytest.mark.parametrize("unarchived", [0, 1], ids=["all archived", "not due yet"])
+def test_an_idle_topic_costs_no_job_no_commit_and_no_look_at_the_table(
+    make_tiers, monkeypatch, unarchived
+):
+    tiers = make_tiers(**POLICY)
+    tiers.append(100)
+    tiers.archiver().run_once()
+    if unarchived:
+        tiers.append(unarchived)
+    version, engine, looks = tiers.version(), CountingEngine(), []
+    table = tiers.table(engine)
+    real_snapshot = table.snapshot
+    monkeypatch.setattr(tiers, "table", lambda *_: table)
+    monkeypatch.setattr(table, "snapshot", lambda **k: looks.append(k) or real_snapshot(**k))
+
+    assert look(tiers, *[nothing] * 10) == []
+
+    assert (engine.jobs, tiers.version(), len(looks)) == (0, version, 1)
+
+
+def test_expired_segments_are_trimmed_although_nothing_is_to_be_archived(make_tiers):
+    tiers = make_tiers(retention_ms=-1, local_retention_ms=1_000, **POLICY)
+    tiers.append(100)
+    tiers.archiver().run_once()
+    assert tiers.seen().local_log_start == 0
+    (report,) = look(tiers, nothing, lambda: tiers.clock.advance(1_001), nothing)
+    assert report.partitions == ()
+    assert tiers.seen().local_log_start == 100
+
+
+def test_a_run_whose_time_is_over_archives_what_is_left_and_ends(make_tiers):
+    tiers = make_tiers(**POLICY)
+    tiers.append(5)
+    (report,) = tiers.archiver().run(Event(), max_duration=timedelta(0))
+    assert report.records == 5
+    assert list(tiers.archiver().run(Event(), max_duration=timedelta(0))) == []
+
+
+def test_a_run_that_is_told_to_stop_archives_what_is_left_and_ends(make_tiers):
+    tiers = make_tiers(**POLICY)
+    stop = Event()
+    steps = iter([lambda: tiers.append(5), stop.set, nothing])
+    running = tiers.archiver(current_topic=lambda: next(steps)() or tiers.topic).run(stop)
+    assert [report.records for report in running] == [5]
+    assert tiers.archived() == tiers.expected()
+
+
+def test_partitions_and_settings_added_while_it_runs_count(make_tiers):
+    tiers = make_tiers(**POLICY)
+
+    def grow() -> None:
+        tiers.hot.topics().add_partitions("orders", 2)
+        tiers.topic = tiers.hot.topics().alter("orders", {"lakelog.flush.rows": 5})
+        tiers.append(5, partition=1)
+
+    (report,) = look(tiers, nothing, grow, nothing)
+    assert [(p.topic_partition.partition, p.records) for p in report.partitions] == [(1, 5)]
+    assert tiers.archived(1) == tiers.expected(1)
+
+
+def test_a_topic_dropped_and_created_again_ends_the_run(make_tiers):
+    tiers = make_tiers(**POLICY)
+    topics = iter([tiers.topic, replace(tiers.topic, topic_id=uuid4())])
+    with pytest.raises(UnknownTopicIdError, match="dropped and created again"):
+        list(tiers.archiver(current_topic=lambda: next(topics)).run(Event()))
+
+
+def test_redis_being_away_is_waited_for(make_tiers, make_redis, caplog):
+    server = make_redis()
+    tiers = make_tiers(url=server.url, lakelog_flush_rows=1)
+    tiers.append(5)
+    reports = look(tiers, server.stop, nothing, server.start, nothing)
+    assert [report.records for report in reports] == [5]
+    assert "is tried again in" in caplog.text
+
+
+def test_redis_being_away_at_the_end_is_an_error(make_tiers, make_redis):
+    server = make_redis()
+    tiers = make_tiers(url=server.url)
+    server.stop()
+    with pytest.raises(HotTierUnavailableError):
+        list(tiers.archiver().run(Event(), max_duration=timedelta(0)))
+
+
+def test_sigterm_drains_the_process(make_tiers, processes):
+    tiers = make_tiers()  # the default policy: a minute or a million records
+    process = processes.start(tiers, "continuously")
+    assert process.stdout.readline() == "ready\n"
+    tiers.append(70)
+    process.send_signal(signal.SIGTERM)
+    output, errors = process.communicate(timeout=60)
+    assert process.returncode == 0, errors
+    assert output.splitlines()[-1] == "drained"
+    assert tiers.archived() == tiers.expected()
+
+
+def test_what_redis_notes_survives_a_new_client(make_tiers):
+    tiers = make_tiers(**POLICY)
+    tiers.append(2)
+    with_another: HotOffsets = HotLog.connect(tiers.url).offsets([tiers.topic.partition(0)])[
+        tiers.topic.partition(0)
+    ]
+    assert with_another.unarchived_since_ms == tiers.clock.now_ms()

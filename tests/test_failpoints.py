@@ -1,0 +1,59 @@
+"""Failpoints are known by name, and do nothing unless a test armed them."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import lakelog
+from lakelog import failpoints
+from lakelog.errors import InvalidArgumentError
+
+
+def test_the_list_names_each_failpoint_of_the_code_once_in_order():
+    package = Path(lakelog.__file__).parent
+    called = [
+        name
+        for file in package.rglob("*.py")
+        for name in re.findall(r'\bfailpoint\(\s*"([^"]+)"', file.read_text("utf-8"))
+    ]
+    assert sorted(set(called)) == list(failpoints.NAMES)
+
+
+def test_an_armed_failpoint_acts_within_its_block_only():
+    reached = []
+    name = failpoints.NAMES[0]
+    with failpoints.armed(name, lambda: reached.append(1)):
+        failpoints.failpoint(name)
+        with failpoints.armed(name, lambda: reached.append(2)):
+            failpoints.failpoint(name)
+        failpoints.failpoint(name)
+    failpoints.failpoint(name)
+    assert reached == [1, 2, 1]
+
+
+def test_a_name_that_no_code_has_cannot_be_armed():
+    with (
+        pytest.raises(InvalidArgumentError, match=r"there is no failpoint 'archive\.nowhere'"),
+        failpoints.armed("archive.nowhere", lambda: None),
+    ):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("armed", "code"), [("", 0), ("archive.before_trim=exit", failpoints.KILLED), ("x=exit", 1)]
+)
+def test_the_environment_arms_a_whole_process(armed, code):
+    script = "from lakelog.failpoints import failpoint; failpoint('archive.before_trim')"
+    finished = subprocess.run(
+        [sys.executable, "-c", script],
+        env={**os.environ, failpoints.ENVIRONMENT_VARIABLE: armed},
+        capture_output=True,
+        check=False,
+    )
+    assert finished.returncode == code
