@@ -1,1 +1,115 @@
-"""lakelog: a Kafka-shaped log on Redis Streams and Delta Lake."""
+"""lakelog: a Kafka-shaped log on Redis Streams and Delta Lake, with no broker to run.
+
+::
+
+   ingest             hot                    archive (Spark)        cold
+   Producer ─────▶  Redis Stream per   ─▶  plan ▸ copy ▸     ─▶  one Delta table per topic
+                    topic-partition        commit ▸ trim          partition= / segment=
+                         │                                             │
+                         └──────────▶  read: one log, two tiers  ◀─────┘
+                                       seek ▸ fetch ▸ consume
+
+Start with `Lakelog.embedded` (a directory) or `Lakelog.connect` (a Redis and a cold root).
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .config import TopicConfig
+    from .errors import LakelogError
+    from .ingest.producer import Producer
+    from .lakelog import Lakelog
+    from .offsets import (
+        Ago,
+        AtOffset,
+        AtTimestamp,
+        Earliest,
+        EarliestLocal,
+        Latest,
+        LatestTiered,
+        LogOffsets,
+        MaxTimestamp,
+    )
+    from .read.consumer import Consumer
+    from .read.unified_log import UnifiedLog
+    from .record import (
+        PRODUCED,
+        RECORDS,
+        OffsetAndTimestamp,
+        Record,
+        RecordMetadata,
+        TimestampType,
+        TopicPartition,
+    )
+    from .topic import Topic
+
+__version__ = "0.1.0"
+
+#: Where each public name lives. They are imported when first used: `import lakelog` stays quick.
+_HOMES = {
+    "Ago": "offsets",
+    "AtOffset": "offsets",
+    "AtTimestamp": "offsets",
+    "Consumer": "read.consumer",
+    "Earliest": "offsets",
+    "EarliestLocal": "offsets",
+    "Lakelog": "lakelog",
+    "LakelogError": "errors",
+    "Latest": "offsets",
+    "LatestTiered": "offsets",
+    "LogOffsets": "offsets",
+    "MaxTimestamp": "offsets",
+    "OffsetAndTimestamp": "record",
+    "PRODUCED": "record",
+    "Producer": "ingest.producer",
+    "RECORDS": "record",
+    "Record": "record",
+    "RecordMetadata": "record",
+    "TimestampType": "record",
+    "Topic": "topic",
+    "TopicConfig": "config",
+    "TopicPartition": "record",
+    "UnifiedLog": "read.unified_log",
+}
+
+__all__ = [
+    "PRODUCED",
+    "RECORDS",
+    "Ago",
+    "AtOffset",
+    "AtTimestamp",
+    "Consumer",
+    "Earliest",
+    "EarliestLocal",
+    "Lakelog",
+    "LakelogError",
+    "Latest",
+    "LatestTiered",
+    "LogOffsets",
+    "MaxTimestamp",
+    "OffsetAndTimestamp",
+    "Producer",
+    "Record",
+    "RecordMetadata",
+    "TimestampType",
+    "Topic",
+    "TopicConfig",
+    "TopicPartition",
+    "UnifiedLog",
+]
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(import_module(f".{home}", __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -36,6 +36,7 @@ from .fetch import Fetcher, check_topic_id
 from .keys import DEFAULT_KEYSPACE, Keys
 from .recovery import Recovery
 from .registry import TopicRegistry
+from .server_info import ServerInfo, server_info
 
 READ_STEP_BYTES = 8 * MIB
 REPLICA_TIMEOUT_MS = 5_000
@@ -188,6 +189,10 @@ class HotLog:
             return self._clock.now_ms()
         seconds, microseconds = self._servers.for_key(self._keys.topics).call(("TIME",))[0]
         return int(seconds) * 1000 + int(microseconds) // 1000
+
+    def servers(self) -> list[ServerInfo]:
+        """What each server says of its version, memory and persistence."""
+        return [server_info(server) for server in self._servers.all()]
 
     def offsets(
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
@@ -488,8 +493,12 @@ class HotSource:
         key = (os.getpid(), self)
         with _OPEN_LOCK:
             if key not in _OPEN:
-                _OPEN[key] = HotLog.connect(self.url, self.keyspace, password=self._password())
+                _OPEN[key] = self.connect()
             return _OPEN[key]
+
+    def connect(self, clock: Clock | None = None) -> HotLog:
+        """A hot log of one's own; see `HotLog`."""
+        return HotLog.connect(self.url, self.keyspace, password=self._password(), clock=clock)
 
     def _password(self) -> str | None:
         if self.password_ref is None:

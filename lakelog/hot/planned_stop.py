@@ -1,0 +1,48 @@
+"""Stopping and starting a Redis on purpose without leaving gaps in its logs."""
+
+from __future__ import annotations
+
+from ..errors import RecoveryNeededError, UnknownTopicOrPartitionError
+from ..record import TopicPartition
+from .hot_log import HotLog
+
+
+def pause_all(hot: HotLog) -> list[TopicPartition]:
+    """Refuses appends everywhere and marks partitions clean; then Redis may be stopped.
+
+    Returns:
+        The partitions that could not be marked, because the stop before has not been recovered
+        from; the next start will leave a gap in them, as it would have anyway.
+    """
+    unmarked = []
+    for topic_partition in _all(hot):
+        try:
+            hot.pause([topic_partition])
+        except RecoveryNeededError:
+            unmarked.append(topic_partition)
+        except UnknownTopicOrPartitionError:
+            continue  # its creation was cut short: nothing was ever appended
+    return unmarked
+
+
+def resume_all(hot: HotLog) -> list[TopicPartition]:
+    """Accepts appends again, after a planned stop or instead of one.
+
+    Returns:
+        The partitions that have no clean mark or whose server does not let us make sure of its
+        disk; the next producer or archiver recovers them, with a gap.
+    """
+    left = []
+    for topic_partition in _all(hot):
+        try:
+            if not hot.resume([topic_partition]):
+                left.append(topic_partition)
+        except RecoveryNeededError:
+            left.append(topic_partition)
+        except UnknownTopicOrPartitionError:
+            continue
+    return left
+
+
+def _all(hot: HotLog) -> list[TopicPartition]:
+    return [tp for topic in hot.topics().list() for tp in topic.topic_partitions()]

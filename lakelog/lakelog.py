@@ -1,0 +1,330 @@
+"""`Lakelog`: where the tiers are, and the stages over them, ready to use."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from datetime import timedelta
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+from uuid import UUID
+
+from .archive.archiver import Archiver, Until
+from .archive.continuous import archive_continuously
+from .archive.copy import HotRows
+from .archive.report import ArchiveReport
+from .clock import Clock
+from .cold.path_table import PathTable
+from .cold.storage import Storage
+from .cold.table import ColdTable
+from .engine import Engine, InlineEngine
+from .errors import InvalidArgumentError, LakelogError
+from .explore.summary import Status, status
+from .hot import HotLog, HotSource, TopicRegistry
+from .hot.keys import DEFAULT_KEYSPACE
+from .hot.planned_stop import pause_all, resume_all
+from .ingest.producer import Producer, ProducerConfig
+from .offsets import Latest
+from .read.consumer import Consumer
+from .read.unified_log import UnifiedLog
+from .record import TopicPartition
+from .topic import Topic
+
+
+class Lakelog:
+    """A keyspace of topics: hot in Redis, cold in Delta tables. Made by `connect` or `embedded`.
+
+    Thread-safe. Closing it closes the connections, and stops the embedded Redis if this was its
+    last user.
+    """
+
+    def __init__(
+        self,
+        source: HotSource,
+        storage: Storage | None,
+        engine: Engine | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._source = source
+        self._storage = storage
+        self._engine = engine
+        self._clock = clock
+        self._closers: list[Any] = []
+        self._lock = threading.Lock()
+        self._tables: dict[UUID, ColdTable] = {}
+        self.hot: HotLog = source.connect(clock=clock)
+        self.topics: TopicRegistry = self.hot.topics()
+
+    @classmethod
+    def connect(
+        cls,
+        redis_url: str,
+        cold: str | Path | None = None,
+        *,
+        keyspace: str = DEFAULT_KEYSPACE,
+        engine: Engine | str | None = None,
+        password_ref: str | None = None,
+        clock: Clock | None = None,
+    ) -> Lakelog:
+        """Connects to a Redis and a cold root.
+
+        Args:
+            redis_url: ``redis://``, ``rediss://`` or ``unix://``; ``?cluster=true`` for a cluster.
+            cold: a folder or an object store's URL. None: only untiered topics can be used.
+            keyspace: what all keys begin with.
+            engine: what archiving runs on: ``"spark"``, ``"inline"`` (this process, no Java), or
+                an `Engine`. Default: Spark where pyspark is installed.
+            password_ref: ``env:NAME``, where every process that reads finds the password.
+            clock: for tests.
+
+        Raises:
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
+            ColdTierError: deltalake is too old, or the root cannot be one.
+        """
+        storage = None if cold is None else Storage(str(cold))
+        source = HotSource(redis_url, keyspace, password_ref)
+        lakelog = cls(source, storage, _engine(engine), clock=clock)
+        try:
+            lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
+        except BaseException:
+            lakelog.close()
+            raise
+        return lakelog
+
+    @classmethod
+    def embedded(cls, directory: str | Path, *, engine: Engine | str | None = None) -> Lakelog:
+        """A lakelog in one directory, with a Redis of its own that runs while it is used.
+
+        Data is kept between runs; other processes that open the directory share the Redis.
+
+        Raises:
+            MissingExtraError: there is neither a redis-server nor the wheel that brings one.
+            EmbeddedRedisError: it does not start.
+        """
+        from .embedded.redis_server import EmbeddedRedis
+
+        directory = Path(directory).expanduser().absolute()
+        server = EmbeddedRedis(directory / "redis", before_stop=_pause, after_start=_resume)
+        server.start()
+        try:
+            lakelog = cls.connect(server.url, directory / "cold", engine=engine)
+        except BaseException:
+            server.stop()
+            raise
+        lakelog._closers.append(server.stop)
+        return lakelog
+
+    # -- the stages ----------------------------------------------------------------------------
+
+    def producer(self, **config: Any) -> Producer:
+        """A producer; keyword arguments are `ProducerConfig`'s fields.
+
+        Raises:
+            InvalidConfigError: no such field, or a value out of bounds.
+        """
+        return Producer(self.hot, self.topics, self._recover, ProducerConfig.of(**config))
+
+    def consumer(self, **config: Any) -> Consumer:
+        """A consumer without partitions; `Consumer.assign` gives it some.
+
+        Raises:
+            InvalidConfigError, InvalidArgumentError: see `Consumer`.
+        """
+        return Consumer(self.log, clock=self._clock or _HotClock(self.hot), **config)
+
+    def log(self, topic: str | Topic) -> UnifiedLog:
+        """The topic as one log over both tiers.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic.
+        """
+        found = self.topics.get(topic) if isinstance(topic, str) else topic
+        return UnifiedLog(
+            found, self.hot, self._table(found), clock=self._clock or _HotClock(self.hot)
+        )
+
+    def archive(
+        self,
+        topics: str | Iterable[str] | None = None,
+        until: Until = Latest(),  # noqa: B008, an immutable value
+    ) -> list[ArchiveReport]:
+        """Archives what is there now, or what lies before a bound; a report a topic.
+
+        A topic that fails does not stop the others; the first error is raised at the end. Running
+        it again does nothing, and the reports say so.
+
+        Args:
+            topics: names; None for all that are tiered.
+            until: see `Archiver.run_once`.
+        """
+        reports = []
+        errors = []
+        for topic in self._tiered(topics):
+            try:
+                reports.append(self.archiver(topic).run_once(until))
+            except LakelogError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
+        return reports
+
+    def archive_continuously(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        stop: threading.Event | None = None,
+        max_duration: timedelta | None = None,
+    ) -> Iterator[ArchiveReport]:
+        """Archives by each topic's flush policy until stopped; yields a report per commit.
+
+        Args:
+            topics: names; None for all that are tiered, also those created meanwhile.
+            stop: set it to archive what is left and end.
+            max_duration: ends by itself after so long.
+        """
+        known: dict[UUID, Archiver] = {}
+
+        def archivers() -> dict[UUID, Archiver]:
+            for topic in self._tiered(topics):
+                if topic.topic_id not in known:
+                    known[topic.topic_id] = self.archiver(topic)
+            return known
+
+        return archive_continuously(archivers, stop or threading.Event(), max_duration)
+
+    def archiver(self, topic: str | Topic) -> Archiver:
+        """The archiver of one tiered topic.
+
+        Raises:
+            InvalidArgumentError: the topic is untiered, or this lakelog has no cold root.
+        """
+        found = self.topics.get(topic) if isinstance(topic, str) else topic
+        table = self._table(found)
+        if table is None:
+            raise InvalidArgumentError(
+                f"topic {found.name!r} has no cold tier (remote.storage.enable=false), so there "
+                "is nothing to archive it to",
+                topic=found.name,
+            )
+        return Archiver(found, self.hot, table, current_topic=lambda: self.topics.get(found.name))
+
+    def status(self, topics: str | Iterable[str] | None = None) -> Status:
+        """Where every partition stands, and how the hot tier is doing."""
+        return status(self.hot, [self.log(topic) for topic in self._topics(topics)])
+
+    def close(self) -> None:
+        """Closes the connections; the embedded Redis stops with its last user."""
+        self.hot.close()
+        while self._closers:
+            self._closers.pop()()
+
+    def __enter__(self) -> Lakelog:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        cold = "no cold tier" if self._storage is None else self._storage.root
+        return f"Lakelog({self._source}, {cold}, keyspace={self._source.keyspace!r})"
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _topics(self, topics: str | Iterable[str] | None) -> list[Topic]:
+        if topics is None:
+            return self.topics.list()
+        names = [topics] if isinstance(topics, str) else topics
+        return [self.topics.get(name) for name in names]
+
+    def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
+        found = self._topics(topics)
+        return found if topics is not None else [t for t in found if t.config.tiered]
+
+    def _table(self, topic: Topic) -> ColdTable | None:
+        if not topic.config.tiered:
+            return None
+        if self._storage is None:
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} is tiered, but no cold root was given; pass cold=… "
+                "(--cold on the command line)",
+                topic=topic.name,
+            )
+        with self._lock:
+            if topic.topic_id not in self._tables:
+                if self._engine is None:
+                    self._engine = _default_engine()
+                self._tables[topic.topic_id] = PathTable(
+                    topic, self._storage, self._engine, HotRows(self._source)
+                )
+            return self._tables[topic.topic_id]
+
+    def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
+        self.log(topic_partition.topic).recover(topic_partition.partition, at_least)
+
+
+class _HotClock:
+    """Redis's clock, so that "10 minutes ago" means the same to everyone."""
+
+    def __init__(self, hot: HotLog) -> None:
+        self._hot = hot
+
+    def now_ms(self) -> int:
+        return self._hot.now_ms()
+
+
+class _LazySparkEngine:
+    """Starts Spark when there is something to run, not before."""
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    def map(self, function: Any, tasks: Any) -> Iterator[Any]:
+        if not tasks:
+            return iter(())
+        with self._lock:
+            if self._engine is None:
+                from .spark.engine import SparkEngine
+                from .spark.session import session
+
+                self._engine = SparkEngine(session())
+        return self._engine.map(function, tasks)
+
+
+def _engine(engine: Engine | str | None) -> Engine | None:
+    if engine == "spark":
+        return _LazySparkEngine()
+    if engine == "inline":
+        return InlineEngine()
+    if isinstance(engine, str):
+        raise InvalidArgumentError(f"engine={engine!r} is not 'spark' or 'inline'")
+    return engine
+
+
+def _default_engine() -> Engine:
+    from importlib.util import find_spec
+
+    return _LazySparkEngine() if find_spec("pyspark") else InlineEngine()
+
+
+def _pause(url: str) -> None:
+    hot = HotLog.connect(url)
+    try:
+        pause_all(hot)
+    finally:
+        hot.close()
+
+
+def _resume(url: str) -> None:
+    hot = HotLog.connect(url)
+    try:
+        resume_all(hot)
+    finally:
+        hot.close()
