@@ -104,13 +104,14 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     time_ms = append_time_ms(entry_id, fields[4:])
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
-    except (pa.ArrowException, OSError, ValueError) as error:
+        batch.validate(full=True)  # a right CRC says that the bytes are the writer's, no more
+    except (pa.ArrowException, EOFError, OSError, ValueError) as error:
         raise corrupt(entry_id, f"it is no Arrow record batch ({error})") from error
     if batch.num_rows != entry_id.record_count:
         raise corrupt(
             entry_id, f"it holds {batch.num_rows} records, its id says {entry_id.record_count}"
         )
-    flaw = produced_flaw(batch)
+    flaw = _misplaced_null(batch)
     if flaw is not None:
         raise corrupt(entry_id, f"of its records, {flaw}")
     return batch, time_ms
@@ -119,25 +120,34 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
 def produced_flaw(records: pa.RecordBatch) -> str | None:
     """What keeps columns of the right types from being sound ``PRODUCED``; None if nothing does.
 
-    A slice is looked at without the rest of its parent.
+    Asked of a slice, it looks at that slice only, unlike Arrow's own full validation of lists.
     """
-    timestamps, keys, values, headers = records.columns
-    if timestamps.null_count:
-        return "a timestamp is null (say -1 for none)"
-    if headers.null_count:
-        return "a record's headers are null (say an empty list)"
+    _, keys, values, headers = records.columns
     try:
         records.validate()
         keys.validate(full=True)
         values.validate(full=True)
         if len(headers.values):  # the parent's; only then is it worth asking for the slice's
+            if (pc.min(headers.value_lengths()).as_py() or 0) < 0:
+                return "a record has fewer than no headers"
             items = headers.flatten()
-            if items.null_count or items.field(0).null_count:
-                return "a header or its key is null"
             items.field(0).validate(full=True)  # UTF-8 as well
             items.field(1).validate(full=True)
     except (pa.ArrowException, ValueError) as error:
         return f"they are no valid Arrow data ({error})"
+    return _misplaced_null(records)
+
+
+def _misplaced_null(records: pa.RecordBatch) -> str | None:
+    timestamps, _, _, headers = records.columns
+    if timestamps.null_count:
+        return "a timestamp is null (say -1 for none)"
+    if headers.null_count:
+        return "a record's headers are null (say an empty list)"
+    if len(headers.values):
+        items = headers.flatten()
+        if items.null_count or items.field(0).null_count:
+            return "a header or its key is null"
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Sequence
 
 import google_crc32c
@@ -13,10 +14,9 @@ def crc32c(data: bytes) -> bytes:
 
 
 def crc32c_of_parts(parts: Sequence[bytes]) -> bytes:
-    """The CRC of the parts, each behind its length (4 bytes), so that a byte that moved from one
-    to the next is noticed too.
+    """The CRC of the parts behind their count and lengths (4 bytes each, little-endian), so that a
+    byte that moved from one part to the next is noticed too.
     """
-    framed: list[bytes] = []
-    for part in parts:
-        framed += (len(part).to_bytes(4, "little"), part)
-    return crc32c(b"".join(framed))
+    count = len(parts)
+    frame = struct.pack(f"<{count + 1}I", count, *map(len, parts))
+    return crc32c(b"".join((frame, *parts)))

@@ -11,7 +11,7 @@ In this order:
 | ``value``             | the value; absent: null, unless members follow                      |
 | ``{member}``          | flattened: a top-level member of the JSON object that is the value  |
 | ``__json``            | ``spaced``, before the members: separators ``", "`` and ``": "``    |
-| ``__crc``             | CRC-32C over all names and values before it, each behind its length |
+| ``__crc``             | CRC-32C over all names and values before it and their lengths |
 | ``t``                 | only under LogAppendTime: the append time in ms                     |
 
 A value is flattened only when the members give back exactly its bytes and no member's name is one

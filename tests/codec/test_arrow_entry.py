@@ -1,0 +1,222 @@
+"""How records are cut into arrow entries, and what one weighs."""
+
+from __future__ import annotations
+
+import base64
+import random
+
+import pyarrow as pa
+import pytest
+
+from lakelog.codec import EntryId, decode, encode
+from lakelog.codec.arrow_entry import TARGET_ENTRY_BYTES
+from lakelog.config import Compression, EntryFormat
+from lakelog.errors import InvalidArgumentError, InvalidTimestampError, RecordTooLargeError
+from lakelog.record import (
+    HEADERS_TYPE,
+    PRODUCED,
+    Record,
+    TopicPartition,
+    produced_batch,
+    to_records,
+)
+
+ARROW = EntryFormat.ARROW
+
+
+def noise(seed: int, size_bytes: int) -> bytes:
+    """Bytes that no compression makes smaller."""
+    return random.Random(seed).randbytes(size_bytes)
+
+
+def binary_with_offsets(*offsets: int) -> pa.Array:
+    buffers = [None, pa.array(offsets, pa.int32()).buffers()[1], pa.py_buffer(bytes(100_000))]
+    return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers)
+
+
+def decoded(entries) -> pa.RecordBatch:
+    end, stored = 0, []
+    for entry in entries:
+        end += entry.record_count
+        stored.append((EntryId(end - 1, entry.record_count), entry.fields))
+    return decode(stored)
+
+
+def test_no_records_make_no_entries():
+    for entry_format in EntryFormat:
+        assert encode(produced_batch([]), entry_format, Compression.NONE) == ()
+
+
+def test_auto_writes_fields_below_sixteen_records_and_arrow_from_there():
+    rows = [(5, None, b"v", [])] * 16
+
+    below = encode(produced_batch(rows[:15]), EntryFormat.AUTO, Compression.NONE)
+    at = encode(produced_batch(rows), EntryFormat.AUTO, Compression.NONE)
+
+    assert [entry.fields[0] for entry in below] == [b"__ts"] * 15
+    assert [entry.fields[0] for entry in at] == [b"a"]
+
+
+#: A message of version 0.1.0: entries outlive the lakelog that wrote them.
+STORED_MESSAGE = base64.b64decode(
+    "/////9gBAAAUAAAAAAAAAAwAFgAGAAUACAAMAAwAAAAAAwQAGAAAAJgAAAAAAAAAAAAKABgADAAEAAgACgAAACwBAA"
+    "AQAAAAAgAAAAAAAAAAAAAAEQAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAABAAAAAAAAAAEAAAAAAAAAABAAAAAAAA"
+    "ABgAAAAAAAAADAAAAAAAAAAoAAAAAAAAAAEAAAAAAAAAMAAAAAAAAAABAAAAAAAAADgAAAAAAAAADAAAAAAAAABIAA"
+    "AAAAAAAAEAAAAAAAAAUAAAAAAAAAAAAAAAAAAAAFAAAAAAAAAADAAAAAAAAABgAAAAAAAAAAAAAAAAAAAAYAAAAAAA"
+    "AAAAAAAAAAAAAGAAAAAAAAAADAAAAAAAAABwAAAAAAAAAAIAAAAAAAAAeAAAAAAAAAABAAAAAAAAAIAAAAAAAAAADA"
+    "AAAAAAAACQAAAAAAAAAAEAAAAAAAAAAAAAAAcAAAACAAAAAAAAAAAAAAAAAAAAAgAAAAAAAAABAAAAAAAAAAIAAAAA"
+    "AAAAAQAAAAAAAAACAAAAAAAAAAAAAAAAAAAAAgAAAAAAAAAAAAAAAAAAAAIAAAAAAAAAAAAAAAAAAAACAAAAAAAAAA"
+    "EAAAAAAAAAAGjlz4sBAAD//////////wEAAAAAAAAAAAAAAAEAAAABAAAAAAAAAGsAAAAAAAAAAQAAAAAAAAAAAAAA"
+    "AQAAAAEAAAAAAAAAdgAAAAAAAAAAAAAAAgAAAAIAAAAAAAAAAAAAAAEAAAACAAAAAAAAAGhuAAAAAAAAAQAAAAAAAA"
+    "AAAAAAAQAAAAEAAAAAAAAAMQAAAAAAAAA="
+)
+
+
+def test_an_entry_that_an_older_version_stored_is_read():
+    batch = decode([(EntryId(9, 2), [b"a", STORED_MESSAGE, b"c", b"eba7d453"])])
+
+    assert to_records(TopicPartition("orders", 0), batch) == [
+        Record("orders", 0, 8, 1_700_000_000_000, b"k", b"v", (("h", b"1"), ("n", None))),
+        Record("orders", 0, 9, -1, None, None, ()),
+    ]
+
+
+@pytest.mark.parametrize("compression", Compression)
+@pytest.mark.parametrize("headers", [[], [("trace", b"0123456789"), ("none", None)]])
+def test_entries_fill_their_target_and_stay_below_it(compression, headers):
+    rows = [(index, b"key", noise(index, 1000), headers) for index in range(1000)]
+
+    entries = encode(produced_batch(rows), ARROW, compression)
+
+    assert max(entry.size_bytes for entry in entries) <= TARGET_ENTRY_BYTES
+    if compression is Compression.NONE:
+        assert min(entry.size_bytes for entry in entries[:-1]) > 0.98 * TARGET_ENTRY_BYTES
+
+
+def test_records_of_very_different_sizes_are_cut_by_their_bytes():
+    sizes = [0, 900_000, 1, 0, 200_000, 100_000, 300_000, 5, *[10] * 100, 262_144, 7]
+    rows = [(index, None, noise(index, size), []) for index, size in enumerate(sizes)]
+
+    entries = encode(produced_batch(rows), ARROW, Compression.NONE)
+
+    assert [entry.record_count for entry in entries] == [1, 1, 3, 1, 1, 101, 1, 1]
+    assert decoded(entries).column("value").to_pylist() == [value for _, _, value, _ in rows]
+
+
+def test_what_compression_makes_larger_is_cut_again():
+    # lz4's own frame around each buffer is not in the estimate
+    rows = [(index, None, noise(index, 100), []) for index in range(40)]
+    plain = encode(produced_batch(rows), ARROW, Compression.NONE)[0]
+
+    entries = encode(
+        produced_batch(rows), ARROW, Compression.ZSTD, max_entry_bytes=plain.size_bytes // 2
+    )
+
+    assert max(entry.size_bytes for entry in entries) <= plain.size_bytes // 2
+    assert decoded(entries).column("value").to_pylist() == [value for _, _, value, _ in rows]
+
+
+def test_a_record_is_measured_as_it_is_stored():
+    value = b"same again " * 200_000  # 2.2 MB, next to nothing once compressed
+
+    entries = encode(produced_batch([(5, None, value, [])]), ARROW, Compression.ZSTD)
+
+    assert entries[0].size_bytes < 10_000
+
+
+@pytest.mark.parametrize("entry_format", EntryFormat)
+def test_a_record_that_cannot_fit_is_named(entry_format):
+    rows = [(5, None, b"small", []), (5, None, noise(1, 50_000), []), (5, None, b"small", [])]
+
+    with pytest.raises(RecordTooLargeError, match=r"record 1 takes 5\d{4} bytes") as raised:
+        encode(produced_batch(rows), entry_format, Compression.LZ4, max_entry_bytes=20_000)
+
+    assert raised.value.index == 1
+    assert raised.value.max_entry_bytes == 20_000
+
+
+def test_a_fields_entry_too_large_is_tried_as_a_compressed_arrow_entry():
+    rows = [(5, None, b"small", []), (5, None, b"x" * 50_000, [])]
+
+    entries = encode(
+        produced_batch(rows), EntryFormat.FIELDS, Compression.LZ4, max_entry_bytes=20_000
+    )
+
+    assert [entry.fields[0] for entry in entries] == [b"__ts", b"a"]
+    assert decoded(entries).column("value").to_pylist() == [b"small", b"x" * 50_000]
+
+
+def test_an_entry_adds_little_to_its_records():
+    rows = [(index, None, bytes(1024), []) for index in range(240)]
+
+    (entry,) = encode(produced_batch(rows), ARROW, Compression.NONE)
+
+    # 8 bytes of timestamp, 3 offsets of 4, validity bits; 600 for the entry
+    assert entry.size_bytes <= 240 * (1024 + 21) + 600
+
+
+def test_a_small_slice_does_not_carry_its_parent():
+    parent = produced_batch(
+        [(index, b"key", noise(index, 1000), [("h", noise(index, 100))]) for index in range(500)]
+    )
+
+    (entry,) = encode(parent.slice(250, 2), ARROW, Compression.NONE)
+
+    assert entry.size_bytes < 2 * 1200 + 700
+
+
+def test_columns_whose_offsets_do_not_begin_at_zero_are_rebased():
+    values = binary_with_offsets(90_000, 90_003)
+    batch = pa.RecordBatch.from_arrays(
+        [pa.array([5]), pa.nulls(1, pa.binary()), values, pa.array([[]], HEADERS_TYPE)],
+        schema=PRODUCED,
+    )
+
+    (entry,) = encode(batch, ARROW, Compression.NONE)
+
+    assert entry.size_bytes < 1000
+    assert decoded([entry]).column("value").to_pylist() == [bytes(3)]
+
+
+@pytest.mark.parametrize("entry_format", EntryFormat)
+@pytest.mark.parametrize("timestamp_ms", [-2, -(2**63), 2**63 - 1, (2**63 - 1) // 1000 + 1])
+def test_a_timestamp_that_readers_cannot_count_is_refused(entry_format, timestamp_ms):
+    rows = [(-1, None, b"v", []), (timestamp_ms, None, b"v", []), (5, None, b"v", [])]
+
+    with pytest.raises(InvalidTimestampError) as raised:
+        encode(produced_batch(rows), entry_format, Compression.NONE)
+
+    assert [error[:2] for error in raised.value.record_errors] == [(1, timestamp_ms)]
+
+
+def column(index: int, array: pa.Array) -> pa.RecordBatch:
+    columns = produced_batch([(5, b"k", b"v", [("h", b"1")])] * len(array)).columns
+    columns[index] = array
+    return pa.RecordBatch.from_arrays(columns, schema=PRODUCED)
+
+
+def header_keyed(key: bytes) -> pa.Array:
+    keys = pa.Array.from_buffers(
+        pa.string(), 1, [None, pa.array([0, len(key)], pa.int32()).buffers()[1], pa.py_buffer(key)]
+    )
+    items = pa.StructArray.from_arrays(
+        [keys, pa.array([b"1"], pa.binary())], fields=list(HEADERS_TYPE.value_type)
+    )
+    return pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), items, type=HEADERS_TYPE)
+
+
+@pytest.mark.parametrize(
+    ("batch", "flaw"),
+    [
+        (pa.RecordBatch.from_pydict({"value": [b"v"]}), "columns"),
+        (column(0, pa.nulls(1, pa.int64())), "a timestamp is null"),
+        (column(3, pa.nulls(1, HEADERS_TYPE)), "headers are null"),
+        (column(3, pa.array([[None]], HEADERS_TYPE)), "a header or its key is null"),
+        (column(3, header_keyed(b"\xff")), "UTF8"),
+        (column(2, binary_with_offsets(0, -9, 1)), "no valid Arrow data"),
+    ],
+)
+@pytest.mark.parametrize("entry_format", [EntryFormat.ARROW, EntryFormat.FIELDS])
+def test_records_that_no_reader_could_read_are_refused(batch, flaw, entry_format):
+    with pytest.raises(InvalidArgumentError, match=flaw):
+        encode(batch, entry_format, Compression.NONE)
