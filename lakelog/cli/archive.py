@@ -1,0 +1,115 @@
+"""``lakelog archive``: move what Redis holds into Delta tables, once or continuously."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_log
+from .output import ConsoleProgress, Message, Table
+
+if TYPE_CHECKING:
+    from datetime import timedelta
+
+    from ..archive.report import ArchiveReport
+
+_EPILOG = """\
+Archiving copies what Redis alone holds into each topic's Delta table, then trims Redis as far as
+local.retention.ms and local.retention.bytes allow. Running it again does nothing. Any number may
+run at once; killing one loses nothing.
+
+examples:
+  lakelog --dir ./log archive
+  lakelog --dir ./log archive orders --until=-1h
+  lakelog --redis redis://host:6379 --cold s3://bucket/log archive --continuous --max-duration 8h
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "archive",
+        parents=[common],
+        help="move records from Redis to Delta, through Spark",
+        description="Move records from Redis to Delta.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
+    added.add_argument(
+        "--until", metavar="POSITION", default="latest", help="an offset or a time; default: latest"
+    )
+    added.add_argument(
+        "--continuous",
+        action="store_true",
+        help="go on by each topic's lakelog.flush.rows and lakelog.flush.interval.ms until stopped",
+    )
+    added.add_argument(
+        "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
+    )
+    added.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
+    from ..errors import InvalidArgumentError
+
+    if arguments.continuous:
+        if arguments.until != "latest":
+            raise InvalidArgumentError("--continuous has no --until; it ends by --max-duration")
+        return _continuous(arguments, _duration(arguments.max_duration))
+    if arguments.max_duration is not None:
+        raise InvalidArgumentError("--max-duration goes with --continuous")
+    with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
+        reports = log.archive(arguments.topics or None, arguments.until)
+        step.advance(sum(report.records for report in reports))
+    rows = [row for report in reports for row in _rows(report)]
+    return Table(rows, empty="nothing to archive: the cold tier holds everything already")
+
+
+def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
+    import signal
+    import threading
+
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with open_log(arguments) as log:
+        reports = log.archive_continuously(
+            arguments.topics or None, stop=stop, max_duration=max_duration
+        )
+        for report in reports:
+            if arguments.output == "json":
+                yield from _rows(report)
+            else:
+                yield Message(str(report))
+
+
+def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": report.topic,
+            "partition": done.topic_partition.partition,
+            "start_offset": done.start_offset,
+            "end_offset": done.end_offset,
+            "records": done.records,
+            "size_bytes": done.size_bytes,
+            "files": done.files,
+            "seconds": round(done.seconds, 3),
+        }
+        for done in report.partitions
+    ]
+
+
+def _duration(text: str | None) -> timedelta | None:
+    from datetime import timedelta
+
+    from ..errors import InvalidArgumentError
+
+    if text is None:
+        return None
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
+    if match is None:
+        raise InvalidArgumentError(f"--max-duration {text!r} should read 30s, 10m, 8h or 2d")
+    unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}[match[2]]
+    return timedelta(**{unit: float(match[1])})

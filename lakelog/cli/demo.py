@@ -1,0 +1,148 @@
+"""``lakelog demo``: the main job on real data, checked."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .output import ConsoleProgress, Failed, Message, Page, Table
+
+if TYPE_CHECKING:
+    from ..embedded.demo import DemoResult
+
+_EPILOG = """\
+Reads the flights that left New York in 2013, appends all but the last day's to a topic of four
+partitions, archives them through Spark into a Delta table, trims Redis, appends the last day as the
+live tail, seeks by offset and by timestamp across both tiers, reads everything back and compares it
+with what was sent. The exit code is 1 when a check fails.
+
+examples:
+  lakelog demo --rows 20000          a quick look
+  lakelog demo --dir ./flights       keep the data to play with
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "demo",
+        parents=[common],
+        help="see it work on 336,776 flights",
+        description="The main job on real data, checked.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("--rows", type=int, metavar="N", help="only the last N flights")
+    added.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> Page:
+    import tempfile
+    from pathlib import Path
+
+    from ..errors import InvalidArgumentError
+
+    if arguments.redis or arguments.cold:
+        raise InvalidArgumentError("the demo brings its own Redis; give --dir to keep its data")
+    if arguments.rows is not None and arguments.rows < 1:
+        raise InvalidArgumentError(f"--rows {arguments.rows} is not a number of flights ≥ 1")
+    if arguments.dir:
+        result = _job(arguments, Path(arguments.dir).expanduser().absolute())
+        page = _page(result, kept=True)
+    else:
+        with tempfile.TemporaryDirectory(prefix="lakelog-demo-") as directory:
+            result = _job(arguments, Path(directory))
+        page = _page(result, kept=False)
+    if not result.holds:
+        raise Failed(page)
+    return page
+
+
+def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
+    from ..embedded.demo import run_demo
+    from ..lakelog import Lakelog
+
+    progress = ConsoleProgress()
+    with progress.step("start Redis"):
+        log = Lakelog.embedded(directory, engine=_engine(arguments, progress))
+    with log:
+        return run_demo(log, directory, progress, arguments.rows)
+
+
+def _engine(arguments: argparse.Namespace, progress: ConsoleProgress) -> Any:
+    if arguments.engine == "inline":
+        return "inline"
+    from ..spark.engine import SparkEngine
+    from ..spark.session import session
+
+    with progress.step("start Spark"):
+        return SparkEngine(session("lakelog demo"))
+
+
+def _page(result: DemoResult, *, kept: bool) -> Page:
+    offsets = [
+        {
+            "partition": number,
+            "cold": f"[{seen.log_start:,}, {seen.archived_end:,})",
+            "hot": f"[{seen.local_log_start:,}, {seen.log_end:,})",
+            "records": seen.log_end - seen.log_start,
+        }
+        for number, seen in result.offsets.items()
+    ]
+    steps = [
+        {
+            "step": step.name,
+            "seconds": round(step.seconds, 2),
+            "records": step.records,
+            "records_per_second": step.records_per_second and round(step.records_per_second),
+        }
+        for step in result.steps
+    ]
+    found = [
+        {
+            "asked": look.asked,
+            "found": f"flights-{look.partition} offset {look.offset}",
+            "tier": look.tier,
+            "time": look.record.timestamp.isoformat() if look.record else None,
+            "tail_number": look.record.key.decode() if look.record and look.record.key else None,
+            "ms": round(look.milliseconds, 1),
+        }
+        for look in result.found
+    ]
+    sizes = [
+        {"bytes_per_record": tier, "bytes": round(size, 1)}
+        for tier, size in result.bytes_per_record.items()
+    ]
+    checks = [
+        {"check": check.name, "holds": check.holds, "detail": check.detail}
+        for check in result.checks
+    ]
+    verdict = "all checks hold" if result.holds else "A CHECK FAILED"
+    return Page(
+        {
+            "records": Message(
+                f"{result.records:,} flights in topic flights", {"records": result.records}
+            ),
+            "partitions": Table(offsets),
+            "bytes_per_record": Table(sizes),
+            "steps": Table(steps),
+            "look_ups": Table(found),
+            "checks": Table(checks, title=verdict),
+            "next": _next(result, kept=kept),
+        }
+    )
+
+
+def _next(result: DemoResult, *, kept: bool) -> Message:
+    name = "lakelog" if sys.argv[0].endswith("lakelog") else "python -m lakelog.cli.main"
+    if not kept:
+        text = f"Nothing was kept. To play with the data: {name} demo --dir ./flights"
+        return Message(text, {"directory": None})
+    where = f"--dir {result.directory}"
+    lines = [
+        f"The log lies in {result.directory} (Delta tables below cold/). Next:",
+        f"  {name} {where} consume flights --from 2013-12-31T12:00:00Z --max 5",
+        f"  {name} {where} offsets flights --time max-timestamp",
+        f"  {name} {where} status",
+    ]
+    return Message("\n".join(lines), {"directory": str(result.directory)})

@@ -1,0 +1,55 @@
+"""``lakelog hot``: pause the hot tier before a planned stop of Redis, and resume it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_log
+from .output import Message
+
+if TYPE_CHECKING:
+    from ..record import TopicPartition
+
+_PAUSE = """\
+Appends are refused (producers wait and retry) and every partition is marked clean. Then stop or
+restart Redis, and run `lakelog hot resume`: the log goes on without a gap in its offsets.
+"""
+_RESUME = """\
+Needs the right to CONFIG SET appendfsync for a moment, to be sure that the clean mark is off the
+disk before anything is appended. Where that is not allowed, the next append leaves a gap instead.
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    noun = commands.add_parser("hot", help="pause and resume around a planned stop of Redis")
+    verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
+    for name, run, text, epilog in (
+        ("pause", _pause, "refuse appends and mark partitions clean", _PAUSE),
+        ("resume", _resume, "accept appends again", _RESUME),
+    ):
+        added = verbs.add_parser(name, parents=[common], help=text, description=text, epilog=epilog)
+        added.set_defaults(run=run)
+
+
+def _pause(arguments: argparse.Namespace) -> Message:
+    from ..hot.planned_stop import pause_all
+
+    with open_log(arguments) as log:
+        left = pause_all(log.hot)
+    return _message("paused; stop Redis now, and `lakelog hot resume` after its start", left)
+
+
+def _resume(arguments: argparse.Namespace) -> Message:
+    from ..hot.planned_stop import resume_all
+
+    with open_log(arguments) as log:
+        left = resume_all(log.hot)
+    return _message("resumed; appends go on", left)
+
+
+def _message(text: str, left: list[TopicPartition]) -> Message:
+    names = [str(topic_partition) for topic_partition in left]
+    if names:
+        text += f". Not clean, so the next append leaves a gap: {', '.join(names)}"
+    return Message(text, {"left_with_a_gap": names})

@@ -1,0 +1,131 @@
+"""The `lakelog` command: one noun a file; a command returns data, `output` alone prints it.
+
+Nothing heavy is imported until a command runs, so that ``--help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from . import archive, consume, demo, doctor, hot, offsets, output, produce, status, topics
+
+_DESCRIPTION = "A Kafka-shaped log on Redis Streams and Delta Lake, with no broker to run."
+
+_EPILOG = """\
+where the log is:
+  --dir DIR                     a directory with a Redis of its own (made when first used)
+  --redis URL --cold ROOT       a Redis, and a folder or an object store's URL
+
+examples:
+  lakelog demo                                   see it work on 336,776 flights
+  lakelog --dir ./log topics create orders -p 4  make a topic
+  echo hello | lakelog --dir ./log produce orders
+  lakelog --dir ./log archive                    Redis → Delta, through Spark
+  lakelog --dir ./log consume orders --from -10m
+  lakelog --dir ./log status
+
+LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF and LAKELOG_ENGINE
+stand in for the options of those names.
+"""
+
+COMMANDS = (demo, topics, produce, consume, offsets, archive, status, hot, doctor)
+
+
+def parser() -> argparse.ArgumentParser:
+    """The command line; every command takes the common options before or after its name."""
+    top = argparse.ArgumentParser(
+        prog="lakelog",
+        description=_DESCRIPTION,
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    _add_common(top, suppress=False)
+    top.add_argument("--version", action="store_true", help="print the version and exit")
+    common = argparse.ArgumentParser(add_help=False)
+    _add_common(common, suppress=True)
+    commands = top.add_subparsers(dest="command", metavar="COMMAND")
+    for module in COMMANDS:
+        module.add_parser(commands, common)
+    return top
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
+    arguments = parser().parse_args(argv)
+    if arguments.version:
+        from .. import __version__
+
+        print(f"lakelog {__version__}")
+        return 0
+    if arguments.command is None:
+        parser().print_help()
+        return 2
+    try:
+        output.show(arguments.run(arguments), arguments.output)
+        sys.stdout.flush()
+    except BrokenPipeError:  # the reader (head, less) has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except KeyboardInterrupt:
+        print("stopped", file=sys.stderr)
+        return 130
+    except output.Failed as failed:
+        output.show(failed.result, arguments.output)
+        return 1
+    except Exception as error:
+        if arguments.verbose:
+            raise
+        print(f"lakelog: {output.describe(error)}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
+    """The common options; in a command they default to what stood before its name."""
+
+    def default(variable: str | None, fallback: object = None) -> object:
+        if suppress:
+            return argparse.SUPPRESS
+        return os.environ.get(variable, fallback) if variable else fallback
+
+    group = target.add_argument_group("where the log is, and how to answer")
+    group.add_argument("--dir", metavar="DIR", default=default("LAKELOG_DIR"), help="its directory")
+    group.add_argument(
+        "--redis", metavar="URL", default=default("LAKELOG_REDIS"), help="the Redis of the hot tier"
+    )
+    group.add_argument(
+        "--cold", metavar="ROOT", default=default("LAKELOG_COLD"), help="root of the cold tier"
+    )
+    group.add_argument(
+        "--keyspace",
+        default=default("LAKELOG_KEYSPACE", "lakelog"),
+        help="what the keys begin with",
+    )
+    group.add_argument(
+        "--password-ref",
+        metavar="REF",
+        default=default("LAKELOG_PASSWORD_REF"),
+        help="where the Redis password is: env:NAME",
+    )
+    group.add_argument(
+        "--engine",
+        choices=["spark", "inline"],
+        default=default("LAKELOG_ENGINE"),
+        help="what archiving runs on (default: Spark where it is installed)",
+    )
+    group.add_argument(
+        "--output", choices=["text", "json"], default=default(None, "text"), help="default: text"
+    )
+    group.add_argument(
+        "--verbose",
+        action="store_true",
+        default=default(None, False),
+        help="logs, and tracebacks of errors",
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,187 @@
+"""The one place that prints: text for people, JSON for scripts, progress and errors on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under headings. As JSON: a list of objects with all values as they are."""
+
+    rows: Sequence[Mapping[str, Any]]
+    columns: Sequence[str] | None = None  # what text shows, in order; default: the first row's keys
+    empty: str = "nothing"  # said when there are no rows
+    title: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Message:
+    """A sentence; as JSON the values it speaks of."""
+
+    text: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Several parts one after the other. As JSON: one object, a member a part."""
+
+    parts: Mapping[str, Any]
+
+
+Result = Table | Message | Page | Iterator[Any] | None
+
+
+class Failed(Exception):
+    """The command did its work and the answer is no: printed like any result, exit code 1."""
+
+    def __init__(self, result: Result) -> None:
+        super().__init__("failed")
+        self.result = result
+
+
+def show(result: Result, form: str) -> None:
+    """Prints a result to stdout. An iterator is printed as it comes, as JSON one value a line."""
+    if result is None:
+        return
+    if isinstance(result, Iterator):
+        for part in result:
+            if form == "json":
+                print(json.dumps(_plain(part), default=str), flush=True)
+            else:
+                _show_text(part)
+    elif form == "json":
+        print(json.dumps(_plain(result), indent=2, default=str))
+    else:
+        _show_text(result)
+
+
+def describe(error: BaseException) -> str:
+    """An error in a line or two; one that is not ours says how to see more."""
+    from ..errors import LakelogError
+
+    if isinstance(error, LakelogError):
+        return error.message
+    if isinstance(error, OSError):
+        return str(error)
+    return f"{type(error).__name__}: {error} (this is unexpected; --verbose shows where)"
+
+
+def _plain(result: Any) -> Any:
+    if isinstance(result, Table):
+        return list(result.rows)
+    if isinstance(result, Message):
+        return dict(result.values) or {"message": result.text}
+    if isinstance(result, Page):
+        return {name: _plain(part) for name, part in result.parts.items()}
+    return result
+
+
+def _show_text(result: Any) -> None:
+    if isinstance(result, Page):
+        for index, part in enumerate(result.parts.values()):
+            if index:
+                print()
+            _show_text(part)
+    elif isinstance(result, Message):
+        print(result.text, flush=True)
+    elif isinstance(result, Table):
+        if result.title:
+            print(result.title)
+        if not result.rows:
+            print(result.empty)
+            return
+        print(_grid(result), flush=True)
+    else:
+        print(result, flush=True)
+
+
+def _grid(table: Table) -> str:
+    columns = list(table.columns or table.rows[0])
+    cells = [[_cell(row.get(column)) for column in columns] for row in table.rows]
+    numeric = [
+        all(isinstance(row.get(c), (int, float, type(None))) for row in table.rows) for c in columns
+    ]
+    headings = [column.replace("_", " ") for column in columns]
+    widths = [
+        max(len(heading), *(len(row[i]) for row in cells)) for i, heading in enumerate(headings)
+    ]
+
+    def line(values: Sequence[str]) -> str:
+        return "  ".join(
+            value.rjust(width) if right else value.ljust(width)
+            for value, width, right in zip(values, widths, numeric, strict=True)
+        ).rstrip()
+
+    rule = "  ".join("─" * width for width in widths)
+    return "\n".join([line(headings), rule, *map(line, cells)])
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if isinstance(value, float):
+        return f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
+    return str(value)
+
+
+# -- progress ------------------------------------------------------------------------------------
+
+
+class ConsoleProgress:
+    """Signs of life on stderr: bars on a terminal, else a line when a step is done."""
+
+    @contextmanager
+    def step(self, name: str, total: int | None = None) -> Iterator[_Step]:
+        started_s = time.monotonic()
+        if not sys.stderr.isatty():
+            step = _Step()
+            yield step
+            print(_done(name, total, time.monotonic() - started_s), file=sys.stderr, flush=True)
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+        columns = [
+            TextColumn("{task.description:<22}"),
+            BarColumn(),
+            TextColumn("{task.fields[count]:>18}"),
+            TimeElapsedColumn(),
+        ]
+        with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+            task = progress.add_task(name, total=total or None, count="")
+
+            def advance(done: int) -> None:
+                progress.update(
+                    task, completed=done, count=f"{done:,}" + (f" / {total:,}" if total else "")
+                )
+
+            yield _Step(advance)
+        print(_done(name, total, time.monotonic() - started_s), file=sys.stderr, flush=True)
+
+
+class _Step:
+    def __init__(self, show_done: Any = None) -> None:
+        self._done = 0
+        self._show = show_done
+
+    def advance(self, count: int) -> None:
+        self._done += count
+        if self._show is not None:
+            self._show(self._done)
+
+
+def _done(name: str, total: int | None, seconds: float) -> str:
+    rate = f"{total:>10,} records {total / max(seconds, 1e-9):>12,.0f}/s" if total else ""
+    return f"  ✓ {name:<22}{seconds:>8.1f} s  {rate}".rstrip()

@@ -1,0 +1,185 @@
+"""``lakelog produce``: records from standard input."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_log
+from .output import Message
+
+if TYPE_CHECKING:
+    from ..record import Headers
+
+CHUNK_RECORDS = 10_000
+
+_EPILOG = """\
+Each line is a value; with --key-separator, key and value. With --format json, each is an object:
+  {"key": "N14228", "value": "…", "headers": [["source", "cli"]],
+   "timestamp": "2013-12-31T23:59:00Z", "partition": 0}
+value and key are text, null, or (as key_base64, value_base64) any bytes; an object as value is
+written as compact JSON; a timestamp is ISO with a zone or epoch milliseconds. What
+`lakelog consume --output json` prints can be fed back.
+
+examples:
+  echo hello | lakelog --dir ./log produce orders
+  lakelog --dir ./log produce orders --key-separator : < pairs.txt
+  lakelog --dir ./log produce orders --format json < records.jsonl
+"""
+
+_FIELDS = {"key", "value", "key_base64", "value_base64", "headers", "timestamp", "partition"}
+#: What `consume --output json` adds; where a record was says nothing of where it goes.
+_READ_ONLY = {"topic", "offset", "timestamp_ms", "tier"}
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "produce",
+        parents=[common],
+        help="append records from standard input",
+        description="Append records from standard input.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("topic")
+    added.add_argument("--format", choices=["lines", "json"], default="lines")
+    added.add_argument("--key-separator", metavar="TEXT", help="splits a line into key and value")
+    added.add_argument("-p", "--partition", type=int, help="for all records; default: by key")
+    added.add_argument("--acks", default="memory", help="memory, replicas=N or fsync")
+    added.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> Message:
+    from ..errors import InvalidArgumentError
+
+    sent = number = 0
+    with open_log(arguments) as log, log.producer(acks=arguments.acks) as producer:
+        log.topics.get(arguments.topic)
+        results: list[Any] = []
+        try:
+            for number, line in enumerate(sys.stdin.buffer, 1):  # noqa: B007, told on an error
+                record = _record(line.rstrip(b"\r\n"), arguments)
+                if record is None:
+                    continue
+                results.append(producer.send(arguments.topic, **record))
+                if len(results) >= CHUNK_RECORDS:
+                    sent += _settle(results)
+        except InvalidArgumentError as error:
+            sent += _settle(results)
+            raise InvalidArgumentError(
+                f"line {number}: {error.message}. The {sent:,} records before it were appended"
+            ) from error
+        sent += _settle(results)
+    return Message(
+        f"appended {sent:,} records to {arguments.topic}",
+        {"topic": arguments.topic, "records": sent},
+    )
+
+
+def _settle(results: list[Any]) -> int:
+    count = len(results)
+    for result in results:
+        result.result()
+    results.clear()
+    return count
+
+
+def _record(line: bytes, arguments: argparse.Namespace) -> dict[str, Any] | None:
+    """The keyword arguments of ``Producer.send`` for a line; None for an empty JSON line."""
+    if arguments.format == "json":
+        if not line.strip():
+            return None
+        record = json_record(line)
+    elif arguments.key_separator is None:
+        record = {"value": line}
+    else:
+        record = _keyed(line, arguments.key_separator.encode())
+    if arguments.partition is not None:
+        record["partition"] = arguments.partition
+    return record
+
+
+def _keyed(line: bytes, separator: bytes) -> dict[str, Any]:
+    from ..errors import InvalidArgumentError
+
+    key, found, value = line.partition(separator)
+    if not found:
+        raise InvalidArgumentError(f"no separator {separator.decode()!r} in {line[:80]!r}")
+    return {"key": key, "value": value}
+
+
+def json_record(line: bytes) -> dict[str, Any]:
+    """The record a JSON line describes, as keyword arguments of ``Producer.send``.
+
+    Raises:
+        InvalidArgumentError: not such an object.
+    """
+    import json
+
+    from ..errors import InvalidArgumentError
+    from ..offsets import timestamp_ms
+
+    try:
+        fields = json.loads(line)
+    except ValueError as error:
+        raise InvalidArgumentError(f"not JSON: {error}") from None
+    if not isinstance(fields, dict):
+        raise InvalidArgumentError(f"a record is a JSON object, not {type(fields).__name__}")
+    unknown = set(fields) - _FIELDS - _READ_ONLY
+    if unknown or not {"value", "value_base64"} & set(fields):
+        what = f"unknown field {sorted(unknown)[0]!r}" if unknown else "no value (null deletes)"
+        raise InvalidArgumentError(f"{what}; fields are {', '.join(sorted(_FIELDS))}")
+    record: dict[str, Any] = {
+        "value": _bytes(fields, "value"),
+        "key": _bytes(fields, "key"),
+        "headers": _headers(fields.get("headers") or []),
+        "partition": fields.get("partition"),
+    }
+    if fields.get("timestamp") is not None:
+        record["timestamp_ms"] = timestamp_ms(fields["timestamp"])
+    elif fields.get("timestamp_ms") is not None:
+        record["timestamp_ms"] = fields["timestamp_ms"]
+    return record
+
+
+def _bytes(fields: dict[str, Any], name: str) -> bytes | None:
+    import base64
+    import binascii
+    import json
+
+    from ..errors import InvalidArgumentError
+
+    encoded = fields.get(f"{name}_base64")
+    if encoded is not None:
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except (binascii.Error, TypeError, ValueError) as error:
+            raise InvalidArgumentError(f"{name}_base64 is not base64: {error}") from None
+    value = fields.get(name)
+    if value is None:
+        return None
+    if isinstance(value, str):
+        return value.encode()
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+
+
+def _headers(headers: Any) -> Headers:
+    import base64
+
+    from ..errors import InvalidArgumentError
+
+    pairs = list(headers.items()) if isinstance(headers, dict) else headers
+    result: list[tuple[str, bytes | None]] = []
+    for pair in pairs:
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise InvalidArgumentError(f"headers are [name, value] pairs, not {pair!r}")
+        name, value = pair
+        if isinstance(value, dict) and set(value) == {"base64"}:
+            value = base64.b64decode(value["base64"])
+        elif isinstance(value, str):
+            value = value.encode()
+        elif value is not None:
+            raise InvalidArgumentError(f"header {name!r} must be text, null or {{'base64': …}}")
+        result.append((name, value))
+    return tuple(result)

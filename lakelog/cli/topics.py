@@ -1,0 +1,196 @@
+"""``lakelog topics``: create, list, describe, alter, delete, apply."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_log
+from .output import Message, Page, Table
+
+if TYPE_CHECKING:
+    from ..topic import Topic
+
+_CREATE = """\
+examples:
+  lakelog --dir ./log topics create orders -p 4
+  lakelog --dir ./log topics create audit --config retention.ms=-1 --config compression.type=zstd
+"""
+_APPLY = """\
+A file declares one topic (name, partitions, config) or a list of them. Applying twice changes
+nothing; topics that no file declares are left alone.
+
+examples:
+  lakelog --dir ./log topics apply conf/topics --dry-run
+  lakelog --dir ./log topics apply conf/topics/orders.yml
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    noun = commands.add_parser("topics", help="create, list, describe, alter, delete, apply")
+    verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    def verb(name: str, run: Any, text: str, epilog: str | None = None) -> Any:
+        added = verbs.add_parser(
+            name,
+            parents=[common],
+            help=text,
+            description=text,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
+        added.set_defaults(run=run)
+        return added
+
+    create = verb("create", _create, "create a topic", _CREATE)
+    create.add_argument("topic")
+    create.add_argument("-p", "--partitions", type=int, default=1, help="default: 1")
+    create.add_argument(
+        "--config", action="append", default=[], metavar="NAME=VALUE", help="a setting; repeatable"
+    )
+    create.add_argument(
+        "--if-not-exists", action="store_true", help="do nothing when it is there already"
+    )
+    verb("list", _list, "list the topics")
+    describe = verb("describe", _describe, "show a topic's partitions and settings")
+    describe.add_argument("topic")
+    describe.add_argument("--all", action="store_true", help="show defaults too")
+    alter = verb("alter", _alter, "change settings or add partitions")
+    alter.add_argument("topic")
+    alter.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
+    alter.add_argument(
+        "--unset", action="append", default=[], metavar="NAME", help="back to the default"
+    )
+    alter.add_argument("-p", "--partitions", type=int, help="grow to so many")
+    delete = verb("delete", _delete, "delete a topic and its hot records (cold files stay)")
+    delete.add_argument("topic")
+    apply = verb("apply", _apply, "make topics match the files that declare them", _APPLY)
+    apply.add_argument("paths", nargs="+", metavar="PATH", help="YAML files, or folders of them")
+    apply.add_argument("--dry-run", action="store_true", help="show the changes, make none")
+
+
+def _create(arguments: argparse.Namespace) -> Message:
+    with open_log(arguments) as log:
+        if arguments.if_not_exists:
+            existing = {topic.name: topic for topic in log.topics.list()}.get(arguments.topic)
+            if existing is not None:
+                log.topics.repair(existing)
+                return Message(f"topic {arguments.topic} exists", _row(existing))
+        topic = log.topics.create(
+            arguments.topic, arguments.partitions, _settings(arguments.config)
+        )
+    return Message(f"created topic {topic.name} with {topic.partitions} partitions", _row(topic))
+
+
+def _list(arguments: argparse.Namespace) -> Table:
+    with open_log(arguments) as log:
+        rows = [_row(topic) for topic in log.topics.list()]
+    return Table(rows, ["topic", "partitions", "tiered", "cleanup"], "no topics yet")
+
+
+def _describe(arguments: argparse.Namespace) -> Page:
+    from ..config import SETTINGS
+
+    with open_log(arguments) as log:
+        topic = log.topics.get(arguments.topic)
+        offsets = log.log(topic).offsets()
+    overrides = dict(topic.config.overrides)
+    settings = [
+        {
+            "setting": name,
+            "value": topic.config.text(name),
+            "from": "topic" if name in overrides else "default",
+            "kafka_default": setting.kafka_default or setting.default,
+            "meaning": setting.doc,
+        }
+        for name, setting in SETTINGS.items()
+        if arguments.all or name in overrides
+    ]
+    partitions = [
+        {
+            "partition": number,
+            "log_start": seen.log_start,
+            "local_log_start": seen.local_log_start,
+            "archived_end": seen.archived_end if topic.config.tiered else None,
+            "log_end": seen.log_end,
+        }
+        for number, seen in offsets.items()
+    ]
+    columns = ["setting", "value", "from", "meaning"]
+    return Page(
+        {
+            "topic": Message(
+                f"topic {topic.name}, id {topic.topic_id}, version {topic.config_version}",
+                _row(topic),
+            ),
+            "partitions": Table(partitions),
+            "settings": Table(settings, columns, "all settings have their defaults (--all)"),
+        }
+    )
+
+
+def _alter(arguments: argparse.Namespace) -> Message:
+    from ..errors import InvalidArgumentError
+
+    changes: dict[str, object] = {**_settings(arguments.config)}
+    changes.update(dict.fromkeys(arguments.unset))
+    if not changes and arguments.partitions is None:
+        raise InvalidArgumentError("nothing to change: give --config, --unset or --partitions")
+    with open_log(arguments) as log:
+        topic = log.topics.get(arguments.topic)
+        if changes:
+            topic = log.topics.alter(arguments.topic, changes)
+        if arguments.partitions is not None:
+            topic = log.topics.add_partitions(arguments.topic, arguments.partitions)
+    return Message(f"topic {topic.name} is at version {topic.config_version}", _row(topic))
+
+
+def _delete(arguments: argparse.Namespace) -> Message:
+    with open_log(arguments) as log:
+        topic = log.topics.delete(arguments.topic)
+    return Message(f"deleted topic {topic.name}; its cold files, if any, stay", _row(topic))
+
+
+def _apply(arguments: argparse.Namespace) -> Table:
+    from ..hot.declared_topics import apply, load_declared
+
+    declared = load_declared(arguments.paths)
+    with open_log(arguments) as log:
+        changes = apply(log.topics, declared, dry_run=arguments.dry_run)
+    rows = [
+        {
+            "topic": change.topic,
+            "action": change.action,
+            "setting": change.setting,
+            "before": change.before,
+            "after": change.after,
+        }
+        for change in changes
+    ]
+    count = "no topics are declared" if not declared else f"{len(declared)} topics are as declared"
+    title = "would change:" if arguments.dry_run else "changed:"
+    return Table(rows, empty=count, title=title if rows else None)
+
+
+def _row(topic: Topic) -> dict[str, Any]:
+    return {
+        "topic": topic.name,
+        "partitions": topic.partitions,
+        "tiered": topic.config.tiered,
+        "cleanup": topic.config.text("cleanup.policy"),
+        "topic_id": str(topic.topic_id),
+        "config_version": topic.config_version,
+        "config": dict(topic.config.overrides),
+    }
+
+
+def _settings(pairs: list[str]) -> dict[str, str]:
+    from ..errors import InvalidConfigError
+
+    settings = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidConfigError(f"--config {pair!r} should read NAME=VALUE", name=pair)
+        settings[name.strip()] = value.strip()
+    return settings

