@@ -11,8 +11,8 @@ from ..offsets import Ago, Earliest, Latest, Position
 
 _BY_DURATION = "by_duration:"
 _DURATION = re.compile(
-    r"(?P<sign>[-+]?)P(?:(?P<days>[-+]?\d+)D)?"
-    r"(?P<time>T(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?"
+    r"(?P<sign>[-+]?)P(?=.)(?:(?P<days>[-+]?\d+)D)?"
+    r"(?:T(?=.)(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?"
     r"(?:(?P<seconds>[-+]?\d+(?:[.,]\d{0,9})?)S)?)?",
     re.ASCII | re.IGNORECASE,
 )
@@ -59,7 +59,7 @@ def parse_duration(text: str) -> timedelta:
             or too long.
     """
     found = _DURATION.fullmatch(text)
-    if not found or (found["days"] is None and found["time"] in {None, "T", "t"}):
+    if not found:
         raise InvalidArgumentError(
             f"{text!r} is not an ISO-8601 duration of days, hours, minutes and seconds, such as "
             "PT10M or P1DT12H"

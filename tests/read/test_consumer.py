@@ -1,0 +1,525 @@
+from __future__ import annotations
+
+import threading
+from datetime import datetime, timezone
+
+import pytest
+
+from lakelog.config import EntryFormat
+from lakelog.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    InvalidConfigError,
+    NoOffsetForPartitionError,
+    OffsetOutOfRangeError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.record import RECORDS, OffsetAndTimestamp, TopicPartition
+
+GAP = 1 << 24
+LONG_MS = 60_000  # what a test that passes never waits out
+
+
+def offsets(polled):
+    return {tp.partition: [record.offset for record in records] for tp, records in polled.items()}
+
+
+def drain(consumer, **options):
+    """Everything there is now, by partition."""
+    seen = {}
+    while polled := consumer.poll(**options):
+        for partition, some in offsets(polled).items():
+            seen.setdefault(partition, []).extend(some)
+    return seen
+
+
+@pytest.fixture
+def tp(bench):
+    return bench.topic.partition(0)
+
+
+@pytest.fixture
+def reader(bench, tp):
+    """A consumer of the whole log: 0..9, cold [0, 6), hot [4, 10)."""
+    bench.append(range(100, 110))
+    bench.tier(6, 4)
+    consumer = bench.consumer(auto_offset_reset="earliest")
+    consumer.assign([tp])
+    return consumer
+
+
+@pytest.fixture
+def four(make_bench):
+    """Four partitions of 50 records each, half of them tiered."""
+    bench = make_bench(partitions=4)
+    for partition in range(4):
+        bench.append(range(50), partition=partition, entry_format=EntryFormat.ARROW)
+        bench.tier(25, 25, partition=partition)
+    return bench
+
+
+# -- positions -----------------------------------------------------------------------------------
+
+
+def test_a_poll_crosses_the_tiers(bench, tp, reader):
+    assert reader.poll() == {tp: bench.appended[0]}
+    assert reader.poll() == {}
+
+
+def test_the_position_is_that_of_the_next_record(tp, reader):
+    assert reader.position(tp) == 0
+    assert offsets(reader.poll(max_records=4)) == {0: [0, 1, 2, 3]}
+    assert reader.position(tp) == 4
+    assert drain(reader) == {0: [4, 5, 6, 7, 8, 9]}
+    assert reader.position(tp) == 10
+
+
+def test_latest_is_where_a_consumer_begins_by_default(bench, tp):
+    bench.append(range(5))
+    consumer = bench.consumer()
+    consumer.assign([tp])
+
+    assert consumer.poll() == {}
+    assert consumer.position(tp) == 5
+    bench.append([5])
+    assert offsets(consumer.poll(LONG_MS)) == {0: [5]}
+
+
+def test_seek_takes_effect_whatever_was_read_ahead(tp, reader):
+    reader.poll(max_records=2)
+    reader.seek(tp, 7)
+
+    assert reader.position(tp) == 7
+    assert drain(reader) == {0: [7, 8, 9]}
+    reader.seek(tp, 1)
+    assert offsets(reader.poll(max_records=1)) == {0: [1]}
+
+
+def test_seek_to_either_end_is_looked_up_when_it_is_needed(bench, tp, reader):
+    reader.seek_to_end(tp)
+    bench.append([1])
+    assert reader.position(tp) == 11
+    reader.seek_to_beginning()
+    bench.log.raise_log_start(0, 3)
+    assert offsets(reader.poll(max_records=1)) == {0: [3]}
+
+
+@pytest.mark.parametrize(
+    ("when", "offset"),
+    [
+        (0, 0),
+        (103, 3),
+        ("1970-01-01T00:00:00.107Z", 7),
+        (datetime(1970, 1, 1, 0, 0, 0, 105_000, timezone.utc), 5),
+        (999, 10),
+    ],
+)
+def test_seek_to_timestamp_goes_to_the_first_record_at_or_after_it(tp, reader, when, offset):
+    assert reader.seek_to_timestamp(tp, when) == offset
+    assert reader.position(tp) == offset
+
+
+@pytest.mark.parametrize("when", [-1, datetime(2013, 12, 30), "2013-12-30", 1.5, None])  # noqa: DTZ001
+def test_seek_to_what_is_no_moment_is_refused(tp, reader, when):
+    with pytest.raises(InvalidArgumentError):
+        reader.seek_to_timestamp(tp, when)
+    assert reader.position(tp) == 0
+
+
+@pytest.mark.parametrize("offset", [-1, 1.5, True, None])
+def test_seek_to_what_is_no_offset_is_refused(tp, reader, offset):
+    with pytest.raises(InvalidArgumentError):
+        reader.seek(tp, offset)
+
+
+def test_partitions_that_are_not_assigned_are_refused(reader):
+    other = TopicPartition("other", 0)
+    for ask in (
+        lambda: reader.seek(other, 1),
+        lambda: reader.seek_to_timestamp(other, 1),
+        lambda: reader.seek_to_end(other),
+        lambda: reader.position(other),
+        lambda: reader.pause(other),
+    ):
+        with pytest.raises(InvalidArgumentError, match="other-0 is not assigned"):
+            ask()
+
+
+def test_a_consumer_without_partitions_has_nothing_to_poll(bench):
+    consumer = bench.consumer()
+    for ask in (consumer.poll, consumer.poll_arrow, lambda: next(iter(consumer))):
+        with pytest.raises(InvalidArgumentError, match="call assign"):
+            ask()
+
+
+def test_assigning_anew_keeps_the_positions_of_those_that_stay(four):
+    consumer = four.consumer(auto_offset_reset="earliest")
+    first, second, third = (four.topic.partition(p) for p in range(3))
+    consumer.assign([first, second])
+    consumer.seek(second, 7)
+    consumer.pause(first)
+
+    consumer.assign([second, (third.topic, 2)])
+
+    assert consumer.assignment() == {second, third}
+    assert consumer.paused() == set()
+    assert consumer.position(second) == 7
+    with pytest.raises(UnknownTopicOrPartitionError):
+        consumer.assign([first, TopicPartition(four.topic.name, 4)])
+    assert consumer.assignment() == {second, third}
+
+
+def test_a_closed_consumer_has_let_go(tp, bench):
+    with bench.consumer() as consumer:
+        consumer.assign([tp])
+    assert consumer.assignment() == set()
+
+
+# -- auto_offset_reset ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("policy", "offset"), [("earliest", 4), ("latest", 10)])
+@pytest.mark.parametrize("position", [2, 15])
+def test_out_of_range_goes_where_the_policy_says(bench, tp, policy, offset, position):
+    bench.append(range(10))
+    bench.log.raise_log_start(0, 4)
+    consumer = bench.consumer(auto_offset_reset=policy)
+    consumer.assign([tp])
+    consumer.seek(tp, position)
+    assert consumer.position(tp) == position
+
+    seen = drain(consumer)
+
+    assert seen == ({0: list(range(offset, 10))} if offset < 10 else {})
+    assert consumer.position(tp) == 10
+
+
+def test_without_a_policy_out_of_range_is_an_error_and_the_position_stays(bench, tp):
+    bench.append(range(10))
+    consumer = bench.consumer(auto_offset_reset="none")
+    consumer.assign([tp])
+    consumer.seek(tp, 15)
+
+    for _ in range(2):
+        with pytest.raises(OffsetOutOfRangeError):
+            consumer.poll()
+    assert consumer.position(tp) == 15
+    consumer.seek(tp, 9)
+    assert offsets(consumer.poll()) == {0: [9]}
+
+
+def test_without_a_policy_and_a_position_there_is_an_error(bench, tp):
+    consumer = bench.consumer(auto_offset_reset="none")
+    consumer.assign([tp])
+
+    for ask in (consumer.poll, lambda: consumer.position(tp)):
+        with pytest.raises(NoOffsetForPartitionError, match="auto_offset_reset='none'"):
+            ask()
+    bench.append([1])
+    consumer.seek_to_beginning()
+    assert offsets(consumer.poll()) == {0: [0]}
+
+
+def test_by_duration_begins_so_long_before_now(bench, tp):
+    now = bench.clock.now_ms()
+    bench.append([now - 7_200_000, now - 3_000_000, now])
+    bench.tier(2, 1)
+    for policy, offset in [("PT1H", 1), ("PT1M", 2), ("P9D", 0)]:
+        consumer = bench.consumer(auto_offset_reset=f"by_duration:{policy}")
+        consumer.assign([tp])
+        assert consumer.position(tp) == offset
+
+
+def test_by_duration_waits_for_a_record_that_is_young_enough(bench, tp):
+    now = bench.clock.now_ms()
+    bench.append([now - 7_200_000])
+    consumer = bench.consumer(auto_offset_reset="by_duration:PT1H")
+    consumer.assign([tp])
+
+    assert consumer.poll() == {}
+    assert consumer.position(tp) is None
+    bench.append([now - 7_100_000])
+    assert consumer.poll() == {}
+    bench.append([now - 7_000_000, now - 1])
+    assert offsets(consumer.poll(LONG_MS)) == {0: [3]}
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        {"auto_offset_reset": "newest"},
+        {"auto_offset_reset": None},
+        {"max_poll_records": 0},
+        {"consumer_timeout_ms": -1},
+    ],
+)
+def test_settings_out_of_bounds_are_refused(bench, config):
+    with pytest.raises((InvalidConfigError, InvalidArgumentError), match=next(iter(config))):
+        bench.consumer(**config)
+
+
+# -- polls ---------------------------------------------------------------------------------------
+
+
+def test_no_partition_starves(four):
+    consumer = four.consumer(auto_offset_reset="earliest")
+    consumer.assign(four.topic.topic_partitions())
+
+    taken = dict.fromkeys(range(4), 0)
+    for _ in range(10):
+        polled = offsets(consumer.poll(max_records=6))
+        assert sum(map(len, polled.values())) == 6
+        for partition, some in polled.items():
+            assert some == list(range(taken[partition], taken[partition] + len(some)))
+            taken[partition] += len(some)
+        assert max(taken.values()) - min(taken.values()) <= 6
+    assert drain(consumer)[3][-1] == 49
+
+
+def test_records_of_a_quiet_partition_are_found_while_another_is_busy(four):
+    consumer = four.consumer(auto_offset_reset="earliest", max_poll_records=3)
+    quiet, busy = four.topic.partition(0), four.topic.partition(1)
+    consumer.assign([quiet, busy])
+    consumer.seek_to_end(quiet)
+    assert quiet not in consumer.poll()
+
+    four.append([1], partition=0)
+
+    assert quiet in {**consumer.poll(), **consumer.poll()}
+
+
+def test_fewer_partitions_with_records_get_larger_shares(four):
+    consumer = four.consumer(auto_offset_reset="earliest")
+    consumer.assign(four.topic.topic_partitions())
+    consumer.seek_to_end(*four.topic.topic_partitions()[:3])
+    consumer.poll(max_records=1)
+
+    assert offsets(consumer.poll(max_records=20)) == {3: list(range(1, 21))}
+
+
+def test_arrow_polls_give_one_batch_a_partition(four):
+    consumer = four.consumer(auto_offset_reset="earliest")
+    consumer.assign(four.topic.topic_partitions()[:2])
+
+    seen = {0: [], 1: []}
+    for max_records in (90, None):
+        polled = consumer.poll_arrow(max_records=max_records)
+        assert max_records is None or sum(batch.num_rows for batch in polled.values()) == 90
+        for tp, batch in polled.items():
+            assert batch.schema == RECORDS
+            seen[tp.partition] += batch.column("offset").to_pylist()
+
+    assert seen == {0: list(range(50)), 1: list(range(50))}
+    assert consumer.poll_arrow() == {}
+
+
+def test_paused_partitions_wait_and_lose_nothing(four):
+    consumer = four.consumer(auto_offset_reset="earliest")
+    first, second = four.topic.topic_partitions()[:2]
+    consumer.assign([first, second])
+    consumer.poll(max_records=4)
+    consumer.pause(first)
+    assert consumer.paused() == {first}
+
+    assert drain(consumer) == {1: list(range(2, 50))}
+    consumer.pause()
+    assert consumer.poll(1) == {}
+    consumer.resume()
+    assert consumer.paused() == set()
+    assert drain(consumer) == {0: list(range(2, 50))}
+
+
+def test_a_poll_waits_until_something_is_appended(bench, tp, reader):
+    drain(reader)
+    appender = threading.Timer(0.05, bench.append, [[7, 8]])
+    appender.start()
+
+    polled = reader.poll(LONG_MS)
+    appender.join()
+
+    assert offsets(polled)[0][0] == 10
+
+
+def test_a_waiting_poll_sleeps_in_redis(bench, tp, reader):
+    drain(reader)
+    waits = []
+
+    class Counted:
+        def __getattr__(self, name):
+            return getattr(bench.hot, name)
+
+        def wait(self, positions, timeout_ms):
+            waits.append((dict(positions), timeout_ms))
+            return bench.hot.wait(positions, timeout_ms)
+
+    consumer = bench.consumer()
+    bench.log.hot = Counted()
+    consumer.assign([tp])
+
+    assert consumer.poll(200) == {}
+    assert 1 <= len(waits) <= 4
+    assert all(positions == {tp: 10} for positions, _ in waits)
+
+
+def test_what_is_archived_and_trimmed_between_polls_goes_unnoticed(bench, tp):
+    bench.append(range(30))
+    consumer = bench.consumer(auto_offset_reset="earliest")
+    consumer.assign([tp])
+    seen = []
+    for end in range(0, 31, 3):
+        seen += offsets(consumer.poll(max_records=2)).get(0, [])
+        bench.tier(end, end)
+    seen += drain(consumer).get(0, [])
+
+    assert seen == list(range(30))
+
+
+def test_an_error_of_one_partition_leaves_the_rest_and_all_positions(four, redis_client):
+    consumer = four.consumer(auto_offset_reset="earliest", max_poll_records=10)
+    bad, good = four.topic.topic_partitions()[:2]
+    consumer.assign([bad, good])
+    consumer.seek(bad, 25)
+    stream = f"lakelog:stream:{four.topic.name}:0"
+    redis_client.xdel(stream, redis_client.xrange(stream)[0][0])
+
+    assert offsets(consumer.poll()) == {1: list(range(10))}
+    with pytest.raises(CorruptRecordError):
+        consumer.poll()
+    assert (consumer.position(bad), consumer.position(good)) == (25, 10)
+    assert offsets(consumer.poll()) == {1: list(range(10, 20))}
+    consumer.pause(bad)
+    assert drain(consumer) == {1: list(range(20, 50))}
+    consumer.resume(bad)
+    with pytest.raises(CorruptRecordError):
+        consumer.poll()
+
+
+def test_a_topic_that_was_dropped_is_noticed_even_by_an_idle_consumer(bench, tp, reader):
+    drain(reader)
+    bench.hot.topics().delete(bench.topic.name)
+
+    with pytest.raises(UnknownTopicIdError, match="deleted"):
+        reader.poll()
+
+
+@pytest.mark.parametrize("timeout_ms", [-1, 1.5, None, True])
+def test_a_timeout_that_is_none_is_refused(reader, timeout_ms):
+    with pytest.raises(InvalidArgumentError, match="timeout_ms"):
+        reader.poll(timeout_ms)
+
+
+@pytest.mark.parametrize("max_records", [0, -1, 1.5, True])
+def test_a_number_of_records_that_is_none_is_refused(reader, max_records):
+    for poll in (reader.poll, reader.poll_arrow):
+        with pytest.raises(InvalidArgumentError, match="max_records"):
+            poll(0, max_records)
+
+
+# -- a server that lost its tail -----------------------------------------------------------------
+
+
+def test_a_position_in_a_lost_tail_waits_for_recovery_and_goes_on_above_it(make_bench, make_redis):
+    server = make_redis(appendfsync="no")
+    bench = make_bench(url=server.url)
+    tp = bench.topic.partition(0)
+    bench.append(range(6))
+    size = server.append_only_size()
+    bench.append(range(4))
+    consumer = bench.consumer(auto_offset_reset="earliest")
+    consumer.assign([tp])
+    drain(consumer)
+    assert consumer.position(tp) == 10
+    server.cut_append_only_file(to_size=size)
+    server.start()
+
+    assert consumer.poll(1) == {}
+    consumer.seek(tp, 8)
+    assert consumer.poll(1) == {}
+    assert consumer.position(tp) == 8
+
+    bench.log.recover(0, 10)
+    bench.append([77])
+
+    assert offsets(consumer.poll(LONG_MS)) == {0: [10 + GAP]}
+
+
+# -- iteration -----------------------------------------------------------------------------------
+
+
+def test_iterating_gives_records_of_all_partitions_until_none_comes(four):
+    consumer = four.consumer(auto_offset_reset="earliest", consumer_timeout_ms=1)
+    consumer.assign(four.topic.topic_partitions())
+
+    seen = sorted(consumer, key=lambda record: (record.partition, record.offset))
+
+    assert seen == [record for records in four.appended for record in records]
+
+
+def test_the_position_follows_each_record_of_an_iteration(bench, tp, reader):
+    steps = iter(reader)
+
+    assert [next(steps).offset for _ in range(5)] == [0, 1, 2, 3, 4]
+    assert reader.position(tp) == 5
+    assert offsets(reader.poll(max_records=3))[0][0] == 5
+    reader.seek(tp, 9)
+    assert next(steps).offset == 9
+
+
+def test_pausing_within_an_iteration_takes_effect_at_once(four):
+    consumer = four.consumer(auto_offset_reset="earliest", consumer_timeout_ms=1)
+    consumer.assign(four.topic.topic_partitions()[:2])
+
+    seen = []
+    for record in consumer:
+        seen.append((record.partition, record.offset))
+        if record.offset == 9:
+            consumer.pause(TopicPartition(record.topic, record.partition))
+
+    assert seen == [(p, offset) for p in range(2) for offset in range(10)]
+
+
+def test_closing_within_an_iteration_ends_it(reader):
+    seen = []
+    for record in reader:
+        seen.append(record.offset)
+        reader.close()
+
+    assert seen == [0]
+
+
+def test_an_iteration_goes_on_with_what_is_appended(bench, tp):
+    consumer = bench.consumer(auto_offset_reset="earliest")
+    consumer.assign([tp])
+    bench.append([1])
+    steps = iter(consumer)
+    assert next(steps).offset == 0
+
+    appender = threading.Timer(0.05, bench.append, [[7]])
+    appender.start()
+    assert next(steps).offset == 1
+    appender.join()
+
+
+# -- where partitions begin and end --------------------------------------------------------------
+
+
+def test_offsets_of_partitions_that_need_not_be_assigned(four):
+    consumer = four.consumer()
+    four.log.raise_log_start(2, 9)
+    asked = [four.topic.partition(2), four.topic.partition(0)]
+
+    assert consumer.beginning_offsets(asked) == dict(zip(asked, (9, 0), strict=True))
+    assert consumer.end_offsets(asked) == dict.fromkeys(asked, 50)
+    assert consumer.beginning_offsets([]) == consumer.end_offsets([]) == {}
+
+
+def test_offsets_for_times(bench, tp, reader):
+    assert reader.offsets_for_times({tp: 107}) == {tp: OffsetAndTimestamp(7, 107)}
+    assert reader.offsets_for_times({tp: "1970-01-01T00:00:00.102Z"}) == {
+        tp: OffsetAndTimestamp(2, 102)
+    }
+    assert reader.offsets_for_times({tp: 9_999_999_999_999}) == {tp: None}
+    assert reader.offsets_for_times({}) == {}
+    with pytest.raises(InvalidArgumentError, match="negative"):
+        reader.offsets_for_times({tp: -1})

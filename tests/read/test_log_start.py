@@ -1,0 +1,134 @@
+import pytest
+
+from lakelog.errors import (
+    CommitConflictError,
+    InvalidArgumentError,
+    OffsetOutOfRangeError,
+    PolicyViolationError,
+)
+from lakelog.offsets import LogOffsets
+
+
+@pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
+def test_records_below_the_new_log_start_are_gone_at_once(make_bench, tiered):
+    bench = make_bench(tiered=tiered)
+    bench.append(range(10))
+
+    assert bench.log.raise_log_start(0, 4) == 4
+
+    for log in (bench.log, bench.open()):
+        assert log.offsets()[0] == LogOffsets(4, 4, 0, 10)
+        assert [r.offset for r in log.read(0).records()] == list(range(4, 10))
+        with pytest.raises(OffsetOutOfRangeError):
+            log.fetch(0, 3)
+
+
+def test_it_may_lie_in_either_tier(bench):
+    bench.append(range(10))
+    bench.tier(6, 4)
+
+    assert bench.log.raise_log_start(0, 2) == 2
+    assert bench.log.offsets()[0] == LogOffsets(2, 4, 6, 10)
+    assert bench.log.raise_log_start(0, 5) == 5
+    assert bench.log.offsets()[0] == LogOffsets(5, 5, 6, 10)
+    assert bench.log.raise_log_start(0, 8) == 8
+    assert bench.log.offsets()[0] == LogOffsets(8, 8, 6, 10)
+
+    bench.archive()
+    assert [r.offset for r in bench.log.read(0).records()] == [8, 9]
+
+
+def test_it_only_grows(bench):
+    bench.append(range(10))
+    bench.log.raise_log_start(0, 6)
+
+    assert bench.log.raise_log_start(0, 3) == 6
+    assert bench.log.raise_log_start(0, 0) == 6
+
+
+@pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
+def test_minus_one_deletes_all_there_is(make_bench, tiered):
+    bench = make_bench(tiered=tiered)
+    bench.append(range(10))
+
+    assert bench.log.raise_log_start(0, -1) == 10
+    assert bench.log.offsets()[0] == LogOffsets(10, 10, 0, 10)
+
+    bench.append([11])
+    assert [r.offset for r in bench.log.read(0).records()] == [10]
+
+
+@pytest.mark.parametrize("offset", [11, -2])
+def test_it_cannot_pass_the_log_end(bench, offset):
+    bench.append(range(10))
+
+    with pytest.raises(OffsetOutOfRangeError, match="out of range"):
+        bench.log.raise_log_start(0, offset)
+    assert bench.log.offsets()[0].log_start == 0
+
+
+@pytest.mark.parametrize("offset", [1.0, "5", None, True])
+def test_it_is_a_whole_number(bench, offset):
+    with pytest.raises(InvalidArgumentError):
+        bench.log.raise_log_start(0, offset)
+
+
+@pytest.mark.parametrize(("policy", "refused"), [("compact", True), ("compact,delete", False)])
+def test_a_topic_that_is_only_compacted_refuses(make_bench, policy, refused):
+    bench = make_bench(**{"cleanup.policy": policy})
+    bench.append(range(4))
+
+    if refused:
+        with pytest.raises(PolicyViolationError, match=r"cleanup\.policy is compact"):
+            bench.log.raise_log_start(0, 2)
+    else:
+        assert bench.log.raise_log_start(0, 2) == 2
+
+
+def test_a_repeated_call_finishes_what_an_interrupted_one_began(bench, disguised):
+    """The register first: whoever finds the records gone from hot must know that they may be."""
+    bench.append(range(10))
+    bench.archive(6)
+
+    class Interrupted:
+        def __getattr__(self, name):
+            return getattr(bench.hot, name)
+
+        def raise_log_start(self, *_, **__):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bench.open(Interrupted()).raise_log_start(0, 5)
+    assert bench.log.offsets()[0].log_start == 5
+    assert bench.hot_offsets().local_log_start == 0
+
+    assert bench.log.raise_log_start(0, 5) == 5
+    assert bench.hot_offsets().local_log_start == 5
+
+
+def test_commits_of_others_are_waited_out_but_not_for_ever(bench):
+    bench.append(range(10))
+    bench.archive(2)
+    end = 2
+
+    class Contended:
+        def __getattr__(self, name):
+            return getattr(bench.table, name)
+
+        def apply(self, change, planned_on):
+            nonlocal end
+            if end < limit:
+                end += 1
+                bench.archive(end)
+            return bench.table.apply(change, planned_on)
+
+    log = bench.open()
+    log._tiers.table = Contended()
+
+    limit = 4
+    assert log.raise_log_start(0, 1) == 1
+    limit = 10_000
+    bench.append(range(20))
+    with pytest.raises(CommitConflictError, match="Nothing was deleted"):
+        log.raise_log_start(0, 2)
+    assert bench.log.offsets()[0].log_start == 1

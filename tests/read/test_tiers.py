@@ -1,0 +1,119 @@
+from types import MappingProxyType
+
+import pytest
+
+from lakelog.cold.registers import ArchivedEnd, LogStart
+from lakelog.cold.table import ColdSnapshot
+from lakelog.errors import UnknownTopicIdError
+from lakelog.offsets import HotOffsets, LogOffsets
+from lakelog.read.tiers import join
+from lakelog.record import OffsetRange
+
+
+def hot(local_log_start, log_end, **more):
+    return HotOffsets(local_log_start, log_end, (), -1, 0, **more)
+
+
+def cold(archived_end=0, log_start=0):
+    return ColdSnapshot(
+        1, registers=MappingProxyType({ArchivedEnd(0): archived_end, LogStart(0): log_start})
+    )
+
+
+@pytest.mark.parametrize(
+    ("hot_tier", "cold_tier", "log"),
+    [
+        (hot(0, 10), cold(), LogOffsets(0, 0, 0, 10)),
+        (hot(4, 10), cold(6), LogOffsets(0, 4, 6, 10)),
+        # retention raised the log start, trimming lags behind
+        (hot(4, 10), cold(6, 5), LogOffsets(5, 5, 6, 10)),
+        # delete-records above what is archived
+        (hot(4, 10), cold(6, 8), LogOffsets(8, 8, 6, 10)),
+        # untiered: the hot tier knows the log start
+        (hot(3, 10, log_start=3), ColdSnapshot(), LogOffsets(3, 3, 0, 10)),
+        # appended, archived and trimmed after hot was read
+        (hot(4, 10), cold(12), LogOffsets(0, 4, 12, 12)),
+        # cold holds the first records of a lost tail
+        (
+            hot(0, 100, gaps=(OffsetRange(2, 3), OffsetRange(10, 90)), recovered=False),
+            cold(12),
+            LogOffsets(
+                0, 0, 12, 100, recovered=False, gaps=(OffsetRange(2, 3), OffsetRange(12, 90))
+            ),
+        ),
+    ],
+)
+def test_two_tiers_are_one_log(hot_tier, cold_tier, log):
+    assert join(hot_tier, cold_tier, 0) == log
+
+
+def test_offsets_of_a_topic_that_was_never_archived(bench):
+    bench.append([1, 2, 3])
+
+    assert bench.log.offsets() == {0: LogOffsets(0, 0, 0, 3)}
+
+
+def test_offsets_of_both_tiers(make_bench):
+    bench = make_bench(partitions=2)
+    bench.append(range(10), partition=1)
+    bench.tier(6, 4, partition=1)
+
+    assert bench.log.offsets() == {0: LogOffsets(0, 0, 0, 0), 1: LogOffsets(0, 4, 6, 10)}
+    assert bench.log.offsets([1]) == {1: LogOffsets(0, 4, 6, 10)}
+
+
+def test_what_is_appended_archived_and_trimmed_between_the_two_looks_is_in_the_log(bench):
+    bench.append(range(10))
+
+    class Late:
+        """A table that everything happens to just before it is looked at."""
+
+        def snapshot(self, newer_than):
+            if not bench.appended[0][10:]:
+                bench.append([10, 11])
+                bench.tier(12, 12)
+            return bench.table.snapshot(newer_than)
+
+    log = bench.open()
+    log._tiers.table = Late()
+
+    assert log.offsets() == {0: LogOffsets(0, 0, 12, 12)}
+
+
+def test_cold_ahead_of_hot_means_that_the_tail_was_lost(bench, make_redis):
+    bench.append(range(10))
+    bench.archive()
+
+    class Rewound:
+        """The hot tier as it comes back from an old snapshot, which also has the old run id."""
+
+        def __getattr__(self, name):
+            return getattr(bench.hot, name)
+
+        def offsets(self, topic_partitions, *, topic_id):
+            return {tp: hot(0, 7) for tp in topic_partitions}
+
+    assert bench.open(Rewound()).offsets() == {0: LogOffsets(0, 0, 10, 10, recovered=False)}
+
+
+def test_a_topic_that_was_dropped_and_created_again_is_refused(bench):
+    bench.append(range(10))
+    bench.tier(6, 4)
+    topics = bench.hot.topics()
+    topics.delete(bench.topic.name)
+    topics.create(bench.topic.name)
+
+    for ask in (
+        bench.log.offsets,
+        bench.log.check_topic,
+        lambda: bench.log.seek(0, "latest"),
+        lambda: bench.log.seek(0, "@5"),
+        lambda: bench.log.seek(0, "max-timestamp"),
+        lambda: bench.log.fetch(0, 5),
+        lambda: bench.log.fetch(0, 2),
+        lambda: bench.log.read(0, 5, 9).to_arrow(),
+        lambda: bench.log.sample(5),
+        lambda: bench.log.raise_log_start(0, 5),
+    ):
+        with pytest.raises(UnknownTopicIdError, match="deleted"):
+            ask()
