@@ -165,17 +165,24 @@ def test_a_small_slice_does_not_carry_its_parent():
     assert entry.size_bytes < 2 * 1200 + 700
 
 
-def test_columns_whose_offsets_do_not_begin_at_zero_are_rebased():
-    values = binary_with_offsets(90_000, 90_003)
-    batch = pa.RecordBatch.from_arrays(
-        [pa.array([5]), pa.nulls(1, pa.binary()), values, pa.array([[]], HEADERS_TYPE)],
-        schema=PRODUCED,
+@pytest.mark.parametrize("entry_format", [EntryFormat.ARROW, EntryFormat.FIELDS])
+def test_columns_whose_offsets_do_not_begin_at_zero_are_rebased(entry_format):
+    far = binary_with_offsets(90_000, 90_003)
+    names = pa.StringArray.from_buffers(1, far.buffers()[1], far.buffers()[2])
+    item = pa.StructArray.from_arrays([names, far], fields=list(HEADERS_TYPE.value_type))
+    first = pa.ListArray.from_arrays(pa.array([0, 1], pa.int32()), item, type=HEADERS_TYPE)
+    third = pa.ListArray.from_arrays(
+        pa.array([2, 3], pa.int32()), pa.concat_arrays([item] * 3), type=HEADERS_TYPE
     )
+    for headers in (first, third):
+        batch = pa.RecordBatch.from_arrays([pa.array([5]), far, far, headers], schema=PRODUCED)
 
-    (entry,) = encode(batch, ARROW, Compression.NONE)
+        (entry,) = encode(batch, entry_format, Compression.NONE)
 
-    assert entry.size_bytes < 1000
-    assert decoded([entry]).column("value").to_pylist() == [bytes(3)]
+        assert entry.size_bytes < 1000
+        assert to_records(TopicPartition("orders", 0), decoded([entry])) == [
+            Record("orders", 0, 0, 5, bytes(3), bytes(3), (("\0\0\0", bytes(3)),))
+        ]
 
 
 @pytest.mark.parametrize("entry_format", EntryFormat)
