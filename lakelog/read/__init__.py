@@ -1,0 +1,1 @@
+"""Both tiers as one log: seek, fetch, ranges, consumers."""

@@ -15,7 +15,7 @@ from ..errors import (
     OffsetOutOfRangeError,
     RecoveryNeededError,
 )
-from ..offsets import AtTimestamp, Earliest, Latest, Position, check_offset, timestamp_ms
+from ..offsets import Ago, AtTimestamp, Earliest, Latest, Position, check_offset, timestamp_ms
 from ..record import Fetched, OffsetAndTimestamp, Record, TopicPartition, to_records
 from .policy import OffsetReset
 from .unified_log import UnifiedLog
@@ -407,13 +407,14 @@ class _Cursor:
                 topic_partition=self.topic_partition,
             )
         partition = self.topic_partition.partition
-        # The end first: what is appended during the search is news to wait for.
-        end = self.log.offsets([partition])[partition].log_end
+        end = 0
+        if isinstance(self._target, Ago):
+            # Before the search, so that what is appended meanwhile is news to wait for.
+            end = self.log.offsets([partition])[partition].log_end
         self.position = self.log.seek(partition, self._target)
         if self.position is None:
             self.idle_at = end  # Kafka, too, waits rather than take the log end
-            return False
-        return True
+        return self.position is not None
 
     def fill(self) -> bool:
         """Read ahead if nothing is at hand; whether something is then."""

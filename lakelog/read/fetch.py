@@ -60,10 +60,10 @@ def fetches(
         before = at
         if hot:
             at, exhausted = yield from _hot(tiers, topic_partition, at, end, look, max_bytes)
+            if exhausted and end is None and tiers.ends_at(topic_partition, at):
+                return
             if at > before:
                 looks, look = 0, None
-                if exhausted and end is None:
-                    return
                 continue
         look = tiers.look([topic_partition.partition])
         offsets = look.offsets[topic_partition.partition]

@@ -73,6 +73,14 @@ class Tiers:
         """False if the offset is known to lie below the hot records. Costs nothing."""
         return offset >= self._local_log_starts.get(topic_partition.partition, 0)
 
+    def ends_at(self, topic_partition: TopicPartition, offset: int) -> bool:
+        """Whether the log ends at the offset, as far as the hot tier alone can tell.
+
+        It cannot when it may have lost its tail: cold may hold more.
+        """
+        hot = self._hot_offsets([topic_partition])[topic_partition]
+        return hot.recovered and hot.log_end == offset
+
     def trimmed(self, topic_partition: TopicPartition, local_log_start: int) -> None:
         """Take note of where the hot records begin."""
         self._local_log_starts[topic_partition.partition] = local_log_start

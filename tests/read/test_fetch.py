@@ -125,6 +125,7 @@ def test_what_cold_holds_of_a_lost_tail_is_read_before_recovery(robbed):
     assert (offsets.archived_end, offsets.log_end, offsets.recovered) == (8, 8, False)
     assert walk(robbed.log, 0) == (list(range(8)), [])
     assert list(robbed.log.read(0).records()) == robbed.appended[0][:8]
+    assert [step.next_offset for step in robbed.open().fetches(0, 0)][-1] == 8
 
 
 def test_an_offset_above_an_unrecovered_log_end_may_come_back(robbed):
