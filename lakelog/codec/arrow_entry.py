@@ -62,6 +62,7 @@ def encode_arrow(
     Raises:
         RecordTooLargeError: a record exceeds ``max_entry_bytes`` on its own; ``index`` says which.
     """
+    records = _rebased(records)
     entries: list[Entry] = []
     spans = list(_cut(records, min(TARGET_ENTRY_BYTES, max_entry_bytes)))
     spans.reverse()
@@ -191,6 +192,23 @@ def _first_null(keys: pa.Array) -> int | None:
     if not keys.null_count:
         return None
     return int(pc.index(keys.is_null(), True).as_py())
+
+
+def _rebased(records: pa.RecordBatch) -> pa.RecordBatch:
+    """The records with offsets that begin at 0.
+
+    They need not where another library cut the arrays (slices of Rust's arrow do not). Arrow 15
+    and 16 write such a column broken, 17 to 19 with all the bytes before it.
+    """
+    timestamps, *columns = records.columns
+    if all(
+        offsets is None or not any(memoryview(offsets)[:4])
+        for column in columns
+        for offsets in column.buffers()[1::3]  # validity, offsets, bytes; a list's and its struct's
+    ):
+        return records
+    rebased = [pa.concat_arrays([column]) for column in columns]
+    return pa.RecordBatch.from_arrays([timestamps, *rebased], schema=PRODUCED)
 
 
 # -- cuts --------------------------------------------------------------------------------------

@@ -58,7 +58,6 @@ def encode(
         InvalidArgumentError: not ``PRODUCED``.
     """
     _check(records)
-    records = _rebased(records)
     if entry_format is EntryFormat.ARROW or (
         entry_format is EntryFormat.AUTO and records.num_rows >= AUTO_ARROW_RECORDS
     ):
@@ -216,23 +215,6 @@ def _check(records: pa.RecordBatch) -> None:
     flaw = produced_flaw(records)
     if flaw is not None:
         raise InvalidArgumentError(f"cannot encode the records: {flaw}")
-
-
-def _rebased(records: pa.RecordBatch) -> pa.RecordBatch:
-    """The records with offsets that begin at 0.
-
-    They need not where another library cut the arrays (slices of Rust's arrow do not). Arrow 15
-    and 16 write such a column broken, 17 to 19 with all the bytes before it.
-    """
-    columns = [
-        column if all(map(_begins_at_zero, column.buffers()[1::3])) else pa.concat_arrays([column])
-        for column in records.columns[1:]
-    ]
-    return pa.RecordBatch.from_arrays([records.column(0), *columns], schema=PRODUCED)
-
-
-def _begins_at_zero(offsets: pa.Buffer | None) -> bool:
-    return offsets is None or not any(memoryview(offsets)[:4])
 
 
 def _odd_timestamps(timestamps: list[int]) -> InvalidTimestampError:
