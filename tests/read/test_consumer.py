@@ -1,9 +1,12 @@
 from __future__ import annotations
 
+import itertools
 import threading
 from datetime import datetime, timezone
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakelog.config import EntryFormat
 from lakelog.errors import (
@@ -373,6 +376,57 @@ def test_what_is_archived_and_trimmed_between_polls_goes_unnoticed(bench, tp):
     seen += drain(consumer).get(0, [])
 
     assert seen == list(range(30))
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("poll"), st.integers(1, 9)),
+        st.tuples(st.just("iterate"), st.integers(1, 5)),
+        st.tuples(st.just("append"), st.integers(1, 9)),
+        st.tuples(st.just("tier"), st.integers(0, 8)),
+        st.tuples(st.just("delete"), st.integers(0, 8)),
+        st.tuples(st.just("seek"), st.integers(0, 8)),
+    ),
+    max_size=15,
+)
+
+
+@given(steps=steps)
+@settings(max_examples=40)
+def test_a_consumer_gives_every_record_of_the_log_once_and_in_order(make_bench, steps):
+    bench = make_bench(partitions=2)
+    followed = bench.topic.partition(1)
+    consumer = bench.consumer(auto_offset_reset="earliest", consumer_timeout_ms=0)
+    consumer.assign(bench.topic.topic_partitions())
+    consumer.seek(followed, 0)
+    position = 0
+
+    for step, number in [*steps, ("poll", 10_000)]:
+        offsets = bench.log.offsets()[1]
+        span = offsets.log_end - offsets.log_start
+        seen = []
+        if step == "poll":
+            seen = consumer.poll(max_records=number).get(followed, [])
+        elif step == "iterate":
+            seen = list(itertools.islice(consumer, number))
+        elif step == "append":
+            bench.append(range(number), partition=1)
+        elif step == "tier":
+            unarchived = offsets.log_end - offsets.archived_end
+            bench.archive(offsets.archived_end + unarchived * number // 8, partition=1)
+            bench.trim(offsets.archived_end, partition=1)
+        elif step == "delete":
+            bench.log.raise_log_start(1, offsets.log_start + span * number // 8)
+        else:
+            position = offsets.log_start + span * number // 8
+            consumer.seek(followed, position)
+        if seen and seen[0].offset != position:
+            # What was read ahead may be given; what was not is gone, and the log start is next.
+            assert position < seen[0].offset == offsets.log_start
+            position = seen[0].offset
+        assert seen == bench.appended[1][position : position + len(seen)]
+        position += len(seen)
+    assert position == bench.log.offsets()[1].log_end
 
 
 def test_an_error_of_one_partition_leaves_the_rest_and_all_positions(four, redis_client):
