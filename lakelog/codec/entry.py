@@ -25,6 +25,9 @@ from ..record import MAX_OFFSET, OffsetRange
 #: The largest timestamp a record can have: readers count microseconds in 64 bits.
 MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 
+#: Sequences count up to 2^31 - 1, as Kafka's do, and begin again at 0.
+MAX_SEQUENCES = 1 << 31
+
 GAP_FIELD = b"__gap"
 APPEND_TIME_FIELD = b"t"
 
@@ -106,7 +109,8 @@ class ProducedBatch:
     def __post_init__(self) -> None:
         if not self.entries:
             raise InvalidArgumentError("a produced batch has at least one entry")
-        if self.last_sequence - self.first_sequence + 1 != self.record_count:
+        # Sequences wrap from 2^31 - 1 to 0, perhaps in the middle of a batch.
+        if (self.last_sequence - self.first_sequence) % MAX_SEQUENCES + 1 != self.record_count:
             raise InvalidArgumentError(
                 f"sequences {self.first_sequence}..{self.last_sequence} do not count the "
                 f"{self.record_count} records of the batch: each record takes one"
