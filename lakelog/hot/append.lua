@@ -12,7 +12,7 @@ local SEQUENCES = INT32_MAX + 1
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
-  'adopted_from', 'closed_bytes')
+  'adopted_from', 'closed_bytes', 'clean', 'largest_entry')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -23,7 +23,8 @@ if st[2] ~= RUN_ID then
   return { 'RECOVERY_NEEDED' }
 end
 if st[3] then
-  return { 'PAUSED' }
+  -- Paused without a clean mark: whoever was taking over after a stop died, which recover() settles.
+  return { st[14] and 'PAUSED' or 'RECOVERY_NEEDED' }
 end
 local sent_under = ARGV[2]
 if sent_under ~= '' and sent_under ~= RUN_ID and sent_under ~= st[12] then
@@ -38,6 +39,7 @@ local p = {
 }
 local local_log_start = tonumber(st[9])
 local producer_count = tonumber(st[10])
+local largest_entry = tonumber(st[15] or '0')
 local index_bytes, index_timestamp, largest = string.match(st[7], '(%S+) (%S+) (%S+)')
 index_bytes, index_timestamp, largest = tonumber(index_bytes), tonumber(index_timestamp), tonumber(largest)
 
@@ -53,8 +55,8 @@ if known then
     numbers[#numbers + 1] = tonumber(word)
   end
   local known_epoch = numbers[1]
-  if now - numbers[2] >= settings.producer_expiration_ms then
-    known = false -- idle too long: as if never seen
+  if sent_under == '' and now - numbers[2] >= settings.producer_expiration_ms then
+    known = false -- idle too long: as if never seen; but a resend is compared as long as one can
   elseif epoch < known_epoch then
     return { 'FENCED', known_epoch }
   elseif epoch == known_epoch then
@@ -146,10 +148,7 @@ for i, e in ipairs(entries) do
   -- Kafka's shouldRoll: the entry would pass segment.bytes; its time is too far from the segment's
   -- first entry's; its offset does not fit 32 bits relative to the base.
   local s = p.segment
-  local waited = now - s.created
-  if s.first >= 0 and max >= 0 then
-    waited = max - s.first
-  end
+  local waited = s.first >= 0 and max - s.first or now - s.created
   if s.bytes > settings.segment_bytes - e.bytes
     or s.bytes > 0 and waited > settings.segment_ms - jitter_ms(settings, st[1], s.base)
     or last - s.base > INT32_MAX then
@@ -166,6 +165,7 @@ for i, e in ipairs(entries) do
   s.modified = now
 
   largest = math.max(largest, max)
+  largest_entry = math.max(largest_entry, e.bytes)
   index_bytes = index_bytes + e.bytes
   if index_bytes >= settings.index_interval_bytes and largest > index_timestamp then
     redis.call('ZADD', times, int(largest), int(last))
@@ -188,8 +188,9 @@ if is_new then
   -- Each newcomer looks at a few others and forgets the expired ones, so the hash stays as large as
   -- the producers that are alive, and no append ever walks all of it.
   for _, other in ipairs(redis.call('HRANDFIELD', producers, 4)) do
-    local last_ms = tonumber(string.match(redis.call('HGET', producers, other), '%S+ (%S+)'))
-    if now - last_ms >= settings.producer_expiration_ms then
+    local last_ms = tonumber(string.match(redis.call('HGET', producers, other), '%S+ (%S+)') or '')
+    -- nil: not ours; an error here would come after the writes
+    if last_ms and now - last_ms >= settings.producer_expiration_ms then
       producer_count = producer_count - redis.call('HDEL', producers, other)
     end
   end
@@ -204,5 +205,5 @@ redis.call('HSET', state, 'log_end', int(p.log_end), 'segment', format_segment(p
   'index', string.format('%.0f %.0f %.0f', index_bytes, index_timestamp, largest),
   'closed_bytes', int(p.closed_bytes), 'log_start', int(p.log_start),
   'local_log_start', int(local_log_start), 'producer_count', int(producer_count),
-  'unarchived_since', st[11] or int(now))
+  'largest_entry', int(largest_entry), 'unarchived_since', st[11] or int(now))
 return { 'OK', base_offset, append_time, p.log_start, 0 }

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ..codec import ProducedBatch
+from ..codec import EntryId, ProducedBatch, decode
 from ..errors import (
     HotTierPausedError,
     InvalidArgumentError,
@@ -20,9 +20,9 @@ from ..errors import (
     RecoveryNeededError,
     UnknownProducerError,
     UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
 )
-from ..record import TopicPartition
+from ..record import NO_TIMESTAMP_MS, TopicPartition
+from .fetch import unknown_partition
 
 #: A call is one Lua script; its argument count bounds what one entry may hold (`unpack` fails at
 #: 8,000 values) and how large a call may be (Redis's query buffer is 1 GiB).
@@ -118,11 +118,11 @@ def check_call(call: AppendCall) -> None:
     """Refuses what the script could not even be given.
 
     Raises:
-        InvalidArgumentError: no entry, or one with too many values.
+        InvalidArgumentError: an entry without records, or with too many values.
     """
-    if not call.batch.entries:
-        raise InvalidArgumentError("an append call needs at least one entry")
     for index, entry in enumerate(call.batch.entries):
+        if entry.record_count < 1:
+            raise InvalidArgumentError(f"entry {index} of the call has no records")
         if len(entry.fields) > MAX_ENTRY_VALUES or len(entry.fields) % 2:
             raise InvalidArgumentError(
                 f"entry {index} has {len(entry.fields)} names and values; an even number of at "
@@ -147,12 +147,7 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
     tp, batch = call.topic_partition, call.batch
     match status:
         case "UNKNOWN_TOPIC_OR_PARTITION":
-            return UnknownTopicOrPartitionError(
-                f"{tp} is not in the hot tier; create the topic, or run `lakelog topics apply` "
-                "if its creation was cut short",
-                topic=tp.topic,
-                partition=tp.partition,
-            )
+            return unknown_partition(tp)
         case "UNKNOWN_TOPIC_ID":
             return UnknownTopicIdError(
                 f"topic {tp.topic!r} was deleted and created again since it was looked up "
@@ -193,7 +188,7 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 sequence=batch.first_sequence,
             )
         case "INVALID_TIMESTAMP":
-            return _invalid_timestamp(call, *map(int, details))
+            return _invalid_timestamp(call, *map(int, details[1:]))
         case "KEYLESS":
             index = _records_before(batch, details[0]) + details[1]
             return InvalidRecordError(
@@ -227,24 +222,40 @@ def recovery_needed(tp: TopicPartition) -> RecoveryNeededError:
 
 
 def _invalid_timestamp(
-    call: AppendCall, entry: int, now_ms: int, before_max_ms: int, after_max_ms: int
+    call: AppendCall, now_ms: int, before_max_ms: int, after_max_ms: int
 ) -> InvalidTimestampError:
-    tp, stored = call.topic_partition, call.batch.entries[entry]
-    index = _records_before(call.batch, entry)
-    late = stored.max_timestamp_ms - now_ms > after_max_ms
-    timestamp_ms = stored.max_timestamp_ms if late else stored.min_timestamp_ms
-    setting = f"message.timestamp.{'after' if late else 'before'}.max.ms"
+    tp = call.topic_partition
+    errors = []
+    for index, timestamp_ms in enumerate(_timestamps_ms(call.batch)):
+        for late_ms, limit_ms, word in (
+            (timestamp_ms - now_ms, after_max_ms, "after"),
+            (now_ms - timestamp_ms, before_max_ms, "before"),
+        ):
+            if timestamp_ms != NO_TIMESTAMP_MS and late_ms > limit_ms:
+                reason = f"{late_ms} ms {word} Redis's clock"
+                errors.append((index, timestamp_ms, reason))
+                setting = f"message.timestamp.{word}.max.ms={limit_ms}"
+    index, timestamp_ms, reason = errors[-1]
     return InvalidTimestampError(
-        f"timestamp {timestamp_ms} among records {index}..{index + stored.record_count - 1} of "
-        f"the call lies {abs(timestamp_ms - now_ms)} ms {'after' if late else 'before'} Redis's "
-        f"clock, more than {setting}={after_max_ms if late else before_max_ms} of topic "
-        f"{tp.topic!r} allows; nothing of the call was written",
+        f"{len(errors)} of the call's {call.batch.record_count} records have a timestamp out of "
+        f"bounds, such as record {index} with {timestamp_ms}: {reason}, more than {setting} of "
+        f"topic {tp.topic!r} allows. Nothing of the call was written",
         topic_partition=tp,
-        entry=entry,
+        record_errors=errors,
         now_ms=now_ms,
         before_max_ms=before_max_ms,
         after_max_ms=after_max_ms,
     )
+
+
+def _timestamps_ms(batch: ProducedBatch) -> list[int]:
+    """The records' timestamps, from the entries that were about to be appended."""
+    ids, end = [], 0
+    for entry in batch.entries:
+        end += entry.record_count
+        ids.append(EntryId(end - 1, entry.record_count))
+    records = decode((i, entry.fields) for i, entry in zip(ids, batch.entries, strict=True))
+    return [time_us // 1000 for time_us in records.column("timestamp").cast("int64").to_pylist()]
 
 
 def _records_before(batch: ProducedBatch, entry: int) -> int:

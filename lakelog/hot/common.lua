@@ -7,7 +7,8 @@
 --   generation        grows with each creation under the same name; a stale creator loses
 --   config_version    of the settings below
 --   settings          14 numbers, see SETTINGS
---   run_id            of the server under which the partition was last written
+--   run_id            of the server under which the partition was last written; '': it was lost
+--                     and made anew, so nobody knows which offsets had been given
 --   clean             there: the server was stopped on purpose and nothing was appended after
 --   paused            there: no appends, a stop is coming
 --   adopted_from      the run id a clean stop was taken over from
@@ -17,6 +18,7 @@
 --   segment           the open segment, see parse_segment
 --   index             bytes since the last time-index entry, its timestamp, largest timestamp so far
 --   closed_bytes      stored bytes of the closed segments
+--   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; another number means that somebody deleted some
 --   unarchived_since  no record that is not archived yet was appended before this time
 --   gaps              start-end, comma separated: offsets lost with a hot tail
@@ -28,6 +30,16 @@ local stream, state, segments, times, producers = KEYS[1], KEYS[2], KEYS[3], KEY
 
 local INT32_MAX = 2147483647
 local GAP_SPAN = 16777216 -- 2^24
+
+-- RUN_ID is a constant of this text, which is loaded when a connection is made, so a server process
+-- that started later does not know the text. One process can lose its tail too: demoted, filled from
+-- the server that took over, promoted again. Its cached scripts survive that; only the replication
+-- id tells (it is none of this server's own as long as it never took over from another).
+local REPLICATION = redis.call('INFO', 'replication')
+local TOOK_OVER = not string.find(REPLICATION, 'master_replid2:' .. string.rep('0', 40), 1, true)
+if (TOOK_OVER and string.match(REPLICATION, 'master_replid:(%x+)') or '') ~= REPLICATION_ID then
+  return redis.error_reply('NOSCRIPT the script was loaded before this server took over')
+end
 
 local function int(number)
   return string.format('%.0f', number)
@@ -136,14 +148,21 @@ end
 -- is changed in place; the caller stores it.
 local function retain(p, settings, now)
   local first_kept = p.log_start
-  local closed = redis.call('ZRANGE', segments, 0, -1)
+  local looked_at = {} -- one by one: an append rarely looks beyond the second of many segments
+  local function closed(i)
+    if looked_at[i] == nil then
+      local text = redis.call('ZRANGE', segments, i - 1, i - 1)[1]
+      looked_at[i] = text and parse_closed(text) or false
+    end
+    return looked_at[i]
+  end
   local at = 1
   local function walk(expired)
     while true do
       local candidate, next_base
-      if closed[at] then
-        candidate = parse_closed(closed[at])
-        next_base = closed[at + 1] and parse_closed(closed[at + 1]).base or p.segment.base
+      if closed(at) then
+        candidate = closed(at)
+        next_base = closed(at + 1) and closed(at + 1).base or p.segment.base
       elseif p.segment.bytes > 0 then
         candidate, next_base = p.segment, p.log_end
       else
@@ -152,7 +171,7 @@ local function retain(p, settings, now)
       if not expired(candidate, next_base) then
         return
       end
-      if closed[at] then
+      if closed(at) then
         at = at + 1
       else
         p.segment = new_segment(p.log_end, now) -- the open one rolls before it goes
@@ -168,7 +187,7 @@ local function retain(p, settings, now)
   if settings.retention_bytes >= 0 then
     local excess = p.closed_bytes + p.segment.bytes - settings.retention_bytes
     for i = 1, at - 1 do
-      excess = excess - parse_closed(closed[i]).bytes
+      excess = excess - closed(i).bytes
     end
     walk(function(s)
       if excess - s.bytes < 0 then

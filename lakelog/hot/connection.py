@@ -10,14 +10,15 @@ a server that restarted or was promoted does not know them until somebody has sh
 from __future__ import annotations
 
 import hashlib
+import inspect
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Protocol
-from urllib.parse import parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit, urlunsplit
 
 import redis
 from redis.backoff import NoBackoff
@@ -77,20 +78,57 @@ class RawConnection(Protocol):
     def disconnect(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch of a server's life in which it cannot have lost anything unnoticed.
+
+    It ends with the process, and when the server takes over from another one: a server that was
+    demoted, filled anew and promoted again is the same process with other data.
+    """
+
+    process: str  # the server's run id
+    took_over: str  # its replication id if it has taken over from another since it started, or ""
+
+    @property
+    def run_id(self) -> str:
+        return f"{self.process}/{self.took_over}" if self.took_over else self.process
+
+    @classmethod
+    def of(cls, info: str) -> Run:
+        """From what INFO says.
+
+        Raises:
+            RedisError: it does not say so much.
+        """
+        fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
+        try:
+            took_over = fields["master_replid2"].strip("0") != ""
+            return cls(fields["run_id"], fields["master_replid"] if took_over else "")
+        except KeyError as missing:
+            raise RedisError(f"its INFO has no {missing}, which lakelog goes by") from None
+
+
 @lru_cache(maxsize=64)
-def script_text(name: str, run_id: str) -> str:
-    """The text of a script as loaded on the server with that run id."""
+def script_text(name: str, run: Run) -> str:
+    """The text of a script as loaded on the server in that run."""
     folder = resources.files(__package__)
     flags = SCRIPTS[name]
     header = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    constant = f"local RUN_ID = '{run_id}'\n"
-    common = "" if name == "registry" else (folder / "common.lua").read_text("utf-8")
-    return header + constant + common + (folder / f"{name}.lua").read_text("utf-8")
+    if name == "registry":
+        return header + (folder / "registry.lua").read_text("utf-8")
+    return "".join(
+        (
+            header,
+            f"local RUN_ID, REPLICATION_ID = '{run.run_id}', '{run.took_over}'\n",
+            (folder / "common.lua").read_text("utf-8"),
+            (folder / f"{name}.lua").read_text("utf-8"),
+        )
+    )
 
 
 @lru_cache(maxsize=64)
-def script_sha(name: str, run_id: str) -> str:
-    return hashlib.sha1(script_text(name, run_id).encode(), usedforsecurity=False).hexdigest()
+def script_sha(name: str, run: Run) -> str:
+    return hashlib.sha1(script_text(name, run).encode(), usedforsecurity=False).hexdigest()
 
 
 class Wire:
@@ -98,7 +136,11 @@ class Wire:
 
     def __init__(self, connection: RawConnection) -> None:
         self._connection = connection
-        self.run_id: str = connection.lakelog_run_id  # type: ignore[attr-defined]
+        self._run: Run = connection.lakelog_run  # type: ignore[attr-defined]
+
+    @property
+    def run_id(self) -> str:
+        return self._run.run_id
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
         """Sends all commands in one write and returns their replies, errors in place.
@@ -107,9 +149,9 @@ class Wire:
             HotTierUnavailableError: no answer; ``sent`` is True, some may have been executed.
         """
         connection = self._connection
+        replies: list[Any] = []
         try:
             connection.send_packed_command(connection.pack_commands(commands))
-            replies = []
             for _ in commands:
                 try:
                     replies.append(connection.read_response())
@@ -117,6 +159,8 @@ class Wire:
                     replies.append(error)
         except BaseException as error:
             connection.disconnect()  # replies may still be under way on it
+            if isinstance(error, BusyLoadingError) and not replies:
+                raise translate(error, "the URL") from error  # a refusal, though of that class
             if isinstance(error, (RedisError, OSError)):
                 raise HotTierUnavailableError(
                     f"Redis did not answer ({_reason(error)}); whether the command was executed "
@@ -133,7 +177,7 @@ class Wire:
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Command:
         """The command that runs a script on this run of the server."""
-        return ("EVALSHA", script_sha(name, self.run_id), len(keys), *keys, *args)
+        return ("EVALSHA", script_sha(name, self._run), len(keys), *keys, *args)
 
 
 @dataclass
@@ -142,6 +186,7 @@ class Server:
 
     options: dict[str, Any] = field(repr=False)
     name: str
+    on_unreachable: Callable[[], None] = field(default=lambda: None, repr=False)
 
     def __post_init__(self) -> None:
         options = dict(self.options)
@@ -164,10 +209,11 @@ class Server:
             HotTierAccessError: the server refuses this user.
         """
         try:
-            connection = self._pool.get_connection("_")
+            connection = get_connection(self._pool)
         except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
             raise access_error(error, self.name) from error
         except (RedisError, OSError) as error:
+            self.on_unreachable()
             raise HotTierUnavailableError(
                 f"cannot reach Redis at {self.name}: {_reason(error)}. Check the URL, and that "
                 "the server runs and accepts connections from here",
@@ -176,8 +222,21 @@ class Server:
             ) from error
         try:
             yield Wire(connection)
+        except HotTierUnavailableError:
+            self.on_unreachable()
+            raise
         finally:
             self._pool.release(connection)
+
+    def run_id(self) -> str:
+        """The run that answers now."""
+        with self.wire() as wire:
+            return wire.run_id
+
+    def block_ms(self, most_ms: int) -> int:
+        """How long a command may block, so that its answer comes before the socket gives up."""
+        timeout_s = self.options.get("socket_timeout")
+        return most_ms if timeout_s is None else max(1, min(most_ms, int(timeout_s * 500)))
 
     def call(self, *commands: Command) -> list[Any]:
         """Runs plain commands in one round trip; the first error reply is raised, translated."""
@@ -248,6 +307,8 @@ class ClusterServers:
     def __init__(self, options: dict[str, Any], name: str) -> None:
         self._options = options
         self._name = name
+        self._seed = Server(options, name)
+        self._is_stale = False  # a server did not answer: another may have taken over its slots
         self._lock = threading.Lock()
         self._servers: dict[tuple[str, int], Server] = {}
         self._slots: list[tuple[int, int, Server]] = []
@@ -255,6 +316,8 @@ class ClusterServers:
 
     def for_key(self, key: str) -> Server:
         slot = key_slot(key.encode())
+        if self._is_stale:
+            self.refresh()
         for first, last, server in self._slots:
             if first <= slot <= last:
                 return server
@@ -274,7 +337,8 @@ class ClusterServers:
 
     def refresh(self) -> None:
         """Reads the slot map anew, from any server that answers."""
-        seeds = [*self._servers.values(), Server(self._options, self._name)]
+        seeds = [*self._servers.values(), self._seed]
+        self._is_stale = False
         error: LakelogError | None = None
         for seed in seeds:
             try:
@@ -287,19 +351,23 @@ class ClusterServers:
                     (int(first), int(last), self._server(primary, seed))
                     for first, last, primary, *_ in reply
                 ]
+                self._is_stale = False  # some seeds did not answer, but this one did
             return
         raise error or AssertionError("a cluster has a seed")
+
+    def _mark_stale(self) -> None:
+        self._is_stale = True
 
     def _server(self, primary: Sequence[Any], seed: Server) -> Server:
         host = _text(primary[0]) or seed.options["host"]  # empty: the address it was reached by
         address = (host, int(primary[1]))
         if address not in self._servers:
             options = {**self._options, "host": address[0], "port": address[1]}
-            self._servers[address] = Server(options, f"{address[0]}:{address[1]}")
+            self._servers[address] = Server(options, f"{address[0]}:{address[1]}", self._mark_stale)
         return self._servers[address]
 
     def close(self) -> None:
-        for server in self._servers.values():
+        for server in (self._seed, *self._servers.values()):
             server.close()
 
 
@@ -312,10 +380,10 @@ def connect(url: str, password: str | None = None) -> Servers:
     Raises:
         InvalidArgumentError: not such a URL.
     """
-    parts = urlsplit(url) if isinstance(url, str) else None
+    parts = _split(url)
     if parts is None or parts.scheme not in {"redis", "rediss", "unix"}:
         raise InvalidArgumentError(
-            f"{mask(str(url))!r} is not a Redis URL; write redis://host:6379/0, rediss://… for "
+            f"{mask(url)!r} is not a Redis URL; write redis://host:6379/0, rediss://… for "
             "TLS, unix:///path, and add ?cluster=true for a Redis Cluster"
         )
     query = parse_qs(parts.query)
@@ -323,25 +391,37 @@ def connect(url: str, password: str | None = None) -> Servers:
     plain = urlunsplit(parts._replace(query=urlencode(query, doseq=True)))
     try:
         given = dict(parse_url(plain))  # type: ignore[no-untyped-call]
-        _ = parts.port
-    except ValueError as error:
-        raise InvalidArgumentError(f"{mask(url)!r} is not a Redis URL: {error}") from None
-    # redis-py keeps what it does not know as text; these it does not know in a URL
-    options: dict[str, Any] = {
-        "socket_timeout": SOCKET_TIMEOUT_S,
-        "socket_connect_timeout": CONNECT_TIMEOUT_S,
-        "socket_keepalive": True,
-        **given,
-    }
-    if parts.scheme == "unix":
-        options.pop("socket_keepalive")
-    else:
-        options.setdefault("host", "localhost")
-        options.setdefault("port", 6379)
-    if password is not None:
-        options["password"] = password
+        options: dict[str, Any] = {
+            "socket_timeout": SOCKET_TIMEOUT_S,
+            "socket_connect_timeout": CONNECT_TIMEOUT_S,
+            "socket_keepalive": True,
+            **given,
+        }
+        if parts.scheme == "unix":
+            options.pop("socket_keepalive")
+        else:
+            options.setdefault("host", "localhost")
+            options.setdefault("port", 6379)
+        if password is not None:
+            options["password"] = password
+        _check_options(options)
+    except (TypeError, ValueError, RedisError):
+        # What they say may quote a password that was not percent-encoded.
+        raise InvalidArgumentError(
+            f"{mask(url)!r} is not a Redis URL: its port, database or a parameter after '?' is "
+            "none that redis-py takes. Percent-encode special characters in the password"
+        ) from None
     name = mask(urlunsplit(parts._replace(query="")))
     return ClusterServers(options, name) if cluster else SingleServer(options, name)
+
+
+def _check_options(options: dict[str, Any]) -> None:
+    """Raises unless a connection can be made with them; connects to nothing."""
+    refused = {"decode_responses", "max_connections", "timeout", "retry"} & options.keys()
+    if refused:
+        raise ValueError(f"{refused} is lakelog's to choose")
+    rest = dict(options)
+    rest.pop("connection_class", redis.Connection)(**rest)
 
 
 def call_script(servers: Servers, name: str, keys: Sequence[str], args: Sequence[Any]) -> Any:
@@ -357,17 +437,29 @@ def call_script(servers: Servers, name: str, keys: Sequence[str], args: Sequence
     return reply
 
 
-def mask(url: str) -> str:
-    """The URL without its password."""
+def mask(url: object) -> str:
+    """The URL without its password and parameters."""
+    scheme, slashes, rest = str(url).partition("://")
+    # To the last @, so that nothing of a password with odd characters is left.
+    credentials, at, place = rest.rpartition("@")
+    if "?" in credentials:
+        return f"{scheme}{slashes}…"  # a parameter, or a password: who knows
+    user, colon, _ = credentials.partition(":")
+    return "".join((scheme, slashes, user, ":***" if colon else "", at, place.partition("?")[0]))
+
+
+def _split(url: object) -> SplitResult | None:
     try:
-        parts = urlsplit(url)
-    except ValueError:
-        return "…"
-    if parts.password is None:
-        return url
-    user = parts.username or ""
-    host = parts.netloc.rpartition("@")[2]
-    return urlunsplit(parts._replace(netloc=f"{user}:***@{host}"))
+        return urlsplit(url) if isinstance(url, str) else None
+    except ValueError:  # such as a bracket of an IPv6 address that nothing closes
+        return None
+
+
+def get_connection(pool: ConnectionPool) -> Any:
+    """A connection, whatever the version of redis-py (before 5.3 it wants a command's name)."""
+    name = inspect.signature(pool.get_connection).parameters.get("command_name")
+    is_wanted = name is not None and name.default is inspect.Parameter.empty
+    return pool.get_connection(*(["_"] if is_wanted else []))
 
 
 def _handshake(connection: RawConnection) -> None:
@@ -376,16 +468,13 @@ def _handshake(connection: RawConnection) -> None:
     A failure anywhere fails the connection, so no script is loaded on a run it was not made for.
     """
     connection.on_connect()
-    connection.send_command("INFO", "server")
-    info = _text(connection.read_response())
-    run_id = next(
-        line.partition(":")[2].strip() for line in info.splitlines() if line.startswith("run_id:")
-    )
+    connection.send_command("INFO", "server", "replication")
+    run = Run.of(_text(connection.read_response()))
     for name in SCRIPTS:
-        connection.send_command("SCRIPT", "LOAD", script_text(name, run_id))
+        connection.send_command("SCRIPT", "LOAD", script_text(name, run))
     for _ in SCRIPTS:
         connection.read_response()
-    connection.lakelog_run_id = run_id  # type: ignore[attr-defined]
+    connection.lakelog_run = run  # type: ignore[attr-defined]
 
 
 def moved(error: object) -> bool:
@@ -421,6 +510,7 @@ def translate(error: Exception, where: str) -> LakelogError:
             "written. Try again, and check the server if it goes on",
             sent=False,
             run_id=None,
+            moved=code in {"MOVED", "ASK"},
         )
     if code == "WRONGTYPE" or "equal or smaller than the target stream top item" in str(error):
         return ForeignEntryError(

@@ -13,7 +13,14 @@ from typing import Any
 from uuid import UUID
 
 from ..codec import EntryId, decode, gap_of
-from ..errors import CorruptRecordError, ForeignEntryError, TrimmedError, UnknownTopicIdError
+from ..config import MIB
+from ..errors import (
+    CorruptRecordError,
+    ForeignEntryError,
+    TrimmedError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from ..record import Fetched, OffsetRange, TopicPartition, empty_records
 from .connection import Servers, moved, translate
 from .keys import Keys
@@ -22,6 +29,8 @@ RawEntry = tuple[EntryId, list[bytes]]
 
 _FIRST_COUNT = 4  # entries asked for before their size is known
 _MAX_COUNT = 16_384
+#: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
+_MAX_STEP_BYTES = 64 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +40,7 @@ class EntriesStep:
     entries: list[RawEntry]
     local_log_start: int
     log_end: int
+    largest_entry_bytes: int  # of all that were ever appended
 
 
 class Fetcher:
@@ -74,7 +84,8 @@ class Fetcher:
             offset = fetched.next_offset
             size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
             per_entry = max(1, size_bytes // len(step.entries))
-            count = max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * count))
+            at_worst = max(max_bytes, _MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)
+            count = max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * count, at_worst))
 
     def entries(
         self,
@@ -88,7 +99,7 @@ class Fetcher:
         keys = self._keys.partition(topic_partition)
         commands = [
             ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
-            ("HMGET", keys.state, "topic_id", "local_log_start", "log_end"),
+            ("HMGET", keys.state, "topic_id", "local_log_start", "log_end", "largest_entry"),
         ]
         for attempt in range(3):
             server = self._servers.for_key(keys.stream)
@@ -103,7 +114,10 @@ class Fetcher:
                 raise translate(reply, server.name) from reply
         check_topic_id(topic_partition, state[0], topic_id)
         return EntriesStep(
-            _parse(topic_partition, raw, end_offset), int(state[1] or 0), int(state[2] or 0)
+            _parse(topic_partition, raw, end_offset),
+            local_log_start=int(state[1]),
+            log_end=int(state[2]),
+            largest_entry_bytes=int(state[3] or 0),
         )
 
 
@@ -124,8 +138,15 @@ def slice_entries(
     expected = first_base
     gaps = []
     for entry_id, fields in entries:
-        if entry_id.base_offset != expected:
+        if entry_id.base_offset > expected:
             raise _hole(topic_partition, expected, entry_id.base_offset)
+        if entry_id.base_offset < expected:
+            raise ForeignEntryError(
+                f"{topic_partition}: entry {entry_id} speaks of offsets that the entry before it "
+                "holds, so it is not lakelog's. Find out who writes to the stream, and delete it",
+                topic_partition=topic_partition,
+                entry_id=entry_id,
+            )
         expected = entry_id.last_offset + 1
         gap = gap_of(entry_id, fields)
         if gap is not None:
@@ -170,18 +191,31 @@ def _parse(
 def check_topic_id(
     topic_partition: TopicPartition, found: bytes | None, wanted: UUID | None
 ) -> None:
-    """Refuses to go on with a stream of another creation of the topic.
+    """Refuses to go on without a stream, or with that of another creation of the topic.
 
     Raises:
         UnknownTopicIdError: dropped, or dropped and created again.
+        UnknownTopicOrPartitionError: there is none, and no creation was asked for.
     """
-    if wanted is not None and (found is None or found.decode() != str(wanted)):
-        what = "deleted" if found is None else "deleted and created again"
+    if wanted is None:
+        if not found:
+            raise unknown_partition(topic_partition)
+    elif not found or found.decode() != str(wanted):
+        what = "deleted and created again" if found else "deleted"
         raise UnknownTopicIdError(
             f"topic {topic_partition.topic!r} was {what} since it was looked up; look it up again",
             topic=topic_partition.topic,
             topic_id=wanted,
         )
+
+
+def unknown_partition(topic_partition: TopicPartition) -> UnknownTopicOrPartitionError:
+    return UnknownTopicOrPartitionError(
+        f"{topic_partition} is not in the hot tier; create the topic, or run "
+        "`lakelog topics apply` if its creation was cut short",
+        topic=topic_partition.topic,
+        partition=topic_partition.partition,
+    )
 
 
 def trimmed(topic_partition: TopicPartition, offset: int, local_log_start: int) -> TrimmedError:

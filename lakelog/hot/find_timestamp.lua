@@ -1,5 +1,5 @@
 -- Where to scan from for the first record at or after a timestamp. ARGV: timestamp_ms, topic_id or ''.
--- Returns {'OK', offset}, {'NONE'} or {'UNKNOWN_TOPIC_ID'}.
+-- Returns {'OK', offset}, {'NONE'} or {'UNKNOWN_TOPIC_ID', found or ''}.
 --
 -- The answer is in the first segment whose largest timestamp reaches the target, or after it if that
 -- record lies below the local log start. The index holds the largest timestamp *so far*: everything
@@ -8,7 +8,7 @@
 local target = tonumber(ARGV[1])
 local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'segment')
 if not st[1] or ARGV[2] ~= '' and st[1] ~= ARGV[2] then
-  return { 'UNKNOWN_TOPIC_ID' }
+  return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
 local from
 for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do

@@ -14,12 +14,14 @@ from ..clock import Clock
 from ..codec import ProducedBatch
 from ..config import MIB
 from ..errors import (
+    HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
     NotEnoughReplicasError,
-    UnknownTopicOrPartitionError,
+    OffsetOutOfRangeError,
+    TrimmedError,
 )
-from ..offsets import HotOffsets, HotSegment
+from ..offsets import HotOffsets, HotSegment, check_offset
 from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition
 from . import time_index
 from .append import (
@@ -31,8 +33,8 @@ from .append import (
     check_call,
     read_answer,
 )
-from .connection import Server, Servers, call_script, connect, mask, moved, translate
-from .fetch import Fetcher, check_topic_id
+from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
+from .fetch import Fetcher, check_topic_id, unknown_partition
 from .keys import DEFAULT_KEYSPACE, Keys
 from .recovery import Recovery
 from .registry import TopicRegistry
@@ -118,19 +120,36 @@ class HotLog:
         partition will then be out of order. Unless the error is `HotTierUnavailableError` with
         ``sent=True`` or `NotEnoughReplicasError`, nothing of its call was written.
         """
-        for call in calls:
-            check_call(call)
         now_ms = None if self._clock is None else self._clock.now_ms()
-        results: list[AppendResult | LakelogError | None] = [None] * len(calls)
-        by_server: dict[int, tuple[Server, list[int]]] = {}
-        for index, call in enumerate(calls):
-            server = self._servers.for_key(self._keys.partition(call.topic_partition).stream)
-            by_server.setdefault(id(server), (server, []))[1].append(index)
-        for server, indexes in by_server.values():
-            answers = self._append_on(server, [calls[i] for i in indexes], acks, now_ms)
-            for index, answer in zip(indexes, answers, strict=True):
-                results[index] = answer
-        return results  # type: ignore[return-value]
+        results: dict[int, AppendResult | LakelogError] = {}
+        left = list(range(len(calls)))
+        for attempt in range(3):
+            by_server: dict[int, tuple[Server, list[int]]] = {}
+            for index in left:
+                try:
+                    check_call(calls[index])
+                    stream = self._keys.partition(calls[index].topic_partition).stream
+                    server = self._servers.for_key(stream)
+                except LakelogError as error:
+                    results[index] = error
+                else:
+                    by_server.setdefault(id(server), (server, []))[1].append(index)
+            for server, indexes in by_server.values():
+                answers = self._append_on(server, [calls[i] for i in indexes], acks, now_ms)
+                results.update(zip(indexes, answers, strict=True))
+            # A slot that moved to another server takes all later calls of a partition with it, so
+            # asking there keeps their order.
+            left = [i for i in left if getattr(results[i], "moved", False)]
+            if not left or attempt == 2 or not self._refreshed():
+                break
+        return [results[index] for index in range(len(calls))]
+
+    def _refreshed(self) -> bool:
+        try:
+            self._servers.refresh()
+        except HotTierUnavailableError:
+            return False
+        return True
 
     def _append_on(
         self, server: Server, calls: Sequence[AppendCall], acks: Acks, now_ms: int | None
@@ -143,25 +162,30 @@ class HotLog:
             )
             for call in calls
         ]
-        # WAIT speaks of the writes of its own connection, so it goes behind them on the same one.
-        wait = [("WAIT", acks.replicas, REPLICA_TIMEOUT_MS)] if acks.replicas else []
+        confirm: list[Command] = []
+        if acks.replicas:
+            # WAIT speaks of its own connection's writes, so it goes behind them on the same one.
+            confirm.append(("WAIT", acks.replicas, server.block_ms(REPLICA_TIMEOUT_MS)))
+        elif acks.fsync:
+            confirm.append(("CONFIG", "GET", "appendfsync"))  # still, for these writes
         try:
             if acks.fsync:
                 self._check_fsync(server)
-            run_id, replies = server.run_scripts(scripts, wait)
+            run_id, replies = server.run_scripts(scripts, confirm)
         except LakelogError as error:
             return [error] * len(calls)
-        replicas = replies.pop() if wait else 0
+        confirmation = replies.pop() if confirm else None
         results: list[AppendResult | LakelogError] = []
         for call, reply in zip(calls, replies, strict=True):
             try:
                 if isinstance(reply, Exception):
-                    if moved(reply):
-                        self._servers.refresh()
                     raise translate(reply, server.name)
                 result = read_answer(call, reply, run_id)
-                if wait:
-                    _check_replicas(result, replicas, acks, call.topic_partition)
+                if acks.replicas:
+                    _check_replicas(result, confirmation, acks, call.topic_partition)
+                elif acks.fsync and not _says(confirmation, b"always"):
+                    self._fsync_checked.discard(id(server))
+                    raise _not_synced(result, call.topic_partition)
                 results.append(result)
             except LakelogError as error:
                 results.append(error)
@@ -170,14 +194,17 @@ class HotLog:
     def _check_fsync(self, server: Server) -> None:
         if id(server) in self._fsync_checked:
             return
-        reply = server.call(("INFO", "persistence"))[0]
-        aof = b"aof_enabled:1" in (reply if isinstance(reply, bytes) else reply.encode())
-        config = server.call(("CONFIG", "GET", "appendfsync"))[0]
-        values = list(config.values()) if isinstance(config, dict) else config[1:]
-        if not aof or values != [b"always"]:
+        needed = {
+            "appendonly": b"yes",
+            "appendfsync": b"always",
+            "no-appendfsync-on-rewrite": b"no",
+        }
+        replies = server.call(*(("CONFIG", "GET", name) for name in needed))
+        if not all(map(_says, replies, needed.values())):
             raise InvalidArgumentError(
-                f"acks='fsync' needs appendonly yes and appendfsync always on {server.name}; set "
-                "them, or use acks='memory' or 'replicas=N'"
+                "acks='fsync' needs appendonly yes, appendfsync always and "
+                f"no-appendfsync-on-rewrite no on {server.name}; set them, or use acks='memory' or "
+                "'replicas=N'"
             )
         self._fsync_checked.add(id(server))
 
@@ -274,14 +301,17 @@ class HotLog:
         arguments = [timestamp_ms, "" if topic_id is None else str(topic_id)]
         answer = call_script(self._servers, "find_timestamp", keys.all(), arguments)
         if answer[0] == b"UNKNOWN_TOPIC_ID":
-            check_topic_id(topic_partition, None, topic_id or UUID(int=0))
+            check_topic_id(topic_partition, answer[1], topic_id)
         if answer[0] == b"NONE":
             return None
-        return time_index.first_at_or_after(
-            lambda offset: self.read(topic_partition, offset, max_bytes=MIB, topic_id=topic_id),
-            answer[1],
-            timestamp_ms,
-        )
+        try:
+            return time_index.first_at_or_after(
+                lambda offset: self.read(topic_partition, offset, max_bytes=MIB, topic_id=topic_id),
+                answer[1],
+                timestamp_ms,
+            )
+        except TrimmedError:  # between the two looks; the log start only grows, so this ends
+            return self.offset_for_timestamp(topic_partition, timestamp_ms, topic_id=topic_id)
 
     def max_timestamp(
         self, topic_partition: TopicPartition, *, topic_id: UUID | None = None
@@ -294,11 +324,14 @@ class HotLog:
         found = self.offset_for_timestamp(topic_partition, max(top, 0), topic_id=topic_id)
         if found is not None:
             return found
-        # The largest lies in the part of a segment that was trimmed, or no record has one.
-        return time_index.largest(
-            lambda offset: self.read(topic_partition, offset, topic_id=topic_id),
-            offsets.local_log_start,
-        )
+        try:
+            # The largest lies in the part of a segment that was trimmed, or no record has one.
+            return time_index.largest(
+                lambda offset: self.read(topic_partition, offset, topic_id=topic_id),
+                offsets.local_log_start,
+            )
+        except TrimmedError:  # as above
+            return self.max_timestamp(topic_partition, topic_id=topic_id)
 
     def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
         """Blocks until a partition has something at or above its position, or the time is over.
@@ -309,21 +342,23 @@ class HotLog:
         deadline = time.monotonic() + timeout_ms / 1000
         while positions:
             left_ms = max(0, int((deadline - time.monotonic()) * 1000))
-            servers = self._servers.all()
-            if len(servers) == 1:
-                ready = self._block(servers[0], positions, min(left_ms, MAX_BLOCK_MS))
+            server, *others = self._servers.all()
+            if not others:
+                ready = self._block(server, positions, min(left_ms, server.block_ms(MAX_BLOCK_MS)))
+                if not ready and left_ms:  # what came may have been trimmed at once
+                    ready = self._ahead(positions)
             else:
                 # XREAD takes keys of one slot only; a look at all log ends is one trip a node.
-                ready = {
-                    tp
-                    for tp, offsets in self.offsets(positions).items()
-                    if offsets.log_end > positions[tp]
-                }
+                ready = self._ahead(positions)
                 if not ready:
                     time.sleep(min(left_ms, CLUSTER_POLL_MS) / 1000)
             if ready or left_ms == 0:
                 return ready
         return set()
+
+    def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
+        found = self.offsets(positions)
+        return {tp for tp, offsets in found.items() if offsets.log_end > positions[tp]}
 
     def _block(
         self, server: Server, positions: Mapping[TopicPartition, int], block_ms: int
@@ -358,6 +393,7 @@ class HotLog:
 
         Raises:
             UnknownTopicIdError: the topic was dropped; nothing was trimmed.
+            OffsetOutOfRangeError: above the log end of a server that lost nothing.
         """
         self._trim(topic_partition, before_offset, None, archived_end, planned_at_ms, topic_id)
 
@@ -368,6 +404,7 @@ class HotLog:
 
         Raises:
             UnknownTopicIdError: the topic was dropped; nothing was changed.
+            OffsetOutOfRangeError: above the log end.
         """
         self._trim(topic_partition, offset, offset, None, None, topic_id)
 
@@ -393,7 +430,18 @@ class HotLog:
         ]
         answer = call_script(self._servers, "trim", keys.all(), arguments)
         if answer[0] == b"UNKNOWN_TOPIC_ID":
-            check_topic_id(topic_partition, None, topic_id or UUID(int=0))
+            check_topic_id(topic_partition, answer[1], topic_id)
+        if answer[0] == b"OUT_OF_RANGE":
+            local_log_start, log_end = answer[1:]
+            raise OffsetOutOfRangeError(
+                f"{topic_partition} cannot be trimmed to offset {before_offset}: the hot tier "
+                f"holds [{local_log_start}, {log_end}), and what is appended next would lie below "
+                f"its start. Trim to {log_end} at most",
+                topic_partition=topic_partition,
+                offset=before_offset,
+                log_start=local_log_start,
+                log_end=log_end,
+            )
 
     def retain(self, topic_partition: TopicPartition) -> int:
         """Applies write-time retention to an untiered partition that is idle, or in a full Redis.
@@ -403,7 +451,10 @@ class HotLog:
         """
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
-        return int(call_script(self._servers, "retain", keys.all(), [now]))
+        log_start = int(call_script(self._servers, "retain", keys.all(), [now]))
+        if log_start < 0:
+            raise unknown_partition(topic_partition)
+        return log_start
 
     def recover(self, topic_partition: TopicPartition, at_least: int) -> HotOffsets:
         """Settles a partition whose server may have lost its tail, and returns its offsets.
@@ -416,14 +467,15 @@ class HotLog:
             at_least: one past the highest offset the caller knows to have been used (its own
                 appends, the archived end).
         """
-        self._recovery.recover(topic_partition, at_least)
+        self._recovery.recover(topic_partition, check_offset(at_least))
         return self.offsets([topic_partition])[topic_partition]
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Refuses appends and marks the partitions clean, before a planned stop of the server.
 
         Raises:
-            RecoveryNeededError: one has not been recovered since the last stop.
+            RecoveryNeededError: one has not been recovered since the last stop; all others were
+                paused.
         """
         self._recovery.pause(topic_partitions)
 
@@ -432,7 +484,10 @@ class HotLog:
 
         Returns:
             False if the server does not allow to make sure of its disk (``CONFIG SET appendfsync``
-            and an append-only file); the partitions stay paused until somebody recovers them.
+            and an append-only file); the partitions are then left to `recover`, with a gap.
+
+        Raises:
+            RecoveryNeededError: one has no clean mark; all others go on.
         """
         return self._recovery.resume(topic_partitions)
 
@@ -442,10 +497,10 @@ class HotLog:
 
 
 def _check_replicas(
-    result: AppendResult, replicas: int | Exception, acks: Acks, topic_partition: TopicPartition
+    result: AppendResult, replicas: Any, acks: Acks, topic_partition: TopicPartition
 ) -> None:
-    if isinstance(replicas, Exception) or replicas < acks.replicas:
-        got = 0 if isinstance(replicas, Exception) else replicas
+    if not isinstance(replicas, int) or replicas < acks.replicas:
+        got = replicas if isinstance(replicas, int) else 0
         raise NotEnoughReplicasError(
             f"{topic_partition}: written at offset {result.base_offset}, but {got} of "
             f"{acks.replicas} replicas confirmed it within {REPLICA_TIMEOUT_MS} ms; whether it "
@@ -455,15 +510,25 @@ def _check_replicas(
         )
 
 
+def _not_synced(result: AppendResult, topic_partition: TopicPartition) -> NotEnoughReplicasError:
+    return NotEnoughReplicasError(
+        f"{topic_partition}: written at offset {result.base_offset}, but the server no longer runs "
+        "with appendfsync always, so whether it is on disk is unknown. Set it and resend the call",
+        result=result,
+        replicas=0,
+    )
+
+
+def _says(reply: Any, value: bytes) -> bool:
+    """Whether a reply of CONFIG GET (a list, or a map under RESP3) gives that value."""
+    values = list(reply.values()) if isinstance(reply, dict) else reply[1:] if reply else []
+    return values == [value]
+
+
 def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOffsets:
     state, closed = reply
     if state[0] is None:
-        raise UnknownTopicOrPartitionError(
-            f"{topic_partition} is not in the hot tier; create the topic, or run "
-            "`lakelog topics apply` if its creation was cut short",
-            topic=topic_partition.topic,
-            partition=topic_partition.partition,
-        )
+        raise unknown_partition(topic_partition)
     log_end = int(state[2])
     base, size, first, largest, created, modified = map(int, state[5].split())
     segments = [HotSegment(*map(int, text.split())) for text in closed]

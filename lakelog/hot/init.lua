@@ -1,5 +1,11 @@
 -- Writes a partition's `:state` when its topic is created, or its settings when they changed.
--- ARGV: topic_id, generation, config_version, settings, now_ms or ''. Repeating it changes nothing.
+-- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated).
+-- Repeating it changes nothing.
+--
+-- The run ids are those the servers had before anybody could know of the partition. A server that
+-- still has one of them has lost nothing, so a partition that is not there never was, and starts at
+-- offset 0. Otherwise it may have been there, with records, and been lost: it is made without a run
+-- id, so that it takes appends only after recover() has gone past every offset that was given.
 
 local st = redis.call('HMGET', state, 'topic_id', 'generation', 'config_version')
 local generation, config_version = tonumber(ARGV[2]), tonumber(ARGV[3])
@@ -16,9 +22,10 @@ end
 if not st[1] and redis.call('EXISTS', stream) == 1 then
   return { 'FOREIGN_KEY', redis.call('TYPE', stream).ok }
 end
+local is_new = string.find(',' .. ARGV[6] .. ',', ',' .. RUN_ID .. ',', 1, true)
 redis.call('DEL', stream, state, segments, times, producers)
 redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_version', ARGV[3],
-  'settings', ARGV[4], 'run_id', RUN_ID, 'log_end', '0', 'log_start', '0', 'local_log_start', '0',
-  'segment', format_segment(new_segment(0, server_time(ARGV[5]))), 'index', '0 -1 -1',
-  'closed_bytes', '0', 'producer_count', '0')
+  'settings', ARGV[4], 'run_id', is_new and RUN_ID or '', 'log_end', '0', 'log_start', '0',
+  'local_log_start', '0', 'segment', format_segment(new_segment(0, server_time(ARGV[5]))),
+  'index', '0 -1 -1', 'closed_bytes', '0', 'producer_count', '0')
 return { 'CREATED' }

@@ -8,7 +8,7 @@
 | ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
 | ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
-| ``{<stream>}:resume`` | string | a lock while a planned stop ends |
+| ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 
 The companions carry the whole stream key as their hash tag, so they share a cluster slot.
 """
@@ -27,8 +27,7 @@ def check_keyspace(keyspace: str) -> str:
     """The keyspace, if keys can be built from it.
 
     Raises:
-        InvalidArgumentError: empty, or holds a brace, a colon at its end, white space or a
-            control character.
+        InvalidArgumentError: empty, or holds a brace, white space or a control character.
     """
     if (
         not isinstance(keyspace, str)
@@ -70,9 +69,11 @@ class Keys:
     def topics(self) -> str:
         return f"{self.keyspace}:topics"
 
-    def resume_lock(self, topic_partition: TopicPartition) -> str:
-        """Held by whoever switches the fsync policy of the server that holds this partition."""
-        return f"{{{self.partition(topic_partition).stream}}}:resume"
+    def resume_lock(self, number: int) -> str:
+        """Held by whoever switches a server's fsync policy; in a cluster, each server needs a
+        number whose key it holds.
+        """
+        return f"{self.keyspace}:resume:{number}"
 
     def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"

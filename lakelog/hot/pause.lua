@@ -6,6 +6,8 @@
 --
 -- Between `unmark` and `resume` the caller makes sure that `unmark` is on disk. Otherwise a crash
 -- could bring the mark back after records were appended, and their offsets would be used twice.
+-- A caller that dies in between leaves the partition half adopted: paused without a mark. Append and
+-- recover() then know that this is to be done again.
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'clean', 'paused')
 local verb = ARGV[1]
@@ -19,14 +21,16 @@ if verb == 'pause' then
   redis.call('HSET', state, 'paused', '1', 'clean', '1')
 elseif verb == 'unmark' then
   if st[2] ~= RUN_ID then
-    if not st[3] then
+    -- A server that took over from another may hold the mark of a stop after which that one went on.
+    if not st[3] or TOOK_OVER then
       return { 'RECOVERY_NEEDED' }
     end
     redis.call('HSET', state, 'run_id', RUN_ID, 'adopted_from', st[2])
   end
-  if st[3] then
-    redis.call('HSET', state, 'paused', '1')
+  if st[3] or st[4] then
     redis.call('HDEL', state, 'clean')
+    -- A write in any case: it is what takes an earlier caller's unmark to the disk with it.
+    redis.call('HSET', state, 'paused', '1')
   end
 elseif verb == 'resume' then
   if st[2] ~= RUN_ID or st[3] then

@@ -1,4 +1,5 @@
--- Settles a partition whose server may have lost its tail. ARGV: at_least, now_ms or ''.
+-- Settles a partition whose server may have lost its tail. ARGV: at_least, 1 if a clean stop may be
+-- adopted, now_ms or ''.
 -- Returns {'OK'} when nothing had to be done or the gap is in place, {'CLEAN'} when a clean stop can
 -- be adopted instead, {'UNKNOWN_TOPIC_OR_PARTITION'}.
 --
@@ -10,17 +11,21 @@ local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_lo
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
-local at_least = tonumber(ARGV[1])
 local log_end = tonumber(st[3])
-local known_end = math.max(at_least, tonumber(st[4]))
-if st[2] == RUN_ID and log_end >= known_end then
-  return { 'OK' }
-end
-if st[8] and log_end >= known_end then
-  return { 'CLEAN' }
+local known_end = math.max(tonumber(ARGV[1]), tonumber(st[4]))
+local is_own = st[2] == RUN_ID
+local half_adopted = is_own and st[10] and not st[8] -- see pause.lua
+if log_end >= known_end then
+  if is_own and not half_adopted then
+    return { 'OK' }
+  end
+  -- A server that took over from another may hold the mark of a stop after which that one went on.
+  if ARGV[2] == '1' and (half_adopted or st[8] and not TOOK_OVER) then
+    return { 'CLEAN' }
+  end
 end
 local gap_end = math.max(log_end, known_end) + GAP_SPAN
-local now = server_time(ARGV[2])
+local now = server_time(ARGV[3])
 redis.call('XADD', stream, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
   '__gap', int(log_end) .. '-' .. int(gap_end))
 local open = parse_segment(st[5])

@@ -13,15 +13,22 @@ switched to it for that moment, under a lock. Where that is not allowed, the gap
 
 from __future__ import annotations
 
+import itertools
 import time
 import uuid
 from collections.abc import Iterable
 
 from ..clock import Clock
-from ..errors import LakelogError, UnknownTopicOrPartitionError
+from ..errors import (
+    HotTierUnavailableError,
+    LakelogError,
+    RecoveryNeededError,
+    UnknownTopicOrPartitionError,
+)
 from ..record import TopicPartition
 from .append import recovery_needed
 from .connection import Server, Servers, call_script
+from .fetch import unknown_partition
 from .keys import Keys
 
 _LOCK_MS = 30_000
@@ -37,78 +44,111 @@ class Recovery:
 
     def recover(self, topic_partition: TopicPartition, at_least: int) -> None:
         """Makes the partition writable again; see `HotLog.recover`."""
-        if self._recover(topic_partition, at_least) == b"CLEAN" and not self.resume(
+        if self._recover(topic_partition, at_least, adopt=True) == b"CLEAN" and not self.resume(
             [topic_partition]
         ):
-            # Not allowed to make sure of the disk: take the mark away in memory and leave a gap.
-            self._step(topic_partition, "unmark")
-            self._recover(topic_partition, max(at_least, self._log_end(topic_partition) + 1))
+            self._recover(topic_partition, at_least, adopt=False)
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Refuses appends and leaves the clean mark, for a planned stop of the server.
 
         Raises:
-            RecoveryNeededError: a partition has not been recovered since the last stop.
+            RecoveryNeededError: a partition has not been recovered since the last stop; all others
+                were paused.
         """
-        for topic_partition in topic_partitions:
-            self._step(topic_partition, "pause")
+        _, refused = self._step_each(topic_partitions, "pause")
+        if refused:
+            raise refused
 
     def resume(self, topic_partitions: Iterable[TopicPartition]) -> bool:
         """Takes partitions over after a clean stop (or ends a pause) without a gap.
 
         Returns:
             False if the server does not let us make sure that its disk has the change; the
-            partitions then stay as they are.
+            partitions are then left to `recover`, with a gap.
 
         Raises:
-            RecoveryNeededError: a partition has no clean mark.
+            RecoveryNeededError: a partition has no clean mark; all others go on.
         """
         by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
         for topic_partition in topic_partitions:
             server = self._servers.for_key(self._keys.partition(topic_partition).stream)
             by_server.setdefault(id(server), (server, []))[1].append(topic_partition)
         done = [self._resume(*group) for group in by_server.values()]
-        return all(done)
+        for _, refused in done:
+            if refused:
+                raise refused
+        return all(allowed for allowed, _ in done)
 
-    def _resume(self, server: Server, topic_partitions: list[TopicPartition]) -> bool:
-        with _Lock(server, self._keys.resume_lock(topic_partitions[0])):
+    def _resume(
+        self, server: Server, topic_partitions: list[TopicPartition]
+    ) -> tuple[bool, LakelogError | None]:
+        with _Lock(server, self._lock_key(server)):
             try:
-                fsync = _text(server.call(("CONFIG", "GET", "appendfsync"))[0])
-                if fsync != "always":
+                fsync = _setting(server, "appendfsync")
+                allowed = (
+                    _setting(server, "appendonly") == "yes"
+                    # else a rewrite of the file would suspend the syncs
+                    and _setting(server, "no-appendfsync-on-rewrite") == "no"
+                )
+                if allowed and fsync != "always":
                     server.call(("CONFIG", "SET", "appendfsync", "always"))
+            except HotTierUnavailableError:
+                raise
             except LakelogError:
-                return False
+                allowed = False
+            if not allowed:
+                _, refused = self._step_each(topic_partitions, "unmark")
+                return False, refused
             try:
-                if not _has_append_only_file(server):
-                    return False
-                for topic_partition in topic_partitions:
-                    self._step(topic_partition, "unmark")
+                unmarked, refused = self._step_each(topic_partitions, "unmark")
+                # Somebody may have set it back meanwhile (a holder of the lock who overslept it).
+                allowed = _setting(server, "appendfsync") == "always"
             finally:
                 if fsync != "always":
                     server.call(("CONFIG", "SET", "appendfsync", fsync))
-            for topic_partition in topic_partitions:
-                self._step(topic_partition, "resume")
-        return True
+            if allowed:
+                for topic_partition in unmarked:
+                    self._step(topic_partition, "resume")
+        return allowed, refused
 
-    def _recover(self, topic_partition: TopicPartition, at_least: int) -> bytes:
+    def _lock_key(self, server: Server) -> str:
+        """The same for all that settle partitions of this server, and held by it."""
+        return next(
+            key
+            for key in map(self._keys.resume_lock, itertools.count())
+            if self._servers.for_key(key) is server
+        )
+
+    def _recover(self, topic_partition: TopicPartition, at_least: int, *, adopt: bool) -> bytes:
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
-        answer: bytes = call_script(self._servers, "recover", keys.all(), [at_least, now])[0]
+        arguments = [at_least, int(adopt), now]
+        answer: bytes = call_script(self._servers, "recover", keys.all(), arguments)[0]
         if answer == b"UNKNOWN_TOPIC_OR_PARTITION":
-            raise _unknown(topic_partition)
+            raise unknown_partition(topic_partition)
         return answer
+
+    def _step_each(
+        self, topic_partitions: Iterable[TopicPartition], verb: str
+    ) -> tuple[list[TopicPartition], LakelogError | None]:
+        """Takes the step where it is possible; also returns the first refusal."""
+        done, first_refusal = [], None
+        for topic_partition in topic_partitions:
+            try:
+                self._step(topic_partition, verb)
+                done.append(topic_partition)
+            except (RecoveryNeededError, UnknownTopicOrPartitionError) as refusal:
+                first_refusal = first_refusal or refusal
+        return done, first_refusal
 
     def _step(self, topic_partition: TopicPartition, verb: str) -> None:
         keys = self._keys.partition(topic_partition)
         answer = call_script(self._servers, "pause", keys.all(), [verb])[0]
         if answer == b"UNKNOWN_TOPIC_OR_PARTITION":
-            raise _unknown(topic_partition)
+            raise unknown_partition(topic_partition)
         if answer == b"RECOVERY_NEEDED":
             raise recovery_needed(topic_partition)
-
-    def _log_end(self, topic_partition: TopicPartition) -> int:
-        keys = self._keys.partition(topic_partition)
-        return int(self._servers.for_key(keys.stream).call(("HGET", keys.state, "log_end"))[0])
 
 
 class _Lock:
@@ -134,19 +174,7 @@ class _Lock:
             self._server.call(("DEL", self._key))
 
 
-def _has_append_only_file(server: Server) -> bool:
-    return _text(server.call(("CONFIG", "GET", "appendonly"))[0]) == "yes"
-
-
-def _text(reply: object) -> str:
-    """The value in a reply of CONFIG GET (a list, or a map under RESP3)."""
-    value = next(iter(reply.values())) if isinstance(reply, dict) else reply[1]  # type: ignore[index]
+def _setting(server: Server, name: str) -> str:
+    reply = server.call(("CONFIG", "GET", name))[0]  # a list, or a map under RESP3
+    value = next(iter(reply.values())) if isinstance(reply, dict) else reply[1]
     return value.decode() if isinstance(value, bytes) else str(value)
-
-
-def _unknown(topic_partition: TopicPartition) -> UnknownTopicOrPartitionError:
-    return UnknownTopicOrPartitionError(
-        f"{topic_partition} is not in the hot tier; create the topic",
-        topic=topic_partition.topic,
-        partition=topic_partition.partition,
-    )

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..clock import Clock
@@ -20,6 +21,7 @@ from ..errors import (
     InvalidConfigError,
     InvalidTopicError,
     TopicExistsError,
+    UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from ..record import TimestampType, TopicPartition
@@ -59,12 +61,13 @@ class TopicRegistry:
         _check_partitions(partitions)
         settings = config if isinstance(config, TopicConfig) else TopicConfig.of(config)
         topic = Topic(name, uuid.uuid4(), partitions, settings)
-        answer = self._compare_and_set(name, 0, _to_json(topic, created_us=None), topic)
+        fresh = self._fresh(topic, 0)
+        answer = self._compare_and_set(name, 0, _to_json(topic, None, fresh), topic)
         if answer[0] != b"OK":
             raise TopicExistsError(
                 f"topic {name!r} exists; use it, alter it, or delete it first", topic=name
             )
-        topic = self.get(name)
+        topic = replace(topic, generation=int(answer[1]))
         self.repair(topic)
         return topic
 
@@ -75,19 +78,19 @@ class TopicRegistry:
             UnknownTopicOrPartitionError: there is none.
         """
         check_topic_name(name)
-        found = self._server().call(("HGET", self._keys.topics, name))[0]
+        found = self._definition(name)
         if found is None:
             raise UnknownTopicOrPartitionError(
                 f"there is no topic {name!r} in keyspace {self._keys.keyspace!r}; create it with "
                 f"topics.create({name!r}) or `lakelog topics create {name}`",
                 topic=name,
             )
-        return _from_json(found)
+        return found[0]
 
     def list(self) -> list[Topic]:
         """All topics, by name."""
         values = self._server().call(("HVALS", self._keys.topics))[0]
-        topics = [_from_json(value) for value in values if value[:1] == b"{"]
+        topics = [_from_json(value)[0] for value in values if value[:1] == b"{"]
         return sorted(topics, key=lambda topic: topic.name)
 
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
@@ -98,7 +101,7 @@ class TopicRegistry:
                 nothing was changed.
             ConcurrentConfigChangeError: somebody else altered it meanwhile.
         """
-        topic = self.get(name)
+        topic = self._whole(name)
         config = topic.config.replace(changes)
         if config.tiered != topic.config.tiered:
             raise InvalidConfigError(
@@ -108,9 +111,8 @@ class TopicRegistry:
                 name="remote.storage.enable",
             )
         if config == topic.config:
-            self.repair(topic)
             return topic
-        return self._replace(topic, topic.partitions, config)
+        return self._replace(topic, topic.partitions, config, None)
 
     def add_partitions(self, name: str, total: int) -> Topic:
         """Grows the topic to that many partitions.
@@ -118,7 +120,7 @@ class TopicRegistry:
         Raises:
             InvalidTopicError: fewer than it has (its records would be lost).
         """
-        topic = self.get(name)
+        topic = self._whole(name)
         _check_partitions(total)
         if total < topic.partitions:
             raise InvalidTopicError(
@@ -126,9 +128,9 @@ class TopicRegistry:
                 topic=name,
             )
         if total == topic.partitions:
-            self.repair(topic)
             return topic
-        return self._replace(topic, total, topic.config)
+        grown = replace(topic, partitions=total)
+        return self._replace(topic, total, topic.config, self._fresh(grown, topic.partitions))
 
     def delete(self, name: str) -> Topic:
         """Deletes the topic with its hot records and returns what it was.
@@ -139,23 +141,73 @@ class TopicRegistry:
         # The definition first: from then on nobody looks the topic up, and each partition goes
         # only if it still belongs to this id.
         self._compare_and_set(name, -1, "", topic)
-        for topic_partition in topic.topic_partitions():
-            keys = self._keys.partition(topic_partition)
-            call_script(self._servers, "delete", keys.all(), [str(topic.topic_id)])
+        self._delete_partitions(topic)
         return topic
 
     def repair(self, topic: Topic) -> None:
-        """Writes the settings to every partition that does not have them yet."""
+        """Writes the settings to every partition that does not have them yet.
+
+        A partition that was there before and is lost is made anew, but takes appends only after
+        `HotLog.recover` went past the offsets it may have given.
+
+        Raises:
+            UnknownTopicIdError: the topic was deleted (and perhaps created again) meanwhile.
+        """
+        fresh = self._check_is_there(topic)
         settings = settings_text(topic.config)
         for topic_partition in topic.topic_partitions():
-            self._init(topic, topic_partition, settings)
+            runs = fresh.runs if fresh and topic_partition.partition >= fresh.first else ()
+            self._init(topic, topic_partition, settings, runs)
+        try:
+            self._check_is_there(topic)
+        except UnknownTopicIdError:
+            self._delete_partitions(topic)  # what was made after its deletion
+            raise
+        if fresh:
+            # Every partition is there now; one that is missing from here on was lost.
+            whole = _to_json(topic, topic.generation, None)
+            self._compare_and_set(topic.name, topic.config_version, whole, topic)
 
     # -- how ---------------------------------------------------------------------------------
 
     def _server(self) -> Any:
         return self._servers.for_key(self._keys.topics)
 
-    def _init(self, topic: Topic, topic_partition: TopicPartition, settings: str) -> None:
+    def _definition(self, name: str) -> tuple[Topic, _Fresh | None] | None:
+        found = self._server().call(("HGET", self._keys.topics, name))[0]
+        return None if found is None else _from_json(found)
+
+    def _whole(self, name: str) -> Topic:
+        """The topic, after what an earlier change did not come to."""
+        topic = self.get(name)
+        self.repair(topic)
+        return topic
+
+    def _check_is_there(self, topic: Topic) -> _Fresh | None:
+        found = self._definition(topic.name)
+        if found is None or found[0].topic_id != topic.topic_id:
+            raise UnknownTopicIdError(
+                f"topic {topic.name!r} was deleted{' and created again' if found else ''} since it "
+                "was looked up; look it up again",
+                topic=topic.name,
+                topic_id=topic.topic_id,
+            )
+        return found[1]
+
+    def _fresh(self, topic: Topic, first: int) -> _Fresh:
+        """To be asked before anybody can know of the partitions."""
+        streams = (self._keys.partition(tp).stream for tp in topic.topic_partitions()[first:])
+        servers = {id(server): server for server in map(self._servers.for_key, streams)}
+        return _Fresh(first, tuple(server.run_id() for server in servers.values()))
+
+    def _delete_partitions(self, topic: Topic) -> None:
+        for topic_partition in topic.topic_partitions():
+            keys = self._keys.partition(topic_partition)
+            call_script(self._servers, "delete", keys.all(), [str(topic.topic_id)])
+
+    def _init(
+        self, topic: Topic, topic_partition: TopicPartition, settings: str, runs: Sequence[str]
+    ) -> None:
         keys = self._keys.partition(topic_partition)
         arguments = [
             str(topic.topic_id),
@@ -163,6 +215,7 @@ class TopicRegistry:
             topic.config_version,
             settings,
             "" if self._clock is None else self._clock.now_ms(),
+            ",".join(runs),
         ]
         answer = call_script(self._servers, "init", keys.all(), arguments)
         if answer[0] == b"FOREIGN_KEY":
@@ -177,16 +230,12 @@ class TopicRegistry:
                 topic=topic.name,
             )
 
-    def _replace(self, topic: Topic, partitions: int, config: TopicConfig) -> Topic:
-        changed = Topic(
-            topic.name,
-            topic.topic_id,
-            partitions,
-            config,
-            topic.config_version + 1,
-            topic.generation,
-        )
-        definition = _to_json(changed, created_us=topic.generation)
+    def _replace(
+        self, topic: Topic, partitions: int, config: TopicConfig, fresh: _Fresh | None
+    ) -> Topic:
+        version = topic.config_version + 1
+        changed = replace(topic, partitions=partitions, config=config, config_version=version)
+        definition = _to_json(changed, topic.generation, fresh)
         answer = self._compare_and_set(topic.name, topic.config_version, definition, topic)
         if answer[0] != b"OK":
             raise ConcurrentConfigChangeError(
@@ -200,6 +249,14 @@ class TopicRegistry:
     def _compare_and_set(self, name: str, version: int, definition: str, topic: Topic) -> Any:
         arguments = [name, version, definition, str(topic.topic_id)]
         return call_script(self._servers, "registry", [self._keys.topics], arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fresh:
+    """Partitions that are being made, part of a definition until they are; see ``init.lua``."""
+
+    first: int  # and all above
+    runs: tuple[str, ...]  # run ids of the servers that hold them
 
 
 def settings_text(config: TopicConfig) -> str:
@@ -236,27 +293,34 @@ def _check_partitions(partitions: int) -> None:
         )
 
 
-def _to_json(topic: Topic, created_us: int | None) -> str:
-    return json.dumps(
-        {
-            "name": topic.name,
-            "topic_id": str(topic.topic_id),
-            "partitions": topic.partitions,
-            "config": dict(topic.config.overrides),
-            "config_version": topic.config_version,
-            # the script puts the server's time where this stands
-            "created_us": "@created_us@" if created_us is None else created_us,
-        }
-    )
+def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
+    fields = {
+        "name": topic.name,
+        "topic_id": str(topic.topic_id),
+        "partitions": topic.partitions,
+        "config": dict(topic.config.overrides),
+        "config_version": topic.config_version,
+        # the script puts the server's time where this stands
+        "created_us": "@created_us@" if created_us is None else created_us,
+    }
+    return json.dumps(fields if fresh is None else {**fields, "fresh": asdict(fresh)})
 
 
-def _from_json(text: bytes) -> Topic:
-    fields = json.loads(text)
-    return Topic(
-        fields["name"],
-        uuid.UUID(fields["topic_id"]),
-        fields["partitions"],
-        TopicConfig.of(fields["config"]),
-        fields["config_version"],
-        fields["created_us"],
-    )
+def _from_json(text: bytes) -> tuple[Topic, _Fresh | None]:
+    try:
+        fields = json.loads(text)
+        fresh = fields.get("fresh")
+        topic = Topic(
+            fields["name"],
+            uuid.UUID(fields["topic_id"]),
+            fields["partitions"],
+            TopicConfig.of(fields["config"]),
+            fields["config_version"],
+            fields["created_us"],
+        )
+        return topic, fresh and _Fresh(fresh["first"], tuple(fresh["runs"]))
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise ForeignEntryError(
+            f"{text[:80]!r} is no definition of a topic ({error!r}); somebody else writes to the "
+            "keyspace, or a newer lakelog does"
+        ) from error

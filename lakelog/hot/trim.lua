@@ -1,13 +1,19 @@
 -- Drops hot records below an offset and notes how far the partition is archived.
 -- ARGV: topic_id or '', before, log_start or '', archived_end or '', planned_at_ms or ''.
--- Returns {'OK', local log start} or {'UNKNOWN_TOPIC_ID'}. Only grows; repeating it changes nothing.
+-- Returns {'OK', local log start}, {'UNKNOWN_TOPIC_ID', found or ''} or {'OUT_OF_RANGE', local log
+-- start, log end}. Only grows; repeating it changes nothing.
 
 local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'log_start', 'log_end', 'segment',
-  'closed_bytes', 'unarchived_since')
+  'closed_bytes', 'unarchived_since', 'run_id')
 if not st[1] or ARGV[1] ~= '' and st[1] ~= ARGV[1] then
-  return { 'UNKNOWN_TOPIC_ID' }
+  return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
 local before, local_log_start = tonumber(ARGV[2]), tonumber(st[2])
+if before > tonumber(st[4]) and st[8] == RUN_ID then
+  -- What is appended next would lie below the log start. (A server that lost its tail may hold less
+  -- than the cold tier; recover() then goes on above both.)
+  return { 'OUT_OF_RANGE', local_log_start, tonumber(st[4]) }
+end
 if before > local_log_start then
   local freed = trim_to(before, parse_segment(st[5]).base)
   redis.call('HSET', state, 'local_log_start', int(before), 'closed_bytes', int(tonumber(st[6]) - freed))
