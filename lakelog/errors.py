@@ -227,3 +227,7 @@ class ColdTierUnavailableError(ColdTierError, ConnectionError):
 
 class EmbeddedRedisError(LakelogError, RuntimeError):
     """The embedded Redis could not be started, found or stopped. Field: directory."""
+
+
+class SparkUnavailableError(LakelogError, RuntimeError):
+    """Spark cannot be started here: its Delta jars cannot be fetched, or Java refuses."""

@@ -1,0 +1,109 @@
+"""The jars that teach Spark to read and write Delta: fetched once, then kept."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import tempfile
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from ..embedded.user_cache import user_cache
+from ..errors import MissingExtraError, SparkUnavailableError
+
+SCALA = "2.13"  # the only Scala that Spark 4 is built for
+PIP_COMMAND = "pip install 'lakelog[spark]'"
+
+# What Spark brings itself is left out: it would be 70 MB of other versions of the same classes.
+_IVY_FILE = """\
+<ivy-module version="2.0">
+  <info organisation="lakelog" module="delta-jars"/>
+  <configurations><conf name="default"/></configurations>
+  <dependencies>
+    <dependency org="io.delta" name="{artifact}" rev="{delta}" conf="default->default">
+{excludes}
+    </dependency>
+  </dependencies>
+</ivy-module>
+"""
+
+
+def delta_jars(java_home: Path, ivy_settings: str | None = None) -> list[Path]:
+    """The jars of the installed delta-spark for the installed Spark.
+
+    The first call of a user fetches them from Maven Central through the Ivy that Spark ships (some
+    20 MB); later ones find them in the cache and need no network.
+
+    Args:
+        java_home: runs Ivy.
+        ivy_settings: an ivysettings.xml that names another repository.
+
+    Raises:
+        MissingExtraError: pyspark or delta-spark is not installed.
+        SparkUnavailableError: they are not in the cache and cannot be fetched.
+    """
+    spark, delta = _installed("pyspark"), _installed("delta-spark")
+    kept = user_cache() / f"jars-spark-{spark}-delta-{delta}"
+    if not kept.is_dir():
+        _fetch(java_home, spark, delta, ivy_settings, kept)
+    return sorted(kept.glob("*.jar"))
+
+
+def _fetch(java_home: Path, spark: str, delta: str, ivy_settings: str | None, kept: Path) -> None:
+    import pyspark
+
+    spark_jars = Path(pyspark.__file__).parent / "jars"
+    brought = {re.sub(r"-\d.*", "", jar.stem) for jar in spark_jars.glob("*.jar")}
+    # Beside its final place, so that the rename at the end is one step.
+    with tempfile.TemporaryDirectory(dir=kept.parent, prefix=f"{kept.name}.") as work:
+        ivy_file, fresh = Path(work) / "ivy.xml", Path(work) / "jars"
+        ivy_file.write_text(
+            _IVY_FILE.format(
+                artifact=f"delta-spark_{'.'.join(spark.split('.')[:2])}_{SCALA}",
+                delta=delta,
+                excludes="\n".join(f'<exclude module="{name}"/>' for name in sorted(brought)),
+            )
+        )
+        command = [
+            *(java_home / "bin" / "java", "-cp", next(spark_jars.glob("ivy-*.jar"))),
+            *("org.apache.ivy.Main", "-ivy", ivy_file, "-cache", f"{work}/cache", "-warn"),
+            *("-types", "jar", "bundle", "-retrieve", f"{fresh}/[artifact]-[revision].[ext]"),
+            *(("-settings", ivy_settings) if ivy_settings else ()),
+        ]
+        done = subprocess.run(
+            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0 or not fresh.is_dir():
+            raise SparkUnavailableError(
+                f"the jars of Delta {delta} for Spark {spark} are not in {kept.parent} and could "
+                f"not be fetched from Maven Central. {_advice(done.stdout + done.stderr)}"
+            )
+        try:
+            fresh.rename(kept)
+        except OSError:  # another process was faster
+            if not kept.is_dir():
+                raise
+
+
+def _advice(said: str) -> str:
+    lines = [line.strip() for line in said.splitlines()]
+    last = "\n".join([line for line in lines if line.strip(".:-")][-8:])
+    advice = (
+        "Start Spark once with a network, or name the settings of a repository that you reach: "
+        "session(conf={'spark.jars.ivySettings': '/path/to/ivysettings.xml'})"
+    )
+    if "PKIX" in said:  # a proxy that looks into TLS, whose certificate only the system knows
+        advice = (
+            "This Java does not trust the certificate it was shown; name a trust store that has "
+            "it: JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/path/to/cacerts"
+        )
+    return f"{advice}. Ivy said:\n{last}"
+
+
+def _installed(package: str) -> str:
+    try:
+        return version(package)
+    except PackageNotFoundError:
+        raise MissingExtraError(
+            f"{package} is not installed. Install Spark and Delta with: {PIP_COMMAND}"
+        ) from None

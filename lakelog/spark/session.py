@@ -1,0 +1,133 @@
+"""The Spark that runs the jobs: the platform's where there is one, else one for this machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+import warnings
+from collections.abc import Iterator, Mapping
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ..embedded.java import java_home
+from ..errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
+from .delta_jars import PIP_COMMAND, delta_jars
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def session(
+    app_name: str = "lakelog",
+    *,
+    cores: int | None = None,
+    conf: Mapping[str, str] | None = None,
+) -> SparkSession:
+    """A Spark session that reads and writes Delta.
+
+    On Databricks, with a Spark Connect server in SPARK_REMOTE, or when this process has a session
+    already: that one, untouched. Else a new local one, with settings for a small machine.
+
+    Runs on: driver.
+
+    Args:
+        app_name: the name of a new session.
+        cores: how many tasks a new session runs at once; default all of the machine.
+        conf: settings of a new session, over the defaults. ``spark.jars.ivySettings`` is also
+            where the Delta jars are fetched from, and ``spark.jars`` come in addition to them.
+
+    Raises:
+        MissingExtraError: pyspark, delta-spark or a Java is not installed.
+        SparkUnavailableError: the Delta jars cannot be fetched, or Java refuses to start.
+    """
+    if cores is not None and cores < 1:
+        raise InvalidArgumentError(f"cores={cores}: a session runs at least one task at once")
+    # Importing its submodules pulls in pandas if that is installed; with one newer than Spark
+    # knows comes a warning about features that lakelog does not use.
+    warnings.filterwarnings("ignore", message="PySpark does not yet fully support pandas")
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingExtraError(
+            f"pyspark is not installed. Install Spark and Delta with: {PIP_COMMAND}"
+        )
+    from pyspark.sql import SparkSession
+
+    if "DATABRICKS_RUNTIME_VERSION" in os.environ or "SPARK_REMOTE" in os.environ:
+        return SparkSession.builder.getOrCreate()
+    active = SparkSession.getActiveSession()
+    if active is not None:
+        return active
+    return _local_session(app_name, cores, dict(conf or {}))
+
+
+def _local_session(app_name: str, cores: int | None, conf: dict[str, str]) -> SparkSession:
+    import pyspark
+    from pyspark.sql import SparkSession
+
+    java = java_home()
+    jars = [str(jar) for jar in delta_jars(java, conf.get("spark.jars.ivySettings"))]
+    if more := conf.pop("spark.jars", ""):
+        jars.append(more)
+    slots = cores or os.cpu_count() or 1
+    with resources.as_file(resources.files(__package__) / "log4j2.properties") as log4j2:
+        settings = local_settings(slots, jars, log4j2) | conf
+        builder = SparkSession.builder.appName(app_name).config(map=settings)
+        environment = {
+            "JAVA_HOME": str(java),
+            "SPARK_HOME": str(Path(pyspark.__file__).parent),  # not another Spark of the machine
+            # Workers are this Python, which has lakelog, whatever python3 is on PATH.
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+        }
+        with _environment(environment):
+            try:
+                return builder.getOrCreate()
+            except pyspark.errors.PySparkRuntimeError as error:
+                if error.getCondition() != "JAVA_GATEWAY_EXITED":
+                    raise
+                raise SparkUnavailableError(
+                    f"Java ended before Spark was up, with the settings {settings}. What it said "
+                    "is printed above"
+                ) from error
+
+
+def local_settings(slots: int, jars: list[str], log4j2: Path) -> dict[str, str]:
+    """Spark's defaults are for a cluster; these are for one small machine."""
+    return {
+        "spark.master": f"local[{slots}]",
+        "spark.jars": ",".join(jars),
+        "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        # Nothing listens beyond this machine, and no host name needs to resolve.
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f'"-Dlog4j2.configurationFile={log4j2.as_uri()}"',
+        # A port and a thread pool that nobody looks at; progress is drawn by lakelog.
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        # 200 and 50 by default: each is a task, and a task costs more than its rows here.
+        "spark.sql.shuffle.partitions": str(slots),
+        "spark.databricks.delta.snapshotPartitions": "2",
+        "spark.sql.execution.arrow.pyspark.enabled": "true",
+        "spark.python.worker.reuse": "true",
+        # Timestamps are moments; a local zone would only shift how they print.
+        "spark.sql.session.timeZone": "UTC",
+    }
+
+
+@contextlib.contextmanager
+def _environment(values: Mapping[str, str]) -> Iterator[None]:
+    """These variables for what is started within; afterwards the environment is as before."""
+    before = {name: os.environ.get(name) for name in values}
+    os.environ.update(values)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
