@@ -20,6 +20,9 @@ NAMES: tuple[str, ...] = (
     "archive.after_plan",
     "archive.after_trim",
     "archive.before_trim",
+    "cold.after_commit",
+    "cold.after_files",
+    "cold.before_commit",
 )
 
 ENVIRONMENT_VARIABLE = "LAKELOG_FAILPOINTS"

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import ContradictionError
+
+UNKNOWN_TIMESTAMP_MS = 2**63 - 1  # a file without usable statistics may hold any
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,8 +27,249 @@ class SegmentFile:
     start_offset: int  # the range it covers: a gap before its first record included
     end_offset: int  # exclusive
     min_timestamp_ms: int  # -1: the records have none
-    max_timestamp_ms: int  # -1: none; 2^63-1: not known without a look into the file
+    max_timestamp_ms: int  # -1: none; UNKNOWN_TIMESTAMP_MS: look into the file
+
+
+def file_name(kind: str, start_offset: int, end_offset: int, unique: str) -> str:
+    """``archive-{start}-{end}-{unique}.parquet``: the range survives where statistics cannot."""
+    return f"{kind}-{start_offset:020}-{end_offset:020}-{unique}.parquet"
+
+
+_OURS = r"(?:^|/)(?P<kind>archive|clean)-(?P<start>\d{20})-(?P<end>\d{20})-[0-9a-f]{32}\.parquet$"
+
+
+def is_ours(path: str) -> bool:
+    """Whether lakelog wrote the file, so that its rows are sorted by offset."""
+    return re.search(_OURS, path) is not None
+
+
+def archived_start(path: str) -> int | None:
+    """The first offset of an archive file's range; None if it is not one."""
+    found = re.search(_OURS, path)
+    return int(found["start"]) if found and found["kind"] == "archive" else None
+
+
+#: One row a file; the first nine are `SegmentFile`'s. ``first`` and ``last`` are the offsets of its
+#: first and last record (inclusive): inside [start, end), which may begin or end in a gap.
+COLUMNS = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("segment", pa.int64()),
+        ("path", pa.string()),
+        ("size_bytes", pa.int64()),
+        ("records", pa.int64()),
+        ("start_offset", pa.int64()),
+        ("end_offset", pa.int64()),
+        ("min_timestamp_ms", pa.int64()),
+        ("max_timestamp_ms", pa.int64()),
+        ("first", pa.int64()),
+        ("last", pa.int64()),
+        ("ours", pa.bool_()),
+    ]
+)
 
 
 class SegmentIndex:
-    """The files of a topic by partition and offset. Immutable."""
+    """The files of a topic by partition and offset.
+
+    Immutable, made of Arrow columns: about 220 bytes a file, most of it the path. Files of one
+    partition are ordered by the start of their ranges. Ranges are disjoint in files lakelog wrote;
+    those of a segment that somebody else OPTIMIZEd may overlap.
+
+    Args:
+        columns: rows of `COLUMNS`, in any order.
+    """
+
+    def __init__(self, columns: pa.Table | None = None) -> None:
+        table = pa.concat_tables([COLUMNS.empty_table()] if columns is None else [columns])
+        order = pc.sort_indices(
+            table,
+            sort_keys=[
+                (name, "ascending") for name in ("partition", "start_offset", "first", "path")
+            ],
+        )
+        table = table.take(order).combine_chunks()
+        self._slices = _slices_by_partition(table["partition"])
+        self.columns: pa.Table = _with_gaps_before(table, self._slices)
+        self._starts = _int64_view(_one_chunk(self.columns["start_offset"]))
+        # Where files overlap, ends do not grow with starts; their running maximum does, and the
+        # first file in which it exceeds an offset is the first that holds something above it.
+        self._reach = _int64_view(_running_maximum(table["last"], self._slices.values()))
+
+    @classmethod
+    def from_add_actions(cls, actions: pa.Table) -> SegmentIndex:
+        """From delta-rs's flattened add actions: names for ranges, statistics for the rest.
+
+        A file of somebody else has no range in its name: it covers its records, and, if it is the
+        first of its segment, what lies before them down to the end of the segment before, since
+        a gap only ever lies there.
+
+        Raises:
+            ContradictionError: such a file has no statistics on its offsets either.
+        """
+        return cls(_columns_of(actions))
+
+    def __len__(self) -> int:
+        return int(self.columns.num_rows)
+
+    def __iter__(self) -> Iterator[SegmentFile]:
+        return (self._file(row) for row in range(len(self)))
+
+    @property
+    def partitions(self) -> list[int]:
+        """Those that have files, ascending."""
+        return list(self._slices)
+
+    @property
+    def size_bytes_in_memory(self) -> int:
+        return int(self.columns.nbytes) + 8 * len(self)
+
+    def of_partition(self, partition: int) -> list[SegmentFile]:
+        """The partition's files in offset order."""
+        low, high = self._slices.get(partition, (0, 0))
+        return [self._file(row) for row in range(low, high)]
+
+    def rows_of_partition(self, partition: int) -> pa.Table:
+        """The partition's rows of `COLUMNS`, in offset order, without a copy."""
+        low, high = self._slices.get(partition, (0, 0))
+        return self.columns.slice(low, high - low)
+
+    def file_at(self, partition: int, offset: int) -> SegmentFile | None:
+        """The first file with a record at or above the offset; None if there is none."""
+        low, high = self._slices.get(partition, (0, 0))
+        row = bisect_right(self._reach, offset - 1, low, high)
+        return self._file(row) if row < high else None
+
+    def files_between(self, partition: int, start: int, end: int) -> list[SegmentFile]:
+        """The files that may hold records of [start, end), in offset order."""
+        low, high = self._slices.get(partition, (0, 0))
+        first = bisect_right(self._reach, start - 1, low, high)
+        beyond = bisect_right(self._starts, end - 1, first, high)
+        files = (self._file(row) for row in range(first, beyond))
+        return [file for file in files if file.end_offset > start]
+
+    def first_with_timestamp(
+        self, partition: int, timestamp_ms: int, from_offset: int
+    ) -> Iterator[SegmentFile]:
+        """The files that may hold a record at or above both, in offset order, lazily."""
+        low, high = self._slices.get(partition, (0, 0))
+        first = bisect_right(self._reach, from_offset - 1, low, high)
+        newest = self.columns["max_timestamp_ms"].slice(first, high - first)
+        hits = pc.indices_nonzero(pc.greater_equal(newest, timestamp_ms))
+        files = (self._file(first + hit.as_py()) for hit in hits)
+        return (file for file in files if file.end_offset > from_offset)
+
+    def newest_first(self, partition: int, from_offset: int) -> Iterator[SegmentFile]:
+        """The files that reach above the offset, by largest timestamp, then by offset; lazily."""
+        low, high = self._slices.get(partition, (0, 0))
+        first = bisect_right(self._reach, from_offset - 1, low, high)
+        order = pc.sort_indices(
+            self.columns.slice(first, high - first),
+            sort_keys=[("max_timestamp_ms", "descending"), ("start_offset", "ascending")],
+        )
+        files = (self._file(first + row.as_py()) for row in order)
+        return (file for file in files if file.end_offset > from_offset)
+
+    def missing(self, paths: Iterable[str]) -> set[str]:
+        """Those paths that are not of these files."""
+        paths = set(paths)
+        here = pc.is_in(self.columns["path"], value_set=pa.array(sorted(paths), pa.string()))
+        return paths - set(self.columns["path"].filter(here).to_pylist())
+
+    def _file(self, row: int) -> SegmentFile:
+        return SegmentFile(*(self.columns.column(index)[row].as_py() for index in range(9)))
+
+
+def _slices_by_partition(partitions: pa.ChunkedArray) -> dict[int, tuple[int, int]]:
+    counts = pc.value_counts(partitions).to_pylist()
+    slices, row = {}, 0
+    for item in sorted(counts, key=lambda item: item["values"]):
+        slices[item["values"]] = (row, row + item["counts"])
+        row += item["counts"]
+    return slices
+
+
+def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) -> pa.Table:
+    """Ranges of files that have none in their name stretched down over a gap before a segment."""
+    if pc.all(table["ours"]).as_py() is not False:
+        return table
+    reach = _running_maximum(table["end_offset"], slices.values())
+    bottom = pa.array([0], pa.int64())
+    before = []  # where the files before a file end; 0 for a partition's first
+    opens = []  # whether it is the first of its segment
+    for low, high in slices.values():
+        before += [bottom, reach.slice(low, high - low - 1)]
+        segments = _one_chunk(table["segment"]).slice(low, high - low)
+        opens += [pa.array([True]), pc.not_equal(segments[1:], segments[:-1])]
+    foreign = pc.and_(pc.invert(_one_chunk(table["ours"])), pa.concat_arrays(opens))
+    starts = _one_chunk(table["start_offset"])
+    stretched = pc.if_else(foreign, pc.min_element_wise(starts, pa.concat_arrays(before)), starts)
+    return table.set_column(COLUMNS.names.index("start_offset"), "start_offset", stretched)
+
+
+def _columns_of(actions: pa.Table) -> pa.Table:
+    names = pc.extract_regex(actions["path"], _OURS)
+    start, end = (pc.cast(pc.struct_field(names, part), pa.int64()) for part in ("start", "end"))
+    first, last = (_statistic(actions, f"{edge}.offset", pa.int64()) for edge in ("min", "max"))
+    oldest, newest = (
+        pc.divide(
+            pc.cast(_statistic(actions, f"{edge}.timestamp", _TIMESTAMP), pa.int64()),
+            1000,  # µs in a ms
+        )
+        for edge in ("min", "max")
+    )
+    nothing = pa.scalar(-1, pa.int64())
+    records = pc.coalesce(actions["num_records"], nothing)
+    empty = pc.equal(records, 0)
+    blind = pc.and_(pc.invert(empty), pc.is_null(pc.coalesce(start, first)))
+    if pc.any(blind).as_py():
+        raise ContradictionError(
+            f"{actions['path'].filter(blind)[0]} was written by somebody else, without statistics "
+            "on offset, so nothing says which records it holds. In Spark: ANALYZE TABLE "
+            "delta.`<path>` COMPUTE DELTA STATISTICS"
+        )
+    table = pa.Table.from_arrays(
+        [
+            pc.cast(actions["partition.partition"], pa.int32()),
+            pc.cast(actions["partition.segment"], pa.int64()),
+            pc.cast(actions["path"], pa.string()),
+            actions["size_bytes"],
+            records,
+            pc.coalesce(start, first),
+            pc.coalesce(end, pc.add(last, 1)),
+            pc.coalesce(oldest, nothing),
+            pc.if_else(
+                empty, nothing, pc.coalesce(newest, pa.scalar(UNKNOWN_TIMESTAMP_MS, pa.int64()))
+            ),
+            pc.coalesce(first, start),
+            pc.if_else(empty, nothing, pc.coalesce(last, pc.subtract(end, 1))),
+            pc.is_valid(start),
+        ],
+        schema=COLUMNS,
+    )
+    return table.filter(pc.or_(table["ours"], pc.invert(pc.equal(table["records"], 0))))
+
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def _statistic(actions: pa.Table, name: str, type_: pa.DataType) -> pa.ChunkedArray:
+    if name in actions.column_names:
+        return pc.cast(actions[name], type_)
+    return pa.chunked_array([pa.nulls(actions.num_rows, type_)])  # no file has it
+
+
+def _running_maximum(column: pa.ChunkedArray, slices: Iterable[tuple[int, int]]) -> pa.Array:
+    array = _one_chunk(column)
+    runs = [pc.cumulative_max(array.slice(low, high - low)) for low, high in slices]
+    return pa.concat_arrays(runs) if runs else array
+
+
+def _one_chunk(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
+
+
+def _int64_view(array: pa.Array) -> memoryview:
+    """An int64 column as a sequence for `bisect`, without a copy."""
+    view = memoryview(array.buffers()[1] or b"").cast("q")
+    return view[array.offset : array.offset + len(array)]

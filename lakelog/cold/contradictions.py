@@ -1,0 +1,123 @@
+"""Whether files and registers tell the same story, told from the index alone.
+
+Somebody who RESTOREs the table, deletes rows or inserts them by hand changes files but not
+registers; here it is noticed, before a wrong answer is given or a wrong file is written.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..errors import ContradictionError
+from ..record import TopicPartition
+from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
+from .segment import SegmentIndex
+
+
+def check(topic: str, files: SegmentIndex, registers: Mapping[Register, int]) -> None:
+    """Check that cold holds [log_start, archived_end) of each partition, each record once.
+
+    Raises:
+        ContradictionError: the first thing that does not fit.
+    """
+    partitions = {register.partition for register in registers} | set(files.partitions)
+    for partition in sorted(partitions):
+        _Partition(
+            TopicPartition(topic, partition),
+            files.rows_of_partition(partition),
+            registers.get(ArchivedEnd(partition), 0),
+            registers.get(LogStart(partition), 0),
+            registers.get(CleanedEnd(partition), 0),
+        ).check()
+
+
+class _Partition:
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        files: pa.Table,
+        archived_end: int,
+        log_start: int,
+        cleaned_end: int,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.files = files
+        self.archived_end = archived_end
+        self.log_start = log_start
+        self.cleaned_end = cleaned_end
+
+    def check(self) -> None:
+        self._check_end()
+        if self.files.num_rows:
+            self._check_holes()
+            self._check_counts()
+
+    def _check_end(self) -> None:
+        """The last record of a partition is never removed but with all before it."""
+        end = 1 + (pc.max(self.files["last"]).as_py() if self.files.num_rows else -1)
+        if end > self.archived_end:
+            self._refuse(
+                f"files hold records up to {end}, but the register archived_end says "
+                f"{self.archived_end}: somebody wrote rows by hand, or removed lakelog's txn"
+            )
+        if end < self.archived_end and self.log_start < self.archived_end:
+            self._refuse(
+                f"the register archived_end says {self.archived_end}, but the files end at {end}: "
+                "somebody RESTOREd an older version or deleted files"
+            )
+
+    def _check_holes(self) -> None:
+        """Ranges follow each other without a hole from the log start on."""
+        if self.cleaned_end and not pc.all(self.files["ours"]).as_py():
+            return  # compaction took records off the ends of files whose ranges are gone
+        starts = _array(self.files["start_offset"])
+        reach = pc.cumulative_max(_array(self.files["end_offset"]))
+        covered = pc.max_element_wise(
+            pa.concat_arrays([pa.array([0], pa.int64()), reach[:-1]]), self.log_start
+        )
+        holes = pc.indices_nonzero(pc.greater(starts, covered))
+        if len(holes):
+            row = holes[0].as_py()
+            self._refuse(f"no file covers the offsets [{covered[row]}, {starts[row]})")
+
+    def _check_counts(self) -> None:
+        """Within a segment there are never more records than offsets, nor less unless compacted."""
+        files = self.files.filter(pc.not_equal(self.files["records"], 0))
+        segments = files.group_by("segment").aggregate(
+            [("records", "sum"), ("first", "min"), ("last", "max")]
+        )
+        first = segments["first_min"]
+        span = pc.subtract(pc.add(segments["last_max"], 1), first)
+        doubled = pc.greater(segments["records_sum"], span)
+        if pc.any(doubled).as_py():
+            base = segments["segment"].filter(doubled)[0]
+            self._refuse(f"segment {base} has more rows than offsets: somebody inserted rows")
+        if self.cleaned_end:
+            return
+        # Above the log start nothing is ever taken out of an uncompacted segment, nor from its
+        # front. (What the log start cut off may be missing, within a segment too.)
+        whole = pc.greater_equal(segments["segment"], self.log_start)
+        lost = pc.or_(
+            pc.less(segments["records_sum"], span), pc.greater(first, segments["segment"])
+        )
+        lost = pc.and_(whole, lost)
+        if pc.any(lost).as_py():
+            base = segments["segment"].filter(lost)[0]
+            self._refuse(f"segment {base} has lost records: somebody deleted rows")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise ContradictionError(
+            f"the cold tier of {self.topic_partition} contradicts itself: {what}. Nothing was "
+            "changed. Look at DESCRIBE HISTORY and RESTORE the table to the version before that",
+            topic_partition=self.topic_partition,
+            archived_end=self.archived_end,
+            log_start=self.log_start,
+        )
+
+
+def _array(column: pa.ChunkedArray) -> pa.Array:
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -1,0 +1,297 @@
+"""One topic's Delta table as delta-rs sees it: open, refresh, commit once, read commits back.
+
+Everything here is about one version after another; what a change means is `path_table`'s business.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn, cast
+from urllib.parse import unquote
+
+import pyarrow as pa
+from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.transaction import AddAction, RemoveAction
+
+from ..errors import ColdTierError, ContradictionError, ForeignTableError, LakelogError
+from ..topic import Topic
+from .schema import DELTA_SCHEMA, PARTITION_COLUMNS, TOPIC_ID_PROPERTY, table_properties
+from .segment import SegmentFile, SegmentIndex
+from .segment_writer import WrittenFile
+from .storage import Storage
+
+#: In each commit's ``commitInfo``: says after a lost reply whose commit landed.
+COMMIT_ID = "lakelog.commit"
+
+#: How far back an opened local table is synced: the kernel writes dirty pages back within half a
+#: minute, so what is older than this is on the disk.
+SYNC_S = 10 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version's log file, as far as lakelog asks."""
+
+    version: int
+    commit_id: str | None
+    transactions: Mapping[str, int]  # by app id
+    removed: tuple[str, ...]  # paths
+
+
+class DeltaLog:
+    """The table's log at one version, and the way to newer ones. Not thread-safe.
+
+    Args:
+        topic: whose table it must be.
+    """
+
+    def __init__(self, storage: Storage, topic: Topic) -> None:
+        self._storage = storage
+        self._topic = topic
+        self.path = storage.table_path(topic)
+        self._table: DeltaTable | None = None
+        self._checked_version = -1
+        self._synced_version = -1
+
+    @property
+    def version(self) -> int:
+        """-1: there is no table yet."""
+        return -1 if self._table is None else int(self._table.version())
+
+    def refresh(self) -> None:
+        """Go to the newest version; on local paths it is on the disk afterwards.
+
+        Raises:
+            ForeignTableError: it is not this topic's table, or no table at all.
+            ContradictionError: the table is gone, or another one took its place.
+            ColdTierError: it cannot be read.
+        """
+        known = self.version
+        with _naming(self.path):
+            if self._table is not None and self._is_log_file(known):
+                self._table.update_incremental()
+            else:  # the first look, or the log behind us was cleaned up, or all of it is gone
+                self._table = self._open()
+        if self.version < known:
+            self._table = None
+            raise ContradictionError(
+                f"the table at {self.path} went from version {known} back to {self.version}: "
+                "somebody deleted it, or put back an old copy. Bring the newest one back, or "
+                "delete the topic and create it again",
+                path=self.path,
+            )
+        if self.version != self._checked_version:
+            self._check_ours()
+            self._sync()
+            self._checked_version = self.version
+
+    def create(self) -> None:
+        """Make the table, unless it is there; who else does so at the same time does not matter."""
+        self._storage.make_folder(self.path)
+        with _naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
+            DeltaTable.create(
+                self.path,
+                DELTA_SCHEMA,
+                mode="error",
+                partition_by=PARTITION_COLUMNS,
+                name=self._topic.name,
+                description="written by lakelog; change it through lakelog only",
+                configuration=table_properties(self._topic),
+                raise_if_key_not_exists=False,
+                storage_options=self._storage.delta_options(),
+            )
+        self.refresh()
+        if self._table is None:
+            raise ColdTierError(
+                f"no Delta table could be made at {self.path}. Check that {self._storage.root} "
+                "exists, has room, and may be written by this user",
+                path=self.path,
+            )
+
+    def files(self) -> SegmentIndex:
+        if self._table is None:
+            return SegmentIndex()
+        with _naming(self.path):
+            actions = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
+            return SegmentIndex.from_add_actions(actions.read_all())
+
+    def transaction_version(self, app_id: str) -> int | None:
+        if self._table is None:
+            return None
+        with _naming(self.path):
+            return cast("int | None", self._table.transaction_version(app_id))
+
+    def commit(
+        self,
+        commit_id: str,
+        adds: Sequence[WrittenFile],
+        removes: Sequence[SegmentFile],
+        transactions: Mapping[str, int],
+        *,
+        data_change: bool,
+    ) -> None:
+        """Try once to make the next version. Does not refresh.
+
+        Returning says that it landed; an exception of any kind says nothing: `commits` does.
+        """
+        assert self._table is not None, "a table is created before something is committed to it"
+        now_ms = time.time_ns() // 1_000_000
+        actions = [
+            *(
+                AddAction(
+                    path=add.file.path,
+                    size=add.file.size_bytes,
+                    partition_values=_partition_values(add.file),
+                    modification_time=now_ms,
+                    data_change=data_change,
+                    stats=add.stats,
+                )
+                for add in adds
+            ),
+            *(
+                RemoveAction(
+                    path=file.path,
+                    data_change=data_change,
+                    deletion_timestamp=now_ms,
+                    size=file.size_bytes,
+                    partition_values=_partition_values(file),
+                )
+                for file in removes
+            ),
+        ]
+        self._table.create_write_transaction(
+            actions,
+            mode="append",
+            schema=self._table.schema(),
+            partition_by=PARTITION_COLUMNS,
+            commit_properties=CommitProperties(
+                custom_metadata={COMMIT_ID: commit_id},
+                max_commit_retries=0,  # a compare-and-set on the version: see the design
+                app_transactions=[Transaction(*item) for item in transactions.items()],
+            ),
+        )
+
+    def commits(self, after: int) -> list[Commit] | None:
+        """The commits above that version up to this one; None if not all are there any more."""
+        commits = [self._read_commit(version) for version in range(after + 1, self.version + 1)]
+        return None if None in commits else cast("list[Commit]", commits)
+
+    def tombstones(self) -> set[str]:
+        """The paths that the log names as removed."""
+        if self._table is None:
+            return set()
+        with _naming(self.path):
+            listed = self._table.vacuum(  # a dry run of "lite" lists what the log itself names
+                retention_hours=0, dry_run=True, enforce_retention_duration=False, full=False
+            )
+        # It leaves out what was removed after "now", and the remover's clock may be ahead of ours.
+        recent = [self._read_commit(version) for version in range(self.version, -1, -1)[:100]]
+        return set(listed).union(*(commit.removed for commit in recent if commit))
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _open(self) -> DeltaTable | None:
+        """None: nothing is there."""
+        for last_try in (False, True):
+            try:
+                return DeltaTable(self.path, storage_options=self._storage.delta_options())
+            except TableNotFoundError:
+                listed = self._storage.list_files(self.path, recursive=False)
+                strangers = [info.base_name for info in listed if info.base_name != "_delta_log"]
+                if not strangers:
+                    return None
+                if last_try:  # else somebody may be creating the table just now
+                    self._refuse_foreign(f"no Delta table but {strangers[0]!r}")
+        return None
+
+    def _check_ours(self) -> None:
+        if self._table is None:
+            return
+        metadata = self._table.metadata()
+        owner = metadata.configuration.get(TOPIC_ID_PROPERTY)
+        if owner is None:
+            self._refuse_foreign("a Delta table that lakelog did not make")
+        if owner != str(self._topic.topic_id):
+            self._refuse_foreign(f"the table of the topic with id {owner}")
+        if metadata.partition_columns != PARTITION_COLUMNS:
+            self._refuse_foreign(f"a table partitioned by {metadata.partition_columns}")
+        protocol = self._table.protocol()
+        if protocol.min_reader_version > 1:
+            raise ColdTierError(
+                f"somebody turned on {protocol.reader_features or 'column mapping'} on the table "
+                f"at {self.path}; lakelog reads its Parquet files as they are and would give wrong "
+                "rows. RESTORE the table to the version before that, or drop the feature",
+                path=self.path,
+            )
+
+    def _refuse_foreign(self, what: str) -> NoReturn:
+        raise ForeignTableError(
+            f"{self.path} should hold the table of topic {self._topic.name!r} with id "
+            f"{self._topic.topic_id}, but holds {what}. Choose another cold root, or move that "
+            "away",
+            path=self.path,
+        )
+
+    def _log_file(self, version: int) -> str:
+        return f"{self.path}/_delta_log/{version:020}.json"
+
+    def _is_log_file(self, version: int) -> bool:
+        return self._storage.is_file(self._log_file(version))
+
+    def _read_commit(self, version: int) -> Commit | None:
+        content = self._storage.read_bytes(self._log_file(version))
+        if content is None:
+            return None
+        commit_id = None
+        transactions: dict[str, int] = {}
+        removed: list[str] = []
+        for line in content.splitlines():
+            action = json.loads(line)
+            if "txn" in action:
+                transactions[action["txn"]["appId"]] = action["txn"]["version"]
+            elif "remove" in action:
+                removed.append(unquote(action["remove"]["path"]))
+            elif "commitInfo" in action:
+                commit_id = action["commitInfo"].get(COMMIT_ID)
+        return Commit(version, commit_id, transactions, tuple(removed))
+
+    def _sync(self) -> None:
+        """Put the commits up to this one on the disk, whoever made them.
+
+        Whoever sees a register may trim by it, so it must survive a power cut from then on.
+        """
+        if not self._storage.is_local or self._table is None:
+            return
+        recent_s = time.time() - SYNC_S
+        for version in range(self.version, self._synced_version, -1):
+            path = Path(self._log_file(version))
+            if not path.exists() or path.stat().st_mtime < recent_s:
+                break
+            self._storage.sync(str(path))
+        self._storage.sync(f"{self.path}/_delta_log", self.path)
+        self._synced_version = self.version
+
+
+def _partition_values(file: SegmentFile) -> dict[str, str | None]:
+    return {"partition": str(file.partition), "segment": str(file.segment)}
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Say which table an error of delta-rs is about."""
+    try:
+        yield
+    except (DeltaError, OSError) as error:
+        if isinstance(error, LakelogError):
+            raise
+        raise ColdTierError(
+            f"the table at {path} cannot be used: {error}. Check that it may be read and written "
+            "by this user, and that its _delta_log is whole",
+            path=path,
+        ) from error

@@ -1,0 +1,236 @@
+"""Writing one file of a segment: sorted by offset, in row groups, in bounded memory."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import NoReturn
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ..errors import ContradictionError
+from ..record import RECORDS
+from ..topic import Topic
+from .change import HotRange, Rewrite, RowsOf
+from .schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, WRITER_OPTIONS
+from .segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name
+from .segment_reader import SegmentReader
+from .storage import Storage
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenFile:
+    """A file that lies there, and what its add action says of it."""
+
+    file: SegmentFile
+    stats: str  # JSON, as Delta has it
+
+
+def write_segment_file(
+    add: HotRange | Rewrite, *, topic: Topic, storage: Storage, rows_of: RowsOf
+) -> WrittenFile:
+    """Write the rows of a hot range or of a rewrite into one new file, and see it on the disk.
+
+    The file has a name of its own, so running it twice leaves one that no commit names. Memory is
+    bounded by a row group and a batch of the source.
+
+    Raises:
+        ContradictionError: the source's offsets are not ascending within the range, or a hot range
+            lacks a record: the first one, those in between, or the last. Nothing is left behind.
+        ColdTierError: the place cannot be written.
+
+    Runs on: executor (or in process).
+    """
+    table_path = storage.table_path(topic)
+    kind = "archive" if isinstance(add, HotRange) else "clean"
+    folder = f"partition={add.topic_partition.partition}/segment={add.segment}"
+    name = file_name(kind, add.start_offset, add.end_offset, uuid4().hex)
+    path = f"{table_path}/{folder}/{name}"
+    storage.make_folder(f"{table_path}/{folder}")
+    rows = (
+        _with_horizon(rows_of(add))
+        if isinstance(add, HotRange)
+        else _rewritten(add, SegmentReader(storage, table_path))
+    )
+    tally = _Tally(add)
+    try:
+        _write(storage, path, _row_groups(tally.count(rows)))
+        tally.check_end()
+        # The commit that will name the file must not survive a power cut that the file does not.
+        partition_folder = f"{table_path}/{folder.partition('/')[0]}"
+        storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
+    except BaseException:
+        storage.delete_file(path)  # ours alone, and no commit can name it: this call returns none
+        raise
+    return tally.written(f"{folder}/{name}", storage.size_bytes(path))
+
+
+def _write(storage: Storage, path: str, row_groups: Iterable[pa.Table]) -> None:
+    """An error of the store is named by the path; one of the rows' source is left as it is."""
+    with storage.naming(path):
+        writer = pq.ParquetWriter(
+            storage.arrow_path(path), FILE_SCHEMA, filesystem=storage.filesystem(), **WRITER_OPTIONS
+        )
+    try:
+        for row_group in row_groups:
+            with storage.naming(path):
+                writer.write_table(row_group, row_group_size=row_group.num_rows)
+    except BaseException:
+        with suppress(OSError, pa.ArrowException):
+            writer.close()
+        raise
+    with storage.naming(path):
+        writer.close()
+
+
+def _with_horizon(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        horizon = pa.nulls(batch.num_rows, FILE_SCHEMA.field("delete_horizon").type)
+        columns = [batch.column(name) for name in RECORDS.names]
+        yield pa.RecordBatch.from_arrays([*columns, horizon], schema=FILE_SCHEMA)
+
+
+def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBatch]:
+    rows = reader.read(
+        rewrite.files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names
+    )
+    for batch in rows:
+        if rewrite.without is not None:
+            superseded = pc.is_in(batch.column("offset"), value_set=rewrite.without)
+            batch = batch.filter(pc.invert(superseded))
+        if rewrite.delete_horizon_ms is not None:
+            batch = _set_horizon(batch, rewrite.delete_horizon_ms)
+        yield batch
+
+
+def _set_horizon(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:
+    """Each tombstone without a horizon gets this one."""
+    horizons = batch.column("delete_horizon")
+    new = pa.scalar(horizon_ms * 1000, pa.int64()).cast(horizons.type)
+    fresh = pc.and_(pc.is_null(batch.column("value")), pc.is_null(horizons))
+    columns = [*batch.columns[:-1], pc.if_else(fresh, new, horizons)]
+    return pa.RecordBatch.from_arrays(columns, schema=FILE_SCHEMA)
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The same rows in tables of at most `ROW_GROUP_ROWS` and about `ROW_GROUP_BYTES`."""
+    held: list[pa.RecordBatch] = []
+    rows = size_bytes = 0
+    for piece in (piece for batch in batches for piece in _cut(batch)):
+        if held and (
+            rows + piece.num_rows > ROW_GROUP_ROWS or size_bytes + piece.nbytes > ROW_GROUP_BYTES
+        ):
+            yield pa.Table.from_batches(held)
+            held, rows, size_bytes = [], 0, 0
+        held.append(piece)
+        rows += piece.num_rows
+        size_bytes += piece.nbytes
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Slices small enough to fill row groups well; a single large record stays whole."""
+    if batch.num_rows == 0:
+        return
+    fits = batch.num_rows <= ROW_GROUP_ROWS // 4 and batch.nbytes <= ROW_GROUP_BYTES // 4
+    if fits or batch.num_rows == 1:
+        yield batch
+        return
+    half = batch.num_rows // 2
+    yield from _cut(batch.slice(0, half))
+    yield from _cut(batch.slice(half))
+
+
+class _Tally:
+    """Checks the rows that go by, and remembers what the add action says of them."""
+
+    def __init__(self, add: HotRange | Rewrite) -> None:
+        self.add = add
+        self.records = 0
+        self.first = -1  # offset of the first record
+        self.last = add.start_offset - 1
+        self.min_us: int | None = None
+        self.max_us: int | None = None
+
+    def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            if batch.num_rows:
+                self._count(batch)
+                yield batch
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        offsets = batch.column("offset")
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        ascending = pc.all(pc.less(offsets[:-1], offsets[1:])).as_py() is not False
+        if not ascending or first <= self.last or last >= self.add.end_offset:
+            self._refuse(f"offsets {first} … {last} after {self.last} are out of order or range")
+        if isinstance(self.add, HotRange):
+            # A gap only ever lies before a segment: within one, each offset has its record.
+            expected = self.last + 1 if self.records else max(self.last + 1, self.add.segment)
+            if first != expected or last - first + 1 != batch.num_rows:
+                self._refuse(f"the records after {self.last} are not dense from {expected} on")
+        if not self.records:
+            self.first = first
+        self.last = last
+        self.records += batch.num_rows
+        edges = pc.min_max(pc.cast(batch.column("timestamp"), pa.int64())).as_py()
+        self.min_us = edges["min"] if self.min_us is None else min(self.min_us, edges["min"])
+        self.max_us = edges["max"] if self.max_us is None else max(self.max_us, edges["max"])
+
+    def check_end(self) -> None:
+        if isinstance(self.add, HotRange) and self.last != self.add.end_offset - 1:
+            self._refuse(f"the last record is {self.last}; no archived range ends in a gap")
+
+    def written(self, path: str, size_bytes: int) -> WrittenFile:
+        stats: dict[str, object] = {"numRecords": self.records}
+        if self.records:
+            stats["minValues"] = {"offset": self.first, **_time_statistic(self.min_us)}
+            stats["maxValues"] = {"offset": self.last, **_time_statistic(self.max_us)}
+            stats["nullCount"] = {"offset": 0, "timestamp": 0}
+        file = SegmentFile(
+            self.add.topic_partition.partition,
+            self.add.segment,
+            path,
+            size_bytes,
+            self.records,
+            self.add.start_offset,
+            self.add.end_offset,
+            _milliseconds(self.min_us, -1),
+            _milliseconds(self.max_us, UNKNOWN_TIMESTAMP_MS),
+        )
+        return WrittenFile(file, json.dumps(stats, separators=(",", ":")))
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise ContradictionError(
+            f"{self.add.topic_partition} [{self.add.start_offset}, {self.add.end_offset}) of "
+            f"segment {self.add.segment} is not written: {what}. Nothing was committed",
+            topic_partition=self.add.topic_partition,
+        )
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+
+def _time_statistic(time_us: int | None) -> dict[str, str]:
+    """As Delta writes it; left out beyond the year 9999, which its text has no place for."""
+    if time_us is None:
+        return {}
+    try:
+        time = _EPOCH + timedelta(milliseconds=time_us // 1000)
+    except OverflowError:
+        return {}
+    return {"timestamp": time.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
+
+
+def _milliseconds(time_us: int | None, beyond: int) -> int:
+    """What the index reads back from the statistic."""
+    if time_us is None:
+        return -1
+    return time_us // 1000 if _time_statistic(time_us) else beyond

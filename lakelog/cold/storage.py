@@ -1,0 +1,246 @@
+"""Where the cold tier lies. The one place that opens storage."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+import deltalake
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from ..errors import (
+    ColdTierError,
+    CorruptRecordError,
+    InvalidArgumentError,
+    LakelogError,
+    MissingFileError,
+)
+from ..topic import Topic
+
+OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
+
+#: The first deltalake whose commits carry removals and txn versions together. Older ones drop the
+#: registers without a word.
+DELTALAKE_FLOOR = (1, 6, 4)
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """A cold root: a local folder (made when first written) or an object store's URL.
+
+    Picklable; holds no secret. Object stores take their credentials from the environment, as
+    delta-rs and Arrow do.
+
+    Args:
+        root: a path (``~`` and relative ones are resolved here and now, since executors have
+            another working directory), a ``file://`` URL, or ``s3://``, ``abfss://``, ``gs://``.
+
+    Raises:
+        ColdTierError: a place that no Delta commit can be made in.
+        InvalidArgumentError: not a place.
+    """
+
+    root: str
+    is_local: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        root = _resolve(self.root)
+        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "is_local", "://" not in root)
+
+    def table_path(self, topic: Topic) -> str:
+        """The folder of the topic's table; the id keeps a topic made again off its old data."""
+        return f"{self.root.rstrip('/')}/{topic.name}/{topic.topic_id}"
+
+    def delta_options(self) -> dict[str, str]:
+        """What delta-rs needs beside the path."""
+        return {}
+
+    def filesystem(self) -> pafs.FileSystem:
+        """Arrow's file system of the root.
+
+        Raises:
+            ColdTierError: this pyarrow cannot open such a place.
+        """
+        if self.is_local:
+            return pafs.LocalFileSystem()
+        try:
+            return pafs.FileSystem.from_uri(self.root)[0]
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise ColdTierError(
+                f"pyarrow {pa.__version__} cannot open {self.root}: {error}", path=self.root
+            ) from error
+
+    def arrow_path(self, path: str) -> str:
+        """A path below the root as `filesystem` takes it."""
+        return path.partition("://")[2] if not self.is_local else path
+
+    def list_files(self, path: str, *, recursive: bool) -> list[pafs.FileInfo]:
+        """What lies below a folder; nothing if there is none."""
+        selector = pafs.FileSelector(
+            self.arrow_path(path), allow_not_found=True, recursive=recursive
+        )
+        with self.naming(path):
+            infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
+        return infos
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """A small file's content; None if there is no such file."""
+        try:
+            with (
+                self.naming(path),
+                self.filesystem().open_input_stream(self.arrow_path(path)) as stream,
+            ):
+                return bytes(stream.read())
+        except MissingFileError:
+            return None
+
+    def is_file(self, path: str) -> bool:
+        with self.naming(path):
+            info = self.filesystem().get_file_info(self.arrow_path(path))
+        return bool(info.type == pafs.FileType.File)
+
+    def size_bytes(self, path: str) -> int:
+        with self.naming(path):
+            return int(self.filesystem().get_file_info(self.arrow_path(path)).size)
+
+    def delete_file(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        try:
+            with self.naming(path):
+                self.filesystem().delete_file(self.arrow_path(path))
+        except MissingFileError:
+            pass
+
+    def check_writable(self) -> None:
+        """Write a file below the root and remove it again.
+
+        Raises:
+            ColdTierError: that failed; the message names the path.
+        """
+        probe = f"{self.root.rstrip('/')}/.lakelog-probe-{uuid4().hex}"
+        self.make_folder(self.root)
+        with (
+            self.naming(probe),
+            self.filesystem().open_output_stream(self.arrow_path(probe)) as out,
+        ):
+            out.write(b"lakelog")
+        self.delete_file(probe)
+
+    def make_folder(self, path: str) -> None:
+        """Make a folder and those above it, so that they survive a power cut."""
+        if not self.is_local:
+            return
+        missing = []
+        folder = Path(path)
+        while not folder.exists():
+            missing.append(folder)
+            folder = folder.parent
+        if missing:
+            with self.naming(path):
+                Path(path).mkdir(parents=True, exist_ok=True)
+                for made in missing:
+                    self.sync(str(made.parent))
+
+    def sync(self, *paths: str) -> None:
+        """Return once the files or folders are on the disk (object stores promise as much)."""
+        if not self.is_local:
+            return
+        for path in paths:
+            with self.naming(path):
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    @contextmanager
+    def naming(self, path: str) -> Iterator[None]:
+        """Say which path an error of the file system is about.
+
+        Raises:
+            MissingFileError: there is no such file.
+            CorruptRecordError: it is there, but not the Parquet that was written.
+            ColdTierError: the store refuses.
+        """
+        try:
+            yield
+        except LakelogError:
+            raise
+        except FileNotFoundError as error:
+            raise MissingFileError(
+                f"{path} is missing: it was deleted behind the table's back. Put the file back "
+                "(from a backup, or the bucket's older versions), or raise the log start above "
+                "the range in its name to give it up",
+                path=path,
+            ) from error
+        except pa.ArrowInvalid as error:
+            raise _corrupt(path, error) from error
+        except OSError as error:
+            if error.errno is None and self.is_local:  # Arrow's own: thrift, page or codec
+                raise _corrupt(path, error) from error
+            raise ColdTierError(
+                f"{path} cannot be used: {error}. Check that {self.root} exists, has room, and "
+                "may be read and written by this user",
+                path=path,
+            ) from error
+
+
+def check_deltalake(version: str = deltalake.__version__) -> None:
+    """Refuse a deltalake that would lose registers.
+
+    Raises:
+        ColdTierError: it is older than `DELTALAKE_FLOOR`.
+    """
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    if numbers < DELTALAKE_FLOOR:
+        floor = ".".join(map(str, DELTALAKE_FLOOR))
+        raise ColdTierError(
+            f"deltalake {version} is too old: its commits drop what lakelog needs in them. "
+            f"pip install 'deltalake>={floor}'",
+            version=version,
+        )
+
+
+def _corrupt(path: str, error: Exception) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"{path} is not the Parquet file that was written: {error}. Put it back from a backup",
+        path=path,
+    )
+
+
+def _resolve(root: str) -> str:
+    if not isinstance(root, str) or not root.strip():
+        raise InvalidArgumentError(
+            f"{root!r} is not a cold root: give a folder, s3://, abfss:// or gs://"
+        )
+    scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*):/", root)
+    if scheme and scheme[1] in OBJECT_STORES:
+        return root.rstrip("/")
+    if scheme and scheme[1] == "file":
+        root = unquote(urlsplit(root).path)
+    elif scheme:
+        raise InvalidArgumentError(
+            f"{root!r} is not a cold root: {scheme[1]}:// is not one of file, "
+            f"{', '.join(sorted(OBJECT_STORES))}"
+        )
+    path = str(Path(root).expanduser().absolute())
+    if path == "/Volumes" or path.startswith("/Volumes/"):
+        raise ColdTierError(
+            f"{root} is a Databricks volume, where no Delta commit can be made (it has no atomic "
+            "rename). Use the URL of an external location (s3://, abfss://, gs://)",
+            path=root,
+        )
+    if "%" in path or "\\" in path:  # delta-rs decodes the path twice and looks elsewhere: tried
+        raise ColdTierError(
+            f"delta-rs cannot open paths with '%' or a backslash, such as {path}; choose another",
+            path=path,
+        )
+    return path
