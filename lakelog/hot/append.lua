@@ -9,6 +9,7 @@
 -- keys too (reading each once), and the stream's by letting its XADD be the first write.
 
 local SEQUENCES = INT32_MAX + 1
+local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
@@ -37,7 +38,6 @@ local p = {
   log_end = tonumber(st[5]), segment = parse_segment(st[6]),
   log_start = tonumber(st[8]), closed_bytes = tonumber(st[13]),
 }
-local local_log_start = tonumber(st[9])
 local producer_count = tonumber(st[10])
 local largest_entry = tonumber(st[15] or '0')
 local index_bytes, index_timestamp, largest = string.match(st[7], '(%S+) (%S+) (%S+)')
@@ -46,34 +46,32 @@ index_bytes, index_timestamp, largest = tonumber(index_bytes), tonumber(index_ti
 -- Idempotence ------------------------------------------------------------------------------------
 local producer_id, epoch = ARGV[4], tonumber(ARGV[5])
 local first_sequence, last_sequence = tonumber(ARGV[6]), tonumber(ARGV[7])
-local calls = {} -- first sequence, last sequence, base offset, append time; the newest last
+-- A producer's value: `epoch last_ms`, then its last five calls, the newest first, each as
+-- `|first_sequence last_sequence base_offset append_time`. Searched as text: parsing the numbers of
+-- five calls takes longer than the append itself.
+local calls = '' -- those that stay beside this one
 local known = redis.call('HGET', producers, producer_id)
 local is_new = not known
 if known then
-  local numbers = {}
-  for word in string.gmatch(known, '%S+') do
-    numbers[#numbers + 1] = tonumber(word)
-  end
-  local known_epoch = numbers[1]
-  if sent_under == '' and now - numbers[2] >= settings.producer_expiration_ms then
+  local known_epoch, last_ms, newest = string.match(known, '^(%d+) (%d+)|%d+ (%d+)')
+  known_epoch = tonumber(known_epoch)
+  if sent_under == '' and now - last_ms >= settings.producer_expiration_ms then
     known = false -- idle too long: as if never seen; but a resend is compared as long as one can
   elseif epoch < known_epoch then
     return { 'FENCED', known_epoch }
   elseif epoch == known_epoch then
-    for i = 3, #numbers, 4 do
-      if numbers[i] == first_sequence and numbers[i + 1] == last_sequence then
-        -- Written again, so that a WAIT after this answer covers the first one's effects.
-        redis.call('HSET', state, 'log_end', int(p.log_end))
-        return { 'OK', numbers[i + 2], numbers[i + 3], p.log_start, 1 }
-      end
+    local same = string.find(known, '|' .. int(first_sequence) .. ' ' .. int(last_sequence) .. ' ', 1, true)
+    if same then
+      local base, append_time = string.match(known, '^|%d+ %d+ (%d+) (%-?%d+)', same)
+      -- Written again, so that a WAIT after this answer covers the first one's effects.
+      redis.call('HSET', state, 'log_end', int(p.log_end))
+      return { 'OK', tonumber(base), tonumber(append_time), p.log_start, 1 }
     end
-    local expected = (numbers[#numbers - 2] + 1) % SEQUENCES
+    local expected = (newest + 1) % SEQUENCES
     if first_sequence ~= expected then
       return { 'OUT_OF_ORDER', expected }
     end
-    for i = math.max(3, #numbers - 15), #numbers do
-      calls[#calls + 1] = numbers[i]
-    end
+    calls = string.match(known, FOUR_CALLS) or string.match(known, '^[^|]*(.*)')
   elseif first_sequence ~= 0 then
     return { 'OUT_OF_ORDER', 0 }
   end
@@ -103,7 +101,8 @@ end
 if not settings.log_append_time then
   for i, e in ipairs(entries) do
     if e.min >= 0 and now - e.min > settings.before_max_ms or e.max >= 0 and e.max - now > settings.after_max_ms then
-      return { 'INVALID_TIMESTAMP', i - 1, now, int(settings.before_max_ms), int(settings.after_max_ms) }
+      return { 'INVALID_TIMESTAMP', i - 1, now,
+        string.format('%.0f', settings.before_max_ms), string.format('%.0f', settings.after_max_ms) }
     end
   end
 end
@@ -174,21 +173,14 @@ for i, e in ipairs(entries) do
   p.log_end = last + 1
 end
 
-calls[#calls + 1] = first_sequence
-calls[#calls + 1] = last_sequence
-calls[#calls + 1] = base_offset
-calls[#calls + 1] = append_time
-local words = {}
-for i, number in ipairs(calls) do
-  words[i] = int(number)
-end
-redis.call('HSET', producers, producer_id, int(epoch) .. ' ' .. int(now) .. ' ' .. table.concat(words, ' '))
+redis.call('HSET', producers, producer_id, string.format('%d %d|%d %d %d %d', epoch, now,
+  first_sequence, last_sequence, base_offset, append_time) .. calls)
 if is_new then
   producer_count = producer_count + 1
   -- Each newcomer looks at a few others and forgets the expired ones, so the hash stays as large as
   -- the producers that are alive, and no append ever walks all of it.
   for _, other in ipairs(redis.call('HRANDFIELD', producers, 4)) do
-    local last_ms = tonumber(string.match(redis.call('HGET', producers, other), '%S+ (%S+)') or '')
+    local last_ms = tonumber(string.match(redis.call('HGET', producers, other), '^%d+ (%d+)') or '')
     -- nil: not ours; an error here would come after the writes
     if last_ms and now - last_ms >= settings.producer_expiration_ms then
       producer_count = producer_count - redis.call('HDEL', producers, other)
@@ -196,14 +188,21 @@ if is_new then
   end
 end
 
-if not settings.tiered then
-  if retain(p, settings, now) then
-    local_log_start = math.max(local_log_start, p.log_start)
+local changes = { 'log_end', int(p.log_end), 'segment', format_segment(p.segment),
+  'index', string.format('%d %d %d', index_bytes, index_timestamp, largest) }
+local function changed(field, before, value)
+  if tonumber(before) ~= value then -- most appends change none of these
+    changes[#changes + 1] = field
+    changes[#changes + 1] = int(value)
   end
 end
-redis.call('HSET', state, 'log_end', int(p.log_end), 'segment', format_segment(p.segment),
-  'index', string.format('%.0f %.0f %.0f', index_bytes, index_timestamp, largest),
-  'closed_bytes', int(p.closed_bytes), 'log_start', int(p.log_start),
-  'local_log_start', int(local_log_start), 'producer_count', int(producer_count),
-  'largest_entry', int(largest_entry), 'unarchived_since', st[11] or int(now))
+if not settings.tiered and retain(p, settings, now) then
+  changed('log_start', st[8], p.log_start)
+  changed('local_log_start', st[9], math.max(tonumber(st[9]), p.log_start))
+end
+changed('closed_bytes', st[13], p.closed_bytes)
+changed('producer_count', st[10], producer_count)
+changed('largest_entry', st[15], largest_entry)
+changed('unarchived_since', st[11], tonumber(st[11] or now))
+redis.call('HSET', state, unpack(changes))
 return { 'OK', base_offset, append_time, p.log_start, 0 }

@@ -6,7 +6,7 @@
 --   topic_id          of the creation of the topic this partition belongs to
 --   generation        grows with each creation under the same name; a stale creator loses
 --   config_version    of the settings below
---   settings          14 numbers, see SETTINGS
+--   settings          14 numbers, see parse_settings
 --   run_id            of the server under which the partition was last written; '': it was lost
 --                     and made anew, so nobody knows which offsets had been given
 --   clean             there: the server was stopped on purpose and nothing was appended after
@@ -24,7 +24,7 @@
 --   gaps              start-end, comma separated: offsets lost with a hot tail
 --
 -- `:segments` holds the closed segments, `base end bytes first max created modified`, scored by base.
--- Numbers are formatted with %.0f: `..` turns to exponents at 10^14.
+-- Numbers are formatted with %d, never with `..`, which turns to exponents at 10^14.
 
 local stream, state, segments, times, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
 
@@ -42,21 +42,20 @@ if (TOOK_OVER and string.match(REPLICATION, 'master_replid:(%x+)') or '') ~= REP
 end
 
 local function int(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
--- SETTINGS, in the order hot/registry.py writes them.
+-- The settings, in the order hot/registry.py writes them.
+local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+)$'
+
 local function parse_settings(text)
-  local n = {}
-  for word in string.gmatch(text, '%S+') do
-    n[#n + 1] = tonumber(word)
-  end
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n = string.match(text, SETTINGS) -- faster than gmatch
   return {
-    segment_bytes = n[1], segment_ms = n[2], max_jitter_ms = n[3], max_message_bytes = n[4],
-    log_append_time = n[5] == 1, before_max_ms = n[6], after_max_ms = n[7],
-    index_interval_bytes = n[8], keys_required = n[9] == 1, tiered = n[10] == 1,
-    retention_ms = n[11], retention_bytes = n[12], retention_entries = n[13],
-    producer_expiration_ms = n[14],
+    segment_bytes = tonumber(a), segment_ms = tonumber(b), max_jitter_ms = tonumber(c),
+    max_message_bytes = tonumber(d), log_append_time = e == '1', before_max_ms = tonumber(f),
+    after_max_ms = tonumber(g), index_interval_bytes = tonumber(h), keys_required = i == '1',
+    tiered = j == '1', retention_ms = tonumber(k), retention_bytes = tonumber(l),
+    retention_entries = tonumber(m), producer_expiration_ms = tonumber(n),
   }
 end
 
@@ -71,7 +70,7 @@ local function parse_segment(text)
 end
 
 local function format_segment(s)
-  return string.format('%.0f %.0f %.0f %.0f %.0f %.0f', s.base, s.bytes, s.first, s.max, s.created, s.modified)
+  return string.format('%d %d %d %d %d %d', s.base, s.bytes, s.first, s.max, s.created, s.modified)
 end
 
 local function new_segment(base, now)
@@ -98,7 +97,7 @@ local function jitter_ms(settings, topic_id, base)
 end
 
 local function close_segment(s, ending)
-  redis.call('ZADD', segments, int(s.base), string.format('%.0f %.0f %.0f %.0f %.0f %.0f %.0f',
+  redis.call('ZADD', segments, int(s.base), string.format('%d %d %d %d %d %d %d',
     s.base, ending, s.bytes, s.first, s.max, s.created, s.modified))
 end
 
