@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import os
+import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
 
 from lakelog.embedded.redis_program import RedisProgram, redis_programs
-from lakelog.testing.servers import RedisClusterServers, RedisServer
+from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 _COMMON: dict[str, Any] = {
     "deadline": None,  # a shared machine: time says nothing about the code
@@ -94,3 +98,28 @@ def redis_cluster(_redis_cluster: RedisClusterServers) -> RedisClusterServers:
     """A real three-node cluster, emptied; its ``url`` is ``redis://…?cluster=true``."""
     _redis_cluster.flush()
     return _redis_cluster
+
+
+@pytest.fixture
+def redis_tls_url(make_redis: Callable[..., RedisServer], tmp_path: Path) -> Iterator[str]:
+    """A server behind TLS, with a certificate of an authority that only this URL names."""
+    import trustme  # builds certificates with compiled code: only where they are needed
+
+    authority, context = trustme.CA(), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    authority.issue_cert("127.0.0.1").configure_cert(context)
+    authority.cert_pem.write_to_path(str(tmp_path / "authority.pem"))
+    front = TlsFront(make_redis(), context).start()
+    try:
+        yield f"rediss://127.0.0.1:{front.port}?ssl_ca_certs={tmp_path / 'authority.pem'}"
+    finally:
+        front.stop()
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """The run's one Spark: two tasks at once, with Delta."""
+    from lakelog.spark import session
+
+    started = session("lakelog-tests", cores=2)
+    yield started
+    started.stop()

@@ -150,7 +150,10 @@ class EmbeddedRedis:
             return None
         port = state.get("port")
         if port is None:
-            raise self._error("a server runs here, but the file that names its port is gone")
+            raise self._error(
+                "a server runs here, but server.json, which names its port, is gone. End that "
+                "process (its pid stands in redis.log) and start again"
+            )
         with _client(port) as client:
             if not self._await_answer(client):
                 return None

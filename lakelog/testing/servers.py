@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import signal
 import socket
+import ssl
 import subprocess
+import threading
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -210,6 +213,55 @@ class RedisClusterServers:
     def _joined(self, client: redis.Redis) -> bool:
         info: dict[str, str] = client.cluster("INFO")
         return info["cluster_state"] == "ok" and int(info["cluster_known_nodes"]) == self.NODES
+
+
+class TlsFront:
+    """TLS on a loopback port in front of a server that speaks none.
+
+    Not every server program is built with TLS (the wheel's is not); to a client this is the same.
+    """
+
+    def __init__(self, server: RedisServer, context: ssl.SSLContext) -> None:
+        self._server = server
+        self._context = context
+        self._loop = asyncio.new_event_loop()
+        self._listening = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="tls-front", daemon=True)
+        self.port = 0
+
+    def start(self) -> TlsFront:
+        self._thread.start()
+        self._listening.wait(START_TIMEOUT_S)
+        return self
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join(START_TIMEOUT_S)
+
+    def _run(self) -> None:
+        front = self._loop.run_until_complete(
+            asyncio.start_server(self._serve, "127.0.0.1", 0, ssl=self._context)
+        )
+        self.port = front.sockets[0].getsockname()[1]
+        self._listening.set()
+        self._loop.run_forever()
+        front.close()
+        for task in asyncio.all_tasks(self._loop):
+            task.cancel()
+        self._loop.run_until_complete(asyncio.sleep(0))
+        self._loop.close()
+
+    async def _serve(self, outside: asyncio.StreamReader, to_outside: asyncio.StreamWriter) -> None:
+        inside, to_inside = await asyncio.open_connection("127.0.0.1", self._server.port)
+        await asyncio.gather(_pump(outside, to_inside), _pump(inside, to_outside))
+
+
+async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):  # either side may be gone; the other is told by the close
+        while data := await source.read(1 << 16):
+            target.write(data)
+            await target.drain()
+    target.close()
 
 
 def free_port() -> int:

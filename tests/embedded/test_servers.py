@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import redis
 
 
@@ -48,3 +49,14 @@ def test_a_cluster_spreads_keys_over_its_nodes(redis_cluster):
         with node.client() as client:
             held.append(client.dbsize())
     assert min(held) > 0
+
+
+def test_a_server_behind_tls_answers_who_trusts_its_authority(redis_tls_url):
+    with redis.Redis.from_url(redis_tls_url) as client:
+        client.set("key", "v" * 1_000_000)
+        assert client.get("key") == b"v" * 1_000_000
+    with (
+        redis.Redis.from_url(redis_tls_url.partition("?")[0]) as stranger,
+        pytest.raises(redis.ConnectionError, match="CERTIFICATE_VERIFY_FAILED"),
+    ):
+        stranger.ping()

