@@ -82,14 +82,16 @@ class Tiers:
         return self.hot.offsets([topic_partition])[topic_partition]
 
     def delta(self) -> DeltaTable:
-        return DeltaTable(str(self.root / self.topic.name / str(self.topic.topic_id)))
+        return DeltaTable(self.table().path)
 
     def archived(self, partition: int = 0) -> list[tuple[int, bytes]]:
         """(offset, value) of every row that the Delta table has, read without lakelog."""
         rows: list[tuple[int, bytes]] = []
+        if not DeltaTable.is_deltatable(self.table().path):
+            return rows
         for action in pa.table(self.delta().get_add_actions(flatten=True)).to_pylist():
             if action["partition.partition"] == partition:
-                file = Path(self.delta().table_uri.removeprefix("file://")) / action["path"]
+                file = Path(self.table().path) / action["path"]
                 table = pq.ParquetFile(file).read(columns=["offset", "value"])
                 rows += zip(table["offset"].to_pylist(), table["value"].to_pylist(), strict=True)
         return sorted(rows)

@@ -8,15 +8,17 @@ import pytest
 
 from lakelog import failpoints
 
-STEPS = [name for name in failpoints.NAMES if name.startswith("archive.")]
 
-
-@pytest.mark.parametrize("step", STEPS)
-def test_a_process_killed_at_any_step_is_settled_by_the_next_run(make_tiers, processes, step):
+@pytest.mark.parametrize("first_run", [True, False], ids=["first run", "later run"])
+@pytest.mark.parametrize("step", failpoints.NAMES)
+def test_a_process_killed_at_any_step_is_settled_by_the_next_run(
+    make_tiers, processes, step, first_run
+):
     tiers = make_tiers(partitions=2, local_retention_ms=0)
     for number in (0, 1):
         tiers.append(30, number)
-    tiers.archiver().run_once()
+    if not first_run:
+        tiers.archiver().run_once()
     for number in (0, 1):
         tiers.append(120, number)
 
