@@ -87,8 +87,10 @@ class _Partition:
     def _check_counts(self) -> None:
         """Within a segment there are never more records than offsets, nor less unless compacted."""
         files = self.files.filter(pc.not_equal(self.files["records"], 0))
+        # What lakelog rewrote may be compacted, or span the gap between two segments.
+        files = files.append_column("rewritten", pc.match_substring(files["path"], "/clean-"))
         segments = files.group_by("segment").aggregate(
-            [("records", "sum"), ("first", "min"), ("last", "max")]
+            [("records", "sum"), ("first", "min"), ("last", "max"), ("rewritten", "any")]
         )
         first = segments["first_min"]
         span = pc.subtract(pc.add(segments["last_max"], 1), first)
@@ -96,11 +98,14 @@ class _Partition:
         if pc.any(doubled).as_py():
             base = segments["segment"].filter(doubled)[0]
             self._refuse(f"segment {base} has more rows than offsets: somebody inserted rows")
-        if self.cleaned_end:
+        if self.cleaned_end:  # somebody's OPTIMIZE may have merged compacted files
             return
-        # Above the log start nothing is ever taken out of an uncompacted segment, nor from its
-        # front. (What the log start cut off may be missing, within a segment too.)
-        whole = pc.greater_equal(segments["segment"], self.log_start)
+        # Above the log start nothing is ever missing from a segment as it was archived. (What the
+        # log start cut off may be, within a segment too.)
+        whole = pc.and_(
+            pc.greater_equal(segments["segment"], self.log_start),
+            pc.invert(segments["rewritten_any"]),
+        )
         lost = pc.or_(
             pc.less(segments["records_sum"], span), pc.greater(first, segments["segment"])
         )
