@@ -234,8 +234,8 @@ class UnifiedLog:
                 break
         else:
             raise CommitConflictError(
-                f"the log start of {topic_partition} could not be raised: others changed the "
-                "partition's cold tier each time. Nothing was deleted; repeat the call",
+                f"the log start of {topic_partition} could not be raised: others changed its "
+                "registers each time. Nothing was deleted; repeat the call",
                 topic_partition=topic_partition,
             )
         self.hot.raise_log_start(topic_partition, start, topic_id=self.topic.topic_id)

@@ -1,3 +1,5 @@
+import random
+
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -28,8 +30,6 @@ logs = st.builds(
 
 @given(partitions=st.lists(logs, min_size=1, max_size=4), n=st.integers(0, 500), seed=st.integers())
 def test_a_sample_asks_for_exactly_so_many_different_offsets_outside_gaps(partitions, n, seed):
-    import random
-
     offsets = dict(enumerate(partitions))
     held = [
         (partition, offset)

@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.cold.change import Change
+from lakelog.cold.registers import LogStart
 from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError
 from lakelog.offsets import (
@@ -129,9 +131,6 @@ def test_nothing_is_tiered_once_the_log_start_has_passed_it(bench):
 
 def test_a_log_start_raised_in_cold_alone_hides_hot_records(bench):
     """As retention leaves it until the next trim."""
-    from lakelog.cold.change import Change
-    from lakelog.cold.registers import LogStart
-
     bench.append([9, 1, 2, 3, 2])
     bench.archive(3)
     bench.table.apply(Change(registers={LogStart(0): 2}), bench.table.snapshot())
