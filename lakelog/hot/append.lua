@@ -188,18 +188,19 @@ if is_new then
   end
 end
 
-local changes = { 'log_end', int(p.log_end), 'segment', format_segment(p.segment),
-  'index', string.format('%d %d %d', index_bytes, index_timestamp, largest) }
+local changes = { 'log_end', int(p.log_end), 'index', string.format('%d %d %d', index_bytes, index_timestamp, largest) }
 local function changed(field, before, value)
   if tonumber(before) ~= value then -- most appends change none of these
     changes[#changes + 1] = field
     changes[#changes + 1] = int(value)
   end
 end
-if not settings.tiered and retain(p, settings, now) then
+if not settings.tiered and retain(p, settings, now) then -- may roll the segment
   changed('log_start', st[8], p.log_start)
   changed('local_log_start', st[9], math.max(tonumber(st[9]), p.log_start))
 end
+changes[#changes + 1] = 'segment'
+changes[#changes + 1] = format_segment(p.segment)
 changed('closed_bytes', st[13], p.closed_bytes)
 changed('producer_count', st[10], producer_count)
 changed('largest_entry', st[15], largest_entry)

@@ -455,11 +455,18 @@ def _split(url: object) -> SplitResult | None:
         return None
 
 
+def _connection_arguments() -> tuple[str, ...]:
+    """What `get_connection` takes: before redis-py 5.3 it wanted a command's name."""
+    name = inspect.signature(BlockingConnectionPool.get_connection).parameters.get("command_name")
+    return ("_",) if name is not None and name.default is inspect.Parameter.empty else ()
+
+
+_CONNECTION_ARGUMENTS = _connection_arguments()  # asking each time takes longer than connecting
+
+
 def get_connection(pool: ConnectionPool) -> Any:
-    """A connection, whatever the version of redis-py (before 5.3 it wants a command's name)."""
-    name = inspect.signature(pool.get_connection).parameters.get("command_name")
-    is_wanted = name is not None and name.default is inspect.Parameter.empty
-    return pool.get_connection(*(["_"] if is_wanted else []))
+    """A connection, whatever the version of redis-py."""
+    return pool.get_connection(*_CONNECTION_ARGUMENTS)
 
 
 def _handshake(connection: RawConnection) -> None:

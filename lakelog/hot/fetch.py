@@ -132,6 +132,13 @@ def slice_entries(
     Raises:
         CorruptRecordError: an entry is damaged, not ours, or missing.
     """
+    try:
+        records = decode(entries)
+    except CorruptRecordError as error:
+        raise type(error)(
+            f"{topic_partition}: {error.message}",
+            **{**error.fields, "topic_partition": topic_partition},
+        ) from error
     first_base = entries[0][0].base_offset
     if first_base > offset:
         raise _hole(topic_partition, offset, first_base)
@@ -151,13 +158,6 @@ def slice_entries(
         gap = gap_of(entry_id, fields)
         if gap is not None:
             gaps.append(OffsetRange(*gap))
-    try:
-        records = decode(entries)
-    except CorruptRecordError as error:
-        raise type(error)(
-            f"{topic_partition}: {error.message}",
-            **{**error.fields, "topic_partition": topic_partition},
-        ) from error
     next_offset = expected if end_offset is None else min(expected, end_offset)
     if first_base < offset or next_offset < expected:
         records = _cut(records, offset, next_offset)

@@ -16,6 +16,7 @@ The companions carry the whole stream key as their hash tag, so they share a clu
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
@@ -75,6 +76,7 @@ class Keys:
         """
         return f"{self.keyspace}:resume:{number}"
 
+    @lru_cache(maxsize=4096)  # noqa: B019, Keys are few and compare by their keyspace
     def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
         return PartitionKeys(

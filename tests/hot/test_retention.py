@@ -1,0 +1,294 @@
+"""Write-time retention of untiered topics: Kafka's three passes over whole segments."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.config import DAY_MS, EntryFormat
+from lakelog.errors import HotTierFullError, UnknownTopicOrPartitionError
+from lakelog.record import TopicPartition
+
+NOW_MS = 1_700_000_000_000
+RECORD = 100  # bytes, as the tests say they have
+UNTIERED = {"remote_storage_enable": False, "retention_ms": -1}
+FIVE_A_SEGMENT = {**UNTIERED, "internal_segment_bytes": 5 * RECORD}
+
+
+def fill(bench, count, timestamp_ms=NOW_MS):
+    for _ in range(count):
+        bench.append_sized(RECORD, timestamp_ms)
+
+
+def starts(bench):
+    offsets = bench.offsets()
+    return offsets.log_start, offsets.local_log_start
+
+
+# -- size --------------------------------------------------------------------------------------
+
+
+def test_size_keeps_as_many_bytes_as_asked_for(make_bench):
+    """Source: Kafka's UnifiedLogTest.shouldDeleteSizeBasedSegments: 15 records, 5 a segment."""
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_bytes": 10 * RECORD})
+    fill(bench, 15)
+    assert bench.bases() == [5, 10]
+    assert starts(bench) == (5, 5)
+    assert bench.read_offsets(5) == list(range(5, 15))
+
+
+def test_size_never_leaves_less_than_the_limit(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_bytes": 10 * RECORD})
+    for _ in range(40):
+        fill(bench, 1)
+        offsets = bench.offsets()
+        assert offsets.size_bytes >= min(10, offsets.log_end) * RECORD
+        assert offsets.size_bytes < 15 * RECORD
+        assert offsets.size_bytes == RECORD * (offsets.log_end - offsets.log_start)
+
+
+def test_no_bytes_at_all_are_kept_when_none_are_asked_for(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_bytes": 0})
+    fill(bench, 3)
+    assert starts(bench) == (3, 3)
+    assert bench.offsets().size_bytes == 0
+    assert bench.append(NOW_MS).log_start == 4
+    assert bench.client.xlen(bench.keys()[0]) == 0
+
+
+# -- time --------------------------------------------------------------------------------------
+
+
+def test_time_drops_all_but_an_empty_segment(make_bench):
+    """Source: Kafka's shouldDeleteTimeBasedSegmentsReadyToBeDeleted: timestamps 10, 10 s."""
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 10_000})
+    fill(bench, 15, timestamp_ms=10)
+    assert bench.bases() == [15]
+    assert starts(bench) == (15, 15)
+    assert bench.offsets().size_bytes == 0
+
+
+def test_time_is_strict(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 6)
+    bench.clock.advance(1000)
+    assert bench.hot.retain(bench.tp()) == 0
+    bench.clock.advance(1)
+    assert bench.hot.retain(bench.tp()) == 6
+
+
+def test_a_young_segment_shields_the_older_ones_behind_it(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 5, NOW_MS + 500)
+    fill(bench, 5, NOW_MS)
+    fill(bench, 5, NOW_MS)
+    bench.clock.advance(1400)
+    assert bench.hot.retain(bench.tp()) == 0
+    bench.clock.advance(101)
+    assert bench.hot.retain(bench.tp()) == 15
+
+
+def test_a_segments_largest_timestamp_counts(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    for timestamp_ms in (NOW_MS, NOW_MS + 300, NOW_MS, NOW_MS, NOW_MS, NOW_MS):
+        fill(bench, 1, timestamp_ms)
+    bench.clock.advance(1300)
+    assert bench.hot.retain(bench.tp()) == 0
+    bench.clock.advance(1)
+    assert bench.hot.retain(bench.tp()) == 6
+
+
+def test_without_timestamps_the_last_change_counts(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 4, -1)
+    bench.clock.advance(800)
+    fill(bench, 2, -1)
+    bench.clock.advance(1000)
+    assert bench.hot.retain(bench.tp()) == 0
+    bench.clock.advance(1)
+    assert bench.hot.retain(bench.tp()) == 6
+
+
+# -- log start ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "bases"), [(4, [0, 5, 10]), (5, [5, 10]), (12, [10]), (15, [10])]
+)
+def test_a_raised_log_start_drops_segments_wholly_below_it(make_bench, start, bases):
+    """Source: Kafka's shouldDeleteStartOffsetBreachedSegmentsWhenPolicyDoesNotIncludeDelete."""
+    bench = make_bench(**FIVE_A_SEGMENT, cleanup_policy="")
+    fill(bench, 15)
+    bench.hot.raise_log_start(bench.tp(), start)
+    assert bench.bases() == bases
+    assert starts(bench) == (start, start)
+    assert bench.read_offsets(start) == list(range(start, 15))
+    assert bench.append_sized(RECORD, NOW_MS).log_start == start
+
+
+def test_size_counts_after_the_log_start_was_raised(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_bytes": 10 * RECORD})
+    fill(bench, 14)
+    bench.hot.raise_log_start(bench.tp(), 5)
+    fill(bench, 5)
+    assert bench.bases() == [5, 10, 15]
+    fill(bench, 1)
+    assert bench.bases() == [10, 15]
+
+
+# -- entries -----------------------------------------------------------------------------------
+
+
+def test_entries_limit_is_exact_and_not_by_segment(make_bench):
+    bench = make_bench(**FIVE_A_SEGMENT, lakelog_retention_entries=7)
+    fill(bench, 20)
+    assert bench.client.xlen(bench.keys()[0]) == 7
+    assert starts(bench) == (13, 13)
+    assert bench.bases() == [10, 15]
+    assert bench.read_offsets(13) == list(range(13, 20))
+
+
+def test_entries_of_many_records_count_once(make_bench):
+    bench = make_bench(**UNTIERED, lakelog_retention_entries=2)
+    for _ in range(3):
+        bench.append(*[NOW_MS] * 10, entry_format=EntryFormat.ARROW)
+    assert starts(bench) == (10, 10)
+
+
+def test_zero_entries_keep_nothing(make_bench):
+    bench = make_bench(**UNTIERED, lakelog_retention_entries=0)
+    fill(bench, 3)
+    assert starts(bench) == (3, 3)
+
+
+def test_time_and_entries_together(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000}, lakelog_retention_entries=8)
+    fill(bench, 10, NOW_MS)
+    bench.clock.advance(1001)
+    fill(bench, 1, NOW_MS + 1001)
+    assert starts(bench) == (10, 10)
+
+
+# -- what is never dropped ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {},
+        {"retention_bytes": 0},
+        {"retention_ms": 1},
+        {"lakelog_retention_entries": 0},
+        {"cleanup_policy": "compact,delete", "retention_ms": 1},
+    ],
+)
+def test_a_tiered_topic_never_drops_by_itself(make_bench, settings):
+    bench = make_bench(**{"internal_segment_bytes": 5 * RECORD, **settings})
+    fill(bench, 12)
+    bench.clock.advance(30 * DAY_MS)
+    assert bench.hot.retain(bench.tp()) == 0
+    fill(bench, 1)
+    assert bench.read_offsets() == list(range(13))
+
+
+def test_no_policy_at_all_keeps_everything(make_bench):
+    """Source: Kafka's shouldNotDeleteSegmentsWhenPolicyDoesNotIncludeDelete."""
+    bench = make_bench(**{**FIVE_A_SEGMENT, "cleanup_policy": "", "retention_ms": 1})
+    fill(bench, 12)
+    bench.clock.advance(DAY_MS)
+    fill(bench, 1)
+    assert bench.bases() == [0, 5, 10]
+
+
+# -- when ----------------------------------------------------------------------------------
+
+
+def test_an_idle_partition_is_retained_on_demand(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 7)
+    bench.clock.advance(1001)
+    assert bench.hot.retain(bench.tp()) == 7
+    assert bench.read_offsets(7) == []
+    assert bench.append(NOW_MS + 1001).base_offset == 7
+
+
+def test_altered_retention_applies_to_what_is_there(make_bench):
+    bench = make_bench(**FIVE_A_SEGMENT)
+    fill(bench, 15)
+    bench.hot.topics().alter("orders", {"retention.bytes": 5 * RECORD})
+    assert bench.hot.retain(bench.tp()) == 10
+
+
+def test_an_unknown_partition_has_nothing_to_retain(bench):
+    with pytest.raises(UnknownTopicOrPartitionError):
+        bench.hot.retain(TopicPartition("orders", 9))
+
+
+def test_a_full_redis_makes_room_by_retention(make_redis, make_bench):
+    server = make_redis(maxmemory="4mb")
+    bench = make_bench(url=server.url, **{**UNTIERED, "internal_segment_bytes": 100_000})
+    with pytest.raises(HotTierFullError):
+        for _ in range(1000):
+            bench.append(NOW_MS, value_bytes=20_000)
+    end = bench.offsets().log_end
+    with server.client() as client:
+        # as an operator does who shortens retention on a full server
+        client.config_set("maxmemory", "64mb")
+        bench.hot.topics().alter("orders", {"retention.ms": 1000})
+        client.config_set("maxmemory", "4mb")
+    bench.clock.advance(1001)
+    assert bench.hot.retain(bench.tp()) == end
+    assert bench.append(NOW_MS + 1001).base_offset == end
+
+
+# -- against a model ---------------------------------------------------------------------------
+
+
+@given(
+    steps=st.lists(
+        st.tuples(st.integers(1, 5), st.integers(-1500, 500), st.integers(0, 900)),
+        min_size=1,
+        max_size=20,
+    ),
+    retention_ms=st.sampled_from([-1, 0, 500, 2000]),
+    retention_bytes=st.sampled_from([-1, 0, 300, 1000]),
+)
+def test_the_passes_are_the_models(make_bench, steps, retention_ms, retention_bytes):
+    bench = make_bench(
+        name=f"t{abs(hash((str(steps), retention_ms, retention_bytes)))}",
+        remote_storage_enable=False,
+        internal_segment_bytes=4 * RECORD,
+        retention_ms=retention_ms,
+        retention_bytes=retention_bytes,
+    )
+    # segments as (base, bytes, largest timestamp); the last is open
+    segments, end = [(0, 0, -1)], 0
+    try:
+        for count, distance_ms, step_ms in steps:
+            bench.clock.advance(step_ms)
+            now_ms = bench.clock.now_ms()
+            bench.append_sized(RECORD, *[now_ms + distance_ms] * count)
+            for _ in range(count):
+                if segments[-1][1] + RECORD > 4 * RECORD:
+                    segments.append((end, 0, -1))
+                base, size, largest = segments[-1]
+                segments[-1] = (base, size + RECORD, max(largest, now_ms + distance_ms))
+                end += 1
+            excess = sum(size for _, size, _ in segments) - retention_bytes
+            while retention_bytes >= 0 and segments[0][1] and excess - segments[0][1] >= 0:
+                excess -= segments.pop(0)[1]
+                segments = segments or [(end, 0, -1)]
+            while retention_ms >= 0 and segments[0][1] and now_ms - segments[0][2] > retention_ms:
+                segments.pop(0)
+                segments = segments or [(end, 0, -1)]
+            seen = bench.offsets()
+            assert [
+                (s.base_offset, s.size_bytes, s.max_timestamp_ms) for s in seen.segments
+            ] == segments
+            assert seen.log_start == seen.local_log_start == segments[0][0]
+            assert bench.client.xlen(bench.keys()[0]) == end - segments[0][0]
+            assert seen.size_bytes == sum(size for _, size, _ in segments)
+    finally:
+        bench.hot.topics().delete(bench.topic.name)
+        bench.hot.close()

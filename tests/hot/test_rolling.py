@@ -1,0 +1,277 @@
+"""Segments roll by Kafka's rules (`LogSegment.shouldRoll`), and the same way whenever asked."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.config import DAY_MS, HOUR_MS
+from lakelog.offsets import HotSegment
+
+NOW_MS = 1_700_000_000_000
+INT32_MAX = 2**31 - 1
+ANY_TIME = {"message_timestamp_after_max_ms": 2**62}
+
+
+def jitter_ms(topic_id, base_offset, max_jitter_ms):
+    """What `common.lua` draws, computed independently."""
+    digest = hashlib.sha1(f"{topic_id}:{base_offset}".encode()).hexdigest()
+    return int(digest[:8], 16) % max_jitter_ms
+
+
+# -- Kafka's cases -----------------------------------------------------------------------------
+
+
+def test_time_based_roll_during_append(make_bench):
+    """Source: Kafka's UnifiedLogTest.testTimeBasedLogRollDuringAppend."""
+    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
+    counts = []
+
+    def append(timestamp_ms, step_ms=0):
+        bench.clock.advance(step_ms)
+        bench.append(timestamp_ms)
+        counts.append(len(bench.offsets().segments))
+
+    append(-1, HOUR_MS + 1)  # the first into an empty segment never rolls
+    for _ in range(3):
+        append(-1, HOUR_MS + 1)
+    later = bench.clock.now_ms() + HOUR_MS + 1
+    append(later)  # into a segment that began without a timestamp: the wall clock counts
+    append(later, HOUR_MS + 1)
+    append(later, HOUR_MS + 1)  # now the records' time counts, which has not moved
+    append(later + HOUR_MS + 1)
+    assert counts == [1, 2, 3, 4, 4, 5, 5, 6]
+
+
+def test_time_based_roll_with_jitter(make_bench):
+    """Source: Kafka's UnifiedLogTest.testTimeBasedLogRollJitter."""
+    most = 20 * 60
+    bench = make_bench(segment_ms=HOUR_MS, segment_jitter_ms=most)
+    drawn = jitter_ms(bench.topic.topic_id, 0, most)
+    assert 0 < drawn < most
+    bench.append(-1)
+    created = bench.clock.now_ms()
+    for waited, segments in [(HOUR_MS - most, 1), (HOUR_MS - drawn, 1), (HOUR_MS - drawn + 1, 2)]:
+        bench.clock.time_ms = created + waited
+        bench.append(-1)
+        assert len(bench.offsets().segments) == segments
+
+
+def test_jitter_depends_on_topic_and_base_alone(make_bench):
+    """The second segment's differs from the first's, and is not drawn anew at each append."""
+    most = HOUR_MS // 2
+    bench = make_bench(segment_ms=HOUR_MS, segment_jitter_ms=most, **ANY_TIME)
+    time_ms, base = NOW_MS, 0
+    drawn = set()
+    bench.append(time_ms)
+    for _ in range(5):
+        jitter = jitter_ms(bench.topic.topic_id, base, most)
+        drawn.add(jitter)
+        bench.append(time_ms + HOUR_MS - jitter)
+        assert bench.bases()[-1] == base
+        time_ms += HOUR_MS - jitter + 1
+        bench.append(time_ms)
+        base += 2
+        assert bench.bases()[-1] == base
+    assert len(drawn) == 5
+
+
+def test_jitter_is_below_segment_ms_however_large_its_setting(make_bench):
+    bench = make_bench(segment_ms=10, segment_jitter_ms=HOUR_MS)
+    bench.append(NOW_MS)
+    bench.append(NOW_MS)  # 0 ms later: no jitter makes that too long
+    assert len(bench.offsets().segments) == 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "bases"),
+    [
+        ([400, 600], [0]),  # full to the byte
+        ([400, 601], [0, 1]),
+        ([1000], [0]),  # as large as a segment
+        ([1000, 1], [0, 1]),
+        ([1, 1000], [0, 1]),
+        ([500, 400, 200, 300, 600], [0, 2, 4]),
+    ],
+)
+def test_size_based_roll(make_bench, sizes, bases):
+    bench = make_bench(internal_segment_bytes=1000)
+    for size in sizes:
+        bench.append_sized(size, NOW_MS)
+    assert bench.bases() == bases
+
+
+def test_an_empty_segment_never_rolls_by_time(make_bench):
+    bench = make_bench(segment_ms=1)
+    bench.clock.advance(DAY_MS)
+    bench.append(NOW_MS)
+    assert bench.bases() == [0]
+
+
+@pytest.mark.parametrize(
+    ("first_ms", "then_ms", "step_ms", "segments"),
+    [
+        (NOW_MS, NOW_MS + HOUR_MS, 0, 1),
+        (NOW_MS, NOW_MS + HOUR_MS + 1, 0, 2),  # a timestamp from the future rolls
+        (NOW_MS, NOW_MS - DAY_MS, 0, 1),  # one that comes late does not
+        (NOW_MS, NOW_MS, DAY_MS, 1),  # nor does the wall clock
+        (NOW_MS, -1, DAY_MS, 1),  # nor a record without a timestamp
+        (-1, NOW_MS, 0, 1),
+        (-1, -1, HOUR_MS, 1),
+        (-1, -1, HOUR_MS + 1, 2),
+        (-1, NOW_MS - DAY_MS, HOUR_MS + 1, 2),
+        (0, HOUR_MS + 1, 0, 2),  # 1970 is a timestamp like any other
+    ],
+)
+def test_waited_time(make_bench, first_ms, then_ms, step_ms, segments):
+    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
+    bench.append(first_ms)
+    bench.clock.advance(step_ms)
+    bench.append(then_ms)
+    assert len(bench.offsets().segments) == segments
+
+
+def test_the_first_entry_sets_the_time_that_counts(make_bench):
+    """Its largest timestamp; later, larger ones do not move it."""
+    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
+    bench.append(NOW_MS, NOW_MS + HOUR_MS, NOW_MS + 10)
+    bench.append(NOW_MS + HOUR_MS)
+    assert bench.bases() == [0]
+    bench.append(NOW_MS + HOUR_MS + 1)
+    assert bench.bases() == [0, 4]
+
+
+def test_a_call_may_roll_between_its_entries(make_bench):
+    bench = make_bench(internal_segment_bytes=1000)
+    bench.append_sized(400, NOW_MS, NOW_MS, NOW_MS, NOW_MS, NOW_MS)
+    assert bench.bases() == [0, 2, 4]
+    assert bench.offsets().size_bytes == 2000
+
+
+def test_log_append_time_rolls_by_the_wall_clock(make_bench):
+    bench = make_bench(segment_ms=HOUR_MS, message_timestamp_type="LogAppendTime")
+    bench.append(NOW_MS + 20 * DAY_MS)
+    bench.clock.advance(HOUR_MS)
+    bench.append(5)
+    bench.clock.advance(1)
+    bench.append(5)
+    assert bench.bases() == [0, 2]
+
+
+@pytest.mark.parametrize(("policy", "segments"), [("compact", 2), ("delete", 1)])
+def test_a_compacted_topic_rolls_within_its_compaction_lag(make_bench, policy, segments):
+    bench = make_bench(
+        segment_ms=DAY_MS, max_compaction_lag_ms=HOUR_MS, cleanup_policy=policy, **ANY_TIME
+    )
+    bench.append(NOW_MS)
+    bench.append(NOW_MS + HOUR_MS + 1)
+    assert len(bench.offsets().segments) == segments
+
+
+@pytest.mark.parametrize(("beyond", "bases"), [(0, [0]), (1, [0, INT32_MAX + 1])])
+def test_offsets_of_a_segment_fit_32_bits(bench, beyond, bases):
+    bench.append_sized(1, NOW_MS)
+    bench.client.hset(bench.keys()[1], "log_end", INT32_MAX + beyond)
+    bench.append_sized(1, NOW_MS)
+    assert bench.bases() == bases
+
+
+def test_altered_settings_hold_from_the_next_append(make_bench):
+    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
+    bench.append(NOW_MS)
+    bench.hot.topics().alter("orders", {"segment.ms": 1000})
+    bench.append(NOW_MS + 1001)
+    assert bench.bases() == [0, 1]
+
+
+# -- against a model ---------------------------------------------------------------------------
+
+
+@dataclass
+class ModelRolling:
+    """The rule in plain Python."""
+
+    topic_id: object
+    segment_bytes: int
+    segment_ms: int
+    max_jitter_ms: int
+    now_ms: int
+
+    def __post_init__(self):
+        self.closed, self.log_end = [], 0
+        self.open = HotSegment(0, 0, 0, -1, -1, self.now_ms, self.now_ms)
+
+    def append(self, size_bytes, records, max_timestamp_ms):
+        segment = self.open
+        jitter = self.max_jitter_ms and jitter_ms(
+            self.topic_id, segment.base_offset, self.max_jitter_ms
+        )
+        if segment.first_timestamp_ms >= 0:
+            waited_ms = max_timestamp_ms - segment.first_timestamp_ms
+        else:
+            waited_ms = self.now_ms - segment.created_ms
+        if segment.size_bytes + size_bytes > self.segment_bytes or (
+            segment.size_bytes > 0 and waited_ms > self.segment_ms - jitter
+        ):
+            self.closed.append(segment)
+            segment = HotSegment(self.log_end, 0, 0, -1, -1, self.now_ms, self.now_ms)
+        self.log_end += records
+        first = segment.first_timestamp_ms if segment.size_bytes else max_timestamp_ms
+        self.open = replace(
+            segment,
+            end_offset=self.log_end,
+            size_bytes=segment.size_bytes + size_bytes,
+            first_timestamp_ms=first,
+            max_timestamp_ms=max(segment.max_timestamp_ms, max_timestamp_ms),
+            modified_ms=self.now_ms,
+        )
+
+
+@given(
+    appends=st.lists(
+        st.tuples(
+            st.integers(1, 600),
+            st.lists(
+                st.just(-1) | st.integers(NOW_MS - 3000, NOW_MS + 3000), min_size=1, max_size=3
+            ),
+            st.integers(0, 800),
+        ),
+        min_size=1,
+        max_size=25,
+    ),
+    segment_ms=st.integers(1, 3000),
+    max_jitter_ms=st.sampled_from([0, 1, 500, 5000]),
+    segment_bytes=st.integers(600, 2000),
+)
+def test_rolling_is_the_models(make_bench, appends, segment_ms, max_jitter_ms, segment_bytes):
+    bench = make_bench(
+        name=f"t{abs(hash((str(appends), segment_ms, max_jitter_ms, segment_bytes)))}",
+        segment_ms=segment_ms,
+        segment_jitter_ms=max_jitter_ms,
+        internal_segment_bytes=segment_bytes,
+        **ANY_TIME,
+    )
+    model = ModelRolling(
+        bench.topic.topic_id,
+        segment_bytes,
+        segment_ms,
+        min(max_jitter_ms, segment_ms),
+        bench.clock.now_ms(),
+    )
+    try:
+        for size_bytes, timestamps, step_ms in appends:
+            bench.clock.advance(step_ms)
+            model.now_ms = bench.clock.now_ms()
+            bench.append_sized(size_bytes, *timestamps)
+            for timestamp_ms in timestamps:  # an entry each
+                model.append(size_bytes, 1, timestamp_ms)
+        offsets = bench.offsets()
+        assert offsets.segments == (*model.closed, model.open)
+        assert offsets.size_bytes == sum(s.size_bytes for s in offsets.segments)
+    finally:
+        bench.hot.topics().delete(bench.topic.name)
+        bench.hot.close()

@@ -1,0 +1,183 @@
+"""Searching by timestamp: the earliest offset at or after the target, whatever the order."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.config import EntryFormat
+from lakelog.errors import TrimmedError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from lakelog.hot.fetch import Fetcher
+from lakelog.record import OffsetAndTimestamp, TopicPartition
+
+NOW_MS = 1_700_000_000_000
+ANY_TIME = {"message_timestamp_after_max_ms": 2**62}
+
+
+def found(bench, timestamp_ms):
+    return bench.hot.offset_for_timestamp(bench.tp(), timestamp_ms)
+
+
+def index_of(bench):
+    """(offset, score) of the time index."""
+    pairs = bench.client.zrange(bench.keys()[3], 0, -1, withscores=True)
+    return [(int(offset), int(score)) for offset, score in pairs]
+
+
+@pytest.mark.parametrize(
+    ("target", "offset"),
+    [(420, 42), (421, 43), (430, 43), (431, 44), (401, 41), (399, 40), (491, None)],
+)
+def test_find_by_timestamp(make_bench, target, offset):
+    """Source: Kafka's LogSegmentTest, offsets 40..49 with a timestamp of ten times the offset."""
+    bench = make_bench(index_interval_bytes=0)
+    bench.append(*[0] * 40)
+    for number in range(40, 50):
+        bench.append(number * 10)
+    expected = None if offset is None else OffsetAndTimestamp(offset, offset * 10)
+    assert found(bench, target) == expected
+
+
+def test_the_index_grows_strictly_though_timestamps_do_not(make_bench):
+    """Source: Kafka's LogSegmentTest: timestamps 1, 0, 2 give entries for the first and third."""
+    bench = make_bench(index_interval_bytes=0)
+    for timestamp_ms in (1, 0, 2):
+        bench.append(timestamp_ms)
+    assert index_of(bench) == [(0, 1), (2, 2)]
+
+
+@pytest.mark.parametrize(
+    ("target", "offset"), [(5, 45), (10, 45), (11, 56), (20, 56), (25, 67), (30, 67), (31, None)]
+)
+def test_lookup_of_a_sparse_index(make_bench, target, offset):
+    """Source: Kafka's TimeIndexTest.testLookUp; here the answer is the record, not the floor."""
+    bench = make_bench(index_interval_bytes=0)
+    bench.append(*[0] * 45)
+    for timestamp_ms in (10, 20, 30):
+        bench.append(timestamp_ms, *[0] * 10)
+    assert getattr(found(bench, target), "offset", None) == offset
+
+
+def test_growing_timestamps_with_the_smallest_interval(make_bench):
+    """Kafka has 99 entries here (UnifiedLogTest.testBuildTimeIndexWhenNotAssigningOffsets): it
+    adds the last only when the segment closes. Here an entry names the records up to itself.
+    """
+    bench = make_bench(index_interval_bytes=1)
+    for number in range(100):
+        bench.append(NOW_MS + number)
+    assert index_of(bench) == [(n, NOW_MS + n) for n in range(100)]
+
+
+def test_at_most_one_entry_per_interval(make_bench):
+    bench = make_bench(index_interval_bytes=1000)
+    for number in range(100):
+        bench.append_sized(100, NOW_MS + number)
+    assert [offset for offset, _ in index_of(bench)] == list(range(9, 100, 10))
+
+
+def test_an_empty_partition_has_no_answer(bench):
+    assert found(bench, 0) is None
+    assert bench.hot.max_timestamp(bench.tp()) is None
+
+
+def test_records_without_timestamps_are_never_found(bench):
+    bench.append(-1, -1)
+    assert found(bench, 0) is None
+    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(0, -1)
+
+
+def test_an_unknown_partition_and_a_deleted_topic(bench):
+    with pytest.raises(UnknownTopicOrPartitionError):
+        bench.hot.offset_for_timestamp(TopicPartition("orders", 9), 0)
+    bench.hot.topics().delete("orders")
+    with pytest.raises(UnknownTopicIdError):
+        bench.hot.offset_for_timestamp(bench.tp(), 0, topic_id=bench.topic.topic_id)
+    bench.hot.topics().create("orders")
+    with pytest.raises(UnknownTopicIdError, match="created again"):
+        bench.hot.offset_for_timestamp(bench.tp(), 0, topic_id=bench.topic.topic_id)
+
+
+def test_a_trim_between_the_look_and_the_read_is_no_error(make_bench, monkeypatch):
+    bench = make_bench()
+    for number in range(10):
+        bench.append(NOW_MS + number)
+    read = Fetcher.read
+    trims = [3, 6]
+
+    def read_after_a_trim(self, *args, **more):
+        if trims:
+            bench.hot.trim(bench.tp(), trims.pop(0))
+        return read(self, *args, **more)
+
+    monkeypatch.setattr(Fetcher, "read", read_after_a_trim)
+    assert found(bench, NOW_MS + 1) == OffsetAndTimestamp(6, NOW_MS + 6)
+    with pytest.raises(TrimmedError):
+        bench.read(2)
+
+
+def test_max_timestamp_is_the_first_record_that_carries_it(bench):
+    bench.append(NOW_MS, NOW_MS + 5, NOW_MS + 5, NOW_MS + 1)
+    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(1, NOW_MS + 5)
+    bench.hot.trim(bench.tp(), 2)
+    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(2, NOW_MS + 5)
+    bench.hot.trim(bench.tp(), 3)  # the segment still says NOW + 5
+    assert bench.hot.max_timestamp(bench.tp()) == OffsetAndTimestamp(3, NOW_MS + 1)
+    bench.hot.trim(bench.tp(), 4)
+    assert bench.hot.max_timestamp(bench.tp()) is None
+
+
+TIMES = st.lists(
+    st.one_of(
+        st.just(-1),
+        st.integers(0, 30),
+        st.integers(NOW_MS, NOW_MS + 40),
+        st.sampled_from([NOW_MS + 10**9, 0, NOW_MS]),  # outliers and equals
+    ),
+    min_size=1,
+    max_size=6,
+)
+
+
+@given(
+    calls=st.lists(
+        st.tuples(TIMES, st.sampled_from([EntryFormat.FIELDS, EntryFormat.ARROW])),
+        min_size=1,
+        max_size=15,
+    ),
+    trims=st.lists(st.integers(0, 60), max_size=3),
+    interval=st.sampled_from([0, 1, 100, 4096]),
+    segment_bytes=st.sampled_from([1000, 3000, 2**30]),
+    targets=st.lists(
+        st.integers(0, 32) | st.integers(NOW_MS - 2, NOW_MS + 42) | st.just(NOW_MS + 10**9),
+        min_size=1,
+        max_size=6,
+    ),
+)
+def test_the_search_is_the_naive_one(make_bench, calls, trims, interval, segment_bytes, targets):
+    bench = make_bench(
+        name=f"t{abs(hash((str(calls), str(trims), interval, segment_bytes, str(targets))))}",
+        index_interval_bytes=interval,
+        internal_segment_bytes=segment_bytes,
+        **ANY_TIME,
+    )
+    try:
+        times_ms = []
+        for i, (call, entry_format) in enumerate(calls):
+            bench.append(*call, entry_format=entry_format)
+            times_ms += call
+            if i < len(trims):
+                bench.hot.trim(bench.tp(), min(trims[i], len(times_ms)))
+        start = bench.offsets().local_log_start
+        hot = list(enumerate(times_ms))[start:]
+        for target in targets:
+            naive = next((OffsetAndTimestamp(o, t) for o, t in hot if t >= target), None)
+            assert found(bench, target) == naive
+        first_largest = max(hot, key=lambda pair: (pair[1], -pair[0]), default=None)
+        assert bench.hot.max_timestamp(bench.tp()) == first_largest
+        scores = [score for _, score in index_of(bench)]
+        assert scores == sorted(set(scores))
+        assert all(offset >= start for offset, _ in index_of(bench))
+    finally:
+        bench.hot.topics().delete(bench.topic.name)
+        bench.hot.close()
