@@ -231,7 +231,7 @@ def test_after_somebody_deleted_producer_state_a_resend_is_unknown(bench, make_b
 
 def test_after_one_of_many_producers_was_deleted_its_resend_is_unknown(bench, make_batch):
     batches = [make_batch([NOW_MS], producer_id=p) for p in range(5)]
-    run_id = [bench.send(batch) for batch in batches][0].run_id
+    run_id = {bench.send(batch).run_id for batch in batches}.pop()
     bench.client.hdel(bench.keys()[4], "3")
     assert isinstance(refusal(bench, batches[3], sent_under=run_id), UnknownProducerError)
     assert bench.send(batches[2], sent_under=run_id).duplicate
