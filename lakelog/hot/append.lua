@@ -128,7 +128,7 @@ local base_offset = p.log_end
 local append_time = settings.log_append_time and now or -1
 for i, e in ipairs(entries) do
   local last = p.log_end + e.count - 1
-  local id = int(last) .. '-' .. int(e.count)
+  local id = string.format('%d-%d', last, e.count)
   local max = e.max
   local added
   if settings.log_append_time then
