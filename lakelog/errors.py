@@ -150,6 +150,12 @@ class DeliveryError(LakelogError):
     """
 
 
+class BufferExhaustedError(LakelogError, TimeoutError):
+    """The producer's buffer stayed full for ``max_block_ms``; the record was not taken."""
+
+    retriable = True
+
+
 class ProducerClosedError(LakelogError, RuntimeError):
     """The producer was closed, or belongs to a parent process of this one."""
 

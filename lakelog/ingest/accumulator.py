@@ -1,0 +1,484 @@
+"""Where records wait to be sent: one queue a topic-partition, in a buffer of bounded size.
+
+Everything here happens under one lock, which many threads share with the sender's; nothing here
+does I/O or encodes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import threading
+import time
+import weakref
+from collections import deque
+from collections.abc import Iterable, Sequence
+from uuid import UUID
+
+from ..codec import Entry, resolve_compression
+from ..config import EntryFormat
+from ..errors import (
+    BufferExhaustedError,
+    DeliveryError,
+    ProducerClosedError,
+)
+from ..record import TopicPartition
+from ..topic import Topic
+from .delivery import Delivery, SendResult
+from .in_flight import Call, InFlight
+from .partitioner import StickyPartition, partition_of_key
+from .producer_config import ProducerConfig
+
+#: What a record takes of the buffer besides key, value and headers: its timestamp and offsets.
+RECORD_OVERHEAD_BYTES = 24
+HEADER_OVERHEAD_BYTES = 8
+
+#: Fields entries hold one record each; Redis runs a call as one script, so a call has at most this
+#: many entries, a few milliseconds of a server that does nothing else meanwhile.
+MAX_CALL_ENTRIES = 128
+
+_KEPT_FAILURES = 1024  # failed calls that nobody asked about, kept for `flush` to report
+
+
+class PartitionQueue:
+    """One topic-partition's records, in the order they were sent: open, closed, in flight."""
+
+    def __init__(
+        self, topic: Topic, topic_partition: TopicPartition, in_flight: InFlight, compression: str
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.open: Call | None = None  # takes records
+        self.closed: deque[Call] = deque()  # no longer does
+        self.in_flight = in_flight  # encoded; the sender thread alone looks inside
+        self.retry_at_s = 0.0
+        self.failures = 0  # rounds without progress
+        self.last_error: Exception | None = None  # since the last progress
+        self.is_repaired = False
+        self.told_end = 0  # one past the highest offset this producer was told
+        self._compression_type = compression
+        self.set_topic(topic)
+
+    def set_topic(self, topic: Topic) -> None:
+        config = topic.config
+        self.topic = topic
+        self.entry_format: EntryFormat = config["lakelog.entry.format"]
+        self.flatten: bool = config["lakelog.fields.flatten"]
+        self.max_entry_bytes: int = config["max.message.bytes"]
+        self.compression = resolve_compression(config["compression.type"], self._compression_type)
+        self.max_records = (
+            MAX_CALL_ENTRIES if self.entry_format is EntryFormat.FIELDS else 2**31 - 1
+        )
+
+    def close_open(self) -> None:
+        if self.open is not None:
+            self.closed.append(self.open)
+            self.open = None
+
+    def take_due(self, opened_before_s: float) -> Call | None:
+        """Takes out the oldest call that is closed, or open since before then; None without one."""
+        if not self.closed and self.open is not None and self.open.created_s <= opened_before_s:
+            self.close_open()
+        return self.closed.popleft() if self.closed else None
+
+    def remove(self, call: Call) -> None:
+        """Takes out a call that failed, wherever it is."""
+        if call is self.open:
+            self.open = None
+        elif call in self.closed:
+            self.closed.remove(call)
+        elif call in self.in_flight.calls:
+            self.in_flight.leave(call)
+
+    def unsettled(self) -> list[Call]:
+        """The calls without an answer, oldest first."""
+        calls = [call for call in self.in_flight.calls if not call.is_written]
+        calls += self.closed
+        if self.open is not None:
+            calls.append(self.open)
+        return calls
+
+    def due_s(self, linger_s: float) -> float:
+        """When there is something to send (monotonic; infinity: nothing)."""
+        if self.closed or self.in_flight.calls:
+            return self.retry_at_s
+        if self.open is not None:
+            return max(self.open.created_s + linger_s, self.retry_at_s)
+        return float("inf")
+
+
+class TopicState:
+    """A topic as it was looked up, for as long as that is believed."""
+
+    def __init__(
+        self, topic: Topic, queues: list[PartitionQueue], sticky: StickyPartition, now_s: float
+    ) -> None:
+        self.topic = topic
+        self.queues = queues
+        self.count = len(queues)
+        self.sticky = sticky
+        self.looked_up_s = now_s
+
+
+class Accumulator:
+    """The producer's state: queues, buffer, what is unsettled; shared with the sender's thread."""
+
+    def __init__(self, config: ProducerConfig) -> None:
+        self._config = config
+        # Reentrant: the garbage collector may run Producer.__del__ in a thread that holds it.
+        self.lock = threading.RLock()
+        self.work = threading.Condition(self.lock)  # the sender waits for it
+        self.settled = threading.Condition(self.lock)  # callers wait for it
+        self.active: dict[PartitionQueue, None] = {}  # queues that hold calls, in order
+        self.is_stopping = False  # no more records come; the sender drains and ends
+        self.is_forked = False
+        self._unseen_failures: deque[Delivery] = deque(maxlen=_KEPT_FAILURES)
+        self._refusal: str | None = None  # why no more records are taken
+        self._unsettled: dict[Delivery, Call] = {}
+        self._buffered_bytes = 0
+        self.topics: dict[str, TopicState] = {}  # what is known; read it freely
+        self._queues: dict[tuple[UUID, int], PartitionQueue] = {}
+        # A counter would rewind with a lost tail of Redis; two equal random numbers do not happen.
+        self._producer_id = random.SystemRandom().getrandbits(62)
+        self._random = random.Random()
+        _accumulators.add(self)
+
+    # -- topics --------------------------------------------------------------------------------
+
+    def learn(self, topic: Topic) -> TopicState:
+        """Takes over a topic that was just looked up."""
+        with self.lock:
+            self.check_open()
+            now_s = time.monotonic()
+            queues = [self._queue(topic, number) for number in range(topic.partitions)]
+            sticky = StickyPartition(topic.partitions, self._config.batch_size, self._random)
+            state = self.topics[topic.name] = TopicState(topic, queues, sticky, now_s)
+            return state
+
+    def forget(self, topic: Topic) -> None:
+        """Has the next record for the topic look it up anew."""
+        with self.lock:
+            known = self.topics.get(topic.name)
+            if known is not None and known.topic.topic_id == topic.topic_id:
+                del self.topics[topic.name]
+
+    def forget_old_topics(self, now_s: float) -> None:
+        max_age_s = self._config.metadata_max_age_ms / 1000
+        with self.lock:
+            for name, state in list(self.topics.items()):
+                if now_s - state.looked_up_s >= max_age_s:
+                    del self.topics[name]
+
+    def _queue(self, topic: Topic, number: int) -> PartitionQueue:
+        # Kept for as long as the topic's creation lives: Redis remembers the numbers.
+        queue = self._queues.get((topic.topic_id, number))
+        if queue is None:
+            queue = self._queues[topic.topic_id, number] = PartitionQueue(
+                topic,
+                topic.partition(number),
+                InFlight(self._producer_id, self._config.max_in_flight),
+                self._config.compression_type,
+            )
+        else:
+            queue.set_topic(topic)
+        return queue
+
+    # -- records come in -----------------------------------------------------------------------
+
+    def append(
+        self,
+        state: TopicState,
+        partition: int | None,
+        timestamp_ms: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[tuple[str, bytes | None]] | None,
+        size_bytes: int,
+    ) -> SendResult:
+        """Takes one record.
+
+        Raises:
+            BufferExhaustedError: no room came within ``max_block_ms``.
+            ProducerClosedError: no more records are taken.
+        """
+        if partition is None and key is not None:
+            partition = partition_of_key(key, state.count)
+        with self.lock:
+            if self._refusal is not None:
+                self.check_open()
+            if self._buffered_bytes + size_bytes > self._config.buffer_memory:
+                self._await_room(size_bytes)
+            if partition is None:
+                partition = state.sticky.take(size_bytes)
+            queue = state.queues[partition]
+            call = queue.open
+            if call is None:
+                call = self._open(queue)
+            index = call.record_count
+            call.record_count = index + 1
+            call.timestamps_ms.append(timestamp_ms)
+            call.keys.append(key)
+            call.values.append(value)
+            if headers is not None:
+                call.headers[index] = headers
+            self._buffered_bytes += size_bytes
+            call.size_bytes += size_bytes
+            if call.size_bytes >= self._config.batch_size or index + 1 >= queue.max_records:
+                queue.close_open()
+                self.work.notify()
+            return SendResult(call.delivery, index)
+
+    def put(self, queue: PartitionQueue, entries: tuple[Entry, ...]) -> Delivery:
+        """Takes a call that is encoded already; records sent before it go first.
+
+        Raises:
+            BufferExhaustedError, ProducerClosedError: as `append`.
+        """
+        size_bytes = sum(entry.size_bytes for entry in entries)
+        with self.lock:
+            self.check_open()
+            self._await_room(size_bytes)
+            queue.close_open()
+            call = self._open(queue)
+            call.entries = entries
+            call.record_count = sum(entry.record_count for entry in entries)
+            call.size_bytes = size_bytes
+            self._buffered_bytes += size_bytes
+            queue.close_open()
+            self.work.notify()
+            return call.delivery
+
+    def check_open(self) -> None:
+        """Raises ProducerClosedError if no more records are taken."""
+        if self._refusal is not None:
+            raise ProducerClosedError(self._refusal)
+
+    def check_not_forked(self) -> None:
+        """Raises ProducerClosedError in a child process."""
+        if self.is_forked:
+            self.check_open()
+
+    def refuse(self, why: str) -> bool:
+        """Takes no more records; what is there is still sent, then the sender ends.
+
+        Returns:
+            False if that holds already.
+        """
+        with self.lock:
+            if self.is_stopping:
+                return False
+            self._refusal = why
+            self.is_stopping = True
+            for queue in self.active:
+                queue.close_open()
+            self.work.notify_all()
+            self.settled.notify_all()
+            return True
+
+    def take_sticky(self, state: TopicState, size_bytes: int) -> int:
+        """The partition for a run of records without a key."""
+        with self.lock:
+            return state.sticky.take(size_bytes)
+
+    def _open(self, queue: PartitionQueue) -> Call:
+        delivery = Delivery(self, queue.topic_partition, [])
+        call = queue.open = Call(queue, delivery, time.monotonic())
+        self._unsettled[delivery] = call
+        self.active[queue] = None
+        self.work.notify()
+        return call
+
+    def _await_room(self, size_bytes: int) -> None:
+        """Waits until the buffer has room, or is empty for what is larger than it."""
+        config = self._config
+
+        def has_room() -> bool:
+            buffered = self._buffered_bytes
+            return buffered == 0 or buffered + size_bytes <= config.buffer_memory
+
+        if has_room():
+            return
+        for queue in self.active:
+            queue.close_open()  # lingering makes no room
+        self.work.notify()
+        if not self.settled.wait_for(
+            lambda: has_room() or self._refusal is not None, config.max_block_ms / 1000
+        ):
+            raise BufferExhaustedError(
+                f"no room for {size_bytes} bytes within max_block_ms={config.max_block_ms}: "
+                f"{self._buffered_bytes} of buffer_memory={config.buffer_memory} bytes wait for "
+                f"Redis. The record was not taken; send it again later{self._last_error()}",
+                size_bytes=size_bytes,
+                buffered_bytes=self._buffered_bytes,
+            )
+        self.check_open()
+
+    def _last_error(self) -> str:
+        errors = [queue.last_error for queue in self.active if queue.last_error]
+        return f". Last error: {errors[0]}" if errors else ""
+
+    # -- records go ----------------------------------------------------------------------------
+
+    def settle(
+        self,
+        call: Call,
+        *,
+        base_offset: int = -1,
+        append_time_ms: int = -1,
+        error: Exception | None = None,
+        is_unknown: bool = False,
+    ) -> None:
+        """Writes down a call's fate, unless it has one.
+
+        The caller holds the lock, and runs the delivery's callbacks without it.
+        """
+        delivery = call.delivery
+        if self._unsettled.pop(delivery, None) is None:
+            return
+        self._buffered_bytes -= call.size_bytes
+        delivery.base_offset = base_offset
+        delivery.append_time_ms = append_time_ms
+        delivery.error = error
+        delivery.is_unknown = is_unknown
+        if error is not None or delivery.refused:
+            self._unseen_failures.append(delivery)
+        delivery.done = True
+        self.settled.notify_all()
+
+    def is_settled(self, call: Call) -> bool:
+        return call.delivery not in self._unsettled
+
+    @property
+    def buffer_bytes(self) -> int:
+        return self._config.buffer_memory
+
+    @property
+    def unsettled_records(self) -> int:
+        """How many records have no answer yet."""
+        return sum(call.record_count for call in tuple(self._unsettled.values()))
+
+    def take_unseen(self) -> list[Delivery]:
+        """The failed deliveries since the last time, for whoever reports them."""
+        with self.lock:
+            failures = list(self._unseen_failures)
+            self._unseen_failures.clear()
+            return failures
+
+    def unsettled_calls(self) -> list[Call]:
+        return list(self._unsettled.values())
+
+    # -- waiting -------------------------------------------------------------------------------
+
+    def wait(self, delivery: Delivery, timeout_s: float | None) -> bool:
+        """Waits for one delivery, which lingers no more; False when the time is over."""
+        with self.lock:
+            call = self._unsettled.get(delivery)
+            if call is not None and call.queue.open is call:
+                call.queue.close_open()
+                self.work.notify()
+            self.settled.wait_for(lambda: delivery.done or self.is_forked, timeout_s)
+            return delivery.done
+
+    def wait_all(self, deliveries: Iterable[Delivery], timeout_s: float | None) -> bool:
+        """Waits for all of them; False when the time is over."""
+        left = list(deliveries)
+
+        def all_done() -> bool:
+            while left and left[-1].done:
+                left.pop()
+            return not left or self.is_forked
+
+        with self.lock:
+            return self.settled.wait_for(all_done, timeout_s)
+
+    def flush(self, timeout_s: float | None) -> bool:
+        """Sends all that is there now and waits for the answers; False when the time is over."""
+        with self.lock:
+            for queue in self.active:
+                queue.close_open()
+            self.work.notify()
+            return self.wait_all(self._unsettled, timeout_s)
+
+    # -- fork ----------------------------------------------------------------------------------
+
+    def after_fork_in_child(self) -> None:
+        # The sender's thread is not here, and the lock may be held by a thread that is not either.
+        self.lock = threading.RLock()
+        self.work = threading.Condition(self.lock)
+        self.settled = threading.Condition(self.lock)
+        self.is_forked = True
+        self._refusal = (
+            "this producer belongs to the parent process, whose thread sends its records; make a "
+            "new producer in the child process"
+        )
+
+
+def delivery_error(call: Call, why: str, cause: Exception | None) -> DeliveryError:
+    """What the records of a call hear that was not delivered.
+
+    Args:
+        call: it knows whether it is unknown or surely not written.
+        why: completes "they were sent, but …".
+        cause: the last error there was.
+    """
+    tp, count = call.delivery.topic_partition, call.record_count
+    is_unknown = call.may_be_written or call.is_sending
+    if is_unknown:
+        message = (
+            f"{count} records for {tp} may or may not be in the log: they were sent, but {why}. "
+            "Look at the end of the log before you send them again"
+        )
+    else:
+        message = (
+            f"{count} records for {tp} were not delivered: {why}. They are surely not in the log; "
+            "send them again once the cause is mended"
+        )
+    if cause is not None:
+        message += f". Last error: {cause}"
+    return DeliveryError(
+        message,
+        topic_partition=tp,
+        not_written=0 if is_unknown else count,
+        unknown=count if is_unknown else 0,
+        last_error=cause,
+    )
+
+
+def failures_error(failures: Sequence[Delivery]) -> DeliveryError | None:
+    """One error for the failed deliveries that nobody has asked about; None if there are none."""
+    not_written = unknown = 0
+    first: Exception | None = None
+    for delivery in failures:
+        if delivery.is_seen:
+            continue
+        count = len(delivery.timestamps_ms)
+        if delivery.error is None:
+            not_written += len(delivery.refused)
+        elif delivery.is_unknown:
+            unknown += count - len(delivery.refused)
+            not_written += len(delivery.refused)
+        else:
+            not_written += count
+        first = first or delivery.error or delivery.refused[0][1]
+    if first is None:
+        return None
+    error = DeliveryError(
+        f"of the records sent, {not_written} are surely not in the log and {unknown} may or may "
+        f"not be. The first error was: {first}",
+        not_written=not_written,
+        unknown=unknown,
+        last_error=first,
+    )
+    error.__cause__ = first
+    return error
+
+
+_accumulators: weakref.WeakSet[Accumulator] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for accumulator in _accumulators:
+        accumulator.after_fork_in_child()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,152 @@
+"""What a sender of records holds in hand until they are in the log."""
+
+from __future__ import annotations
+
+import logging
+from bisect import bisect_left
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ..errors import ProducerClosedError
+from ..record import RecordMetadata, TopicPartition
+
+if TYPE_CHECKING:
+    from .accumulator import Accumulator
+
+_log = logging.getLogger(__name__)
+
+
+class Delivery:
+    """The fate that the records of one call share: where they went, or why not.
+
+    One object for all of them, so that a record costs no lock and no future of its own. Written
+    once, under the accumulator's lock; ``done`` last, so that it can be read without the lock.
+    """
+
+    __slots__ = (
+        "_callbacks",
+        "accumulator",
+        "append_time_ms",
+        "base_offset",
+        "done",
+        "error",
+        "is_seen",
+        "is_unknown",
+        "refused",
+        "timestamps_ms",
+        "topic_partition",
+    )
+
+    def __init__(
+        self, accumulator: Accumulator, topic_partition: TopicPartition, timestamps_ms: list[int]
+    ) -> None:
+        self.accumulator = accumulator
+        self.topic_partition = topic_partition
+        self.timestamps_ms = timestamps_ms  # grows while the call is open; empty for bulk calls
+        self.done = False
+        self.base_offset = -1
+        self.append_time_ms = -1  # -1: the records keep their own
+        self.error: Exception | None = None
+        self.is_unknown = False  # whether the records may be in the log in spite of the error
+        self.is_seen = False  # whether somebody asked for the error
+        self.refused: list[tuple[int, Exception]] = []  # single records that could not be encoded
+        self._callbacks: list[tuple[Callable[[SendResult], object], SendResult]] = []
+
+    def error_of(self, index: int) -> Exception | None:
+        self.is_seen = True
+        for refused, error in self.refused:
+            if refused == index:
+                return error
+        return self.error
+
+    def metadata_of(self, index: int) -> RecordMetadata:
+        topic, partition = self.topic_partition
+        before = bisect_left(self.refused, index, key=lambda refused: refused[0])
+        time_ms = self.append_time_ms
+        return RecordMetadata(
+            topic,
+            partition,
+            self.base_offset + index - before,
+            self.timestamps_ms[index] if time_ms < 0 else time_ms,
+        )
+
+    def when_done(self, callback: Callable[[SendResult], object], result: SendResult) -> None:
+        with self.accumulator.lock:
+            if not self.done:
+                self._callbacks.append((callback, result))
+                return
+        _call(callback, result)
+
+    def call_back(self) -> None:
+        """Runs the callbacks; once, after ``done``, without the lock."""
+        callbacks, self._callbacks = self._callbacks, []
+        for callback, result in callbacks:
+            _call(callback, result)
+
+
+class SendResult:
+    """The answer to `Producer.send`, to come; used like a ``concurrent.futures.Future``."""
+
+    __slots__ = ("_delivery", "_index")
+
+    def __init__(self, delivery: Delivery, index: int) -> None:
+        self._delivery = delivery
+        self._index = index
+
+    def done(self) -> bool:
+        """Whether the record is in the log, or has failed."""
+        return self._delivery.done
+
+    def result(self, timeout: float | None = None) -> RecordMetadata:
+        """Where the record went; waits for it, and has it sent without lingering.
+
+        Args:
+            timeout: seconds; None waits until the delivery timeout decides.
+
+        Raises:
+            TimeoutError: no answer yet; the record is still being delivered.
+            DeliveryError: it was not delivered in time; ``not_written`` or ``unknown`` says more.
+            LakelogError: why the log refuses the record.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error.with_traceback(None)  # else records that share it pile up tracebacks
+        return self._delivery.metadata_of(self._index)
+
+    def exception(self, timeout: float | None = None) -> Exception | None:
+        """Why the record failed, or None if it is in the log; waits like `result`.
+
+        Raises:
+            TimeoutError: no answer yet.
+        """
+        delivery = self._delivery
+        if not delivery.done and not delivery.accumulator.wait(delivery, timeout):
+            if delivery.accumulator.is_forked:
+                raise ProducerClosedError(
+                    f"the record for {delivery.topic_partition} was sent by the parent process, "
+                    "and only there its answer arrives"
+                )
+            raise TimeoutError(
+                f"no answer for {delivery.topic_partition} within {timeout} s; the record is still "
+                "being delivered"
+            )
+        return delivery.error_of(self._index)
+
+    def add_done_callback(self, callback: Callable[[SendResult], object]) -> None:
+        """Calls ``callback(self)`` once there is an answer: now, or soon in the sender's thread."""
+        self._delivery.when_done(callback, self)
+
+    def __repr__(self) -> str:
+        delivery = self._delivery
+        state = "pending"
+        if delivery.done:
+            failed = delivery.error or any(index == self._index for index, _ in delivery.refused)
+            state = "failed" if failed else str(delivery.metadata_of(self._index))
+        return f"<SendResult {delivery.topic_partition}: {state}>"
+
+
+def _call(callback: Callable[[SendResult], object], result: SendResult) -> None:
+    try:
+        callback(result)
+    except Exception:
+        _log.exception("a callback of %r failed", result)

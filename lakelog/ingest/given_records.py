@@ -1,0 +1,263 @@
+"""What people hand to a producer, as bytes and columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codec.entry import MAX_TIMESTAMP_MS
+from ..errors import InvalidArgumentError
+from ..offsets import timestamp_ms as to_timestamp_ms
+from ..record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
+
+#: Bytes, or text that is stored as UTF-8; None: no key, or a tombstone.
+BytesLike = bytes | bytearray | memoryview | str | None
+HeadersLike = Mapping[str, BytesLike] | Iterable[tuple[str, BytesLike]]
+
+_FIELDS = ("value", "key", "headers", "timestamp", "timestamp_ms", "partition")
+
+
+def as_bytes(name: str, value: object) -> bytes | None:
+    """The bytes of a key, value or header value.
+
+    Raises:
+        InvalidArgumentError: it is neither bytes nor text nor None.
+    """
+    if value is None or type(value) is bytes:
+        return value
+    if isinstance(value, str):
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(f"the {name} is no valid text: {error}") from None
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    raise InvalidArgumentError(
+        f"a {name} is bytes, text or None, not {type(value).__name__}: encode {value!r:.80} first, "
+        "such as with json.dumps(…) or str(…)"
+    )
+
+
+def as_headers(headers: HeadersLike) -> list[tuple[str, bytes | None]]:
+    """Headers in their order, as items of the headers column.
+
+    Raises:
+        InvalidArgumentError: not (text, bytes) pairs.
+    """
+    pairs = headers.items() if isinstance(headers, Mapping) else headers
+    try:
+        items = [(key, value) for key, value in pairs]
+    except (TypeError, ValueError):
+        raise InvalidArgumentError(
+            f"headers are a mapping or (key, value) pairs, not {headers!r:.80}"
+        ) from None
+    for key, _ in items:
+        if not isinstance(key, str):
+            raise InvalidArgumentError(f"the key of a header is text, not {key!r:.80}")
+        as_bytes("header's key", key)
+    return [(key, as_bytes("header's value", value)) for key, value in items]
+
+
+def as_timestamp_ms(timestamp: object) -> int:
+    """Epoch milliseconds of an int or an aware datetime; -1 says that there is none.
+
+    Raises:
+        InvalidArgumentError: no such time, a naive one, or one below -1.
+    """
+    time_ms = to_timestamp_ms(timestamp)  # type: ignore[arg-type]
+    if not NO_TIMESTAMP_MS <= time_ms <= MAX_TIMESTAMP_MS:
+        raise InvalidArgumentError(
+            f"timestamp {time_ms} cannot be stored: give milliseconds since 1970-01-01 UTC, up to "
+            f"{MAX_TIMESTAMP_MS}, or -1 for none",
+            timestamp_ms=time_ms,
+        )
+    return time_ms
+
+
+def as_columns(records: object, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    """Records as a table of `PRODUCED`, and the partitions they ask for.
+
+    Args:
+        records: an Arrow table or batch with column value and perhaps key, headers, timestamp (or
+            timestamp_ms) and partition; or a sequence of values, (key, value) pairs, mappings with
+            those names, or `Record` (whose partition and offset do not count).
+        now_ms: the timestamp of those that have none.
+
+    Raises:
+        InvalidArgumentError: they are something else.
+    """
+    if isinstance(records, pa.RecordBatch):
+        records = pa.Table.from_batches([records])
+    if isinstance(records, pa.Table):
+        return _of_table(records, now_ms)
+    if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
+        _refuse_records(records)
+    return _of_rows(records, now_ms)
+
+
+def _of_table(table: pa.Table, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    names = table.column_names
+    unknown = [name for name in names if name not in _FIELDS]
+    if unknown or "value" not in names or {"timestamp", "timestamp_ms"} <= set(names):
+        raise InvalidArgumentError(
+            f"a table of records has the column value, and perhaps {', '.join(_FIELDS[1:4])} (or "
+            f"timestamp_ms) and partition, not {', '.join(map(str, names)) or 'none'}; select or "
+            "rename them"
+        )
+    count = table.num_rows
+    if "timestamp" in names:
+        times = _times(table["timestamp"], now_ms)
+    elif "timestamp_ms" in names:
+        times = _times(table["timestamp_ms"], now_ms)
+    else:
+        times = pa.chunked_array([pa.repeat(pa.scalar(now_ms, pa.int64()), count)])
+    columns = [
+        times,
+        _binary("key", table["key"])
+        if "key" in names
+        else pa.chunked_array([pa.nulls(count, pa.binary())]),
+        _binary("value", table["value"]),
+        _headers(table["headers"]) if "headers" in names else _no_headers(count),
+    ]
+    partitions = None
+    if "partition" in names:
+        partitions = _cast("partition", table["partition"], pa.int32(), "whole numbers")
+    return pa.table(columns, schema=PRODUCED), partitions
+
+
+def _of_rows(rows: Iterable[Any], now_ms: int) -> tuple[pa.Table, pa.ChunkedArray | None]:
+    times, keys, values, headers, partitions = [], [], [], [], []
+    for row in rows:
+        key: object = None
+        row_headers: HeadersLike | None = None
+        timestamp: object = None
+        partition = None
+        if isinstance(row, Record):
+            key, value, row_headers, timestamp = row.key, row.value, row.headers, row.timestamp_ms
+        elif isinstance(row, Mapping):
+            if "value" not in row or not set(row) <= set(_FIELDS):
+                raise InvalidArgumentError(
+                    f"a record is a mapping of {', '.join(_FIELDS)}, of which value is needed, not "
+                    f"of {', '.join(map(str, row)) or 'nothing'}"
+                )
+            key, value, row_headers = row.get("key"), row["value"], row.get("headers")
+            timestamp = row.get("timestamp", row.get("timestamp_ms"))
+            partition = row.get("partition")
+        elif isinstance(row, tuple):
+            if len(row) != 2:
+                raise InvalidArgumentError(f"a tuple of a record is (key, value), not {row!r:.80}")
+            key, value = row
+        else:
+            value = row
+        times.append(now_ms if timestamp is None else as_timestamp_ms(timestamp))
+        keys.append(as_bytes("key", key))
+        values.append(as_bytes("value", value))
+        headers.append(as_headers(row_headers) if row_headers else [])
+        partitions.append(partition)
+    arrays = [
+        pa.array(column, field.type)
+        for column, field in zip((times, keys, values, headers), PRODUCED, strict=True)
+    ]
+    asked = None
+    if any(partition is not None for partition in partitions):
+        asked = _cast("partition", _array(partitions), pa.int32(), "whole numbers")
+    return pa.table(arrays, schema=PRODUCED), asked
+
+
+def _array(values: Sequence[object]) -> pa.ChunkedArray:
+    try:
+        return pa.chunked_array([pa.array(values, pa.int64())])
+    except (pa.ArrowException, TypeError, OverflowError) as error:
+        raise InvalidArgumentError(f"partitions are whole numbers: {error}") from None
+
+
+def _binary(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_dictionary(kind):
+        column = column.cast(kind.value_type)
+        kind = column.type
+    return (
+        _cast(name, column, pa.binary(), "binary or text")
+        if _is_bytes(kind)
+        else _refuse(name, kind, "binary or text; cast or serialize it first")
+    )
+
+
+def _is_bytes(kind: pa.DataType) -> bool:
+    return "binary" in str(kind) or "string" in str(kind) or pa.types.is_null(kind)
+
+
+def _times(column: pa.ChunkedArray, now_ms: int) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        if kind.tz is None:
+            _refuse("timestamp", kind, "a timestamp with a zone: say pa.timestamp('ms', tz='UTC')")
+        if kind.unit in {"us", "ns"}:  # rounded up, as a search by such a time is
+            column = pc.ceil_temporal(column, unit="millisecond")
+        column = column.cast(pa.timestamp("ms", tz=kind.tz)).cast(pa.int64())
+    elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
+        _refuse("timestamp", kind, "a timestamp with a zone, or epoch milliseconds as integers")
+    times = pc.fill_null(_cast("timestamp", column, pa.int64(), "milliseconds"), now_ms)
+    if len(times):
+        bounds = pc.min_max(times).as_py()
+        as_timestamp_ms(bounds["min"])
+        as_timestamp_ms(bounds["max"])
+    return times
+
+
+def _headers(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_null(kind):
+        return _no_headers(len(column))
+    if pa.types.is_map(kind):
+        column = column.cast(
+            pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
+        )
+    column = _cast("headers", column, HEADERS_TYPE, "lists of (key text, value binary)")
+    if column.null_count:
+        column = pa.chunked_array([_filled(chunk) for chunk in column.chunks], HEADERS_TYPE)
+    return column
+
+
+def _filled(headers: pa.ListArray) -> pa.ListArray:
+    """Null lists as empty ones."""
+    lengths = pc.fill_null(pc.list_value_length(headers), 0)
+    ends = pc.cumulative_sum(lengths)
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
+    return pa.ListArray.from_arrays(offsets, headers.flatten(), type=HEADERS_TYPE)
+
+
+def _no_headers(count: int) -> pa.ChunkedArray:
+    return pa.chunked_array([no_headers(count)])
+
+
+def no_headers(count: int) -> pa.ListArray:
+    """A headers column of empty lists."""
+    offsets = pa.repeat(pa.scalar(0, pa.int32()), count + 1)
+    return pa.ListArray.from_arrays(offsets, _NO_HEADER, type=HEADERS_TYPE)
+
+
+_NO_HEADER = pa.array([], HEADERS_TYPE.value_type)
+
+
+def _cast(name: str, column: pa.ChunkedArray, kind: pa.DataType, legal: str) -> pa.ChunkedArray:
+    if column.type == kind:
+        return column
+    try:
+        return column.cast(kind)
+    except pa.ArrowException as error:
+        raise InvalidArgumentError(f"column {name} takes {legal}: {error}") from error
+
+
+def _refuse(name: str, kind: pa.DataType, legal: str) -> NoReturn:
+    raise InvalidArgumentError(f"column {name} is of type {kind}, but takes {legal}")
+
+
+def _refuse_records(records: object) -> NoReturn:
+    raise InvalidArgumentError(
+        "send_batch takes an Arrow table or a sequence of records (values, (key, value) pairs or "
+        f"mappings), not {type(records).__name__}; for one record use send"
+    )

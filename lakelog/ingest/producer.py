@@ -1,0 +1,262 @@
+"""The producer: takes records from any thread, and has them appended in order, exactly once."""
+
+from __future__ import annotations
+
+import time
+import warnings
+from types import TracebackType
+
+from ..clock import Clock, SystemClock
+from ..errors import DeliveryError, LakelogError, UnknownTopicOrPartitionError
+from ..hot import HotLog, TopicRegistry
+from .accumulator import (
+    HEADER_OVERHEAD_BYTES,
+    RECORD_OVERHEAD_BYTES,
+    Accumulator,
+    TopicState,
+    failures_error,
+)
+from .batch_metadata import BatchMetadata
+from .bulk import BulkAppend
+from .delivery import SendResult
+from .given_records import (
+    BytesLike,
+    HeadersLike,
+    as_bytes,
+    as_columns,
+    as_headers,
+    as_timestamp_ms,
+)
+from .producer_config import ProducerConfig
+from .sender import Recover, Sender
+
+__all__ = ["Producer", "ProducerConfig"]
+
+
+class Producer:
+    """Appends records to topics of the hot tier.
+
+    Thread-safe. Records of a partition are written in the order of the calls that sent them, each
+    once, also when Redis fails in between; what cannot be told is reported as unknown, never sent
+    as new. A thread in the background does the sending, started by the first record. Close the
+    producer, or use it as a context manager: what was not sent yet is lost with the process.
+
+    Args:
+        hot: where records go; the caller closes it, after the producer.
+        topics: of the same keyspace.
+        recover: called with a topic-partition and the offset that the next record must at least
+            get, when the server may have lost its tail.
+        config: see `ProducerConfig`.
+        clock: stamps records that come without a timestamp.
+    """
+
+    def __init__(
+        self,
+        hot: HotLog,
+        topics: TopicRegistry,
+        recover: Recover,
+        config: ProducerConfig | None = None,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        self._config = config or ProducerConfig()
+        self._topics = topics
+        self._now_ms = (clock or SystemClock()).now_ms
+        self._accumulator = Accumulator(self._config)
+        self._sender = Sender(self._accumulator, hot, topics, recover, self._config)
+
+    def send(
+        self,
+        topic: str,
+        value: BytesLike,
+        *,
+        key: BytesLike = None,
+        headers: HeadersLike = (),
+        timestamp_ms: object = None,
+        partition: int | None = None,
+    ) -> SendResult:
+        """Takes a record, which is appended soon.
+
+        Args:
+            topic: its name.
+            value: bytes, or text that is stored as UTF-8; None is a tombstone.
+            key: likewise; decides the partition, as Kafka's producers do it.
+            headers: a mapping or pairs of text and bytes, in order; keys may repeat.
+            timestamp_ms: UTC epoch milliseconds or an aware datetime; default: now; -1: none.
+            partition: where to; default: by the key, and without a key one for many records.
+
+        Returns:
+            The answer to come; its ``result()`` waits for it.
+
+        Raises:
+            InvalidArgumentError: something is of another type, or out of bounds.
+            UnknownTopicOrPartitionError: no such topic or partition.
+            BufferExhaustedError: the buffer stayed full for ``max_block_ms``.
+            HotTierUnavailableError: Redis did not say within ``max_block_ms`` what the topic is.
+            ProducerClosedError: it is closed, or belongs to the parent process.
+        """
+        value_bytes = value if type(value) is bytes else as_bytes("value", value)
+        key_bytes = key if type(key) is bytes else as_bytes("key", key)
+        time_ms = self._now_ms() if timestamp_ms is None else as_timestamp_ms(timestamp_ms)
+        size_bytes = RECORD_OVERHEAD_BYTES
+        if value_bytes is not None:
+            size_bytes += len(value_bytes)
+        if key_bytes is not None:
+            size_bytes += len(key_bytes)
+        items = None
+        if headers:
+            items = as_headers(headers)
+            for name, data in items:
+                size_bytes += HEADER_OVERHEAD_BYTES + len(name) + len(data or b"")
+        state = self._accumulator.topics.get(topic) or self._look_up(topic)
+        if partition is not None:
+            state = self._with_partition(state, partition)
+        return self._accumulator.append(
+            state, partition, time_ms, key_bytes, value_bytes, items, size_bytes
+        )
+
+    def send_batch(
+        self, topic: str, records: object, *, partition: int | None = None
+    ) -> BatchMetadata:
+        """Appends many records and waits until all have their answer; much faster than `send`.
+
+        Records of a partition keep their order, and follow what was sent to it before.
+
+        Args:
+            topic: its name.
+            records: an Arrow table or batch with a column value (binary or text) and perhaps key,
+                headers (list of struct of key and value), timestamp (with a zone, or integers:
+                epoch milliseconds; also as timestamp_ms) and partition; or a sequence of values,
+                (key, value) pairs, mappings with those names, or `Record`.
+            partition: of all records; default: each one's own, else as `send` chooses.
+
+        Returns:
+            Where each record went, in input order.
+
+        Raises:
+            LakelogError: the error of the first record that failed, with the fields ``written``,
+                ``not_written`` and ``unknown`` (counts), ``not_written_rows`` and ``unknown_rows``
+                (Arrow arrays of row numbers) added. What was written stays written.
+        """
+        table, asked = as_columns(records, self._now_ms())
+        state = self._accumulator.topics.get(topic) or self._look_up(topic)
+        if partition is not None:
+            state = self._with_partition(state, partition)
+        elif asked is not None:
+            for number in asked.drop_null().unique().to_pylist():
+                state = self._with_partition(state, number)
+        return BulkAppend(self._accumulator, state, table, asked, partition).run()
+
+    def flush(self, timeout_ms: int | None = None) -> None:
+        """Sends what was taken so far, without lingering, and waits until all has its answer.
+
+        Raises:
+            TimeoutError: not all has an answer yet; it is still being delivered.
+            DeliveryError: records failed since the last flush whose result nobody asked for. Kafka
+                leaves them to the results; here none is lost in silence.
+        """
+        self._accumulator.check_not_forked()
+        if not self._accumulator.flush(None if timeout_ms is None else timeout_ms / 1000):
+            raise TimeoutError(
+                f"{self._accumulator.unsettled_records} records have no answer after {timeout_ms} "
+                "ms; they are still being delivered"
+            )
+        self._raise_unseen()
+
+    def close(self, timeout_ms: int | None = None) -> None:
+        """Takes no more records, sends what is there, and ends the thread. May be called again.
+
+        Args:
+            timeout_ms: what has no answer by then fails; None: until the delivery timeout decides.
+
+        Raises:
+            DeliveryError: the time was over; its counts are those of all records without an
+                answer. Or, as `flush`, for failures that nobody asked for.
+        """
+        if self._end(timeout_ms):
+            self._raise_unseen()
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self._end(None)  # nothing shall hide the error that is on its way
+
+    def __del__(self) -> None:
+        accumulator = self.__dict__.get("_accumulator")
+        if accumulator is None or accumulator.is_stopping or accumulator.is_forked:
+            return
+        count = accumulator.unsettled_records
+        accumulator.refuse("this producer is gone")
+        if count:
+            warnings.warn(
+                f"a producer was forgotten with {count} records under way, which are lost if the "
+                "process ends now; call close() or use it as a context manager",
+                ResourceWarning,
+                stacklevel=2,
+                source=self,
+            )
+
+    def _end(self, timeout_ms: int | None) -> bool:
+        """Closes; False if that had been done, or is the parent process's business."""
+        accumulator = self._accumulator
+        if accumulator.is_forked or not accumulator.refuse("this producer is closed"):
+            return False
+        if not accumulator.flush(None if timeout_ms is None else timeout_ms / 1000):
+            self._abandon(timeout_ms)
+        self._sender.join()
+        return True
+
+    def _abandon(self, timeout_ms: int | None) -> None:
+        why = f"the producer was closed after waiting {timeout_ms} ms"
+        not_written, unknown = self._sender.abandon(why)
+        if not_written or unknown:
+            raise DeliveryError(
+                f"{why}: {not_written} records are surely not in the log, {unknown} may or may not "
+                "be. Look at the end of the log before you send the latter again",
+                not_written=not_written,
+                unknown=unknown,
+                last_error=None,
+            )
+
+    def _raise_unseen(self) -> None:
+        error = failures_error(self._accumulator.take_unseen())
+        if error is not None:
+            raise error
+
+    # -- topics --------------------------------------------------------------------------------
+
+    def _look_up(self, name: str) -> TopicState:
+        """Asks the registry, as long as ``max_block_ms`` allows."""
+        self._accumulator.check_open()
+        deadline_s = time.monotonic() + self._config.max_block_ms / 1000
+        pause_s = self._config.retry_backoff_ms / 1000
+        while True:
+            try:
+                topic = self._topics.get(name)
+                break
+            except LakelogError as error:
+                if not error.retriable or time.monotonic() + pause_s > deadline_s:
+                    raise
+            time.sleep(pause_s)
+            pause_s = min(pause_s * 2, self._config.retry_backoff_max_ms / 1000)
+        state = self._accumulator.learn(topic)
+        self._sender.start()
+        return state
+
+    def _with_partition(self, state: TopicState, partition: int) -> TopicState:
+        """The topic, looked up again if it has not that partition: it may have got it since."""
+        try:
+            state.topic.partition(partition)
+        except UnknownTopicOrPartitionError:
+            state = self._look_up(state.topic.name)
+            state.topic.partition(partition)
+        return state

@@ -1,0 +1,372 @@
+"""The thread that encodes waiting records, appends them and settles what became of them."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Sequence
+
+import pyarrow as pa
+
+from ..codec import Entry, encode
+from ..errors import (
+    DeliveryError,
+    HotTierUnavailableError,
+    LakelogError,
+    NotEnoughReplicasError,
+    RecordTooLargeError,
+    UnknownTopicIdError,
+)
+from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
+from ..record import HEADERS_TYPE, PRODUCED, TopicPartition
+from .accumulator import Accumulator, PartitionQueue, delivery_error
+from .delivery import Delivery
+from .given_records import no_headers
+from .in_flight import Call, Verdict, verdict
+from .producer_config import ProducerConfig
+
+_log = logging.getLogger(__name__)
+
+Recover = Callable[[TopicPartition, int], object]
+Answer = AppendResult | Exception
+
+
+class Sender:
+    """Runs rounds: take what is due, encode it, append it in one round trip, settle the answers.
+
+    It holds no reference to the producer, so that a forgotten one can be collected.
+    """
+
+    def __init__(
+        self,
+        accumulator: Accumulator,
+        hot: HotLog,
+        topics: TopicRegistry,
+        recover: Recover,
+        config: ProducerConfig,
+    ) -> None:
+        self._accumulator = accumulator
+        self._hot = hot
+        self._topics = topics
+        self._recover = recover
+        self._config = config
+        self._acks = Acks.parse(config.acks)
+        self._thread: threading.Thread | None = None
+        self._done: list[Delivery] = []  # settled in this round; their callbacks come at its end
+
+    def start(self) -> None:
+        """Starts the thread, if it does not run."""
+        with self._accumulator.lock:
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="lakelog-producer", daemon=True
+                )
+                self._thread.start()
+
+    def join(self) -> None:
+        """Waits for the thread to end, except in one of its own callbacks."""
+        if self._thread not in (None, threading.current_thread()):
+            self._thread.join()
+
+    def abandon(self, why: str) -> tuple[int, int]:
+        """Fails all that is unsettled: how many records are surely not written, how many unknown.
+
+        An append that is under way goes on, but its answer comes too late.
+        """
+        not_written = unknown = 0
+        with self._accumulator.lock:
+            calls = self._accumulator.unsettled_calls()
+            for call in calls:
+                error = delivery_error(call, why, call.queue.last_error)
+                not_written += error.not_written
+                unknown += error.unknown
+                self._accumulator.settle(call, error=error, is_unknown=error.unknown > 0)
+                call.delivery.is_seen = True  # the caller reports the counts
+        for call in calls:
+            call.delivery.call_back()
+        return not_written, unknown
+
+    # -- rounds --------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        while (queues := self._await_work()) is not None:
+            try:
+                self._round(queues)
+            except Exception as error:  # a defect: fail what it touched rather than hang
+                _log.exception("a round of the producer failed")
+                for queue in queues:
+                    self._fail_topic(queue, error)
+            self._call_back()
+            self._accumulator.forget_old_topics(time.monotonic())
+
+    def _await_work(self) -> list[PartitionQueue] | None:
+        """The queues that are due, their calls moved in flight; None: all is done for good."""
+        accumulator, linger_s = self._accumulator, self._config.linger_ms / 1000
+        with accumulator.lock:
+            while True:
+                now_s = time.monotonic()
+                due, next_s = [], float("inf")
+                for queue in list(accumulator.active):
+                    due_s = min(queue.due_s(linger_s), self._expiry_s(queue))
+                    if due_s == float("inf"):
+                        del accumulator.active[queue]
+                    elif due_s <= now_s:
+                        due.append(queue)
+                    else:
+                        next_s = min(next_s, due_s)
+                if due:
+                    return due
+                if not accumulator.active and accumulator.is_stopping:
+                    return None
+                wait_s = min(next_s - now_s, threading.TIMEOUT_MAX)
+                accumulator.work.wait(None if next_s == float("inf") else wait_s)
+
+    def _expiry_s(self, queue: PartitionQueue) -> float:
+        calls = queue.unsettled()
+        if not calls:
+            return float("inf")
+        return calls[0].created_s + self._config.delivery_timeout_ms / 1000
+
+    def _round(self, queues: Sequence[PartitionQueue]) -> None:
+        for queue in queues:
+            self._expire(queue)
+            if time.monotonic() >= queue.retry_at_s:
+                self._fill(queue)
+        calls: list[Call] = []
+        with self._accumulator.lock:  # so that `abandon` knows what is being sent
+            for queue in queues:
+                if time.monotonic() >= queue.retry_at_s:
+                    calls += self._next_calls(queue)
+            for call in calls:
+                call.is_sending = True
+        if not calls:
+            return
+        by_queue: dict[PartitionQueue, list[tuple[Call, Answer]]] = {}
+        for call, answer in zip(calls, self._append(calls), strict=True):
+            by_queue.setdefault(call.queue, []).append((call, answer))
+        for queue, answers in by_queue.items():
+            self._settle(queue, answers)
+
+    def _fill(self, queue: PartitionQueue) -> None:
+        """Moves what is due in flight, encoded."""
+        linger_s = self._config.linger_ms / 1000
+        while queue.in_flight.has_room():
+            with self._accumulator.lock:
+                call = queue.take_due(time.monotonic() - linger_s)
+            if call is None:
+                return
+            if not call.entries:
+                self._encode(call)
+            if call.entries:
+                queue.in_flight.calls.append(call)
+
+    def _next_calls(self, queue: PartitionQueue) -> list[Call]:
+        for call in [call for call in queue.in_flight.calls if not call.is_written]:
+            if self._accumulator.is_settled(call):  # abandoned
+                queue.in_flight.leave(call)
+        return queue.in_flight.next_round()
+
+    def _encode(self, call: Call) -> None:
+        """Gives a call its entries. Records too large on their own fail alone."""
+        records = _produced(call)
+        call.keys, call.values, call.headers = [], [], {}
+        rows = list(range(call.record_count))
+        refused = []
+        while rows and not call.entries:
+            try:
+                call.entries = encode_for(call.queue, records)
+            except RecordTooLargeError as error:
+                refused.append((rows.pop(error.index), error))
+                others = [row for row in range(records.num_rows) if row != error.index]
+                records = records.take(pa.array(others, pa.int64()))
+            except Exception as error:
+                self._end(call, error)
+                return
+        call.record_count = len(rows)
+        call.delivery.refused = sorted(refused, key=lambda row_and_error: row_and_error[0])
+        if not rows:
+            self._end(call, refused[0][1])
+
+    def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
+        appends = []
+        for call in calls:
+            assert call.batch is not None
+            queue = call.queue
+            appends.append(
+                AppendCall(queue.topic_partition, queue.topic.topic_id, call.batch, call.sent_under)
+            )
+        try:
+            return self._hot.append_all(appends, self._acks)
+        except Exception as error:  # it promises not to; now nobody knows what was written
+            _log.exception("an append failed in an unforeseen way")
+            failure = LakelogError(f"the append failed in an unforeseen way: {error!r}")
+            failure.__cause__ = error
+            for call in calls:
+                call.may_be_written = True
+            return [failure] * len(calls)
+
+    # -- answers -------------------------------------------------------------------------------
+
+    def _settle(self, queue: PartitionQueue, answers: Sequence[tuple[Call, Answer]]) -> None:
+        """Does with each call of a round what its answer asks for, in order."""
+        in_flight = queue.in_flight
+        must_wait = False
+        mend: Verdict | None = None
+        for call, answer in answers:
+            call.is_sending = False
+            decision = verdict(
+                answer, may_be_written=call.may_be_written, is_first=in_flight.is_first(call)
+            )
+            if isinstance(answer, AppendResult):
+                self._written(call, answer)
+                continue
+            queue.last_error = answer
+            _log.debug("%s: %s after %r", queue.topic_partition, decision.name, answer)
+            match decision:
+                case Verdict.WAIT:
+                    _note_unanswered(call, answer)
+                    must_wait = True
+                case Verdict.RENUMBER:
+                    in_flight.start_epoch()
+                    # A new epoch that is refused at once will not fare better at once.
+                    must_wait |= call.batch is not None and call.batch.first_sequence == 0
+                case Verdict.TOPIC_GONE:
+                    self._fail_topic(queue, answer)
+                    return
+                case Verdict.RECOVER | Verdict.REPAIR:
+                    mend = decision
+                case Verdict.REFUSED:
+                    self._end(call, answer)
+                case Verdict.UNKNOWN:
+                    self._end(call, delivery_error(call, "their outcome stayed unknown", answer))
+        if mend is Verdict.RECOVER:
+            must_wait |= self._mend(queue, self._recover_partition)
+        elif mend is Verdict.REPAIR:
+            must_wait |= self._mend(queue, self._repair_topic)
+        if must_wait:
+            config = self._config
+            pause_ms = min(
+                config.retry_backoff_ms * 2 ** min(queue.failures, 30), config.retry_backoff_max_ms
+            )
+            queue.failures += 1
+            queue.retry_at_s = time.monotonic() + pause_ms / 1000
+
+    def _written(self, call: Call, result: AppendResult) -> None:
+        queue = call.queue
+        queue.told_end = max(queue.told_end, result.base_offset + call.record_count)
+        queue.failures = 0
+        queue.last_error = None
+        queue.is_repaired = False
+        with self._accumulator.lock:
+            self._accumulator.settle(
+                call, base_offset=result.base_offset, append_time_ms=result.append_time_ms
+            )
+            queue.in_flight.written(call)
+        self._done.append(call.delivery)
+
+    def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], None]) -> bool:
+        """Mends what stops a partition's appends; whether to pause before the next round."""
+        is_first_time = queue.failures == 0
+        try:
+            action(queue)
+        except Exception as error:
+            if not getattr(error, "retriable", False):
+                self._fail_topic(queue, error)
+                return False
+            queue.last_error = error
+            return True
+        if is_first_time:
+            queue.failures = 1  # if it did not help, the next one pauses
+        return not is_first_time
+
+    def _recover_partition(self, queue: PartitionQueue) -> None:
+        _log.warning("%s: recovering from offset %d", queue.topic_partition, queue.told_end)
+        self._recover(queue.topic_partition, queue.told_end)
+
+    def _repair_topic(self, queue: PartitionQueue) -> None:
+        if queue.is_repaired and queue.last_error is not None:
+            raise queue.last_error
+        self._topics.repair(queue.topic)
+        queue.is_repaired = True
+
+    def _expire(self, queue: PartitionQueue) -> None:
+        timeout_ms = self._config.delivery_timeout_ms
+        with self._accumulator.lock:
+            calls = queue.unsettled()
+        for call in calls:
+            if call.created_s + timeout_ms / 1000 > time.monotonic():
+                break
+            why = f"no good answer came within delivery_timeout_ms={timeout_ms}"
+            self._end(call, delivery_error(call, why, queue.last_error))
+
+    def _fail_topic(self, queue: PartitionQueue, error: Exception) -> None:
+        """Fails all that waits for a partition that cannot be written, and forgets the topic."""
+        self._accumulator.forget(queue.topic)
+        with self._accumulator.lock:
+            calls = queue.unsettled()
+        for call in calls:
+            call.is_sending = False
+            if call.may_be_written and not isinstance(error, UnknownTopicIdError):
+                self._end(call, delivery_error(call, "their outcome stayed unknown", error))
+            else:
+                self._end(call, error)
+
+    def _end(self, call: Call, error: Exception) -> None:
+        """Writes down that a call failed, and takes it out wherever it is."""
+        count = call.record_count
+        _log.warning("%d records for %s failed: %s", count, call.queue.topic_partition, error)
+        with self._accumulator.lock:
+            is_unknown = isinstance(error, DeliveryError) and error.unknown > 0
+            self._accumulator.settle(call, error=error, is_unknown=is_unknown)
+            call.queue.remove(call)
+        self._done.append(call.delivery)
+
+    def _call_back(self) -> None:
+        done, self._done = self._done, []
+        for delivery in done:
+            delivery.call_back()
+
+
+def encode_for(queue: PartitionQueue, records: pa.RecordBatch) -> tuple[Entry, ...]:
+    """`PRODUCED` records as entries, as the queue's topic wants them."""
+    return encode(
+        records,
+        queue.entry_format,
+        queue.compression,
+        max_entry_bytes=queue.max_entry_bytes,
+        flatten=queue.flatten,
+    )
+
+
+def _note_unanswered(call: Call, answer: Exception) -> None:
+    """Keeps in mind that a call may be written, and under which run of the server."""
+    if isinstance(answer, NotEnoughReplicasError):
+        result: AppendResult = answer.result
+        call.queue.told_end = max(call.queue.told_end, result.base_offset + call.record_count)
+        run_id = result.run_id
+    elif isinstance(answer, HotTierUnavailableError) and answer.sent:
+        run_id = answer.run_id
+    else:
+        return
+    call.may_be_written = True
+    call.sent_under = call.sent_under or run_id
+
+
+def _produced(call: Call) -> pa.RecordBatch:
+    """The records of an open call as columns."""
+    count = call.record_count
+    if call.headers:
+        rows = [call.headers.get(index, ()) for index in range(count)]
+        headers = pa.array(rows, HEADERS_TYPE)
+    else:
+        headers = no_headers(count)
+    return pa.RecordBatch.from_arrays(
+        [
+            pa.array(call.timestamps_ms, pa.int64()),
+            pa.array(call.keys, pa.binary()),
+            pa.array(call.values, pa.binary()),
+            headers,
+        ],
+        schema=PRODUCED,
+    )
