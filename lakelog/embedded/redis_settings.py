@@ -46,6 +46,11 @@ SETTINGS = (
         "a full Redis refuses appends with an error; any other policy drops unarchived records",
     ),
     RedisSetting(
+        "stream-node-max-bytes",
+        "16384",
+        "records of 1 KiB sent one by one take 1.13 KiB each; with the default 4096, 1.36",
+    ),
+    RedisSetting(
         "lazyfree-lazy-user-del",
         "yes",
         "dropping a topic of many gigabytes does not stall the appends of the others",
