@@ -102,6 +102,8 @@ def max_timestamp(tiers: Tiers, topic_partition: TopicPartition) -> OffsetAndTim
     """The first record that carries the log's largest timestamp, None if no record has one."""
     topic_id = tiers.topic.topic_id
     hot = tiers.hot.max_timestamp(topic_partition, topic_id=topic_id)  # first, as above
+    if hot is not None and hot.timestamp_ms == NO_TIMESTAMP_MS:
+        hot = None  # as cold says it, so that archiving does not change the answer
     partition = topic_partition.partition
     look = tiers.look([partition])
     offsets = look.offsets[partition]

@@ -90,9 +90,8 @@ def test_every_seek_and_fetch_agrees_with_a_list(make_bench, tiered, steps):
         expected = found and OffsetAndTimestamp(found.offset, found.timestamp_ms)
         assert bench.log.offset_for_timestamp(0, target) == expected
     largest = max((r.timestamp_ms for r in held), default=-1)
-    first = next((r.offset for r in held if r.timestamp_ms == largest), None)
-    if largest >= 0:
-        assert bench.log.seek(0, MaxTimestamp()) == first
+    first = next((r.offset for r in held if r.timestamp_ms == largest >= 0), None)
+    assert bench.log.seek(0, MaxTimestamp()) == first
 
 
 def test_names_of_places_in_two_tiers(bench):
@@ -117,6 +116,13 @@ def test_names_of_places_in_an_empty_log(bench):
             AtTimestamp(0),
         )
     ] == [0, 0, None, 0, None, None]
+
+
+def test_records_without_timestamps_have_no_largest_one_in_either_tier(bench):
+    bench.append([-1, -1])
+    assert bench.log.seek(0, "max-timestamp") is None
+    bench.tier(2, 2)
+    assert bench.log.seek(0, "max-timestamp") is None
 
 
 def test_nothing_is_tiered_once_the_log_start_has_passed_it(bench):
