@@ -28,6 +28,7 @@ from .keys import Keys
 RawEntry = tuple[EntryId, list[bytes]]
 
 _FIRST_COUNT = 4  # entries asked for before their size is known
+_FIRST_STEP_BYTES = 16 * 1024
 _MAX_COUNT = 16_384
 #: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
 _MAX_STEP_BYTES = 64 * MIB
@@ -63,7 +64,7 @@ class Fetcher:
 
         See `HotLog.read`.
         """
-        count = _FIRST_COUNT
+        count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)  # one for who wants one
         offset = start_offset
         while end_offset is None or offset < end_offset:
             step = self.entries(topic_partition, offset, end_offset, count, topic_id)
