@@ -134,14 +134,23 @@ def _cold(
 ) -> Generator[Fetched, None, int]:
     """Steps of the cold tier up to `end` or what is archived; returns where they ended."""
     assert tiers.table is not None  # something is archived
-    offsets = look.offsets[topic_partition.partition]
+    partition = topic_partition.partition
+    offsets = look.offsets[partition]
+    index = look.cold.files
     limit = offsets.archived_end if end is None else min(end, offsets.archived_end)
-    files = look.cold.files.files_between(topic_partition.partition, at, limit)
     try:
-        for batch in tiers.table.read(files, at, limit):
-            for step in _cut(batch, at, None, max_bytes):
-                yield _lost(topic_partition, step.records, at, step.next_offset, offsets.gaps)
-                at = step.next_offset
+        # File by file: to name all that follow would cost more than to read the first record.
+        while at < limit and (file := index.file_at(partition, at)) is not None:
+            until = min(limit, file.end_offset)
+            before = at
+            for batch in tiers.table.read(index.files_between(partition, at, until), at, until):
+                for step in _cut(batch, at, None, max_bytes):
+                    yield _lost(topic_partition, step.records, at, step.next_offset, offsets.gaps)
+                    at = step.next_offset
+            if at == before:
+                if until == file.end_offset:
+                    return at  # the file lacks the records it is said to hold
+                break  # its next record lies beyond the limit
     except MissingFileError:
         if tiers.cold().version == look.cold.version:
             raise
