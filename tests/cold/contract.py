@@ -1,0 +1,368 @@
+"""What every cold table must do. A second implementation gives its own ``make_table`` and passes.
+
+``make_table(rows_of=…)`` opens the same, at first empty, table anew, as another process would.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_up import EPOCH_MS, MadeUpRows, archive, batch_of
+
+from lakelog.cold.change import Change, HotRange, Rewrite
+from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
+from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable
+from lakelog.errors import ContradictionError, InvalidArgumentError, UnknownTopicIdError
+from lakelog.record import RECORDS, OffsetAndTimestamp, Record, TopicPartition, to_records
+from lakelog.topic import Topic
+
+ROWS = MadeUpRows()
+ORDERS_0 = TopicPartition("orders", 0)
+
+
+def read(
+    table: ColdTable, snapshot: ColdSnapshot, start: int, end: int, partition: int = 0
+) -> list[Record]:
+    files = snapshot.files.files_between(partition, start, end)
+    return [
+        record
+        for batch in table.read(files, start, end)
+        for record in to_records(TopicPartition("orders", partition), batch)
+    ]
+
+
+def offsets(table: ColdTable, snapshot: ColdSnapshot, partition: int = 0) -> list[int]:
+    return [record.offset for record in read(table, snapshot, 0, 2**53, partition)]
+
+
+def rewrite(snapshot: ColdSnapshot, **more: Any) -> Change:
+    """All files of partition 0 as one."""
+    files = tuple(snapshot.files.of_partition(0))
+    return Change(
+        adds=(Rewrite(ORDERS_0, files[0].segment, files, **more),),
+        removes=files,
+        data_change=False,
+    )
+
+
+class ColdTableContract:
+    @pytest.fixture
+    def table(self, make_table: Any) -> ColdTable:
+        return make_table()
+
+    # -- appending -------------------------------------------------------------------------------
+
+    def test_a_table_nobody_wrote_to_is_empty(self, table):
+        snapshot = table.snapshot()
+        assert snapshot.version == NO_TABLE
+        assert len(snapshot.files) == 0
+        assert snapshot.archived_end(0) == snapshot.log_start(0) == snapshot.cleaned_end(0) == 0
+        assert snapshot.files.file_at(0, 0) is None
+        assert snapshot.files.files_between(0, 0, 100) == []
+        assert table.offset_for_timestamp(snapshot, 0, 0, 0) is None
+        assert table.max_timestamp(snapshot, 0, 0) is None
+        assert table.orphans(snapshot) == []
+
+    def test_archived_records_come_back_byte_for_byte(self, table, make_table, topic: Topic):
+        applied = table.apply(archive(topic, table.snapshot(), 1500, 2000), table.snapshot())
+
+        assert applied.superseded == frozenset()
+        assert [(f.start_offset, f.end_offset, f.records) for f in applied.files] == [
+            (0, 1500, 1500),
+            (1500, 2000, 500),
+        ]
+        for opened in (table, make_table()):
+            snapshot = opened.snapshot()
+            assert snapshot.archived_end(0) == 2000
+            assert list(snapshot.files) == list(applied.files)
+            assert read(opened, snapshot, 0, 2000) == ROWS.records(ORDERS_0, 0, 2000)
+
+    def test_several_partitions_are_one_commit(self, table, topic: Topic):
+        empty = table.snapshot()
+        changes = [archive(topic, empty, 10 + number, partition=number) for number in range(3)]
+        change = Change(
+            adds=tuple(add for change in changes for add in change.adds),
+            registers={r: v for change in changes for r, v in change.registers.items()},
+        )
+        snapshot = table.apply(change, empty).snapshot
+        assert [snapshot.archived_end(number) for number in range(3)] == [10, 11, 12]
+        assert [len(offsets(table, snapshot, number)) for number in range(3)] == [10, 11, 12]
+
+    def test_a_change_without_anything_changes_nothing(self, table, topic: Topic):
+        before = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
+        assert table.apply(Change(), before).snapshot.version == before.version
+
+    def test_a_change_applied_twice_is_superseded_the_second_time(self, table, topic: Topic):
+        empty = table.snapshot()
+        change = archive(topic, empty, 100)
+        table.apply(change, empty)
+
+        again = table.apply(change, empty)
+
+        assert again.files == ()
+        assert again.superseded == {0}
+        assert offsets(table, again.snapshot) == list(range(100))
+
+    def test_partitions_stand_or_fall_one_by_one(self, table, make_table, topic: Topic):
+        empty = table.snapshot()
+        other = make_table()
+        other.apply(archive(topic, empty, 60, partition=1), other.snapshot())
+        changes = [archive(topic, empty, 50, partition=number) for number in (0, 1)]
+
+        applied = table.apply(
+            Change(
+                adds=changes[0].adds + changes[1].adds,
+                registers={**changes[0].registers, **changes[1].registers},
+            ),
+            empty,
+        )
+
+        assert applied.superseded == {1}
+        assert [file.partition for file in applied.files] == [0]
+        assert offsets(table, applied.snapshot, 0) == list(range(50))
+        assert offsets(table, applied.snapshot, 1) == list(range(60))
+
+    def test_a_snapshot_follows_the_commits_of_others(self, table, make_table, topic: Topic):
+        first = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
+        assert table.snapshot(first) is first
+        other = make_table()
+        other.apply(archive(topic, first, 25), other.snapshot())
+
+        second = table.snapshot(newer_than=first)
+
+        assert second.version > first.version
+        assert second.archived_end(0) == 25
+        assert offsets(table, second) == list(range(25))
+        assert offsets(table, first) == list(range(10))  # the old one still answers
+
+    def test_a_gap_is_covered_by_the_file_that_follows_it(self, table, topic: Topic):
+        first = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+        snapshot = table.apply(archive(topic, first, 600, segment=500), first).snapshot
+
+        assert [(f.start_offset, f.end_offset) for f in snapshot.files] == [(0, 100), (100, 600)]
+        assert offsets(table, snapshot) == [*range(100), *range(500, 600)]
+        at_gap = snapshot.files.file_at(0, 250)
+        assert at_gap is not None
+        assert at_gap.segment == 500
+        assert read(table, snapshot, 250, 501) == ROWS.records(ORDERS_0, 500, 501)
+
+    @pytest.mark.parametrize(
+        "lost", [{99}, {0}, {50}], ids=["the last", "the first", "one in between"]
+    )
+    def test_a_range_that_lacks_a_record_is_not_written(self, make_table, topic: Topic, lost):
+        table = make_table(MadeUpRows(lost=frozenset(lost)))
+        before = table.snapshot()
+        with pytest.raises(ContradictionError):
+            table.apply(archive(topic, before, 100), before)
+        assert offsets(table, table.snapshot()) == []
+        assert table.snapshot().archived_end(0) == 0
+
+    def test_an_error_of_the_hot_tier_is_raised_as_it_was(self, make_table, topic: Topic):
+        class Away(Exception):
+            pass
+
+        def rows_of(hot_range: HotRange):
+            yield next(iter(ROWS(hot_range)))
+            raise Away
+
+        table = make_table(rows_of)
+        with pytest.raises(Away):
+            table.apply(archive(topic, table.snapshot(), 1000), table.snapshot())
+        assert len(table.snapshot().files) == 0
+
+    def test_what_would_lose_or_double_records_is_refused(self, table, topic: Topic):
+        empty = table.snapshot()
+        snapshot = table.apply(archive(topic, empty, 100), empty).snapshot
+        file = snapshot.files.of_partition(0)[0]
+        tp = topic.partition(0)
+        other_topic = Topic(topic.name, type(topic.topic_id)(int=1), 3)
+        for wrong in (
+            lambda: Change(adds=(HotRange(tp, topic.topic_id, 0, 100, 110),)),
+            lambda: Change(registers={ArchivedEnd(0): 110}),
+            lambda: Change(adds=(Rewrite(tp, 0, (file,)),)),
+            lambda: table.apply(archive(topic, empty, 120), snapshot),
+            lambda: table.apply(Change(removes=(file,)), snapshot),
+            lambda: table.apply(Change(removes=(file,), registers={LogStart(0): 99}), snapshot),
+        ):
+            with pytest.raises(InvalidArgumentError):
+                wrong()
+        with pytest.raises(UnknownTopicIdError):
+            table.apply(archive(other_topic, snapshot, 120), snapshot)
+        assert table.snapshot().version == snapshot.version
+
+    # -- removing and rewriting ------------------------------------------------------------------
+
+    def test_the_log_start_and_the_removals_are_one_commit(self, table, topic: Topic):
+        before = table.apply(archive(topic, table.snapshot(), 100, 200), table.snapshot()).snapshot
+        first = before.files.of_partition(0)[0]
+
+        change = Change(removes=(first,), registers={LogStart(0): 100})
+        after = table.apply(change, before).snapshot
+
+        assert after.version == before.version + 1
+        assert (after.log_start(0), after.archived_end(0)) == (100, 200)
+        assert offsets(table, after) == list(range(100, 200))
+        with pytest.raises(InvalidArgumentError, match="only grows"):
+            table.apply(Change(registers={LogStart(0): 50}), after)
+
+    def test_everything_may_be_removed_and_archiving_goes_on(self, table, topic: Topic):
+        before = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+        change = Change(removes=tuple(before.files), registers={LogStart(0): 100})
+        empty = table.apply(change, before).snapshot
+        assert len(empty.files) == 0
+        after = table.apply(archive(topic, empty, 150), empty).snapshot
+        assert offsets(table, after) == list(range(100, 150))
+
+    def test_the_log_start_may_pass_what_is_archived(self, table, topic: Topic):
+        first = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+        second = table.apply(Change(registers={LogStart(0): 130}), first).snapshot
+        third = table.apply(archive(topic, second, 200), second).snapshot
+        assert read(table, third, 130, 200) == ROWS.records(ORDERS_0, 130, 200)
+
+    def test_archiving_and_retention_do_not_stand_in_each_others_way(
+        self, table, make_table, topic: Topic
+    ):
+        planned_on = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+        retention = Change(removes=tuple(planned_on.files), registers={LogStart(0): 100})
+        make_table().apply(archive(topic, planned_on, 150), planned_on)
+        applied = table.apply(retention, planned_on)
+        assert applied.superseded == frozenset()
+        assert offsets(table, applied.snapshot) == list(range(100, 150))
+
+    def test_a_rewrite_keeps_the_records_and_the_range(self, table, topic: Topic):
+        before = table.apply(
+            archive(topic, table.snapshot(), 100, 900, 1000), table.snapshot()
+        ).snapshot
+        applied = table.apply(rewrite(before), before)
+        assert [(f.start_offset, f.end_offset, f.records) for f in applied.files] == [
+            (0, 1000, 1000)
+        ]
+        assert list(applied.snapshot.files) == list(applied.files)
+        assert read(table, applied.snapshot, 0, 1000) == ROWS.records(ORDERS_0, 0, 1000)
+
+    def test_of_two_rewrites_of_a_file_only_one_stands(self, table, make_table, topic: Topic):
+        before = table.apply(archive(topic, table.snapshot(), 50, 100), table.snapshot()).snapshot
+        make_table().apply(rewrite(before), before)
+        applied = table.apply(rewrite(before), before)
+        assert applied.superseded == {0}
+        assert offsets(table, applied.snapshot) == list(range(100))
+
+    def test_a_compaction_leaves_out_offsets_and_dates_tombstones(self, table, topic: Topic):
+        before = table.apply(archive(topic, table.snapshot(), 60, 100), table.snapshot()).snapshot
+        files = tuple(before.files)
+        without = pa.array([*range(20), *range(55, 60)], pa.int64())
+        change = Change(
+            adds=(Rewrite(ORDERS_0, 0, files[:1], without, delete_horizon_ms=EPOCH_MS),),
+            removes=files[:1],
+            registers={CleanedEnd(0): 60},
+        )
+
+        after = table.apply(change, before).snapshot
+
+        assert after.cleaned_end(0) == 60
+        kept = [*range(20, 55), *range(60, 100)]
+        assert offsets(table, after) == kept
+        assert read(table, after, 0, 100) == [ROWS.record(ORDERS_0, offset) for offset in kept]
+        found = after.files.file_at(0, 57)  # a hole that compaction made
+        assert found is not None
+        assert found.start_offset == 60
+        columns = ["offset", "delete_horizon"]
+        rows = pa.Table.from_batches(table.read(list(after.files), 0, 60, columns)).to_pylist()
+        dated = [row["offset"] for row in rows if row["delete_horizon"] is not None]
+        assert dated == [26, 39, 52]
+
+    def test_a_segment_may_be_compacted_to_nothing(self, table, topic: Topic):
+        first = table.apply(archive(topic, table.snapshot(), 50), table.snapshot()).snapshot
+        before = table.apply(archive(topic, first, 100, segment=50), first).snapshot
+        file = before.files.of_partition(0)[0]
+        change = Change(
+            adds=(Rewrite(ORDERS_0, 0, (file,), pa.array(range(50), pa.int64())),),
+            removes=(file,),
+            registers={CleanedEnd(0): 50},
+        )
+        after = table.apply(change, before).snapshot
+        assert offsets(table, after) == list(range(50, 100))
+        found = after.files.file_at(0, 0)
+        assert found is not None
+        assert found.segment == 50
+        assert table.max_timestamp(after, 0, 0) == OffsetAndTimestamp(99, EPOCH_MS + 99)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def test_a_projection_has_the_asked_columns_in_the_asked_order(self, table, topic: Topic):
+        snapshot = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+        batches = list(table.read(list(snapshot.files), 98, 100, ["value", "timestampType"]))
+        found = pa.Table.from_batches(batches)
+        assert found.schema == pa.schema([RECORDS.field("value"), RECORDS.field("timestampType")])
+        assert found["value"].to_pylist() == [b"value-98", b"value-99"]
+        with pytest.raises(InvalidArgumentError, match="no column 'colour'"):
+            list(table.read(list(snapshot.files), 0, 1, ["colour"]))
+
+    def test_a_range_without_records_is_empty(self, table, topic: Topic):
+        snapshot = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+        assert read(table, snapshot, 100, 200) == []
+        assert read(table, snapshot, 40, 40) == []
+
+    @given(data=st.data())
+    def test_seeks_agree_with_a_list(self, make_fresh_table, topic: Topic, data):
+        """Offsets, ranges and timestamps, over files, segments, gaps and times in any order."""
+        times = st.one_of(st.just(-1), st.integers(0, 30), st.just(253_402_300_800_000))
+        pieces = data.draw(
+            st.lists(st.tuples(st.integers(1, 40), st.integers(0, 9)), min_size=1, max_size=5)
+        )
+        log: list[OffsetAndTimestamp] = []
+        made_up: dict[int, int] = {}
+        edges = []  # (segment, end)
+        end = segment = 0
+        for records, gap in pieces:
+            if gap:
+                segment = end + gap
+                end = segment
+            for offset in range(end, end + records):
+                made_up[offset] = data.draw(times)
+                log.append(OffsetAndTimestamp(offset, made_up[offset]))
+            end += records
+            edges.append((segment, end))
+        table = make_fresh_table(MadeUpRows(times=made_up))
+        snapshot = table.snapshot()
+        for segment, bound in edges:
+            snapshot = table.apply(
+                archive(topic, snapshot, bound, segment=segment), snapshot
+            ).snapshot
+
+        low, high = sorted(data.draw(st.tuples(*[st.integers(0, end + 5)] * 2)))
+        found = read(table, snapshot, low, high)
+        assert [(r.offset, r.timestamp_ms) for r in found] == [x for x in log if low <= x[0] < high]
+        above = [entry for entry in log if entry.offset >= low]
+        at = snapshot.files.file_at(0, low)
+        assert (at is None) == (not above)
+        if at is not None:
+            assert at.start_offset <= above[0].offset < at.end_offset
+        target = data.draw(st.integers(0, 31))
+        assert table.offset_for_timestamp(snapshot, 0, target, low) == next(
+            (entry for entry in above if entry.timestamp_ms >= target), None
+        )
+        newest = max((entry.timestamp_ms for entry in above), default=-1)
+        assert table.max_timestamp(snapshot, 0, low) == (
+            None if newest < 0 else next(e for e in above if e.timestamp_ms == newest)
+        )
+
+    def test_a_large_range_comes_in_small_pieces(self, make_fresh_table, topic: Topic):
+        """Bounded memory: no batch is larger than a row group, whatever the file."""
+        large = b"x" * 1000
+
+        def rows_of(hot_range: HotRange):
+            for start in range(hot_range.start_offset, hot_range.end_offset, 5000):
+                yield batch_of(
+                    [Record("orders", 0, at, 0, value=large) for at in range(start, start + 5000)]
+                )
+
+        table = make_fresh_table(rows_of)
+        snapshot = table.apply(archive(topic, table.snapshot(), 40_000), table.snapshot()).snapshot
+        batches = list(table.read(list(snapshot.files), 0, 40_000))
+        assert sum(batch.num_rows for batch in batches) == 40_000
+        assert max(batch.nbytes for batch in batches) <= 17 * 2**20

@@ -1,0 +1,306 @@
+"""Others commit, processes die, replies are lost: each record is in the table once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from contract import offsets, read, rewrite
+from deltalake import DeltaTable
+from made_up import MadeUpRows, archive
+
+from lakelog import failpoints
+from lakelog.cold.change import Change
+from lakelog.cold.delta_log import DeltaLog
+from lakelog.cold.registers import LogStart
+from lakelog.errors import (
+    ColdTierError,
+    CommitConflictError,
+    CommitUnknownError,
+    ContradictionError,
+)
+from lakelog.record import TopicPartition
+
+PROGRAM = Path(__file__).with_name("applier_process.py")
+
+
+@pytest.fixture
+def start_applier(root: Path, topic: Any) -> Callable[..., subprocess.Popen[bytes]]:
+    """``start_applier(partition, end, step, failpoint=None)``."""
+
+    def start(partition: int, end: int, step: int, failpoint: str | None = None) -> Any:
+        armed = {} if failpoint is None else {"LAKELOG_FAILPOINTS": f"{failpoint}=exit"}
+        arguments = [str(root), str(topic.topic_id), str(partition), str(end), str(step)]
+        return subprocess.Popen(
+            [sys.executable, str(PROGRAM), *arguments],
+            env={**os.environ, **armed},
+            stderr=subprocess.PIPE,
+        )
+
+    return start
+
+
+@pytest.fixture
+def table(make_table: Any) -> Any:
+    return make_table()
+
+
+@pytest.fixture
+def archived(table: Any, topic: Any) -> Any:
+    """A snapshot with two files of 500 records."""
+    empty = table.snapshot()
+    return table.apply(archive(topic, empty, 500, 1000), empty).snapshot
+
+
+def parquet_files(root: Path) -> list[Path]:
+    return sorted(path for path in root.rglob("*.parquet") if "_delta_log" not in path.parts)
+
+
+# -- crashes -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("step", "committed"),
+    [("cold.after_files", False), ("cold.before_commit", False), ("cold.after_commit", True)],
+)
+def test_a_process_killed_at_any_step_leaves_nothing_that_the_next_does_not_settle(
+    table, topic, root, start_applier, step, committed
+):
+    process = start_applier(0, 100, 100, step)
+    process.communicate(timeout=60)
+    assert process.returncode == failpoints.KILLED
+
+    snapshot = table.snapshot()
+    assert snapshot.archived_end(0) == (100 if committed else 0)
+    assert table.orphans(snapshot) == []  # what is left could still be what somebody commits
+
+    snapshot = table.apply(archive(topic, snapshot, 150), snapshot).snapshot
+    assert offsets(table, snapshot) == list(range(150))
+    removed = table.remove_orphans(snapshot)
+    assert len(removed) == (0 if committed else 1)
+    assert table.remove_orphans(snapshot) == []
+    assert len(parquet_files(root)) == len(snapshot.files)
+
+
+def test_a_process_killed_while_it_makes_the_table_is_no_obstacle(table, topic, root):
+    (Path(table.path) / "_delta_log").mkdir(parents=True)
+    snapshot = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
+    assert offsets(table, snapshot) == list(range(10))
+
+
+def test_a_removed_file_is_no_orphan_until_the_log_forgets_it(table, archived):
+    after = table.apply(rewrite(archived), archived).snapshot
+    assert table.orphans(after) == []
+    assert table.orphans(table.snapshot()) == []
+
+
+def test_a_failed_write_leaves_no_file(make_table, topic, root):
+    table = make_table(MadeUpRows(lost=frozenset({99})))
+    with pytest.raises(ContradictionError):
+        table.apply(archive(topic, table.snapshot(), 100), table.snapshot())
+    assert parquet_files(root) == []
+
+
+# -- races -------------------------------------------------------------------------------------
+
+
+def test_two_processes_that_archive_the_same_partition_double_nothing(table, root, start_applier):
+    processes = [start_applier(0, 1000, 50) for _ in range(2)]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+
+    snapshot = table.snapshot()
+    assert offsets(table, snapshot) == list(range(1000))
+    table.remove_orphans(snapshot)
+    assert len(parquet_files(root)) == len(snapshot.files)
+
+
+def test_processes_that_archive_different_partitions_all_get_through(table, start_applier):
+    processes = [start_applier(number, 200, 10) for number in range(3)]
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    snapshot = table.snapshot()
+    for number in range(3):
+        assert offsets(table, snapshot, number) == list(range(200))
+    assert table.orphans(snapshot) == []  # a lost race threw no file away
+
+
+@pytest.mark.parametrize("stranger", ["compact", "z_order", "properties", "empty"])
+def test_a_strangers_commit_in_between_costs_nothing(table, topic, archived, stranger):
+    def interfere() -> None:
+        delta = DeltaTable(table.path)
+        if stranger == "compact":
+            delta.optimize.compact()
+        elif stranger == "z_order":
+            delta.optimize.z_order(["value"])
+        elif stranger == "properties":
+            delta.alter.set_table_properties({"delta.logRetentionDuration": "interval 9 days"})
+        else:
+            delta.delete("offset < 0")
+
+    interfered = []
+
+    def once() -> None:
+        if not interfered:
+            interfered.append(interfere())
+
+    with failpoints.armed("cold.before_commit", once):
+        applied = table.apply(archive(topic, archived, 1200), archived)
+
+    assert interfered
+    assert applied.superseded == frozenset()
+    assert len(applied.files) == 1
+    rows = MadeUpRows().records(TopicPartition("orders", 0), 0, 1200)
+    assert read(table, applied.snapshot, 0, 1200) == rows
+    assert table.orphans(applied.snapshot) == []
+
+
+def test_a_rewrite_of_files_that_a_stranger_merged_is_superseded(table, archived):
+    DeltaTable(table.path).optimize.compact()
+    applied = table.apply(rewrite(archived), archived)
+    assert applied.superseded == {0}
+    assert offsets(table, applied.snapshot) == list(range(1000))
+
+
+def test_files_removed_in_between_are_noticed(table, make_table, archived):
+    """Delta-rs lets two removals of one file through when they change no data."""
+    with failpoints.armed("cold.before_commit", _once(lambda: _rewrite_elsewhere(make_table))):
+        applied = table.apply(rewrite(archived), archived)
+    assert applied.superseded == {0}
+    assert offsets(table, applied.snapshot) == list(range(1000))
+
+
+def _rewrite_elsewhere(make_table: Any) -> None:
+    other = make_table()
+    snapshot = other.snapshot()
+    other.apply(rewrite(snapshot), snapshot)
+
+
+def _once(action: Callable[[], object]) -> Callable[[], None]:
+    done: list[object] = []
+
+    def act() -> None:
+        if not done:
+            done.append(None)
+            action()
+
+    return act
+
+
+def test_a_register_that_moved_in_between_supersedes(table, make_table, topic, archived):
+    other = make_table()
+    raised = Change(registers={LogStart(0): 700})
+    with failpoints.armed(
+        "cold.before_commit", _once(lambda: other.apply(raised, other.snapshot()))
+    ):
+        applied = table.apply(Change(registers={LogStart(0): 600}), archived)
+    assert applied.superseded == {0}
+    assert applied.snapshot.log_start(0) == 700
+
+
+def test_others_that_keep_committing_end_in_a_retriable_error(table, topic, archived, monkeypatch):
+    monkeypatch.setattr("lakelog.cold.path_table.COMMIT_ATTEMPTS", 5)
+
+    def interfere() -> None:
+        DeltaTable(table.path).alter.set_table_description("mine")
+
+    with (
+        failpoints.armed("cold.before_commit", interfere),
+        pytest.raises(CommitConflictError) as caught,
+    ):
+        table.apply(archive(topic, archived, 1100), archived)
+    assert caught.value.retriable
+    assert table.snapshot().archived_end(0) == 1000
+
+
+# -- replies -----------------------------------------------------------------------------------
+
+
+def _lose_replies(monkeypatch: pytest.MonkeyPatch, then: Callable[[], object] = bool) -> None:
+    """The next commit lands, and then the answer is an error; others are left alone."""
+    commit = DeltaLog.commit
+    lost: list[int] = []
+
+    def lossy(self: DeltaLog, *args: Any, **kwargs: Any) -> None:
+        commit(self, *args, **kwargs)
+        if not lost:
+            lost.append(1)
+            then()
+            raise OSError("connection reset by peer")
+
+    monkeypatch.setattr(DeltaLog, "commit", lossy)
+
+
+def test_a_lost_reply_is_settled_by_reading_back(table, topic, archived, monkeypatch):
+    _lose_replies(monkeypatch)
+    applied = table.apply(archive(topic, archived, 1100), archived)
+    assert applied.superseded == frozenset()
+    assert applied.snapshot.version == archived.version + 1
+    assert offsets(table, applied.snapshot) == list(range(1100))
+
+
+def test_a_lost_reply_is_found_below_the_commits_of_others(
+    table, make_table, topic, archived, monkeypatch
+):
+    """Also when they have taken away the files that it added."""
+    _lose_replies(monkeypatch, then=lambda: DeltaTable(table.path).optimize.compact())
+    applied = table.apply(archive(topic, archived, 1100), archived)
+    assert applied.superseded == frozenset()
+    assert applied.snapshot.version == archived.version + 2
+    assert offsets(table, applied.snapshot) == list(range(1100))
+
+
+def test_a_lost_reply_of_a_change_without_files_is_settled_too(table, archived, monkeypatch):
+    _lose_replies(monkeypatch)
+    applied = table.apply(Change(registers={LogStart(0): 300}), archived)
+    assert applied.superseded == frozenset()
+    assert applied.snapshot.version == archived.version + 1
+
+
+def test_when_reading_back_fails_too_the_commit_is_unknown(
+    table, make_table, topic, archived, monkeypatch
+):
+    refresh = DeltaLog.refresh
+
+    def away(self: DeltaLog) -> None:
+        raise ColdTierError("the store does not answer")
+
+    _lose_replies(monkeypatch, then=lambda: monkeypatch.setattr(DeltaLog, "refresh", away))
+    change = archive(topic, archived, 1100)
+    with pytest.raises(CommitUnknownError) as caught:
+        table.apply(change, archived)
+    assert caught.value.retriable
+
+    monkeypatch.setattr(DeltaLog, "refresh", refresh)
+    again = table.apply(change, archived)  # once more is safe
+    assert again.superseded == {0}
+    assert offsets(table, again.snapshot) == list(range(1100))
+
+
+def test_a_store_that_takes_no_commit_says_so(table, topic, archived, monkeypatch):
+    def refuse(self: DeltaLog, *args: Any, **kwargs: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(DeltaLog, "commit", refuse)
+    with pytest.raises(ColdTierError, match=r"takes no commit.*No space left.*has room"):
+        table.apply(archive(topic, archived, 1100), archived)
+    assert table.snapshot() is archived
+
+
+def test_a_commit_that_drops_the_registers_is_noticed(table, topic, archived, monkeypatch):
+    """As deltalake up to 1.5.1 does."""
+    commit = DeltaLog.commit
+
+    def dropping(self: DeltaLog, commit_id: str, adds: Any, removes: Any, *_: Any, **more: Any):
+        commit(self, commit_id, adds, removes, {}, **more)
+
+    monkeypatch.setattr(DeltaLog, "commit", dropping)
+    with pytest.raises(ContradictionError, match="should carry the registers"):
+        table.apply(archive(topic, archived, 1100), archived)

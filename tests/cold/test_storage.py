@@ -1,0 +1,109 @@
+"""Where a cold root may lie, and what is said where it may not."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+from made_up import MadeUpRows, archive
+
+from lakelog.cold.path_table import PathTable
+from lakelog.cold.storage import Storage, check_deltalake
+from lakelog.engine import InlineEngine
+from lakelog.errors import ColdTierError, InvalidArgumentError
+
+
+def test_paths_are_resolved_at_once(tmp_path, monkeypatch, topic):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    assert Storage("cold").root == str(tmp_path / "cold")
+    assert Storage("~/cold").root == str(tmp_path / "home" / "cold")
+    assert Storage(f"file://{tmp_path}/a%20b").root == str(tmp_path / "a b")
+    assert Storage(str(tmp_path)).table_path(topic) == f"{tmp_path}/orders/{topic.topic_id}"
+    assert Storage("s3://bucket/logs/").table_path(topic) == (
+        f"s3://bucket/logs/orders/{topic.topic_id}"
+    )
+
+
+@pytest.mark.parametrize("root", ["s3://b/p", "gs://b/p", "abfss://c@a.dfs.core.windows.net/p"])
+def test_object_stores_are_recognised_and_travel(root):
+    storage = pickle.loads(pickle.dumps(Storage(root)))
+    assert storage.root == root
+    assert not storage.is_local
+
+
+@pytest.mark.parametrize(
+    ("root", "error", "why"),
+    [
+        ("/Volumes/main/logs/v", ColdTierError, "no Delta commit"),
+        ("file:///Volumes/main/logs/v", ColdTierError, "no Delta commit"),
+        ("hdfs://name/logs", InvalidArgumentError, "hdfs:// is not one of"),
+        ("/data/50%25", ColdTierError, "'%'"),
+        ("", InvalidArgumentError, "give a folder"),
+    ],
+)
+def test_other_places_are_refused_with_the_reason(root, error, why):
+    with pytest.raises(error, match=why):
+        Storage(root)
+
+
+@pytest.mark.parametrize("name", ["with blank", "ünïcode", "a#b?c&d+e", "[x]", "it's"])
+def test_any_other_name_will_do(tmp_path, topic, name):
+    table = PathTable(topic, Storage(str(tmp_path / name)), InlineEngine(), MadeUpRows())
+    snapshot = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
+    assert sum(b.num_rows for b in table.read(list(snapshot.files), 0, 10)) == 10
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+
+
+def test_a_root_that_cannot_be_written_is_named(tmp_path, topic):
+    (tmp_path / "file").write_text("")
+    storage = Storage(str(tmp_path / "file" / "cold"))
+    table = PathTable(topic, storage, InlineEngine(), MadeUpRows())
+    for attempt in (
+        storage.check_writable,
+        lambda: table.apply(archive(topic, table.snapshot(), 10), table.snapshot()),
+    ):
+        with pytest.raises(ColdTierError, match=r"file/cold.*Check that"):
+            attempt()
+
+
+def test_checking_a_root_leaves_nothing(tmp_path):
+    Storage(str(tmp_path / "cold")).check_writable()
+    assert list((tmp_path / "cold").iterdir()) == []
+
+
+@pytest.mark.parametrize("version", ["1.6.3", "1.5.9", "0.25.5"])
+def test_an_older_deltalake_is_refused(version):
+    with pytest.raises(ColdTierError, match=r"pip install 'deltalake>=1\.6\.4'"):
+        check_deltalake(version)
+
+
+@pytest.mark.parametrize("version", ["1.6.4", "1.10.0", "2.0.0rc1"])
+def test_a_newer_deltalake_will_do(version):
+    check_deltalake(version)
+
+
+def test_everything_written_is_synced_before_it_is_spoken_of(make_table, topic, root, monkeypatch):
+    """Files before the commit that names them, the commit and its folder before `apply` returns."""
+    synced: list[str] = []
+    sync = Storage.sync
+
+    def noting(self: Storage, *paths: str) -> None:
+        sync(self, *paths)
+        synced.extend(str(Path(path).relative_to(root.parent)) for path in paths)
+
+    monkeypatch.setattr(Storage, "sync", noting)
+    table = make_table()
+    applied = table.apply(archive(topic, table.snapshot(), 10), table.snapshot())
+
+    folder = Path(table.path).relative_to(root.parent)
+    file = folder / applied.files[0].path
+    commit = folder / "_delta_log" / f"{applied.snapshot.version:020}.json"
+    for folder_of_one in (*file.parents[:-1], file, commit, commit.parent):
+        assert str(folder_of_one) in synced or folder_of_one == Path()
+    assert synced.index(str(file)) < synced.index(str(commit))
+
+    synced.clear()
+    make_table().snapshot()  # another process that would trim by it
+    assert str(commit) in synced
