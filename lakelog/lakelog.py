@@ -129,10 +129,10 @@ class Lakelog:
     def consumer(self, **config: Any) -> Consumer:
         """A consumer without partitions; `Consumer.assign` gives it some.
 
-        Raises:
-            InvalidConfigError, InvalidArgumentError: see `Consumer`.
+        Args:
+            config: keyword arguments of `Consumer`.
         """
-        return Consumer(self.log, clock=self._clock or _HotClock(self.hot), **config)
+        return Consumer(self.log, **config)
 
     def log(self, topic: str | Topic) -> UnifiedLog:
         """The topic as one log over both tiers.

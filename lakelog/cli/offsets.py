@@ -39,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> Table:
         topics = [log.topics.get(arguments.topic)] if arguments.topic else log.topics.list()
         for topic in topics:
             unified = log.log(topic)
-            partitions = range(topic.partitions)
+            partitions = list(range(topic.partitions))
             if arguments.partition is not None:
                 partitions = [topic.partition(arguments.partition).partition]
             if arguments.time is not None:

@@ -189,7 +189,7 @@ def run_demo(
         with _measured(result, progress, "append to Redis", history.num_rows) as step:
             appended += _append(producer, history, step)
         hot_bytes = _stream_bytes(lakelog, topic)
-        with _measured(result, progress, "archive with Spark", history.num_rows) as step:
+        with _measured(result, progress, "archive", history.num_rows) as step:
             (report,) = lakelog.archive(TOPIC)
             step.advance(report.records)
         with _measured(result, progress, "append the last day", tail.num_rows) as step:

@@ -1,4 +1,4 @@
-"""Tasks on Spark: one Spark task each, through the DataFrame API alone (Connect has no other)."""
+"""Tasks on Spark, through the DataFrame API alone (Connect has no other)."""
 
 from __future__ import annotations
 
@@ -17,6 +17,11 @@ from ..errors import LakelogError
 if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, Row, SparkSession
+
+#: Spark tasks a core at the most. A Spark task costs 50 ms and more before it does anything, so
+#: hundreds of small tasks (the weeks of an old topic) share some; a few large ones get their own.
+SPARK_TASKS_PER_CORE = 4
+CORES_UNKNOWN = 16  # Spark Connect does not tell
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -55,13 +60,25 @@ class SparkEngine:
         from pyspark import cloudpickle
 
         # Pickled here, so that what cannot travel fails here, with its own message.
-        run = _Run(cloudpickle.dumps(function), [cloudpickle.dumps(task) for task in tasks])
         count = len(tasks)
-        # One row a Spark partition: each task is scheduled by itself.
-        numbers = self._session.range(0, count, 1, count)
+        spark_tasks = min(count, SPARK_TASKS_PER_CORE * self._cores())
+        # A Spark task gets neighbouring rows; dealt out, so that it does not get all of one topic
+        # partition's tasks.
+        dealt = [
+            number for first in range(spark_tasks) for number in range(count)[first::spark_tasks]
+        ]
+        run = _Run(
+            cloudpickle.dumps(function),
+            [(number, cloudpickle.dumps(tasks[number])) for number in dealt],
+        )
+        numbers = self._session.range(0, count, 1, spark_tasks)
         answers = numbers.mapInArrow(run, "number long, outcome binary")
         rows = self._collect(answers, f"lakelog: {_name(function)} × {count}")
         return {row["number"]: bytes(row["outcome"]) for row in rows}
+
+    def _cores(self) -> int:
+        context = _context(self._session)
+        return CORES_UNKNOWN if context is None else max(1, context.defaultParallelism)
 
     def _collect(self, answers: DataFrame, description: str) -> list[Row]:
         # Not toLocalIterator: it would run one Spark partition after the other.
@@ -113,28 +130,29 @@ def _name(function: Callable[[Any], Any]) -> str:
 
 
 class _Run:
-    """What every Spark task runs: the number of its task in, the pickled outcome out.
+    """What every Spark task runs: rows of places in the deal in, pickled outcomes out.
 
     Runs on: executor.
     """
 
-    def __init__(self, function: bytes, tasks: list[bytes]) -> None:
+    def __init__(self, function: bytes, tasks: list[tuple[int, bytes]]) -> None:
         self.function = function
         self.tasks = tasks
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for number in batch.column(0).to_pylist():
+            for place in batch.column(0).to_pylist():
+                number, task = self.tasks[place]
                 yield pa.RecordBatch.from_arrays(
-                    [pa.array([number], pa.int64()), pa.array([self._outcome(number)])],
+                    [pa.array([number], pa.int64()), pa.array([self._outcome(task)])],
                     ["number", "outcome"],
                 )
 
-    def _outcome(self, number: int) -> bytes:
+    def _outcome(self, task: bytes) -> bytes:
         from pyspark import cloudpickle
 
         try:
-            result = pickle.loads(self.function)(pickle.loads(self.tasks[number]))
+            result = pickle.loads(self.function)(pickle.loads(task))
             return bytes(cloudpickle.dumps(result))
         except Exception as error:
             return bytes(cloudpickle.dumps(_Failure.of(error)))
