@@ -11,7 +11,13 @@ from threading import Event
 
 from ..cold.change import Change, HotRange
 from ..cold.table import Applied, ColdSnapshot, ColdTable
-from ..errors import InvalidArgumentError, LakelogError, TrimmedError, UnknownTopicIdError
+from ..errors import (
+    InvalidArgumentError,
+    LakelogError,
+    MissingFileError,
+    TrimmedError,
+    UnknownTopicIdError,
+)
 from ..failpoints import failpoint
 from ..hot.hot_log import HotLog
 from ..offsets import (
@@ -140,7 +146,7 @@ class Archiver:
         ends = {number: limit.end(number, seen.log_end) for number, seen in look.hot.items()}
         limit = replace(limit, ends=ends)
         archived: list[PartitionArchived] = []
-        trimmed_away: tuple[object, ...] = ()
+        overtaken: tuple[object, ...] = ()
         # Partitions that another archiver was faster with are planned again from where it ended.
         # The other one got further each time, and the ends are fixed, so this comes to an end.
         while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).adds:
@@ -148,13 +154,14 @@ class Archiver:
             copy_started_s = time.monotonic()
             try:
                 applied = self._table.apply(change, look.cold)
-            except TrimmedError:
-                # Another archiver committed and trimmed what was being copied, or the log start was
+            except (TrimmedError, MissingFileError):
+                # Another archiver committed and trimmed what was being copied, or removed the file
+                # while it was written, since no commit could name it any more; or the log start was
                 # raised: a new look tells. If it tells the same, this is something else.
                 self._orphans_possible = True
-                if change.adds == trimmed_away:
+                if change.adds == overtaken:
                     raise
-                trimmed_away = change.adds
+                overtaken = change.adds
                 look = self._look()
                 continue
             except BaseException:

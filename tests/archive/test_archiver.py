@@ -148,8 +148,12 @@ def test_an_untiered_topic_is_refused(make_tiers):
 
 
 @pytest.mark.parametrize("local_retention_ms", [0, -1], ids=["trimmed", "kept"])
+@pytest.mark.parametrize(
+    "step",
+    ["archive.after_plan", "archive.after_copy", "cold.after_files", "cold.before_commit"],
+)
 def test_a_faster_archiver_leaves_nothing_twice_and_the_slower_one_goes_on(
-    make_tiers, local_retention_ms
+    make_tiers, local_retention_ms, step
 ):
     tiers = make_tiers(partitions=2, local_retention_ms=local_retention_ms)
     tiers.append(100)
@@ -161,7 +165,7 @@ def test_a_faster_archiver_leaves_nothing_twice_and_the_slower_one_goes_on(
         if next(races, False):
             faster.run_once(until={0: 60})
 
-    with failpoints.armed("archive.after_plan", race):
+    with failpoints.armed(step, race):
         report = slower.run_once()
 
     assert tiers.archived(0) == tiers.expected(0)
