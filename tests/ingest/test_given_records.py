@@ -1,0 +1,163 @@
+"""What people hand over becomes bytes and columns, or an error that says how to mend it."""
+
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pytest
+
+from lakelog.errors import InvalidArgumentError
+from lakelog.ingest.given_records import as_bytes, as_columns, as_headers, as_timestamp_ms
+from lakelog.record import PRODUCED, Record
+
+NOW_MS = 1_700_000_000_000
+
+
+def rows(records):
+    table, partitions = as_columns(records, NOW_MS)
+    assert table.schema.equals(PRODUCED)
+    asked = None if partitions is None else partitions.to_pylist()
+    found = [
+        (
+            row["timestamp_ms"],
+            row["key"],
+            row["value"],
+            [(h["key"], h["value"]) for h in row["headers"]],
+        )
+        for row in table.to_pylist()
+    ]
+    return found, asked
+
+
+@pytest.mark.parametrize(
+    ("value", "stored"),
+    [
+        (b"a", b"a"),
+        ("Härjedalen", "Härjedalen".encode()),
+        (bytearray(b"a"), b"a"),
+        (memoryview(b"abc")[1:], b"bc"),
+        (b"", b""),
+        (None, None),
+    ],
+)
+def test_bytes_and_text_are_taken(value, stored):
+    assert as_bytes("value", value) == stored
+
+
+@pytest.mark.parametrize("value", [1, {"a": 1}, [b"a"], "\ud800"])
+def test_other_values_are_refused(value):
+    with pytest.raises(InvalidArgumentError, match="value"):
+        as_bytes("value", value)
+
+
+def test_headers_keep_order_repetition_null_and_empty():
+    pairs = [("a", "x"), ("a", b"y"), ("Jämtland", "Härjedalen"), ("n", None), ("", "")]
+    assert as_headers(pairs) == [
+        ("a", b"x"),
+        ("a", b"y"),
+        ("Jämtland", "Härjedalen".encode()),
+        ("n", None),
+        ("", b""),
+    ]
+    assert as_headers({"a": b"1"}) == [("a", b"1")]
+
+
+@pytest.mark.parametrize("headers", [[("a",)], 5, [(1, b"a")], [("a", 1)], "ab"])
+def test_other_headers_are_refused(headers):
+    with pytest.raises(InvalidArgumentError, match="header"):
+        as_headers(headers)
+
+
+def test_a_timestamp_is_milliseconds_or_an_aware_datetime():
+    zone = timezone(timedelta(hours=1))
+    assert as_timestamp_ms(datetime(1970, 1, 1, 1, 0, 1, tzinfo=zone)) == 1000
+    assert as_timestamp_ms(-1) == -1
+
+
+@pytest.mark.parametrize("timestamp", [-2, 2**62, datetime(2020, 1, 1), 1.5, True])  # noqa: DTZ001
+def test_other_timestamps_are_refused(timestamp):
+    with pytest.raises(InvalidArgumentError):
+        as_timestamp_ms(timestamp)
+
+
+def test_a_table_of_text_gets_the_columns_of_a_record():
+    table = pa.table({"key": ["k", None], "value": pa.array(["a", ""], pa.large_string())})
+    assert rows(table) == ([(NOW_MS, b"k", b"a", []), (NOW_MS, None, b"", [])], None)
+
+
+def test_a_table_may_have_every_column():
+    headers = pa.array(
+        [[{"key": "h", "value": b"1"}, {"key": "h", "value": None}], None],
+        pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())])),
+    )
+    moment = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    table = pa.table(
+        {
+            "value": pa.array(["a", "b"]).dictionary_encode(),
+            "headers": headers,
+            "timestamp": pa.array([moment, None], pa.timestamp("us", "UTC")),
+            "partition": pa.array([1, None], pa.int64()),
+        }
+    )
+    moment_ms = int(moment.timestamp() * 1000)
+    assert rows(table) == (
+        [(moment_ms, None, b"a", [("h", b"1"), ("h", None)]), (NOW_MS, None, b"b", [])],
+        [1, None],
+    )
+
+
+def test_headers_may_be_a_map():
+    headers = pa.array([[("a", b"1")], []], pa.map_(pa.string(), pa.binary()))
+    table = pa.table({"value": ["x", "y"], "headers": headers})
+    assert [row[3] for row in rows(table)[0]] == [[("a", b"1")], []]
+
+
+def test_time_finer_than_a_millisecond_is_rounded_up():
+    table = pa.table({"value": ["a"], "timestamp": pa.array([1_000_001], pa.timestamp("ns", "UTC"))})
+    assert rows(table)[0][0][0] == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "sentence"),
+    [
+        ({"key": ["a"]}, "has the column value"),
+        ({"value": ["a"], "vlaue": ["a"]}, "not value, vlaue"),
+        ({"value": [1]}, "column value is of type int64, but takes binary or text"),
+        ({"value": ["a"], "timestamp": pa.array([0], pa.timestamp("ms"))}, "with a zone"),
+        ({"value": ["a"], "timestamp_ms": [-2]}, "timestamp -2 cannot be stored"),
+        ({"value": ["a"], "timestamp_ms": ["x"]}, "column timestamp is of type string"),
+        ({"value": ["a"], "headers": ["x"]}, "column headers takes lists"),
+        ({"value": ["a"], "partition": ["x"]}, "column partition takes whole numbers"),
+    ],
+)
+def test_a_table_of_other_columns_is_refused(columns, sentence):
+    with pytest.raises(InvalidArgumentError, match=sentence):
+        as_columns(pa.table(columns), NOW_MS)
+
+
+def test_a_sequence_may_mix_values_pairs_mappings_and_records():
+    records = [
+        b"a",
+        None,
+        ("k", "b"),
+        {"value": "c", "key": b"k", "headers": {"h": "1"}, "timestamp_ms": 5, "partition": 2},
+        Record("other", 7, 100, 9, b"k", b"d", (("h", None),)),
+    ]
+    assert rows(records) == (
+        [
+            (NOW_MS, None, b"a", []),
+            (NOW_MS, None, None, []),
+            (NOW_MS, b"k", b"b", []),
+            (5, b"k", b"c", [("h", b"1")]),
+            (9, b"k", b"d", [("h", None)]),
+        ],
+        [None, None, None, 2, None],
+    )
+
+
+@pytest.mark.parametrize(
+    "records",
+    ["abc", b"abc", {"value": 1}, 5, [("a", "b", "c")], [{"key": "a"}], [{"value": 1, "x": 2}], [3]],
+)
+def test_other_sequences_are_refused(records):
+    with pytest.raises(InvalidArgumentError):
+        as_columns(records, NOW_MS)

@@ -1,0 +1,423 @@
+"""`Producer.send`: records arrive once, in order and byte for byte; mistakes get clear errors."""
+
+import gc
+import os
+import threading
+import warnings
+from datetime import datetime, timezone
+
+import pytest
+
+from lakelog.clock import ManualClock
+from lakelog.errors import (
+    BufferExhaustedError,
+    DeliveryError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    ProducerClosedError,
+    RecordTooLargeError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.hot import Acks
+from lakelog.ingest.partitioner import partition_of_key
+from lakelog.record import Record, RecordMetadata
+
+FOREVER_MS = 3_600_000
+
+
+def test_a_record_arrives_with_all_it_has(tier, make_producer):
+    tier.topics.create("t")
+    headers = [("a", b"1"), ("a", b"2"), ("n", None), ("", b"")]
+    result = make_producer(tier).send("t", "value", key="key", headers=headers, timestamp_ms=5)
+    assert result.result() == RecordMetadata("t", 0, 0, 5)
+    assert result.done()
+    assert result.exception() is None
+    assert tier.records("t") == [Record("t", 0, 0, 5, b"key", b"value", tuple(headers))]
+
+
+def test_null_is_not_empty(tier, make_producer):
+    tier.topics.create("t")
+    with make_producer(tier) as producer:
+        producer.send("t", None, key=b"")
+        producer.send("t", b"", key=None)
+    assert [(r.key, r.value) for r in tier.records("t")] == [(b"", None), (None, b"")]
+
+
+def test_without_a_timestamp_it_is_now(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier, clock=ManualClock(1_000_000))
+    assert producer.send("t", b"a").result().timestamp_ms == 1_000_000
+    moment = datetime(2020, 1, 1, tzinfo=timezone.utc)
+    assert producer.send("t", b"a", timestamp_ms=moment).result().timestamp_ms == (
+        moment.timestamp() * 1000
+    )
+
+
+def test_under_log_append_time_the_metadata_has_redis_time(tier, make_producer):
+    tier.topics.create("t", config={"message.timestamp.type": "LogAppendTime"})
+    metadata = make_producer(tier).send("t", b"a", timestamp_ms=5).result()
+    assert [metadata.timestamp_ms] == [r.timestamp_ms for r in tier.records("t")] != [5]
+
+
+def test_records_of_a_partition_keep_their_order(tier, make_producer):
+    tier.topics.create("t", 3)
+    with make_producer(tier, batch_size=500) as producer:
+        results = [producer.send("t", b"%d" % n, partition=n % 3) for n in range(3000)]
+    for partition in range(3):
+        assert tier.values("t", partition) == [b"%d" % n for n in range(partition, 3000, 3)]
+    assert [r.result().offset for r in results] == [n // 3 for n in range(3000)]
+
+
+def test_a_key_decides_the_partition(tier, make_producer):
+    tier.topics.create("t", 5)
+    with make_producer(tier) as producer:
+        found = {n: producer.send("t", b"", key=b"%d" % n) for n in range(50)}
+    assert {n: result.result().partition for n, result in found.items()} == {
+        n: partition_of_key(b"%d" % n, 5) for n in range(50)
+    }
+
+
+def test_records_without_a_key_fill_one_partition_after_another(tier, make_producer):
+    tier.topics.create("t", 4)
+    with make_producer(tier, batch_size=1000) as producer:
+        results = [producer.send("t", b"x" * 100) for _ in range(400)]
+    partitions = [result.result().partition for result in results]
+    changes = sum(a != b for a, b in zip(partitions, partitions[1:], strict=False))
+    assert set(partitions) == {0, 1, 2, 3}
+    assert changes < 60
+
+
+@pytest.mark.parametrize("entry_format", ["auto", "arrow", "fields"])
+def test_every_entry_format_brings_the_same_records(tier, make_producer, entry_format):
+    tier.topics.create("t", config={"lakelog.entry.format": entry_format})
+    with make_producer(tier) as producer:
+        results = [producer.send("t", b"%d" % n) for n in range(500)]
+    assert tier.values("t") == [b"%d" % n for n in range(500)]
+    assert [result.result().offset for result in results] == list(range(500))
+
+
+def test_asking_for_a_result_ends_the_lingering(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier, linger_ms=FOREVER_MS, delivery_timeout_ms=FOREVER_MS)
+    result = producer.send("t", b"a")
+    with pytest.raises(TimeoutError, match="still being delivered"):
+        result.result(timeout=0)
+    assert result.result().offset == 0
+
+
+def test_flush_ends_the_lingering_and_a_full_batch_does(tier, make_producer):
+    tier.topics.create("t", 2)
+    producer = make_producer(
+        tier, linger_ms=FOREVER_MS, delivery_timeout_ms=FOREVER_MS, batch_size=300
+    )
+    is_done = threading.Event()
+    full = producer.send("t", b"a" * 300, partition=0)
+    full.add_done_callback(lambda _: is_done.set())
+    lingering = producer.send("t", b"a", partition=1)
+    assert is_done.wait(60)
+    assert not lingering.done()
+    producer.flush()
+    assert lingering.done()
+
+
+def test_callbacks_get_the_result_also_when_it_is_there_already(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    heard = []
+
+    def fail(result):
+        raise RuntimeError("the callback's own fault")
+
+    result = producer.send("t", b"a")
+    result.add_done_callback(fail)
+    result.add_done_callback(heard.append)
+    producer.close()
+    result.add_done_callback(heard.append)
+    assert heard == [result, result]
+
+
+def test_many_threads_may_send(tier, make_producer):
+    tier.topics.create("t", 2)
+    producer = make_producer(tier, batch_size=2000, buffer_memory=20_000)
+    errors = []
+
+    def send(thread):
+        try:
+            for n in range(500):
+                producer.send("t", b"%d %d" % (thread, n), partition=n % 2)
+                if n % 100 == 0:
+                    producer.flush()
+        except Exception as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=send, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    producer.close()
+    assert errors == []
+    for partition in (0, 1):
+        found = [tuple(map(int, value.split())) for value in tier.values("t", partition)]
+        for thread in range(6):
+            assert [n for t, n in found if t == thread] == list(range(partition, 500, 2))
+
+
+# -- topics ----------------------------------------------------------------------------------------
+
+
+def test_an_unknown_topic_or_partition_is_refused_at_once(tier, make_producer):
+    producer = make_producer(tier)
+    with pytest.raises(UnknownTopicOrPartitionError, match="nowhere"):
+        producer.send("nowhere", b"a")
+    tier.topics.create("t", 2)
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"has partitions\s+0\.\.1"):
+        producer.send("t", b"a", partition=2)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        producer.send("t", b"a", partition=-1)
+    producer.flush()
+
+
+def test_a_partition_added_later_is_found(tier, make_producer):
+    tier.topics.create("t", 1)
+    producer = make_producer(tier)
+    producer.send("t", b"a").result()
+    tier.topics.add_partitions("t", 2)
+    assert producer.send("t", b"b", partition=1).result().partition == 1
+    assert producer.send("t", b"c", partition=0).result().offset == 1
+
+
+def test_settings_that_changed_are_noticed_after_the_metadata_age(tier, make_producer):
+    tier.topics.create("t", 1, {"lakelog.entry.format": "arrow"})
+    producer = make_producer(tier, metadata_max_age_ms=1)
+    producer.send("t", b"a").result()
+    tier.topics.alter("t", {"max.message.bytes": 2000})
+    producer.flush()
+    threading.Event().wait(0.005)  # older than the age, whatever the machine does
+    producer.send("t", b"a").result()
+    with pytest.raises(RecordTooLargeError):
+        producer.send("t", os.urandom(3000)).result()
+
+
+def test_records_for_a_topic_that_was_dropped_fail_and_later_ones_find_the_new_topic(
+    tier, make_producer
+):
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    producer.send("t", b"old").result()
+    tier.topics.delete("t")
+    tier.topics.create("t")
+    with pytest.raises(UnknownTopicIdError):
+        producer.send("t", b"lost").result()
+    assert producer.send("t", b"new").result().offset == 0
+    assert tier.values("t") == [b"new"]
+
+
+def test_records_for_a_topic_that_is_gone_fail(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    producer.send("t", b"old").result()
+    tier.topics.delete("t")
+    with pytest.raises((UnknownTopicOrPartitionError, UnknownTopicIdError)):
+        producer.send("t", b"lost").result()
+    with pytest.raises(UnknownTopicOrPartitionError):
+        producer.send("t", b"lost")
+
+
+def test_a_topic_whose_creation_stopped_half_way_is_repaired(tier, make_producer, redis_client):
+    tier.topics.create("t", 2)
+    producer = make_producer(tier)
+    producer.send("t", b"a", partition=0).result()
+    redis_client.delete("{lakelog:stream:t:1}:state")
+    assert producer.send("t", b"b", partition=1).result().offset == 0
+
+
+# -- what the log refuses ---------------------------------------------------------------------------
+
+
+def test_only_the_records_of_the_refused_call_fail(tier, make_producer):
+    tier.topics.create("t", config={"message.timestamp.after.max.ms": 1000})
+    producer = make_producer(
+        tier, batch_size=100, linger_ms=FOREVER_MS, delivery_timeout_ms=FOREVER_MS
+    )
+    results = [
+        producer.send("t", b"%d" % n, timestamp_ms=2**45 if n == 42 else 0) for n in range(100)
+    ]
+    producer_error = results[42].exception()
+    assert isinstance(producer_error, InvalidTimestampError)
+    assert [timestamp for _, timestamp, _ in producer_error.record_errors] == [2**45]
+    failed = [n for n, result in enumerate(results) if result.exception() is not None]
+    assert {id(results[n].exception()) for n in failed} == {id(producer_error)}
+    assert len(failed) < 10
+    kept = [n for n in range(100) if n not in failed]
+    assert tier.values("t") == [b"%d" % n for n in kept]
+    assert [results[n].result().offset for n in kept] == list(range(len(kept)))
+    assert producer.send("t", b"on").result().offset == len(kept)
+
+
+def test_a_record_that_is_too_large_fails_alone(tier, make_producer):
+    tier.topics.create("t", config={"max.message.bytes": 4000})
+    producer = make_producer(tier, compression_type="none")
+    values = [b"a", b"b" * 5000, b"c", b"d" * 6000, b"e"]
+    results = [producer.send("t", value) for value in values]
+    producer.send("t", b"f").result()
+    assert [type(result.exception()) for result in results] == [
+        type(None),
+        RecordTooLargeError,
+        type(None),
+        RecordTooLargeError,
+        type(None),
+    ]
+    assert [results[n].result().offset for n in (0, 2, 4)] == [0, 1, 2]
+    assert tier.values("t") == [b"a", b"c", b"e", b"f"]
+
+
+def test_a_record_without_a_key_is_refused_by_a_compacted_topic(tier, make_producer):
+    tier.topics.create("t", config={"cleanup.policy": "compact"})
+    producer = make_producer(tier)
+    with pytest.raises(InvalidRecordError, match="no key"):
+        producer.send("t", b"a").result()
+    assert producer.send("t", b"a", key=b"k").result().offset == 0
+
+
+def test_a_value_that_is_no_bytes_is_refused_with_the_way_to_encode_it(tier, make_producer):
+    tier.topics.create("t")
+    with pytest.raises(InvalidArgumentError, match=r"json\.dumps"):
+        make_producer(tier).send("t", {"a": 1})
+
+
+def test_acks_fsync_is_refused_by_a_server_that_does_not_sync(tier, make_producer):
+    tier.topics.create("t")
+    with pytest.raises(InvalidArgumentError, match="appendfsync always"):
+        make_producer(tier, acks="fsync").send("t", b"a").result()
+
+
+def test_acks_reach_the_hot_log(make_redis, make_tier, make_producer):
+    tier = make_tier(make_redis(appendfsync="always").url)
+    tier.topics.create("t")
+    assert str(Acks.parse("fsync")) == "fsync"
+    assert make_producer(tier, acks="fsync").send("t", b"a").result().offset == 0
+
+
+# -- the end ----------------------------------------------------------------------------------------
+
+
+def test_a_closed_producer_takes_nothing_and_closes_again(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    result = producer.send("t", b"a")
+    producer.close()
+    producer.close()
+    assert result.done()
+    with pytest.raises(ProducerClosedError, match="closed"):
+        producer.send("t", b"b")
+    with pytest.raises(ProducerClosedError, match="closed"):
+        producer.send_batch("t", [b"b"])
+    assert tier.values("t") == [b"a"]
+
+
+def test_closing_a_producer_that_was_never_used_does_nothing(tier, make_producer):
+    with make_producer(tier):
+        pass
+
+
+def test_flush_tells_of_failures_that_nobody_asked_about(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    producer.send("t", b"a", timestamp_ms=2**45)
+    with pytest.raises(DeliveryError, match="1 are surely not in the log") as raised:
+        producer.flush()
+    assert (raised.value.not_written, raised.value.unknown) == (1, 0)
+    assert isinstance(raised.value.__cause__, InvalidTimestampError)
+    producer.flush()
+
+
+def test_flush_says_nothing_of_failures_that_were_seen(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    assert producer.send("t", b"a", timestamp_ms=2**45).exception() is not None
+    producer.flush()
+
+
+def test_leaving_the_context_by_an_error_hides_nothing(tier, make_producer):
+    tier.topics.create("t")
+    with pytest.raises(RuntimeError, match="mine"), make_producer(tier) as producer:
+        producer.send("t", b"a", timestamp_ms=2**45)
+        producer.send("t", b"b", timestamp_ms=0)
+        raise RuntimeError("mine")
+
+
+def test_a_forgotten_producer_warns_of_what_it_had_not_sent(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier, linger_ms=FOREVER_MS, delivery_timeout_ms=FOREVER_MS)
+    result = producer.send("t", b"a")
+    from lakelog.ingest.producer import Producer
+
+    with pytest.warns(ResourceWarning, match="1 records under way"):
+        Producer.__del__(producer)
+    assert result.result().offset == 0  # its thread sends what there is
+
+
+def test_a_closed_producer_is_forgotten_in_silence(tier, make_producer):
+    tier.topics.create("t")
+    with make_producer(tier) as producer:
+        producer.send("t", b"a")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        del producer
+        gc.collect()
+
+
+def test_a_forked_child_is_told_to_make_its_own_producer(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier, linger_ms=FOREVER_MS, delivery_timeout_ms=FOREVER_MS)
+    pending = producer.send("t", b"parent")
+    read_end, write_end = os.pipe()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)  # a fork with threads, on purpose
+        child = os.fork()
+    if child == 0:
+        said = []
+        for ask in (
+            lambda: producer.send("t", b"child"),
+            lambda: producer.send_batch("t", [b"child"]),
+            producer.flush,
+            pending.result,
+        ):
+            try:
+                ask()
+            except ProducerClosedError as error:
+                said.append("parent process" in str(error))
+            except BaseException:
+                said.append(False)
+        producer.close()
+        os.write(write_end, bytes(said))
+        os._exit(0)
+    os.waitpid(child, 0)
+    assert os.read(read_end, 10) == b"\1\1\1\1"
+    os.close(read_end)
+    os.close(write_end)
+    assert pending.result().offset == 0
+    assert tier.values("t") == [b"parent"]
+
+
+def test_a_buffer_that_stays_full_is_a_clear_error(tier, make_producer, redis_client):
+    tier.topics.create("t")
+    producer = make_producer(tier, buffer_memory=1000, max_block_ms=10)
+    producer.send("t", b"a").result()
+    redis_client.hset("{lakelog:stream:t:0}:state", "paused", "1")
+    waiting = [producer.send("t", b"x" * 400) for _ in range(2)]
+    with pytest.raises(BufferExhaustedError, match=r"within max_block_ms=10.*paused") as raised:
+        producer.send("t", b"x" * 400)
+    assert raised.value.retriable
+    redis_client.hdel("{lakelog:stream:t:0}:state", "paused")
+    assert [result.result().offset for result in waiting] == [1, 2]
+
+
+def test_a_record_larger_than_the_buffer_goes_alone(tier, make_producer):
+    tier.topics.create("t")
+    with make_producer(tier, buffer_memory=1000) as producer:
+        results = [producer.send("t", b"x" * 5000) for _ in range(3)]
+    assert [result.result().offset for result in results] == [0, 1, 2]
