@@ -57,15 +57,15 @@ def archive_continuously(
             yield reports.get()
 
     try:
-        while not stop.is_set() and (deadline_s is None or time.monotonic() < deadline_s):
+        while True:  # at least once: a stop that comes at once still drains
             for topic_id, archiver in archivers().items():
                 if topic_id not in threads:
                     threads[topic_id] = Thread(target=run, args=(topic_id, archiver), daemon=True)
                     threads[topic_id].start()
-            if errors and len(errors) == len(threads):
-                break
             left_s = LOOK_INTERVAL_S if deadline_s is None else deadline_s - time.monotonic()
-            stop.wait(max(0.0, min(LOOK_INTERVAL_S, left_s)))
+            if stop.is_set() or left_s <= 0 or (errors and len(errors) == len(threads)):
+                break
+            stop.wait(min(LOOK_INTERVAL_S, left_s))
             yield from waiting()
     finally:
         ending.set()

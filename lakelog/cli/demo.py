@@ -63,8 +63,9 @@ def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
     from ..lakelog import Lakelog
 
     progress = ConsoleProgress()
+    engine = _engine(arguments, progress)
     with progress.step("start Redis"):
-        log = Lakelog.embedded(directory, engine=_engine(arguments, progress))
+        log = Lakelog.embedded(directory, engine=engine)
     with log:
         return run_demo(log, directory, progress, arguments.rows)
 

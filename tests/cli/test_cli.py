@@ -1,0 +1,287 @@
+"""The command line as people and scripts use it: results, JSON, errors, exit codes."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog.cli import main as cli
+
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def where(redis_url: str, tmp_path: Path) -> list[str]:
+    return ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
+
+
+@pytest.fixture
+def run(
+    where: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Run:
+    def run(*arguments: str, stdin: str = "", code: int = 0) -> str:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin.encode())))
+        assert cli.main([*where, *arguments]) == code
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return captured.err if code else captured.out
+
+    return run
+
+
+def run_json(run: Run, *arguments: str, **more: Any) -> Any:
+    return json.loads(run(*arguments, "--output", "json", **more))
+
+
+def test_help_shows_the_commands_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit_:
+        cli.main(["--help"])
+    assert exit_.value.code == 0
+    shown = capsys.readouterr().out
+    for command in ("demo", "topics", "produce", "consume", "offsets", "archive", "doctor"):
+        assert command in shown
+
+
+def test_without_a_place_it_says_how_to_name_one(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in list(os.environ):
+        if name.startswith("LAKELOG_"):
+            monkeypatch.delenv(name)
+    assert cli.main(["offsets"]) == 1
+    assert "--dir" in capsys.readouterr().err
+
+
+def test_a_log_from_creation_to_archive_and_back(run: Run) -> None:
+    assert "created topic orders with 2 partitions" in run("topics", "create", "orders", "-p", "2")
+    lines = "".join(f"k{i}:value {i}\n" for i in range(10))
+    assert "appended 10 records" in run("produce", "orders", "--key-separator", ":", stdin=lines)
+    before = run("consume", "orders", "--output", "json")
+    archived = run_json(run, "archive")
+    assert sum(row["records"] for row in archived) == 10
+    assert "nothing to archive" in run("archive")
+    assert run("consume", "orders", "--output", "json") == before
+    offsets = run_json(run, "offsets", "orders")
+    assert sum(row["log_end"] for row in offsets) == 10
+    assert all(row["archived_end"] == row["log_end"] for row in offsets)
+
+
+def test_records_survive_a_round_trip_through_json(run: Run) -> None:
+    run("topics", "create", "a")
+    run("topics", "create", "b")
+    records = [
+        {"key": "k", "value": "v", "headers": [["h", "1"], ["h", None]], "timestamp": 5},
+        {"key": None, "value": None, "timestamp": "2013-12-31T23:59:00Z"},
+        {"key_base64": "/w==", "value_base64": "gAA=", "headers": [["b", {"base64": "/w=="}]]},
+        {"value": {"nested": [1, "é"]}},
+    ]
+    lines = "\n".join(map(json.dumps, records))
+    run("produce", "a", "--format", "json", stdin=lines)
+    first = run("consume", "a", "--output", "json")
+    run("produce", "b", "--format", "json", stdin=first)
+    read = [json.loads(line) for line in first.splitlines()]
+    again = [json.loads(line) for line in run("consume", "b", "--output", "json").splitlines()]
+    assert [{**row, "topic": "b"} for row in read] == again
+    assert read[0]["headers"] == [["h", "1"], ["h", None]]
+    assert read[1] == {**read[1], "key": None, "value": None, "timestamp_ms": 1388534340000}
+    assert (read[2]["key_base64"], read[2]["value_base64"]) == ("/w==", "gAA=")
+    assert read[3]["value"] == '{"nested":[1,"é"]}'
+
+
+def test_consume_takes_offsets_times_and_a_limit(run: Run) -> None:
+    run("topics", "create", "t")
+    lines = "\n".join(
+        json.dumps({"value": str(i), "timestamp": 1_388_534_340_000 + i * 1000}) for i in range(6)
+    )
+    run("produce", "t", "--format", "json", stdin=lines)
+
+    def values(*arguments: str) -> list[str]:
+        shown = run("consume", "t", "--output", "json", *arguments)
+        return [json.loads(line)["value"] for line in shown.splitlines()]
+
+    assert values("--from", "4") == ["4", "5"]
+    assert values("--from", "2013-12-31T23:59:02Z", "--to", "2013-12-31T23:59:04Z") == ["2", "3"]
+    assert values("--max", "2") == ["0", "1"]
+    assert values("--max", "0") == []
+    assert values("--from=-10m") == []
+    assert run_json(run, "offsets", "t", "--time", "@1388534342500") == [
+        {"topic": "t", "partition": 0, "offset": 3}
+    ]
+    assert "t-0@4\t2013-12-31T23:59:04+00:00\tnull\t4" in run("consume", "t", "--from", "4")
+
+
+def test_topics_are_altered_described_and_deleted(run: Run) -> None:
+    run("topics", "create", "t", "--config", "retention.ms=1000")
+    run("topics", "alter", "t", "--config", "segment.ms=5000", "--unset", "retention.ms", "-p", "3")
+    described = run_json(run, "topics", "describe", "t")
+    assert described["topic"]["config"] == {"segment.ms": "5000"}
+    assert described["topic"]["partitions"] == 3
+    assert [row["setting"] for row in described["settings"]] == ["segment.ms"]
+    assert "remote.storage.enable" in run("topics", "describe", "t", "--all")
+    run("topics", "delete", "t")
+    assert run_json(run, "topics", "list") == []
+
+
+def test_declared_topics_apply_once(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "t.yml").write_text(
+        "- name: a\n  partitions: 2\n  config: {retention.ms: 1000}\n- name: b\n"
+    )
+    planned = run_json(run, "topics", "apply", str(tmp_path), "--dry-run")
+    assert [row["action"] for row in planned] == ["create", "create"]
+    assert run_json(run, "topics", "list") == []
+    run("topics", "apply", str(tmp_path))
+    assert "2 topics are as declared" in run("topics", "apply", str(tmp_path))
+    (tmp_path / "t.yml").write_text("{name: a, partitions: 3, config: {segment.ms: 7}}\n")
+    assert run_json(run, "topics", "apply", str(tmp_path)) == [
+        {"topic": "a", "action": "add partitions", "setting": None, "before": "2", "after": "3"},
+        {
+            "topic": "a",
+            "action": "alter",
+            "setting": "retention.ms",
+            "before": "1000",
+            "after": None,
+        },
+        {"topic": "a", "action": "alter", "setting": "segment.ms", "before": None, "after": "7"},
+    ]
+    assert len(run_json(run, "topics", "list")) == 2
+
+
+def test_status_shows_lag_and_servers(run: Run) -> None:
+    run("topics", "create", "t")
+    run("produce", "t", stdin="x\n")
+    seen = run_json(run, "status")
+    (partition,) = seen["partitions"]
+    assert (partition["state"], partition["unarchived"], partition["log_end"]) == ("ok", 1, 1)
+    assert partition["lag_s"] >= 0
+    run("archive")
+    (partition,) = run_json(run, "status")["partitions"]
+    assert (partition["unarchived"], partition["lag_s"]) == (0, None)
+    assert seen["servers"][0]["eviction"] == "noeviction"
+
+
+def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
+    run("topics", "create", "t")
+    assert "paused" in run("hot", "pause")
+    assert run_json(run, "status")["partitions"][0]["state"] == "paused"
+    resumed = run_json(run, "hot", "resume")
+    assert resumed in ({"left_with_a_gap": []}, {"left_with_a_gap": ["t-0"]})
+    run("produce", "t", stdin="x\n")
+    assert '"x"' in run("consume", "t", "--output", "json")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["topics", "create", "no good"], "not a legal topic name"),
+        (["topics", "create", "t", "-p", "0"], "number of partitions"),
+        (["topics", "create", "t", "--config", "retention.msec=1"], "did you mean retention.ms"),
+        (["topics", "create", "t", "--config", "retention.ms=-2"], "whole number ≥ -1"),
+        (["topics", "create", "t", "--config", "retention.ms"], "NAME=VALUE"),
+        (["topics", "describe", "nope"], "there is no topic 'nope'"),
+        (["topics", "apply", "/nowhere.yml"], "no file or folder"),
+        (["consume", "nope"], "there is no topic 'nope'"),
+        (["consume", "there", "-p", "7"], "no partition 7"),
+        (["consume", "there", "--from", "99"], "out of range"),
+        (["consume", "there", "--from", "2013-12-31T00:00:00"], "no time zone"),
+        (["consume", "there", "--from", "yesterday"], "is not a position"),
+        (["consume", "there", "--from", "2", "--to", "1"], "ends before it begins"),
+        (["archive", "--until", "earliest"], "does not bound"),
+        (["archive", "--continuous", "--max-duration", "soon"], "30s, 10m"),
+        (["produce", "there", "--acks", "all"], "acks='all'"),
+        (["demo"], "brings its own Redis"),
+    ],
+)
+def test_bad_input_is_told_in_a_sentence(run: Run, arguments: list[str], says: str) -> None:
+    run("topics", "create", "there")
+    run("produce", "there", stdin="a\nb\nc\n")
+    shown = run(*arguments, code=1)
+    assert says in shown
+    assert shown.startswith("lakelog: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ("{", "line 2: not JSON"),
+        ("[]", "line 2: a record is a JSON object"),
+        ('{"key": "k"}', "line 2: no value"),
+        ('{"value": "v", "offest": 1}', "line 2: unknown field 'offest'"),
+        ('{"value": "v", "timestamp": "2013-01-01T00:00:00"}', "no time zone"),
+        ('{"value_base64": "?"}', "line 2: value_base64"),
+        ('{"value": "v", "headers": [1]}', "line 2: headers are"),
+    ],
+)
+def test_a_bad_line_names_itself_and_loses_none_before(run: Run, line: str, says: str) -> None:
+    run("topics", "create", "t")
+    first = '{"value": "first"}'
+    shown = run("produce", "t", "--format", "json", stdin=f"{first}\n{line}\n{first}\n", code=1)
+    assert says in shown
+    assert "1 records before it were appended" in shown
+    assert len(run("consume", "t").splitlines()) == 1
+
+
+def test_an_unreachable_redis_is_told_without_its_password(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert cli.main(["--redis", "redis://:s3cret@127.0.0.1:1", "topics", "list"]) == 1
+    shown = capsys.readouterr().err
+    assert "cannot reach Redis" in shown
+    assert "s3cret" not in shown
+
+
+def test_doctor_tells_risks_and_what_mends_them(
+    run: Run, make_redis: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    findings = {row["what"]: row for row in json.loads(_doctor(run))}
+    assert findings["deltalake"]["state"] == "ok"
+    assert findings["cold root"]["state"] == "ok"
+    evicting = make_redis(maxmemory="100mb", **{"maxmemory-policy": "allkeys-lru"})
+    code = cli.main(["doctor", "--redis", evicting.url, "--output", "json"])
+    findings = {row["what"]: row for row in json.loads(capsys.readouterr().out)}
+    assert code == 1
+    assert findings["eviction"]["state"] == "broken"
+    assert findings["eviction"]["do"].endswith("maxmemory-policy noeviction")
+
+
+def _doctor(run: Run) -> str:
+    """The findings, whatever the shared server's persistence makes the exit code."""
+    try:
+        return run("doctor", "--output", "json")
+    except AssertionError:
+        pytest.fail("doctor should find the test server sound")
+
+
+def test_a_continuous_archive_drains_on_sigterm(run: Run, where: list[str]) -> None:
+    run("topics", "create", "t", "--config", "lakelog.flush.interval.ms=3600000")
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lakelog.cli.main", *where, "archive", "--continuous"],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    run("produce", "t", stdin="a\nb\n")
+    # It is up once it holds its first look at the table; the flush policy keeps it from archiving.
+    while process.poll() is None and run_json(run, "offsets", "t")[0]["log_end"] != 2:
+        pass
+    _wait_for_handlers(process.pid)
+    process.send_signal(signal.SIGTERM)
+    shown, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert "[0, 2) 2 records" in shown
+    assert run_json(run, "offsets", "t")[0]["archived_end"] == 2
+
+
+def _wait_for_handlers(pid: int) -> None:
+    """Until the process catches SIGTERM (Linux tells in /proc)."""
+    caught = 0
+    while not caught & (1 << (signal.SIGTERM - 1)):
+        status = Path(f"/proc/{pid}/status").read_text()
+        caught = int(status.split("SigCgt:")[1].split()[0], 16)
