@@ -15,13 +15,12 @@ from typing import NoReturn, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, Transaction
+from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
-from deltalake.transaction import AddAction, RemoveAction
 
 from ..errors import ColdTierError, ContradictionError, ForeignTableError, LakelogError
 from ..topic import Topic
-from .schema import DELTA_SCHEMA, PARTITION_COLUMNS, TOPIC_ID_PROPERTY, table_properties
+from .schema import PARTITION_COLUMNS, TABLE_SCHEMA, TOPIC_ID_PROPERTY, table_properties
 from .segment import SegmentFile, SegmentIndex
 from .segment_writer import WrittenFile
 from .storage import Storage
@@ -97,7 +96,7 @@ class DeltaLog:
         with _naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
             DeltaTable.create(
                 self.path,
-                DELTA_SCHEMA,
+                TABLE_SCHEMA,
                 mode="error",
                 partition_by=PARTITION_COLUMNS,
                 name=self._topic.name,
@@ -140,7 +139,11 @@ class DeltaLog:
 
         Returning says that it landed; an exception of any kind says nothing: `commits` does.
         """
-        assert self._table is not None, "a table is created before something is committed to it"
+        # Not at the top: a deltalake that lacks them must get as far as `check_deltalake`.
+        from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+
+        if self._table is None:
+            raise ColdTierError(f"there is no table at {self.path} to commit to", path=self.path)
         now_ms = time.time_ns() // 1_000_000
         actions = [
             *(

@@ -38,7 +38,7 @@ from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, app_id
 from .segment import SegmentFile, archived_start
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
-from .storage import Storage, check_deltalake
+from .storage import Storage
 from .table import Applied, ColdSnapshot
 
 logger = logging.getLogger(__name__)
@@ -62,13 +62,9 @@ class PathTable:
     Args:
         engine: where files are written.
         rows_of: how hot ranges are read there.
-
-    Raises:
-        ColdTierError: deltalake is too old.
     """
 
     def __init__(self, topic: Topic, storage: Storage, engine: Engine, rows_of: RowsOf) -> None:
-        check_deltalake()
         self._topic = topic
         self._engine = engine
         self._storage = storage

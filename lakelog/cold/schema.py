@@ -19,7 +19,6 @@ from __future__ import annotations
 from typing import Any
 
 import pyarrow as pa
-from deltalake import Schema
 
 from ..config import MIB
 from ..record import RECORDS
@@ -31,14 +30,12 @@ PARTITION_COLUMNS = ["partition", "segment"]
 FILE_SCHEMA = RECORDS.append(pa.field("delete_horizon", pa.timestamp("us", tz="UTC")))
 
 #: Every column is nullable to Delta, so that no writer of others is held up by a constraint.
-DELTA_SCHEMA = Schema.from_arrow(
-    pa.schema(
-        [
-            pa.field("partition", pa.int32()),
-            pa.field("segment", pa.int64()),
-            *(field.with_nullable(True) for field in FILE_SCHEMA),
-        ]
-    )
+TABLE_SCHEMA = pa.schema(
+    [
+        pa.field("partition", pa.int32()),
+        pa.field("segment", pa.int64()),
+        *(field.with_nullable(True) for field in FILE_SCHEMA),
+    ]
 )
 
 TOPIC_ID_PROPERTY = "lakelog.topic.id"

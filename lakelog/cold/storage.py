@@ -43,7 +43,7 @@ class Storage:
             another working directory), a ``file://`` URL, or ``s3://``, ``abfss://``, ``gs://``.
 
     Raises:
-        ColdTierError: a place that no Delta commit can be made in.
+        ColdTierError: a place that no Delta commit can be made in, or deltalake is too old.
         InvalidArgumentError: not a place.
     """
 
@@ -51,6 +51,7 @@ class Storage:
     is_local: bool = field(init=False)
 
     def __post_init__(self) -> None:
+        check_deltalake()
         root = _resolve(self.root)
         object.__setattr__(self, "root", root)
         object.__setattr__(self, "is_local", "://" not in root)

@@ -15,7 +15,7 @@ from made_up import EPOCH_MS, MadeUpRows, archive
 
 from lakelog.cold.change import Change
 from lakelog.cold.registers import CleanedEnd, LogStart
-from lakelog.cold.schema import PARTITION_COLUMNS
+from lakelog.cold.schema import FILE_SCHEMA, PARTITION_COLUMNS
 from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import (
     ColdTierError,
@@ -44,6 +44,14 @@ def archived(table: Any, topic: Any) -> Any:
 
 
 ARCHIVED = [*range(1000), *range(1200, 1600)]
+
+
+def insert_by_hand(table: Any, snapshot: Any, partition: int) -> None:
+    """Ten rows that are in the table already, as rows of that partition."""
+    rows = pa.Table.from_batches(table.read(list(snapshot.files), 0, 10, columns=FILE_SCHEMA.names))
+    rows = rows.add_column(0, "segment", pa.array([0] * 10, pa.int64()))
+    rows = rows.add_column(0, "partition", pa.array([partition] * 10, pa.int32()))
+    write_deltalake(table.path, rows, mode="append", partition_by=PARTITION_COLUMNS)
 
 
 # -- the table's log ---------------------------------------------------------------------------
@@ -92,17 +100,13 @@ def test_deleted_rows_are_noticed(table, archived, predicate, what):
 
 
 def test_inserted_rows_are_noticed(table, archived):
-    rows = DeltaTable(table.path).to_pyarrow_table().slice(0, 10)
-    write_deltalake(table.path, rows, mode="append", partition_by=PARTITION_COLUMNS)
+    insert_by_hand(table, archived, partition=0)
     with pytest.raises(ContradictionError, match="more rows than offsets"):
         table.snapshot()
 
 
 def test_rows_of_a_partition_without_registers_are_noticed(table, archived):
-    rows = DeltaTable(table.path).to_pyarrow_table().slice(0, 10)
-    at = rows.column_names.index("partition")
-    rows = rows.set_column(at, "partition", pa.array([2] * 10, pa.int32()))
-    write_deltalake(table.path, rows, mode="append", partition_by=PARTITION_COLUMNS)
+    insert_by_hand(table, archived, partition=2)
     with pytest.raises(ContradictionError, match=r"orders-2.*archived_end says 0"):
         table.snapshot()
 
