@@ -154,7 +154,7 @@ class SegmentIndex:
         """The files that may hold a record at or above both, in offset order, lazily."""
         low, high = self._slices.get(partition, (0, 0))
         first = bisect_right(self._reach, from_offset - 1, low, high)
-        newest = self.columns["max_timestamp_ms"].slice(first, high - first)
+        newest = _one_chunk(self.columns["max_timestamp_ms"]).slice(first, high - first)
         hits = pc.indices_nonzero(pc.greater_equal(newest, timestamp_ms))
         files = (self._file(first + hit.as_py()) for hit in hits)
         return (file for file in files if file.end_offset > from_offset)
