@@ -18,22 +18,25 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Protocol
-from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit, urlunsplit
+from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
 import redis
 from redis.backoff import NoBackoff
 from redis.connection import BlockingConnectionPool, ConnectionPool, parse_url
 from redis.crc import key_slot
 from redis.exceptions import (
+    AskError,
     AuthenticationError,
     AuthorizationError,
     BusyLoadingError,
+    ClusterDownError,
     NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
     ReadOnlyError,
     RedisError,
     ResponseError,
+    TryAgainError,
 )
 from redis.retry import Retry
 
@@ -64,7 +67,10 @@ SCRIPTS = {
     "recover": "allow-oom",
     "pause": "allow-oom",
     "registry": "",
+    "undefine": "allow-oom",
+    "lock": "allow-oom",
 }
+_NOT_OF_A_PARTITION = {"registry", "undefine", "lock"}
 
 
 class RawConnection(Protocol):
@@ -114,8 +120,8 @@ def script_text(name: str, run: Run) -> str:
     folder = resources.files(__package__)
     flags = SCRIPTS[name]
     header = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    if name == "registry":
-        return header + (folder / "registry.lua").read_text("utf-8")
+    if name in _NOT_OF_A_PARTITION:
+        return header + (folder / f"{name}.lua").read_text("utf-8")
     return "".join(
         (
             header,
@@ -180,7 +186,7 @@ class Wire:
         return ("EVALSHA", script_sha(name, self._run), len(keys), *keys, *args)
 
 
-@dataclass
+@dataclass(eq=False)
 class Server:
     """One Redis server behind a pool of connections."""
 
@@ -388,20 +394,16 @@ def connect(url: str, password: str | None = None) -> Servers:
         )
     query = parse_qs(parts.query)
     cluster = query.pop("cluster", ["false"])[-1].lower() in {"true", "1", "yes"}
-    plain = urlunsplit(parts._replace(query=urlencode(query, doseq=True)))
+    plain = f"{url.partition('?')[0]}?{urlencode(query, doseq=True)}"
     try:
         given = dict(parse_url(plain))  # type: ignore[no-untyped-call]
         options: dict[str, Any] = {
             "socket_timeout": SOCKET_TIMEOUT_S,
-            "socket_connect_timeout": CONNECT_TIMEOUT_S,
-            "socket_keepalive": True,
+            **({} if parts.scheme == "unix" else _TCP_OPTIONS),
             **given,
         }
-        if parts.scheme == "unix":
-            options.pop("socket_keepalive")
-        else:
-            options.setdefault("host", "localhost")
-            options.setdefault("port", 6379)
+        if parts.scheme != "unix" and parts.path.strip("/"):
+            int(parts.path.strip("/"))  # redis-py takes any other database for 0
         if password is not None:
             options["password"] = password
         _check_options(options)
@@ -411,8 +413,16 @@ def connect(url: str, password: str | None = None) -> Servers:
             f"{mask(url)!r} is not a Redis URL: its port, database or a parameter after '?' is "
             "none that redis-py takes. Percent-encode special characters in the password"
         ) from None
-    name = mask(urlunsplit(parts._replace(query="")))
+    name = mask(url)
     return ClusterServers(options, name) if cluster else SingleServer(options, name)
+
+
+_TCP_OPTIONS = {
+    "host": "localhost",
+    "port": 6379,
+    "socket_connect_timeout": CONNECT_TIMEOUT_S,
+    "socket_keepalive": True,
+}
 
 
 def _check_options(options: dict[str, Any]) -> None:
@@ -439,7 +449,8 @@ def call_script(servers: Servers, name: str, keys: Sequence[str], args: Sequence
 
 def mask(url: object) -> str:
     """The URL without its password and parameters."""
-    scheme, slashes, rest = str(url).partition("://")
+    text = str(url)
+    scheme, slashes, rest = text.partition("://") if "://" in text else ("", "", text)
     # To the last @, so that nothing of a password with odd characters is left.
     credentials, at, place = rest.rpartition("@")
     if "?" in credentials:
@@ -484,40 +495,34 @@ def _handshake(connection: RawConnection) -> None:
     connection.lakelog_run = run  # type: ignore[attr-defined]
 
 
+_NOT_NOW = (AskError, BusyLoadingError, ClusterDownError, NoScriptError, TryAgainError)
+
+
 def moved(error: object) -> bool:
     """Whether a cluster node says that the key is elsewhere; nothing was executed."""
-    return isinstance(error, ResponseError) and _code(error) in {"MOVED", "ASK"}
+    return isinstance(error, AskError)  # MOVED too
 
 
 def translate(error: Exception, where: str) -> LakelogError:
     """An error reply of Redis as ours. Nothing was written when Redis answers with one of these."""
     code = _code(error)
-    if isinstance(error, OutOfMemoryError) or code == "OOM":
+    if isinstance(error, OutOfMemoryError):
         return HotTierFullError(
             f"Redis at {where} is full (maxmemory reached); nothing was written. Archive and trim "
             "(lakelog archive), shorten local.retention.ms, or raise maxmemory",
             where=where,
         )
-    if isinstance(error, (NoPermissionError, ReadOnlyError)) or code in {"NOAUTH", "WRONGPASS"}:
+    if isinstance(
+        error, (AuthenticationError, NoPermissionError, ReadOnlyError)
+    ) or _is_missing_right(error):
         return access_error(error, where)
-    if isinstance(error, BusyLoadingError) or code in {
-        "MOVED",
-        "ASK",
-        "TRYAGAIN",
-        "CLUSTERDOWN",
-        "MASTERDOWN",
-        "NOSCRIPT",
-        "BUSY",
-        "MISCONF",
-        "NOREPLICAS",
-        "LOADING",
-    }:
+    if isinstance(error, _NOT_NOW) or code in {"BUSY", "MISCONF", "NOREPLICAS"}:
         return HotTierUnavailableError(
             f"Redis at {where} cannot take the command now ({_reason(error)}); nothing was "
             "written. Try again, and check the server if it goes on",
             sent=False,
             run_id=None,
-            moved=code in {"MOVED", "ASK"},
+            moved=moved(error),
         )
     if code == "WRONGTYPE" or "equal or smaller than the target stream top item" in str(error):
         return ForeignEntryError(
@@ -530,10 +535,12 @@ def translate(error: Exception, where: str) -> LakelogError:
 def access_error(error: Exception, where: str) -> HotTierAccessError:
     if isinstance(error, ReadOnlyError):
         advice = "this is a read-only replica; connect to the primary"
-    elif isinstance(error, NoPermissionError):
+    elif isinstance(error, NoPermissionError) or _is_missing_right(error):
         advice = (
-            "the user lacks a right; lakelog needs +@read +@write +@stream +@scripting +info "
-            "+time on its keyspace's keys (~lakelog:* ~{lakelog:*)"
+            "the user lacks a right. For keyspace lakelog it needs ~lakelog:* ~{lakelog:* +@read "
+            "+@write +@scripting -@dangerous +info +time, +wait for acks=replicas=N, "
+            "+cluster|slots on a cluster, and +config|get +config|set to end a planned stop "
+            "without a gap"
         )
     else:
         advice = "check user and password"
@@ -543,11 +550,15 @@ def access_error(error: Exception, where: str) -> HotTierAccessError:
     )
 
 
-def _code(error: Exception) -> str:
+def _is_missing_right(error: Exception) -> bool:
+    """Whether a script lacked a right: then there is no code, only words (Redis's, Valkey's)."""
     text = str(error)
-    if isinstance(error, NoScriptError):
-        return "NOSCRIPT"
-    return text.split(" ", 1)[0] if text else ""
+    return "The user executing the script can't" in text or "ACL failure in script" in text
+
+
+def _code(error: Exception) -> str:
+    """The code of an error that redis-py has no class for; of the others it strips it."""
+    return str(error).partition(" ")[0]
 
 
 def _reason(error: BaseException) -> str:

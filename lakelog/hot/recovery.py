@@ -83,7 +83,7 @@ class Recovery:
     def _resume(
         self, server: Server, topic_partitions: list[TopicPartition]
     ) -> tuple[bool, LakelogError | None]:
-        with _Lock(server, self._lock_key(server)):
+        with _Lock(self._servers, self._lock_key(server), server.name):
             try:
                 fsync = _setting(server, "appendfsync")
                 allowed = (
@@ -154,24 +154,27 @@ class Recovery:
 class _Lock:
     """One at a time switches a server's fsync policy back and forth."""
 
-    def __init__(self, server: Server, key: str) -> None:
-        self._server = server
+    def __init__(self, servers: Servers, key: str, server_name: str) -> None:
+        self._servers = servers
         self._key = key
+        self._server_name = server_name
         self._token = uuid.uuid4().hex
 
     def __enter__(self) -> None:
         deadline = time.monotonic() + 2 * _LOCK_MS / 1000
-        while self._server.call(("SET", self._key, self._token, "NX", "PX", _LOCK_MS))[0] is None:
+        while not self._call(_LOCK_MS):
             if time.monotonic() > deadline:
                 raise LakelogError(
-                    f"somebody else has been resuming {self._server.name} for "
+                    f"somebody else has been resuming {self._server_name} for "
                     f"{2 * _LOCK_MS // 1000} s; try again"
                 )
             time.sleep(0.05)
 
     def __exit__(self, *_: object) -> None:
-        if self._server.call(("GET", self._key))[0] == self._token.encode():
-            self._server.call(("DEL", self._key))
+        self._call(0)
+
+    def _call(self, milliseconds: int) -> bool:
+        return bool(call_script(self._servers, "lock", [self._key], [self._token, milliseconds]))
 
 
 def _setting(server: Server, name: str) -> str:

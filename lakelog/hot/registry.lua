@@ -1,5 +1,5 @@
 -- Compare-and-set of one topic's definition. KEYS: topics. ARGV: name, version to replace (0: the
--- topic must not be there; -1: none wanted, remove it), definition as JSON, topic_id.
+-- topic must not be there), definition as JSON, topic_id.
 -- Returns {'OK', created_us} or {'EXISTS'} | {'MISSING'} | {'CHANGED'}.
 --
 -- created_us orders creations under one name (see `generation` in common.lua). It comes from the
@@ -25,10 +25,6 @@ end
 local definition = cjson.decode(current)
 if definition.topic_id ~= ARGV[4] then
   return { 'MISSING' }
-end
-if version == -1 then
-  redis.call('HDEL', topics, name)
-  return { 'OK' }
 end
 if definition.config_version ~= version then
   return { 'CHANGED' }

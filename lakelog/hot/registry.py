@@ -111,6 +111,7 @@ class TopicRegistry:
                 name="remote.storage.enable",
             )
         if config == topic.config:
+            self.repair(topic)
             return topic
         return self._replace(topic, topic.partitions, config, None)
 
@@ -128,6 +129,7 @@ class TopicRegistry:
                 topic=name,
             )
         if total == topic.partitions:
+            self.repair(topic)
             return topic
         grown = replace(topic, partitions=total)
         return self._replace(topic, total, topic.config, self._fresh(grown, topic.partitions))
@@ -140,7 +142,8 @@ class TopicRegistry:
         topic = self.get(name)
         # The definition first: from then on nobody looks the topic up, and each partition goes
         # only if it still belongs to this id.
-        self._compare_and_set(name, -1, "", topic)
+        arguments = [name, str(topic.topic_id)]
+        call_script(self._servers, "undefine", [self._keys.topics], arguments)
         self._delete_partitions(topic)
         return topic
 
@@ -178,9 +181,10 @@ class TopicRegistry:
         return None if found is None else _from_json(found)
 
     def _whole(self, name: str) -> Topic:
-        """The topic, after what an earlier change did not come to."""
+        """The topic, with the partitions that whoever made them did not come to."""
         topic = self.get(name)
-        self.repair(topic)
+        if self._check_is_there(topic):
+            self.repair(topic)
         return topic
 
     def _check_is_there(self, topic: Topic) -> _Fresh | None:

@@ -228,9 +228,9 @@ def test_an_unknown_partition_has_nothing_to_retain(bench):
 def test_a_full_redis_makes_room_by_retention(make_redis, make_bench):
     server = make_redis(maxmemory="4mb")
     bench = make_bench(url=server.url, **{**UNTIERED, "internal_segment_bytes": 100_000})
+    fill_up = (bench.append(NOW_MS, value_bytes=20_000) for _ in range(1000))
     with pytest.raises(HotTierFullError):
-        for _ in range(1000):
-            bench.append(NOW_MS, value_bytes=20_000)
+        list(fill_up)
     end = bench.offsets().log_end
     with server.client() as client:
         # as an operator does who shortens retention on a full server

@@ -1,0 +1,494 @@
+"""A server that lost its tail, and one that did not: no offset is ever used for two records."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+import redis
+
+from lakelog.errors import (
+    HotTierPausedError,
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    RecoveryNeededError,
+    UnknownProducerError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.hot import HotLog
+from lakelog.hot.recovery import Recovery
+from lakelog.record import OffsetRange, TopicPartition
+
+NOW_MS = 1_700_000_000_000
+GAP = 2**24
+
+
+def lose_tail(server, size):
+    server.cut_append_only_file(to_size=size)
+    server.start()
+
+
+def another_run(bench):
+    """As if the server had restarted since: what `:state` says of the run that wrote it last."""
+    bench.client.hset(bench.keys()[1], "run_id", "f" * 40)
+
+
+@pytest.fixture
+def lost(make_redis, make_bench, redis_program):
+    """Five records were appended; the server came back with three."""
+    server = make_redis(program=redis_program)
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS, NOW_MS, NOW_MS)
+    size = server.append_only_size()
+    bench.append(NOW_MS, NOW_MS)
+    lose_tail(server, size)
+    return bench
+
+
+# -- a lost tail -------------------------------------------------------------------------------
+
+
+def test_after_a_lost_tail_no_offset_is_used_twice(lost):
+    assert lost.offsets().log_end == 3
+    assert not lost.offsets().recovered
+    with pytest.raises(RecoveryNeededError, match="orders-0"):
+        lost.append(NOW_MS)
+    recovered = lost.hot.recover(lost.tp(), 5)
+    assert recovered.recovered
+    assert recovered.log_end == GAP + 5
+    assert recovered.gaps == (OffsetRange(3, GAP + 5),)
+    assert [(s.base_offset, s.end_offset) for s in recovered.segments] == [
+        (0, 3),
+        (GAP + 5, GAP + 5),
+    ]
+    assert lost.append(NOW_MS).base_offset == GAP + 5
+    assert lost.read_offsets() == [0, 1, 2, GAP + 5]
+    assert lost.read_offsets(4) == lost.read_offsets(GAP + 4) == [GAP + 5]
+    (step,) = list(lost.hot.read(lost.tp(), 100))
+    assert step.gaps == (OffsetRange(3, GAP + 5),)
+    assert lost.hot.offset_for_timestamp(lost.tp(), NOW_MS).offset == 0
+
+
+def test_kill_alone_loses_nothing_but_recovers_all_the_same(make_redis, make_bench):
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS, NOW_MS)
+    server.restart(clean=False)
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    assert bench.hot.recover(bench.tp(), 2).log_end == GAP + 2
+    assert bench.read_offsets() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("at_least", "log_end"), [(0, 3 + GAP), (2, 3 + GAP), (3, 3 + GAP), (50, 50 + GAP)]
+)
+def test_the_gap_spans_what_anybody_was_told_of(bench, at_least, log_end):
+    bench.append(NOW_MS, NOW_MS, NOW_MS)
+    another_run(bench)
+    assert bench.hot.recover(bench.tp(), at_least).log_end == log_end
+    assert bench.append(NOW_MS).base_offset == log_end
+
+
+def test_a_log_start_above_the_lost_end_is_kept_clear_of_too(bench):
+    """Somebody trimmed what cold holds while the server was behind."""
+    bench.append(NOW_MS, NOW_MS)
+    another_run(bench)
+    bench.hot.trim(bench.tp(), 40)
+    assert bench.hot.recover(bench.tp(), 2).log_end == 40 + GAP
+    assert bench.append(NOW_MS).base_offset == 40 + GAP
+    assert bench.read_offsets(40) == [40 + GAP]
+
+
+def test_recover_does_nothing_twice(bench):
+    bench.append(NOW_MS)
+    another_run(bench)
+    bench.hot.recover(bench.tp(), 1)
+    dump = bench.dump()
+    for at_least in (0, 1, GAP, GAP + 1):
+        bench.hot.recover(bench.tp(), at_least)
+    assert bench.dump() == dump
+
+
+def test_recover_does_nothing_when_nothing_was_lost(bench):
+    bench.append(NOW_MS)
+    dump = bench.dump()
+    assert bench.hot.recover(bench.tp(), 1).gaps == ()
+    assert bench.dump() == dump
+
+
+def test_one_who_knows_of_more_leaves_a_gap_though_the_server_never_stopped(bench):
+    bench.append(NOW_MS)
+    assert bench.hot.recover(bench.tp(), 9).gaps == (OffsetRange(1, 9 + GAP),)
+
+
+def test_many_recoverers_leave_one_gap(make_bench, redis_url):
+    bench = make_bench()
+    bench.append(NOW_MS)
+    another_run(bench)
+    start = threading.Barrier(4)
+
+    def recover():
+        hot = HotLog.connect(redis_url)
+        start.wait()
+        hot.recover(bench.tp(), 1)
+        hot.close()
+
+    threads = [threading.Thread(target=recover) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert bench.offsets().gaps == (OffsetRange(1, 1 + GAP),)
+
+
+def test_gaps_add_up(bench):
+    bench.append(NOW_MS)
+    for _ in range(3):
+        another_run(bench)
+        end = bench.hot.recover(bench.tp(), 0).log_end
+        bench.append(NOW_MS)
+    assert len(bench.offsets().gaps) == 3
+    assert bench.read_offsets() == [0, GAP + 1, 2 * GAP + 2, end]
+    bench.hot.trim(bench.tp(), GAP + 1)
+    assert bench.read_offsets(GAP + 1) == [GAP + 1, 2 * GAP + 2, end]
+
+
+def test_an_empty_partition_is_recovered_too(bench):
+    another_run(bench)
+    assert bench.hot.recover(bench.tp(), 0).log_end == GAP
+    assert bench.bases() == [GAP]
+
+
+def test_recover_refuses_what_is_no_offset(bench):
+    for at_least in (-1, 2**53 + 1, 1.5, None):
+        with pytest.raises(InvalidArgumentError):
+            bench.hot.recover(bench.tp(), at_least)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        bench.hot.recover(TopicPartition("orders", 7), 0)
+
+
+# -- producers ---------------------------------------------------------------------------------
+
+
+def test_recovery_forgets_producers(bench, make_batch):
+    bench.send(make_batch([NOW_MS]))
+    another_run(bench)
+    bench.hot.recover(bench.tp(), 1)
+    with pytest.raises(UnknownProducerError):
+        bench.send(make_batch([NOW_MS], first_sequence=1))
+    assert bench.send(make_batch([NOW_MS], epoch=1)).base_offset == GAP + 1
+
+
+def test_a_call_that_was_sent_before_is_never_sent_again(lost, make_batch):
+    """Whether it is among what was lost, nobody knows."""
+    lost.hot.recover(lost.tp(), 5)
+    with pytest.raises(UnknownProducerError):
+        lost.send(make_batch([NOW_MS]), sent_under="the run before")
+    assert lost.send(make_batch([NOW_MS])).base_offset == GAP + 5
+
+
+# -- planned stops -----------------------------------------------------------------------------
+
+
+def test_a_planned_stop_leaves_no_gap(make_redis, make_bench, make_batch, redis_program):
+    server = make_redis(program=redis_program)
+    bench = make_bench(url=server.url)
+    first = make_batch([NOW_MS, NOW_MS])
+    run_id = bench.send(first).run_id
+    bench.hot.pause([bench.tp()])
+    assert bench.offsets().paused
+    with pytest.raises(HotTierPausedError):
+        bench.send(make_batch([NOW_MS], first_sequence=2))
+    server.restart()
+    with pytest.raises(RecoveryNeededError):
+        bench.send(make_batch([NOW_MS], first_sequence=2))
+    assert bench.hot.resume([bench.tp()])
+    assert bench.offsets().gaps == ()
+    # the producer goes on, and a resend of before the stop is known
+    assert bench.send(first, sent_under=run_id).duplicate
+    answer = bench.send(make_batch([NOW_MS], first_sequence=2))
+    assert answer.base_offset == 2
+    assert answer.run_id != run_id
+    assert bench.client.config_get("appendfsync") == {"appendfsync": "everysec"}
+
+
+def test_recover_adopts_a_clean_stop_by_itself(make_redis, make_bench):
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    server.restart()
+    assert bench.hot.recover(bench.tp(), 1).log_end == 1
+    assert bench.append(NOW_MS).base_offset == 1
+
+
+def test_a_clean_mark_of_less_than_what_was_told_is_not_believed(make_redis, make_bench):
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    server.restart()
+    assert bench.hot.recover(bench.tp(), 2).log_end == GAP + 2
+
+
+def test_a_pause_may_end_without_a_stop(bench):
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    assert bench.hot.recover(bench.tp(), 1).paused  # nothing to recover, and still paused
+    assert bench.hot.resume([bench.tp()])
+    assert not bench.offsets().paused
+    assert bench.append(NOW_MS).base_offset == 1
+    assert bench.hot.resume([bench.tp()])  # again
+
+
+def test_the_mark_is_off_the_disk_before_anything_is_appended(make_redis, make_bench, monkeypatch):
+    """Else a crash could bring it back without the records that came after it."""
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    marked = server.append_only_size()
+    server.restart()
+    step, seen = Recovery._step, []
+
+    def observed_step(self, topic_partition, verb):
+        seen.append((verb, *bench.client.config_get("appendfsync").values()))
+        step(self, topic_partition, verb)
+
+    monkeypatch.setattr(Recovery, "_step", observed_step)
+    assert bench.hot.resume([bench.tp()])
+    assert seen == [("unmark", "always"), ("resume", "everysec")]
+    # whatever a crash takes from here on, what was synced stays
+    size = server.append_only_size()
+    assert size > marked
+    bench.append(NOW_MS, NOW_MS)
+    lose_tail(server, size)
+    assert bench.offsets().log_end == 1
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    assert bench.hot.recover(bench.tp(), 3).log_end == GAP + 3
+
+
+def test_a_crash_after_a_pause_keeps_the_mark_true(make_redis, make_bench):
+    """The mark lies behind all that was appended, so it is lost first."""
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    size = server.append_only_size()
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    server.restart(clean=False)
+    assert bench.offsets().log_end == 2
+    bench.hot.recover(bench.tp(), 2)
+    assert bench.append(NOW_MS).base_offset == 2
+    lose_tail(server, size)
+    assert bench.hot.recover(bench.tp(), 3).log_end == GAP + 3
+
+
+def test_a_partition_that_cannot_be_paused_or_resumed_holds_up_no_other(make_bench):
+    bench = make_bench(3)
+    bench.client.hset(bench.keys(1)[1], "run_id", "f" * 40)
+    with pytest.raises(RecoveryNeededError, match="orders-1"):
+        bench.hot.pause(bench.topic.topic_partitions())
+    assert [bench.offsets(p).paused for p in range(3)] == [True, False, True]
+    with pytest.raises(RecoveryNeededError, match="orders-1"):
+        bench.hot.resume(bench.topic.topic_partitions())
+    assert [bench.offsets(p).paused for p in range(3)] == [False, False, False]
+
+
+def test_an_adoption_that_died_half_way_is_done_again(make_redis, make_bench):
+    """After the mark was taken away, before appends were accepted."""
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    server.restart()
+    bench.hot._recovery._step(bench.tp(), "unmark")
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    assert bench.hot.recover(bench.tp(), 1).gaps == ()
+    assert bench.append(NOW_MS).base_offset == 1
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_without_the_right_to_config_there_is_a_gap(make_redis, make_bench, stops):
+    server = make_redis(user=["writer on >secret ~* &* +@all -config"])
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    if stops:
+        server.restart()
+    hot = HotLog.connect(server.url.replace("//", "//writer:secret@"))
+    assert not hot.resume([bench.tp()])
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    assert hot.recover(bench.tp(), 1).gaps == (OffsetRange(1, 1 + GAP),)
+    assert bench.append(NOW_MS).base_offset == 1 + GAP
+    hot.close()
+
+
+@pytest.mark.parametrize(
+    "conf", [{"appendonly": "no"}, {"no-appendfsync-on-rewrite": "yes"}], ids=str
+)
+def test_without_a_synced_file_there_is_a_gap(make_redis, make_bench, conf):
+    server = make_redis(**conf)
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    assert not bench.hot.resume([bench.tp()])
+    assert bench.hot.recover(bench.tp(), 1).gaps == (OffsetRange(1, 1 + GAP),)
+
+
+def test_a_policy_that_was_set_back_meanwhile_is_noticed(make_bench, monkeypatch):
+    """By somebody who held the lock too long: then nobody knows what is on disk."""
+    bench = make_bench()
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    step = Recovery._step
+
+    def step_and_meddle(self, topic_partition, verb):
+        step(self, topic_partition, verb)
+        bench.client.config_set("appendfsync", "everysec")
+
+    monkeypatch.setattr(Recovery, "_step", step_and_meddle)
+    assert not bench.hot.resume([bench.tp()])
+    assert bench.hot.recover(bench.tp(), 1).gaps == (OffsetRange(1, 1 + GAP),)
+
+
+def test_adopters_of_one_server_take_turns(make_redis, make_bench):
+    """Each switches the fsync policy to and fro, whatever its partition."""
+    server = make_redis()
+    bench = make_bench(8, url=server.url)
+    for partition in range(8):
+        bench.append(NOW_MS, partition=partition)
+    bench.hot.pause(bench.topic.topic_partitions())
+    server.restart()
+    hots = [HotLog.connect(server.url) for _ in range(8)]
+    start = threading.Barrier(8)
+
+    def recover(partition):
+        start.wait()
+        hots[partition].recover(bench.tp(partition), 1)
+
+    threads = [threading.Thread(target=recover, args=(p,)) for p in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(8)] == [1] * 8
+    assert bench.client.config_get("appendfsync") == {"appendfsync": "everysec"}
+    for hot in hots:
+        hot.close()
+
+
+# -- failover ----------------------------------------------------------------------------------
+
+
+def follow(replica, primary):
+    """Makes a server a replica and waits until it holds what the other does."""
+    with replica.client() as client:
+        client.replicaof("127.0.0.1", primary.port)
+        while client.info("replication")["master_link_status"] != "up":
+            pass
+
+
+def promote(server):
+    with server.client() as client:
+        client.replicaof("NO", "ONE")
+
+
+QUICK = {"repl-diskless-sync-delay": 0}
+
+
+def test_a_promoted_replica_that_lags_asks_for_recovery(make_redis, make_bench, redis_program):
+    primary, replica = (make_redis(program=redis_program, **QUICK) for _ in range(2))
+    bench = make_bench(url=primary.url)
+    bench.append(NOW_MS)
+    follow(replica, primary)
+    promote(replica)
+    bench.append(NOW_MS)  # acknowledged by the old primary alone
+    hot = HotLog.connect(replica.url)
+    bench.hot.close()
+    bench.hot = hot
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    hot.recover(bench.tp(), 2)
+    assert bench.append(NOW_MS).base_offset == GAP + 2
+
+
+def test_a_primary_that_was_refilled_meanwhile_asks_for_recovery(
+    make_redis, make_bench, redis_program
+):
+    """The same process under the same run id, with the same connections and cached scripts."""
+    first, second = (make_redis(program=redis_program, **QUICK) for _ in range(2))
+    bench = make_bench(url=first.url)
+    bench.append(NOW_MS)
+    follow(second, first)
+    promote(second)
+    run_id = bench.append(NOW_MS, NOW_MS).run_id  # lost below
+    follow(first, second)
+    promote(first)
+    assert bench.offsets().log_end == 1
+    assert not bench.offsets().recovered
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    assert bench.client.info("server")["run_id"] == run_id
+    bench.hot.recover(bench.tp(), 3)
+    assert bench.append(NOW_MS).base_offset == GAP + 3
+
+
+def test_a_promoted_replica_does_not_adopt_a_clean_mark(make_redis, make_bench):
+    """The server that was stopped may have gone on since."""
+    first, second = (make_redis(**QUICK) for _ in range(2))
+    bench = make_bench(url=first.url)
+    bench.append(NOW_MS)
+    bench.hot.pause([bench.tp()])
+    follow(second, first)
+    promote(second)
+    bench.hot.resume([bench.tp()])
+    bench.append(NOW_MS)
+    hot = HotLog.connect(second.url)
+    with pytest.raises(RecoveryNeededError):
+        hot.resume([bench.tp()])
+    assert hot.recover(bench.tp(), 1).gaps == (OffsetRange(1, 1 + GAP),)
+    hot.close()
+
+
+# -- scripts -----------------------------------------------------------------------------------
+
+
+def test_flushed_scripts_are_loaded_again(bench):
+    bench.append(NOW_MS)
+    bench.client.script_flush()
+    assert bench.append(NOW_MS).base_offset == 1
+    bench.client.script_flush()
+    assert bench.offsets().log_end == 2
+
+
+def test_no_script_of_an_earlier_run_is_ever_loaded(make_redis, make_bench, make_batch):
+    """A connection that outlives the server, as through a proxy, meets NOSCRIPT first."""
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    bench.append(NOW_MS)
+    with bench.hot._servers.for_key("").wire() as wire:
+        old = wire.script("append", bench.keys(), ())
+    server.restart(clean=False)
+    with pytest.raises(redis.exceptions.NoScriptError):
+        bench.client.execute_command(*old)
+
+
+def test_an_answer_that_was_lost_with_the_server_is_unknown(make_redis, make_bench, make_batch):
+    server = make_redis()
+    bench = make_bench(url=f"{server.url}?socket_timeout=0.3")
+    bench.append(NOW_MS)
+    batch = make_batch([NOW_MS])
+    with server.client() as client:
+        client.client_pause(60_000)
+    with pytest.raises(HotTierUnavailableError) as caught:
+        bench.send(batch)
+    assert caught.value.sent
+    server.restart(clean=False)
+    bench.hot.recover(bench.tp(), 1)
+    with pytest.raises(UnknownProducerError):
+        bench.send(batch, sent_under=caught.value.run_id)

@@ -1,0 +1,447 @@
+"""Topics: what is legal, who wins, and what a creation that was cut short leaves behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+from contextlib import contextmanager
+
+import pytest
+
+from lakelog.config import TopicConfig
+from lakelog.errors import (
+    ConcurrentConfigChangeError,
+    ForeignEntryError,
+    InvalidArgumentError,
+    InvalidConfigError,
+    InvalidTopicError,
+    RecoveryNeededError,
+    TopicExistsError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.hot import HotLog, TopicRegistry
+from lakelog.hot.keys import Keys
+from lakelog.hot.registry import settings_text
+from lakelog.record import TopicPartition
+
+NOW_MS = 1_700_000_000_000
+GAP = 2**24
+
+
+@pytest.fixture
+def hot(redis_url):
+    hot = HotLog.connect(redis_url)
+    yield hot
+    hot.close()
+
+
+@pytest.fixture
+def topics(hot):
+    return hot.topics()
+
+
+# -- create, get, list -------------------------------------------------------------------------
+
+
+def test_a_created_topic_is_what_get_and_list_say(topics):
+    created = topics.create("orders", 3, {"retention.ms": 5, "segment.bytes": 2**20})
+    assert created == topics.get("orders")
+    assert created.partitions == 3
+    assert created.config["retention.ms"] == 5
+    other = topics.create("a-topic")
+    assert topics.list() == [other, created]
+    assert other.topic_id != created.topic_id
+
+
+def test_a_created_topic_takes_appends_in_every_partition(make_bench):
+    bench = make_bench(3)
+    for partition in range(3):
+        assert bench.append(NOW_MS, partition=partition).base_offset == 0
+
+
+def test_a_topic_that_exists_is_not_created_again(topics):
+    created = topics.create("orders", config=TopicConfig.of(retention_ms=5))
+    with pytest.raises(TopicExistsError, match="orders"):
+        topics.create("orders", 2)
+    assert topics.list() == [created]
+
+
+def test_no_such_topic(topics):
+    for ask in (topics.get, topics.delete, lambda name: topics.alter(name, {})):
+        with pytest.raises(UnknownTopicOrPartitionError, match="no topic 'orders'"):
+            ask("orders")
+
+
+def test_keyspaces_do_not_see_each_other(redis_url, make_batch):
+    one, other = HotLog.connect(redis_url, "one"), HotLog.connect(redis_url, "other")
+    topic = one.topics().create("orders")
+    assert other.topics().list() == []
+    stranger = other.topics().create("orders")
+    one.append(topic.partition(0), topic.topic_id, make_batch([-1]))
+    assert other.offsets([stranger.partition(0)])[stranger.partition(0)].log_end == 0
+    one.close()
+    other.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["", ".", "..", "a b", "a:b", "a{b", "ä", "a/b", "x" * 250, "a\n", None, 5]
+)
+def test_illegal_names(topics, redis_client, name):
+    for ask in (topics.create, topics.get):
+        with pytest.raises(InvalidTopicError):
+            ask(name)
+    assert redis_client.keys() == []
+
+
+@pytest.mark.parametrize("name", ["x" * 249, "a", "A.b_c-1", "...", "0"])
+def test_legal_names(topics, name):
+    assert topics.create(name).name == name
+
+
+@pytest.mark.parametrize("partitions", [0, -1, 10_001, 1.5, "2", True, None])
+def test_illegal_partition_counts(topics, redis_client, partitions):
+    with pytest.raises(InvalidTopicError, match=r"1\.\.10000"):
+        topics.create("orders", partitions)
+    assert redis_client.keys() == []
+
+
+@pytest.mark.parametrize("keyspace", ["", "a{b", "a}b", "a b", "a\tb", "\x00", None])
+def test_illegal_keyspaces(redis_url, keyspace):
+    with pytest.raises(InvalidArgumentError, match="keyspace"):
+        HotLog.connect(redis_url, keyspace)
+
+
+@pytest.mark.parametrize(
+    ("config", "says"),
+    [
+        ({"retention.mss": 1}, "did you mean retention.ms"),
+        ({"segment.byte": 1}, "segment.bytes"),
+        ({"qqq": 1}, "legal: cleanup.policy"),
+        ({"segment.bytes": 10}, "1048576..2147483647"),
+        ({"retention.ms": -2}, "whole number ≥ -1"),
+        ({"retention.ms": "soon"}, "whole number"),
+        ({"cleanup.policy": "shred"}, "delete and compact"),
+        ({"compression.type": "brotli"}, "zstd"),
+        ({"message.timestamp.type": "logappendtime"}, "LogAppendTime"),
+        ({"local.retention.ms": 9, "retention.ms": 5}, "at most"),
+        ({"cleanup.policy": "compact", "remote.storage.enable": False}, "cold tier"),
+    ],
+)
+def test_illegal_settings(topics, redis_client, config, says):
+    with pytest.raises(InvalidConfigError, match=says.replace(".", r"\.")):
+        topics.create("orders", config=config)
+    assert redis_client.keys() == []
+
+
+# -- alter, add partitions ---------------------------------------------------------------------
+
+
+def test_alter_changes_what_append_goes_by(make_bench):
+    bench = make_bench(2)
+    altered = bench.hot.topics().alter("orders", {"internal.segment.bytes": 150})
+    assert altered == bench.hot.topics().get("orders")
+    assert altered.config_version == 2
+    bench.append_sized(100, NOW_MS)
+    bench.append_sized(100, NOW_MS)
+    assert bench.bases() == [0, 1]
+    back = bench.hot.topics().alter("orders", {"internal.segment.bytes": None})
+    assert back.config == TopicConfig()
+
+
+def test_alter_refuses_what_is_not_legal_and_changes_nothing(topics):
+    created = topics.create("orders", config={"retention.ms": 10})
+    for changes in (
+        {"retention.mss": 1},
+        {"retention.ms": -5},
+        {"local.retention.ms": 20},
+        {"remote.storage.enable": False},
+    ):
+        with pytest.raises(InvalidConfigError):
+            topics.alter("orders", changes)
+    assert topics.get("orders") == created
+
+
+def test_a_change_meanwhile_is_noticed(topics, monkeypatch):
+    topics.create("orders")
+    stale = topics.get("orders")
+    topics.alter("orders", {"retention.ms": 1})
+    monkeypatch.setattr(TopicRegistry, "get", lambda self, name: stale)
+    with pytest.raises(ConcurrentConfigChangeError):
+        topics.alter("orders", {"retention.ms": 2})
+    with pytest.raises(ConcurrentConfigChangeError):
+        topics.add_partitions("orders", 5)
+    monkeypatch.undo()
+    assert topics.get("orders").config["retention.ms"] == 1
+    assert topics.get("orders").partitions == 1
+
+
+def test_partitions_only_grow(make_bench):
+    bench = make_bench(2)
+    bench.append(NOW_MS, partition=1)
+    grown = bench.hot.topics().add_partitions("orders", 4)
+    assert grown == bench.hot.topics().get("orders")
+    bench.topic = grown
+    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(4)] == [0, 1, 0, 0]
+    assert bench.hot.topics().add_partitions("orders", 4) == grown
+    with pytest.raises(InvalidTopicError, match="cannot shrink"):
+        bench.hot.topics().add_partitions("orders", 3)
+
+
+# -- drop and recreate -------------------------------------------------------------------------
+
+
+def test_delete_leaves_nothing_of_the_topic(make_bench):
+    bench = make_bench(3)
+    for partition in range(3):
+        bench.append(NOW_MS, partition=partition)
+    assert bench.hot.topics().delete("orders") == bench.topic
+    assert bench.client.keys("*orders*") == []
+    assert bench.hot.topics().list() == []
+
+
+def test_the_stale_of_a_recreated_topic_reach_nothing(make_bench, make_batch):
+    bench = make_bench(remote_storage_enable=False)
+    topics, stale = bench.hot.topics(), bench.topic
+    topics.delete("orders")
+    fresh = topics.create("orders", config=stale.config)
+    assert fresh.topic_id != stale.topic_id
+    bench.topic = fresh
+    bench.append(NOW_MS, NOW_MS)
+    dump, tp, old = bench.dump(), bench.tp(), stale.topic_id
+    for attempt in (
+        lambda: bench.hot.append(tp, old, make_batch([NOW_MS])),
+        lambda: list(bench.hot.read(tp, 0, topic_id=old)),
+        lambda: bench.hot.offsets([tp], topic_id=old),
+        lambda: bench.hot.trim(tp, 1, topic_id=old),
+        lambda: bench.hot.raise_log_start(tp, 1, topic_id=old),
+        lambda: bench.hot.offset_for_timestamp(tp, 0, topic_id=old),
+        lambda: bench.hot.max_timestamp(tp, topic_id=old),
+        lambda: topics.repair(stale),
+    ):
+        with pytest.raises(UnknownTopicIdError):
+            attempt()
+    assert bench.dump() == dump
+
+
+def test_repair_does_not_revive_a_deleted_topic(make_bench):
+    bench = make_bench(2)
+    bench.hot.topics().delete("orders")
+    with pytest.raises(UnknownTopicIdError):
+        bench.hot.topics().repair(bench.topic)
+    assert bench.client.keys("*orders*") == []
+
+
+def test_a_deletion_in_the_middle_of_a_repair_is_noticed(make_bench, monkeypatch):
+    bench = make_bench(2)
+    topics, init = bench.hot.topics(), TopicRegistry._init
+
+    def init_after_the_deletion(self, topic, topic_partition, *more):
+        if topic_partition.partition == 1:
+            HotLog.connect(bench.url).topics().delete("orders")
+        init(self, topic, topic_partition, *more)
+
+    monkeypatch.setattr(TopicRegistry, "_init", init_after_the_deletion)
+    with pytest.raises(UnknownTopicIdError):
+        topics.repair(bench.topic)
+    assert bench.client.keys("*orders*") == []
+
+
+def test_a_stale_creator_cannot_wipe_a_newer_topic(make_bench):
+    """It died between the definition and the partitions, and wakes up after a recreation."""
+    bench = make_bench()
+    topics, stale = bench.hot.topics(), bench.topic
+    topics.delete("orders")
+    bench.topic = topics.create("orders")
+    bench.append(NOW_MS)
+    dump = bench.dump()
+    with pytest.raises(ConcurrentConfigChangeError):
+        topics._init(stale, bench.tp(), "1 2 3", ("a run",))
+    assert bench.dump() == dump
+
+
+def test_what_a_deletion_that_was_cut_short_left_does_not_show_in_the_next(make_bench):
+    bench = make_bench(3)
+    for partition in range(3):
+        bench.append(NOW_MS, partition=partition)
+    bench.client.hdel("lakelog:topics", "orders")  # and then it died
+    topics = bench.hot.topics()
+    bench.topic = topics.create("orders", 1)
+    assert bench.append(NOW_MS).base_offset == 0
+    bench.topic = topics.add_partitions("orders", 3)
+    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(3)] == [1, 0, 0]
+
+
+def test_creations_of_one_name_are_ordered_though_clocks_are_not(topics, redis_client):
+    far = 4_000_000_000_000_000
+    redis_client.hset("lakelog:topics", "#created_us", far)
+    assert topics.create("orders").generation == far + 1
+    topics.delete("orders")
+    assert topics.create("orders").generation == far + 2
+
+
+# -- cut short ---------------------------------------------------------------------------------
+
+
+@contextmanager
+def dying_at(partition):
+    """The process ends just before it makes or changes that partition."""
+    init = TopicRegistry._init
+
+    def init_or_die(self, topic, topic_partition, *more):
+        if topic_partition.partition == partition:
+            raise KeyboardInterrupt
+        init(self, topic, topic_partition, *more)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(TopicRegistry, "_init", init_or_die)
+        yield
+
+
+@pytest.mark.parametrize("partition", [0, 1, 2])
+def test_a_creation_that_was_cut_short_is_finished(make_bench, partition):
+    bench = make_bench(name="other")
+    topics = bench.hot.topics()
+    with dying_at(partition), pytest.raises(KeyboardInterrupt):
+        topics.create("orders", 3)
+    bench.topic = topics.get("orders")
+    with pytest.raises(UnknownTopicOrPartitionError, match="topics apply"):
+        bench.append(NOW_MS, partition=2)
+    topics.repair(bench.topic)
+    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(3)] == [0, 0, 0]
+    assert topics.get("orders") == bench.topic
+
+
+def test_growth_that_was_cut_short_is_finished_by_any_change(make_bench):
+    bench = make_bench(1)
+    topics = bench.hot.topics()
+    bench.append(NOW_MS)
+    with dying_at(1), pytest.raises(KeyboardInterrupt):
+        topics.add_partitions("orders", 3)
+    bench.topic = topics.alter("orders", {"retention.ms": 77})
+    assert bench.topic.partitions == 3
+    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(3)] == [1, 0, 0]
+
+
+def test_an_alteration_that_was_cut_short_is_finished(make_bench):
+    bench = make_bench(2)
+    topics = bench.hot.topics()
+    with dying_at(1), pytest.raises(KeyboardInterrupt):
+        topics.alter("orders", {"internal.segment.bytes": 150})
+    topics.repair(topics.get("orders"))
+    for partition in range(2):
+        for _ in range(2):
+            bench.append(NOW_MS, partition=partition, value_bytes=100)
+        assert len(bench.offsets(partition).segments) == 2
+    version = bench.client.hget(bench.keys(1)[1], "config_version")
+    topics.repair(bench.topic)  # an older look changes nothing back
+    assert bench.client.hget(bench.keys(1)[1], "config_version") == version
+
+
+def test_a_lost_partition_is_not_taken_for_one_that_never_was(make_bench):
+    """Its offsets were given: they are not given again."""
+    bench = make_bench(2)
+    bench.append(NOW_MS, NOW_MS)
+    bench.client.delete(*bench.keys())
+    topics = bench.hot.topics()
+    topics.repair(bench.topic)
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    assert not bench.offsets().recovered
+    assert bench.hot.recover(bench.tp(), 2).log_end == GAP + 2
+    assert bench.append(NOW_MS).base_offset == GAP + 2
+    assert bench.append(NOW_MS, partition=1).base_offset == 0
+
+
+def test_a_partition_lost_while_its_topic_was_being_created_is_recovered(make_redis, make_bench):
+    """The definition survived the crash, the partition that others used already did not."""
+    server = make_redis()
+    bench = make_bench(url=server.url, name="other")
+    topics = bench.hot.topics()
+    with dying_at(0), pytest.raises(KeyboardInterrupt):
+        topics.create("orders", 2)
+    size = server.append_only_size()
+    bench.topic = topics.get("orders")
+    HotLog.connect(server.url).topics()._init(
+        bench.topic,
+        bench.tp(0),
+        settings_text(bench.topic.config),
+        (bench.hot.servers()[0].run_id,),
+    )
+    assert bench.append(NOW_MS).base_offset == 0
+    server.cut_append_only_file(to_size=size)
+    server.start()
+    topics.repair(bench.topic)
+    with pytest.raises(RecoveryNeededError):
+        bench.append(NOW_MS)
+    bench.hot.recover(bench.tp(), 1)
+    assert bench.append(NOW_MS).base_offset == GAP + 1
+
+
+# -- somebody else's keys ----------------------------------------------------------------------
+
+
+def test_a_stream_of_somebody_else_stays_untouched(topics, redis_client):
+    stream = Keys().partition(TopicPartition("orders", 0)).stream
+    redis_client.set(stream, "precious")
+    with pytest.raises(ForeignEntryError, match="string"):
+        topics.create("orders")
+    assert redis_client.get(stream) == b"precious"
+    redis_client.delete(stream)
+    topics.repair(topics.get("orders"))
+
+
+def test_definitions_that_are_not_ours(topics, redis_client):
+    for text in ("{", '{"name": 1}', '{"name":"x","topic_id":"1"}'):
+        redis_client.hset("lakelog:topics", "orders", text)
+        with pytest.raises(ForeignEntryError):
+            topics.get("orders")
+    redis_client.delete("lakelog:topics")
+    redis_client.set("lakelog:topics", "text")
+    for ask in (topics.get, topics.create):
+        with pytest.raises(ForeignEntryError):
+            ask("orders")
+
+
+# -- at the same time --------------------------------------------------------------------------
+
+CREATE = """
+import sys
+from lakelog.errors import TopicExistsError
+from lakelog.hot import HotLog
+topics = HotLog.connect(sys.argv[1]).topics()
+print("ready", flush=True)
+sys.stdin.readline()
+wins = []
+for number in range(10):
+    try:
+        wins.append((number, str(topics.create(f"race-{number}", 2).topic_id)))
+    except TopicExistsError:
+        pass
+print(wins)
+"""
+
+
+def test_of_many_creators_exactly_one_wins(redis_url, topics):
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "-c", CREATE, redis_url],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    for process in processes:
+        assert process.stdin is not None
+        process.stdin.write("\n")
+        process.stdin.flush()
+    won = [win for process in processes for win in eval(process.communicate()[0])]
+    assert sorted(number for number, _ in won) == list(range(10))
+    assert {(f"race-{number}", uuid.UUID(topic_id)) for number, topic_id in won} == {
+        (topic.name, topic.topic_id) for topic in topics.list()
+    }
