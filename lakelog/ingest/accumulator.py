@@ -20,6 +20,7 @@ from ..config import EntryFormat
 from ..errors import (
     BufferExhaustedError,
     DeliveryError,
+    LakelogError,
     ProducerClosedError,
 )
 from ..record import TopicPartition
@@ -130,7 +131,9 @@ class Accumulator:
         self.settled = threading.Condition(self.lock)  # callers wait for it
         self.active: dict[PartitionQueue, None] = {}  # queues that hold calls, in order
         self.is_stopping = False  # no more records come; the sender drains and ends
+        self.is_abandoned = False  # nothing more is sent
         self.is_forked = False
+        self.sender_thread: threading.Thread | None = None
         self._unseen_failures: deque[Delivery] = deque(maxlen=_KEPT_FAILURES)
         self._refusal: str | None = None  # why no more records are taken
         self._unsettled: dict[Delivery, Call] = {}
@@ -370,6 +373,7 @@ class Accumulator:
 
     def wait(self, delivery: Delivery, timeout_s: float | None) -> bool:
         """Waits for one delivery, which lingers no more; False when the time is over."""
+        self._check_may_wait()
         with self.lock:
             call = self._unsettled.get(delivery)
             if call is not None and call.queue.open is call:
@@ -387,6 +391,7 @@ class Accumulator:
                 left.pop()
             return not left or self.is_forked
 
+        self._check_may_wait()
         with self.lock:
             return self.settled.wait_for(all_done, timeout_s)
 
@@ -397,6 +402,13 @@ class Accumulator:
                 queue.close_open()
             self.work.notify()
             return self.wait_all(self._unsettled, timeout_s)
+
+    def _check_may_wait(self) -> None:
+        if threading.current_thread() is self.sender_thread:
+            raise LakelogError(
+                "a callback of a record cannot wait for records: it runs in the thread that sends "
+                "them. Wait in another thread"
+            )
 
     # -- fork ----------------------------------------------------------------------------------
 

@@ -84,7 +84,9 @@ class BulkAppend:
             piece = self._table.slice(start, step).combine_chunks().to_batches()[0]
             numbers = self._assign(piece, start)
             self._partitions[start : start + len(numbers)] = numbers
-            order = np.argsort(numbers, kind="stable")
+            # NumPy sorts 16-bit numbers by radix, several times faster.
+            small = numbers.astype(np.int16) if self._state.count < 2**15 else numbers
+            order = np.argsort(small, kind="stable")
             cuts = np.flatnonzero(np.diff(numbers[order])) + 1
             for rows in np.split(order, cuts):
                 queue = self._state.queues[numbers[rows[0]]]

@@ -28,6 +28,10 @@ from .producer_config import ProducerConfig
 
 _log = logging.getLogger(__name__)
 
+#: How long a producer that is closed in a hurry still waits for the answer that is under way, so as
+#: to tell written from unknown.
+ANSWER_GRACE_S = 1.0
+
 Recover = Callable[[TopicPartition, int], object]
 Answer = AppendResult | Exception
 
@@ -52,36 +56,42 @@ class Sender:
         self._recover = recover
         self._config = config
         self._acks = Acks.parse(config.acks)
-        self._thread: threading.Thread | None = None
         self._done: list[Delivery] = []  # settled in this round; their callbacks come at its end
 
     def start(self) -> None:
         """Starts the thread, if it does not run."""
         with self._accumulator.lock:
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="lakelog-producer", daemon=True
-                )
-                self._thread.start()
+            if self._accumulator.sender_thread is None:
+                thread = threading.Thread(target=self._run, name="lakelog-producer", daemon=True)
+                self._accumulator.sender_thread = thread
+                thread.start()
 
     def join(self) -> None:
         """Waits for the thread to end, except in one of its own callbacks."""
-        if self._thread not in (None, threading.current_thread()):
-            self._thread.join()
+        thread = self._accumulator.sender_thread
+        if thread is not None and thread is not threading.current_thread():
+            thread.join()
 
     def abandon(self, why: str) -> tuple[int, int]:
         """Fails all that is unsettled: how many records are surely not written, how many unknown.
 
-        An append that is under way goes on, but its answer comes too late.
+        An answer that is under way has `ANSWER_GRACE_S` to come.
         """
+        accumulator = self._accumulator
         not_written = unknown = 0
-        with self._accumulator.lock:
-            calls = self._accumulator.unsettled_calls()
+        with accumulator.lock:
+            accumulator.is_abandoned = True
+            accumulator.work.notify_all()
+            accumulator.settled.wait_for(
+                lambda: not any(call.is_sending for call in accumulator.unsettled_calls()),
+                ANSWER_GRACE_S,
+            )
+            calls = accumulator.unsettled_calls()
             for call in calls:
                 error = delivery_error(call, why, call.queue.last_error)
                 not_written += error.not_written
                 unknown += error.unknown
-                self._accumulator.settle(call, error=error, is_unknown=error.unknown > 0)
+                accumulator.settle(call, error=error, is_unknown=error.unknown > 0)
                 call.delivery.is_seen = True  # the caller reports the counts
         for call in calls:
             call.delivery.call_back()
@@ -104,7 +114,7 @@ class Sender:
         """The queues that are due, their calls moved in flight; None: all is done for good."""
         accumulator, linger_s = self._accumulator, self._config.linger_ms / 1000
         with accumulator.lock:
-            while True:
+            while not accumulator.is_abandoned:
                 now_s = time.monotonic()
                 due, next_s = [], float("inf")
                 for queue in list(accumulator.active):
@@ -121,6 +131,7 @@ class Sender:
                     return None
                 wait_s = min(next_s - now_s, threading.TIMEOUT_MAX)
                 accumulator.work.wait(None if next_s == float("inf") else wait_s)
+        return None
 
     def _expiry_s(self, queue: PartitionQueue) -> float:
         calls = queue.unsettled()
@@ -136,8 +147,8 @@ class Sender:
         calls: list[Call] = []
         with self._accumulator.lock:  # so that `abandon` knows what is being sent
             for queue in queues:
-                if time.monotonic() >= queue.retry_at_s:
-                    calls += self._next_calls(queue)
+                if time.monotonic() >= queue.retry_at_s and not self._accumulator.is_abandoned:
+                    calls += queue.in_flight.next_round()
             for call in calls:
                 call.is_sending = True
         if not calls:
@@ -147,6 +158,8 @@ class Sender:
             by_queue.setdefault(call.queue, []).append((call, answer))
         for queue, answers in by_queue.items():
             self._settle(queue, answers)
+        with self._accumulator.lock:
+            self._accumulator.settled.notify_all()  # for `abandon`: nothing is being sent now
 
     def _fill(self, queue: PartitionQueue) -> None:
         """Moves what is due in flight, encoded."""
@@ -160,12 +173,6 @@ class Sender:
                 self._encode(call)
             if call.entries:
                 queue.in_flight.calls.append(call)
-
-    def _next_calls(self, queue: PartitionQueue) -> list[Call]:
-        for call in [call for call in queue.in_flight.calls if not call.is_written]:
-            if self._accumulator.is_settled(call):  # abandoned
-                queue.in_flight.leave(call)
-        return queue.in_flight.next_round()
 
     def _encode(self, call: Call) -> None:
         """Gives a call its entries. Records too large on their own fail alone."""

@@ -97,8 +97,8 @@ def test_under_log_append_time_the_metadata_has_redis_time(tier, make_producer):
 
 def test_no_records_are_no_work(tier, make_producer):
     tier.topics.create("t")
-    assert list(make_producer(tier).send_batch("t", [])) == []
-    assert list(make_producer(tier).send_batch("t", pa.table({"value": pa.array([], "string")}))) == []
+    for nothing in ([], pa.table({"value": pa.array([], pa.string())})):
+        assert list(make_producer(tier).send_batch("t", nothing)) == []
 
 
 def test_fields_entries_are_cut_into_calls_that_redis_takes(tier, make_producer):

@@ -112,7 +112,9 @@ def test_headers_may_be_a_map():
 
 
 def test_time_finer_than_a_millisecond_is_rounded_up():
-    table = pa.table({"value": ["a"], "timestamp": pa.array([1_000_001], pa.timestamp("ns", "UTC"))})
+    table = pa.table(
+        {"value": ["a"], "timestamp": pa.array([1_000_001], pa.timestamp("ns", "UTC"))}
+    )
     assert rows(table)[0][0][0] == 2
 
 
@@ -156,7 +158,16 @@ def test_a_sequence_may_mix_values_pairs_mappings_and_records():
 
 @pytest.mark.parametrize(
     "records",
-    ["abc", b"abc", {"value": 1}, 5, [("a", "b", "c")], [{"key": "a"}], [{"value": 1, "x": 2}], [3]],
+    [
+        "abc",
+        b"abc",
+        {"value": 1},
+        5,
+        [("a", "b", "c")],
+        [{"key": "a"}],
+        [{"value": 1, "x": 2}],
+        [3],
+    ],
 )
 def test_other_sequences_are_refused(records):
     with pytest.raises(InvalidArgumentError):

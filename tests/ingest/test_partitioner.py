@@ -1,6 +1,7 @@
 """Partitions by key are Kafka's; records without a key stick to one partition for a while."""
 
 import random
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -59,7 +60,7 @@ def test_a_sticky_partition_takes_its_bytes_and_gives_way_to_another():
     sticky = StickyPartition(3, stick_bytes=100, choose=random.Random(1))
     runs = [[sticky.take(40) for _ in range(3)] for _ in range(20)]
     assert all(len(set(run)) == 1 for run in runs)
-    assert all(one[0] != next_one[0] for one, next_one in zip(runs, runs[1:], strict=False))
+    assert all(one[0] != next_one[0] for one, next_one in pairwise(runs))
     assert {run[0] for run in runs} == {0, 1, 2}
 
 
