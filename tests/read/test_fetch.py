@@ -15,6 +15,7 @@ from lakelog.errors import (
     RecoveryNeededError,
     UnknownTopicOrPartitionError,
 )
+from lakelog.offsets import LogOffsets
 from lakelog.record import OffsetRange, to_records
 
 GAP = 1 << 24  # what recovery skips for appends that nobody was told of
@@ -162,13 +163,22 @@ def test_recovery_knows_what_cold_knows(robbed):
     assert robbed.log.offsets()[0].log_end == 8 + GAP
 
 
-def test_recovery_does_not_go_below_a_log_start_above_all_records(bench):
-    bench.append(range(5))
+def test_recovery_does_not_give_out_offsets_below_a_log_start_that_outlived_them(
+    make_bench, make_redis
+):
+    server = make_redis(appendfsync="no")
+    bench = make_bench(url=server.url)
+    bench.append(range(6))
+    size = server.append_only_size()
+    bench.append(range(6, 10))
     bench.log.raise_log_start(0, -1)
+    server.cut_append_only_file(to_size=size)
+    server.start()
 
-    bench.log.recover(0, 3)
+    assert bench.open().offsets() == {0: LogOffsets(10, 10, 0, 10, recovered=False)}
+    bench.open().recover(0, 0)
 
-    assert bench.log.offsets()[0].log_end == 5
+    assert bench.log.offsets()[0].log_end == 10 + GAP
 
 
 @given(max_bytes=st.integers(1, 3000), seed=st.randoms(use_true_random=False))
