@@ -1,0 +1,111 @@
+"""The README shows what happens: its Python runs here, its commands are those of the parser."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog.cli import main as cli
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text("utf-8")
+
+
+class AnyNumbers(doctest.OutputChecker):
+    """Numbers of the demo's log vary from run to run: a flight without a tail number goes to
+    whichever partition is next. Everything else must match.
+    """
+
+    def check_output(self, want: str, got: str, optionflags: int) -> bool:
+        want, got = (re.sub(r"\d[\d,]*", "N", text) for text in (want, got))
+        return super().check_output(want, got, optionflags)
+
+
+def run_section(heading: str, checker: doctest.OutputChecker | None = None) -> None:
+    section = README.split(f"## {heading}\n")[1].split("\n## ")[0]
+    code = "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
+    test = doctest.DocTestParser().get_doctest(code, {}, heading, "README.md", 0)
+    assert len(test.examples) > 5
+    said: list[str] = []
+    runner = doctest.DocTestRunner(checker, verbose=False)
+    runner.run(test, out=said.append)
+    assert runner.failures == 0, "".join(said)
+
+
+def test_the_fifteen_lines_print_what_they_show(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("Fifteen lines of Python")
+
+
+def test_the_demo_prints_what_it_shows_and_its_data_can_be_looked_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "lakelog.cli.main",
+            "demo",
+            "--dir",
+            "flights",
+            "--engine",
+            "inline",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    shown = README.split("```\n336,776 flights")[1].split("```")[0]
+    printed = done.stdout.split("336,776 flights")[1]
+    assert words(shown) == words(printed.split("The log lies in")[0].split("Nothing was kept")[0])
+    run_section("A look-up in two steps", AnyNumbers())
+
+
+def words(text: str) -> list[str]:
+    """What the demo says, without its numbers, times, tail numbers and rules."""
+    text = text.split("Nothing was kept")[0]
+    text = re.sub(r"[0-9a-f]{16}…", " ", text)  # the hash
+    text = re.sub(r"\b[N\d][\w:+.,-]*\d\w*\b|[\d,.]+|─+|[\[\])]", " ", text)
+    return text.split()
+
+
+def commands() -> list[list[str]]:
+    section = README.split("## On the command line\n")[1].split("```")[1]
+    return [re.split(r"\s{2,}| < ", line)[0].split()[1:] for line in section.strip().splitlines()]
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_a_command_it_shows_is_one(command: list[str]) -> None:
+    if "--help" in command:
+        with pytest.raises(SystemExit) as exit_:
+            cli.main(command)
+        assert exit_.value.code == 0
+    else:
+        assert callable(cli.parser().parse_args(command).run)
+
+
+def test_ci_runs_the_test_command_it_shows() -> None:
+    shown = README.split("## Tests\n")[1].split("```")[1].strip()
+    run = (ROOT / ".ci" / "run").read_text("utf-8")
+    steps = [shlex.split(step) for step in shown.split("&&")]
+    lines = [shlex.split(line, comments=True) for line in run.splitlines()]
+    for step in steps:
+        assert any([word for word in line if word != "--quiet"] == step for line in lines), step
+
+
+def test_it_names_every_folder() -> None:
+    section = README.split("## What stands where\n")[1].split("```")[1]
+    for folder in sorted((ROOT / "lakelog").iterdir()):
+        if folder.is_dir() and folder.name != "__pycache__":
+            assert f"{folder.name}/" in section, folder.name
