@@ -176,12 +176,12 @@ def _cut(
         rows = records.num_rows
         while rows > 1 and (size_bytes := records.slice(0, rows).nbytes) > max_bytes:
             rows = max(1, min(rows - 1, rows * max_bytes // size_bytes))
-        step, records = records.slice(0, rows), records.slice(rows)
-        end = step.column("offset")[-1].as_py() + 1
-        if not records.num_rows and next_offset is not None:
-            end = next_offset
-        yield Fetched(step, start, end)
-        start = end
+        if rows == records.num_rows and next_offset is not None:
+            yield Fetched(records, start, next_offset)
+            return
+        end = records.column("offset")[rows - 1].as_py() + 1
+        yield Fetched(records.slice(0, rows), start, end)
+        records, start = records.slice(rows), end
 
 
 def _lost(
