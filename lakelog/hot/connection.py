@@ -30,6 +30,8 @@ from redis.exceptions import (
     AuthorizationError,
     BusyLoadingError,
     ClusterDownError,
+    MasterDownError,
+    MovedError,
     NoPermissionError,
     NoScriptError,
     OutOfMemoryError,
@@ -495,12 +497,21 @@ def _handshake(connection: RawConnection) -> None:
     connection.lakelog_run = run  # type: ignore[attr-defined]
 
 
-_NOT_NOW = (AskError, BusyLoadingError, ClusterDownError, NoScriptError, TryAgainError)
+_STRIPPED = {
+    MovedError: "MOVED",
+    AskError: "ASK",
+    TryAgainError: "TRYAGAIN",
+    MasterDownError: "MASTERDOWN",
+    ClusterDownError: "CLUSTERDOWN",
+    BusyLoadingError: "LOADING",
+    NoScriptError: "NOSCRIPT",
+}
+_NOT_NOW = {"BUSY", "MISCONF", "NOREPLICAS", *_STRIPPED.values()}
 
 
 def moved(error: object) -> bool:
     """Whether a cluster node says that the key is elsewhere; nothing was executed."""
-    return isinstance(error, AskError)  # MOVED too
+    return isinstance(error, Exception) and _code(error) in {"ASK", "MOVED"}
 
 
 def translate(error: Exception, where: str) -> LakelogError:
@@ -516,7 +527,7 @@ def translate(error: Exception, where: str) -> LakelogError:
         error, (AuthenticationError, NoPermissionError, ReadOnlyError)
     ) or _is_missing_right(error):
         return access_error(error, where)
-    if isinstance(error, _NOT_NOW) or code in {"BUSY", "MISCONF", "NOREPLICAS"}:
+    if code in _NOT_NOW:
         return HotTierUnavailableError(
             f"Redis at {where} cannot take the command now ({_reason(error)}); nothing was "
             "written. Try again, and check the server if it goes on",
@@ -557,8 +568,8 @@ def _is_missing_right(error: Exception) -> bool:
 
 
 def _code(error: Exception) -> str:
-    """The code of an error that redis-py has no class for; of the others it strips it."""
-    return str(error).partition(" ")[0]
+    """The error's code. redis-py strips those it has a class for; newer versions have more."""
+    return _STRIPPED.get(type(error)) or str(error).partition(" ")[0]
 
 
 def _reason(error: BaseException) -> str:

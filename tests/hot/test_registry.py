@@ -363,12 +363,8 @@ def test_a_partition_lost_while_its_topic_was_being_created_is_recovered(make_re
         topics.create("orders", 2)
     size = server.append_only_size()
     bench.topic = topics.get("orders")
-    HotLog.connect(server.url).topics()._init(
-        bench.topic,
-        bench.tp(0),
-        settings_text(bench.topic.config),
-        (bench.hot.servers()[0].run_id,),
-    )
+    runs = (bench.hot.servers()[0].run_id,)
+    topics._init(bench.topic, bench.tp(0), settings_text(bench.topic.config), runs)
     assert bench.append(NOW_MS).base_offset == 0
     server.cut_append_only_file(to_size=size)
     server.start()
