@@ -313,6 +313,7 @@ class Sender:
         with self._accumulator.lock:
             calls = queue.unsettled()
         for call in calls:
+            call.may_be_written |= call.is_sending  # its answer will not be looked at
             call.is_sending = False
             if call.may_be_written and not isinstance(error, UnknownTopicIdError):
                 self._end(call, delivery_error(call, "their outcome stayed unknown", error))
