@@ -1,0 +1,401 @@
+"""The oracle: what one partition of a log must answer, in plain Python lists.
+
+Slow and obvious on purpose. A test does the same to a real log and to a `ModelLog` and compares.
+Where the real log may choose (how far it trims, how wide a gap it declares), the model takes what
+it sees and checks that the choice was legal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from ..config import HOUR_MS
+from ..errors import (
+    InvalidTimestampError,
+    LakelogError,
+    OutOfOrderSequenceError,
+    ProducerFencedError,
+    RecoveryNeededError,
+    UnknownProducerError,
+)
+from ..offsets import HotOffsets, LogOffsets
+from ..record import (
+    NO_TIMESTAMP_MS,
+    Fetched,
+    Headers,
+    OffsetAndTimestamp,
+    OffsetRange,
+    Record,
+    TimestampType,
+    TopicPartition,
+    to_records,
+)
+
+#: timestamp_ms, key, value, headers
+Row = tuple[int, "bytes | None", "bytes | None", Headers]
+
+REMEMBERED_CALLS = 5  # of a producer, on a partition
+TIMESTAMP_AFTER_MAX_MS = HOUR_MS  # the default of message.timestamp.after.max.ms
+
+
+class Difference(AssertionError):
+    """The log and the model do not agree, or something that always holds does not."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raises `Difference` with the message unless the condition holds (also under ``-O``)."""
+    if not condition:
+        raise Difference(message)
+
+
+def require_same(found: Iterable[Record], expected: Sequence[Record]) -> None:
+    """Raises `Difference`, saying what differs, unless the records are the same."""
+    records = list(found)
+    if records != list(expected):
+        missing = [record for record in expected if record not in records]
+        unexpected = [record for record in records if record not in expected]
+        raise Difference(
+            f"{len(records)} records instead of {len(expected)}; missing {missing[:3]}, not "
+            f"expected {unexpected[:3]}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What an append must answer."""
+
+    base_offset: int
+    append_time_ms: int  # -1 under CreateTime
+    duplicate: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    first_sequence: int
+    last_sequence: int
+    answer: Answer
+
+
+@dataclass(slots=True)
+class _Producer:
+    epoch: int
+    calls: list[_Call]
+
+
+class ModelLog:
+    """One partition of a tiered topic, in both tiers.
+
+    Args:
+        run_id: of the server under which the partition was created.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        run_id: str,
+        timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.timestamp_type = timestamp_type
+        self.records: list[Record] = []  # all that were not lost, deleted ones too
+        self.gaps: list[OffsetRange] = []  # what recoveries declared lost, cold's share included
+        self.log_start = 0
+        self.archived_end = 0
+        self.local_log_start = 0  # as last seen
+        self.hot_end = 0  # log end by the hot tier, which may have lost its tail
+        self.told_end = 0  # one past the highest offset anybody was ever told of
+        self.call_ends = {0}  # where the hot tier may end after losing a tail
+        self.producers: dict[int, _Producer] = {}
+        self.run_id = run_id  # of the server under which it was last written
+        self.adopted_from: str | None = None  # the run before, if it ended with a clean mark
+        self.clean = False
+
+    @property
+    def log_end(self) -> int:
+        return max(self.hot_end, self.archived_end, self.log_start)
+
+    @property
+    def archive_start(self) -> int:
+        """The first offset that is neither archived nor deleted."""
+        return max(self.archived_end, self.log_start)
+
+    # -- what happens ----------------------------------------------------------------------------
+
+    def append(
+        self,
+        rows: Sequence[Row],
+        producer_id: int,
+        epoch: int,
+        first_sequence: int,
+        *,
+        run_id: str,
+        now_ms: int,
+        sent_under: str | None = None,
+    ) -> Answer | type[LakelogError]:
+        """Appends one call and says what it answers, or the class of the error it ends with.
+
+        Args:
+            run_id: the server's.
+            sent_under: the server's when the call was first sent without an answer.
+        """
+        last_sequence = first_sequence + len(rows) - 1
+        if run_id != self.run_id:
+            return RecoveryNeededError
+        if sent_under not in (None, self.run_id, self.adopted_from):
+            return UnknownProducerError
+        known = self.producers.get(producer_id)
+        if known is None:
+            if first_sequence != 0:
+                return UnknownProducerError
+        elif epoch < known.epoch:
+            return ProducerFencedError
+        elif epoch > known.epoch:
+            if first_sequence != 0:
+                return OutOfOrderSequenceError
+        else:
+            for call in known.calls[-REMEMBERED_CALLS:]:
+                if (call.first_sequence, call.last_sequence) == (first_sequence, last_sequence):
+                    return replace(call.answer, duplicate=True)
+            if first_sequence != known.calls[-1].last_sequence + 1:
+                return OutOfOrderSequenceError
+        stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        if not stamped and any(row[0] - now_ms > TIMESTAMP_AFTER_MAX_MS for row in rows):
+            return InvalidTimestampError
+        answer = Answer(self.place(rows, now_ms), now_ms if stamped else -1)
+        if known is None or epoch > known.epoch:
+            known = self.producers[producer_id] = _Producer(epoch, [])
+        known.calls.append(_Call(first_sequence, last_sequence, answer))
+        return answer
+
+    def place(self, rows: Sequence[Row], now_ms: int) -> int:
+        """Gives rows the next offsets and returns the first of them."""
+        base_offset = self.hot_end
+        require(base_offset >= self.told_end, f"offset {base_offset} would name two records")
+        stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
+        for offset, (timestamp_ms, key, value, headers) in enumerate(rows, base_offset):
+            self.records.append(
+                Record(
+                    *self.topic_partition,
+                    offset,
+                    now_ms if stamped else timestamp_ms,
+                    key,
+                    value,
+                    headers,
+                    self.timestamp_type,
+                )
+            )
+        self.hot_end = self.told_end = base_offset + len(rows)
+        self.call_ends.add(self.hot_end)
+        return base_offset
+
+    def archivable_end(self, before: int | None = None) -> int:
+        """Where archived_end must be after archiving all (or all below an offset)."""
+        limit = self.log_end if before is None else before
+        ends = [r.offset + 1 for r in self.records if self.archive_start <= r.offset < limit]
+        return max(ends, default=self.archived_end)
+
+    def archive(self, end: int) -> int:
+        """Archives up to an offset, and returns how many records that took."""
+        moved = sum(self.archive_start <= r.offset < end for r in self.records)
+        require(
+            end == self.archived_end or any(r.offset == end - 1 for r in self.records),
+            f"{self.topic_partition}: archived_end went from {self.archived_end} to {end}, which "
+            "is not one past a record",
+        )
+        self.archived_end = end
+        return moved
+
+    def raise_log_start(self, offset: int) -> None:
+        self.log_start = max(self.log_start, offset)
+
+    def pause(self) -> None:
+        """A clean mark is left for a planned stop."""
+        self.clean = True
+
+    def lose_tail(self, hot_end: int) -> None:
+        """The server came back knowing less. Archived records are never lost."""
+        require(
+            hot_end <= self.hot_end and hot_end in self.call_ends,
+            f"{self.topic_partition}: the hot tier ended at {self.hot_end} and came back with "
+            f"{hot_end}, where no call ended",
+        )
+        self.hot_end = hot_end
+        self.records = [r for r in self.records if r.offset < max(hot_end, self.archived_end)]
+        # What was trimmed or declared lost since then is so no more.
+        self.local_log_start = 0
+        self.gaps = [gap for gap in self.gaps if gap.end <= hot_end]
+
+    def recover(self, run_id: str, log_end: int) -> None:
+        """The partition was settled under a new run of the server and ends there now."""
+        if self.clean:  # nothing can be lost: it goes on where it was
+            require(
+                log_end == self.hot_end,
+                f"{self.topic_partition}: after a clean stop at {self.hot_end} the log goes on at "
+                f"{log_end}",
+            )
+            self.adopted_from = self.run_id if run_id != self.run_id else self.adopted_from
+        else:
+            require(
+                log_end >= max(self.told_end, self.archived_end),
+                f"{self.topic_partition}: recovery goes on at {log_end}, but offsets up to "
+                f"{self.told_end} have been handed out and {self.archived_end} are archived",
+            )
+            self.gaps.append(OffsetRange(self.hot_end, log_end))
+            self.hot_end = self.told_end = log_end
+            self.call_ends.add(log_end)
+            self.producers.clear()
+            self.adopted_from = None
+        self.run_id = run_id
+        self.clean = False
+
+    # -- what a reader must find -----------------------------------------------------------------
+
+    def read(self, start: int = 0, end: int | None = None) -> list[Record]:
+        """The records of [start, end) that the log holds."""
+        limit = self.log_end if end is None else end
+        return [r for r in self.records if max(start, self.log_start) <= r.offset < limit]
+
+    def hot(self) -> list[Record]:
+        """The records that Redis holds."""
+        return [
+            record
+            for record in self.records
+            if self.local_log_start <= record.offset < self.hot_end
+            and not any(gap.start <= record.offset < gap.end for gap in self.gaps)
+        ]
+
+    def cold(self) -> list[Record]:
+        """The records that the cold tier must hold."""
+        return self.read(self.log_start, self.archived_end)
+
+    def lost(self, start: int, end: int) -> list[OffsetRange]:
+        """The offsets of [start, end) that no record has, as ranges."""
+        ranges, position = [], start
+        for record in self.read(start, end):
+            if record.offset > position:
+                ranges.append(OffsetRange(position, record.offset))
+            position = record.offset + 1
+        return [*ranges, OffsetRange(position, end)] if position < end else ranges
+
+    def offset_for_timestamp(self, timestamp_ms: int) -> OffsetAndTimestamp | None:
+        """The earliest offset whose timestamp is at or after the target."""
+        for record in self.read():
+            if record.timestamp_ms >= timestamp_ms:
+                return OffsetAndTimestamp(record.offset, record.timestamp_ms)
+        return None
+
+    def max_timestamp(self) -> OffsetAndTimestamp | None:
+        """The first record with the largest timestamp; None if none has one."""
+        stamped = [
+            (r.timestamp_ms, -r.offset) for r in self.read() if r.timestamp_ms != NO_TIMESTAMP_MS
+        ]
+        if not stamped:
+            return None
+        timestamp_ms, negative = max(stamped)
+        return OffsetAndTimestamp(-negative, timestamp_ms)
+
+    @property
+    def latest_tiered(self) -> int | None:
+        return self.archived_end - 1 if self.archived_end > self.log_start else None
+
+    # -- what always holds -----------------------------------------------------------------------
+
+    def check_offsets(self, seen: LogOffsets, run_id: str) -> None:
+        """Checks where the tiers begin and end, and that they cover the log."""
+        where = f"{self.topic_partition}: {seen}"
+        require(
+            seen.log_start
+            <= seen.local_log_start
+            <= max(seen.log_start, seen.archived_end)
+            <= seen.log_end,
+            f"the tiers do not cover the log. {where}",
+        )
+        expected = (self.log_start, self.archived_end, self.log_end)
+        require(
+            (seen.log_start, seen.archived_end, seen.log_end) == expected,
+            f"expected log_start, archived_end, log_end = {expected}. {where}",
+        )
+        require(
+            seen.local_log_start >= self.local_log_start,
+            f"the local log start went back from {self.local_log_start}. {where}",
+        )
+        require(
+            not seen.recovered or run_id == self.run_id,
+            f"it says recovered, but the server changed since. {where}",
+        )
+        # A gap of which cold holds a part begins after it.
+        declared = {
+            gap
+            if not gap.start < self.archived_end < gap.end
+            else OffsetRange(self.archived_end, gap.end)
+            for gap in self.gaps
+        }
+        require(set(seen.gaps) == declared, f"expected the gaps {self.gaps}. {where}")
+
+    def check_segments(self, seen: HotOffsets, segment_bytes: int) -> None:
+        """Checks that hot segments follow each other and know their records' largest timestamp."""
+        where = f"{self.topic_partition}: {seen.segments}"
+        gaps = _joined(seen.gaps)
+        position = min(seen.local_log_start, seen.segments[0].base_offset)
+        for segment in seen.segments:
+            if segment.base_offset > position:
+                require(
+                    any(gap.start <= position and segment.base_offset <= gap.end for gap in gaps),
+                    f"no segment holds [{position}, {segment.base_offset}). {where}",
+                )
+            require(segment.base_offset >= position, f"segments overlap. {where}")
+            require(segment.size_bytes <= segment_bytes, f"a segment is too large. {where}")
+            position = segment.end_offset
+            largest = max(
+                (
+                    record.timestamp_ms
+                    for record in self.records
+                    if segment.base_offset <= record.offset < segment.end_offset
+                ),
+                default=NO_TIMESTAMP_MS,
+            )
+            require(
+                segment.max_timestamp_ms == largest,
+                f"the segment at {segment.base_offset} should know {largest} as its largest "
+                f"timestamp. {where}",
+            )
+        require(position == seen.log_end == self.hot_end, f"the last one ends early. {where}")
+
+    def check_rows(self, rows: list[Record]) -> None:
+        """Checks the rows of the Delta table: each archived record once, and no other.
+
+        Those of deleted records may be there or not, until cleanup.
+        """
+        rows = sorted(rows, key=lambda row: row.offset)
+        require_same([row for row in rows if row.offset >= self.log_start], self.cold())
+        deleted = [row for row in rows if row.offset < self.log_start]
+        known = {r.offset: r for r in self.records if r.offset < self.log_start}
+        require_same(deleted, [known[n] for n in sorted({r.offset for r in deleted} & set(known))])
+
+    def check_fetched(self, seen: Fetched, offset: int) -> None:
+        """Checks one fetch: the next records, and every lost offset on the way reported."""
+        expected = self.read(offset)
+        records = to_records(self.topic_partition, seen.records)
+        where = f"{self.topic_partition}: fetch at {offset} went on at {seen.next_offset}"
+        require(
+            records == expected[: len(records)] and (records or not expected),
+            f"{where} with {records} instead of {expected[:5]}",
+        )
+        if expected:
+            after = [r.offset for r in expected[len(records) :]]
+            low, high = records[-1].offset + 1, min([*after, self.log_end])
+        else:
+            low = high = self.log_end
+        require(low <= seen.next_offset <= high, f"{where}, not within {low}..{high}")
+        lost = self.lost(offset, seen.next_offset)
+        require(_joined(seen.gaps) == lost, f"{where}, reports lost {seen.gaps} instead of {lost}")
+
+
+def _joined(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:
+    joined: list[OffsetRange] = []
+    for one in ranges:
+        if joined and joined[-1].end == one.start:
+            one = OffsetRange(joined.pop().start, one.end)
+        joined.append(one)
+    return joined

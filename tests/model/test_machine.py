@@ -1,0 +1,29 @@
+"""The real log and the model, side by side, whatever happens in whatever order.
+
+A longer run, as a night has time for: ``pytest -m slow tests/model``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from lakelog.testing.machine import log_machine
+
+
+def test_log_and_model_never_differ(tmp_path: Path) -> None:
+    with log_machine(tmp_path) as machine:
+        run_state_machine_as_test(
+            machine, settings=settings(max_examples=25, stateful_step_count=30)
+        )
+
+
+@pytest.mark.slow
+def test_log_and_model_never_differ_in_a_long_run(tmp_path: Path) -> None:
+    with log_machine(tmp_path) as machine:
+        run_state_machine_as_test(
+            machine, settings=settings(max_examples=200, stateful_step_count=50)
+        )
