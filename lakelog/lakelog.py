@@ -124,7 +124,9 @@ class Lakelog:
         Raises:
             InvalidConfigError: no such field, or a value out of bounds.
         """
-        return Producer(self.hot, self.topics, self._recover, ProducerConfig.of(**config))
+        return Producer(
+            self.hot, self.topics, self._recover, ProducerConfig.of(**config), clock=self._clock
+        )
 
     def consumer(self, **config: Any) -> Consumer:
         """A consumer without partitions; `Consumer.assign` gives it some.
