@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -21,7 +22,7 @@ class HotRows:
     """A `RowsOf`: reads hot ranges with a hot tier of its own process, opened once.
 
     What it yields is exactly the range: dense, in order, less the gaps that the hot tier declares.
-    At no time more than one read step is in memory, whatever the range's size.
+    At no time are more than two read steps in memory, whatever the range's size.
 
     Raises (while iterating):
         TrimmedError: another archiver was faster, or the log start was raised.
@@ -38,7 +39,7 @@ class HotRows:
         steps = self.source.open().read(
             hot_range.topic_partition, position, hot_range.end_offset, topic_id=hot_range.topic_id
         )
-        for step in steps:
+        for step in _read_ahead(steps):
             check_cover(hot_range, step, position)
             position = step.next_offset
             if step.records.num_rows:
@@ -46,6 +47,18 @@ class HotRows:
         if position != hot_range.end_offset:
             _refuse(hot_range, OffsetRange(position, hot_range.end_offset), "the read ended early")
         failpoint("archive.after_copy")
+
+
+def _read_ahead(steps: Iterator[Fetched]) -> Iterator[Fetched]:
+    """The same steps, each read while the caller still works on the one before.
+
+    Otherwise a worker would wait for Redis in one half of its time and let Redis wait in the other.
+    """
+    with ThreadPoolExecutor(1, thread_name_prefix="lakelog-read-ahead") as reader:
+        following = reader.submit(next, steps, None)
+        while (step := following.result()) is not None:
+            following = reader.submit(next, steps, None)
+            yield step
 
 
 def check_cover(hot_range: HotRange, step: Fetched, position: int) -> None:

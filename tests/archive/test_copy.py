@@ -9,10 +9,12 @@ import pyarrow as pa
 import pytest
 
 from lakelog.archive.copy import HotRows, check_cover
+from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.change import HotRange
+from lakelog.config import Compression, EntryFormat
 from lakelog.errors import ContradictionError, TrimmedError, UnknownTopicIdError
 from lakelog.hot.hot_log import HotSource
-from lakelog.record import RECORDS, Fetched, OffsetRange, TopicPartition
+from lakelog.record import RECORDS, Fetched, OffsetRange, TopicPartition, produced_batch
 
 ORDERS = TopicPartition("orders", 0)
 TOPIC_ID = uuid.UUID(int=7)
@@ -98,3 +100,25 @@ def test_the_stream_of_a_topic_created_again_is_not_read(make_tiers):
     tiers.append(10)
     with pytest.raises(UnknownTopicIdError):
         read(tiers, 0, 10, topic_id=uuid.uuid4())
+
+
+def test_memory_does_not_grow_with_the_segment(make_tiers, processes):
+    tiers = make_tiers()
+    value = b"x" * 10_000
+    rows = produced_batch((tiers.clock.now_ms(), None, value, ()) for _ in range(500))
+    entries = encode(rows, EntryFormat.ARROW, Compression.NONE)
+
+    def peak_kib(batches: int) -> int:
+        """Of a process that archives so many batches of 5 MB in one segment."""
+        for _ in range(batches):
+            first = tiers.sequences.get(0, 0)
+            batch = ProducedBatch(entries, tiers.producer_id, 0, first, first + 499)
+            tiers.hot.append(TopicPartition("orders", 0), tiers.topic.topic_id, batch)
+            tiers.sequences[0] = first + 500
+        process = processes.start(tiers, "once")
+        output, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+        return int(output.split()[-1])
+
+    small, large = peak_kib(12), peak_kib(60)
+    assert large - small < 100 * 1024  # for 240 MB more to copy
