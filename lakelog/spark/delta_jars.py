@@ -8,6 +8,7 @@ import tempfile
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from ..embedded.trust_store import trust_options, trusted_certificates, write_trust_store
 from ..embedded.user_cache import user_cache
 from ..errors import MissingExtraError, SparkUnavailableError
 
@@ -64,15 +65,18 @@ def _fetch(java_home: Path, spark: str, delta: str, ivy_settings: str | None, ke
                 excludes="\n".join(f'<exclude module="{name}"/>' for name in sorted(brought)),
             )
         )
-        command = [
-            *(java_home / "bin" / "java", "-cp", next(spark_jars.glob("ivy-*.jar"))),
+        ivy = [
+            *("-cp", next(spark_jars.glob("ivy-*.jar"))),
             *("org.apache.ivy.Main", "-ivy", ivy_file, "-cache", f"{work}/cache", "-warn"),
             *("-types", "jar", "bundle", "-retrieve", f"{fresh}/[artifact]-[revision].[ext]"),
             *(("-settings", ivy_settings) if ivy_settings else ()),
         ]
-        done = subprocess.run(
-            command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
-        )
+        done = _java(java_home, ivy)
+        if "PKIX" in done.stdout + done.stderr:
+            # A proxy that looks into TLS, whose authority pip trusts and this Java does not know.
+            store = Path(work) / "trusted.jks"
+            write_trust_store(store, trusted_certificates())
+            done = _java(java_home, [*trust_options(store), *ivy])
         if done.returncode != 0 or not fresh.is_dir():
             raise SparkUnavailableError(
                 f"the jars of Delta {delta} for Spark {spark} are not in {kept.parent} and could "
@@ -85,6 +89,16 @@ def _fetch(java_home: Path, spark: str, delta: str, ivy_settings: str | None, ke
                 raise
 
 
+def _java(java_home: Path, arguments: list[str | Path]) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [java_home / "bin" / "java", *arguments],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
 def _advice(said: str) -> str:
     lines = [line.strip() for line in said.splitlines()]
     last = "\n".join([line for line in lines if line.strip(".:-")][-8:])
@@ -92,7 +106,7 @@ def _advice(said: str) -> str:
         "Start Spark once with a network, or name the settings of a repository that you reach: "
         "session(conf={'spark.jars.ivySettings': '/path/to/ivysettings.xml'})"
     )
-    if "PKIX" in said:  # a proxy that looks into TLS, whose certificate only the system knows
+    if "PKIX" in said:  # an authority that Python does not know either
         advice = (
             "This Java does not trust the certificate it was shown; name a trust store that has "
             "it: JAVA_TOOL_OPTIONS=-Djavax.net.ssl.trustStore=/path/to/cacerts"
