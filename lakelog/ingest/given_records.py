@@ -17,6 +17,9 @@ from ..record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
 BytesLike = bytes | bytearray | memoryview | str | None
 HeadersLike = Mapping[str, BytesLike] | Iterable[tuple[str, BytesLike]]
 
+#: What Arrow stores as `as_bytes` does.
+_PLAIN = {bytes, str, type(None)}
+
 _FIELDS = ("value", "key", "headers", "timestamp", "timestamp_ms", "partition")
 
 
@@ -95,7 +98,9 @@ def as_columns(records: object, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray 
         return _of_table(records, now_ms)
     if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
         _refuse_records(records)
-    return _of_rows(records, now_ms)
+    rows = records if isinstance(records, list) else list(records)
+    pairs = _plain_pairs(rows)
+    return _of_rows(rows, now_ms) if pairs is None else _of_table(pairs, now_ms)
 
 
 def _of_table(table: pa.Table, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray | None]:
@@ -126,6 +131,30 @@ def _of_table(table: pa.Table, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray |
     if "partition" in names:
         partitions = _cast("partition", table["partition"], pa.int32(), "whole numbers")
     return pa.table(columns, schema=PRODUCED), partitions
+
+
+def _plain_pairs(rows: list[Any]) -> pa.Table | None:
+    """Values or (key, value) pairs as columns, several times faster than row by row.
+
+    None if there is anything else among them, or text that has no UTF-8: `_of_rows` says which.
+    """
+    keys: list[Any] | None = None
+    values = rows
+    if set(map(type, rows)) == {tuple}:
+        if set(map(len, rows)) != {2}:
+            return None
+        keys, values = [row[0] for row in rows], [row[1] for row in rows]
+        if not set(map(type, keys)) <= _PLAIN:
+            return None
+    if not set(map(type, values)) <= _PLAIN:
+        return None
+    try:
+        columns = {"value": pa.array(values, pa.binary())}
+        if keys is not None:
+            columns["key"] = pa.array(keys, pa.binary())
+    except UnicodeEncodeError:
+        return None
+    return pa.table(columns)
 
 
 def _of_rows(rows: Iterable[Any], now_ms: int) -> tuple[pa.Table, pa.ChunkedArray | None]:

@@ -156,6 +156,22 @@ def test_a_sequence_may_mix_values_pairs_mappings_and_records():
     )
 
 
+def test_a_sequence_of_values_or_pairs_only_gives_the_same_rows():
+    assert rows(["Härjedalen", None, b""]) == (
+        [
+            (NOW_MS, None, "Härjedalen".encode(), []),
+            (NOW_MS, None, None, []),
+            (NOW_MS, None, b"", []),
+        ],
+        None,
+    )
+    assert rows(iter([("k", b"a"), (None, None), (b"", "")])) == (
+        [(NOW_MS, b"k", b"a", []), (NOW_MS, None, None, []), (NOW_MS, b"", b"", [])],
+        None,
+    )
+    assert rows([]) == ([], None)
+
+
 @pytest.mark.parametrize(
     "records",
     [
@@ -167,6 +183,9 @@ def test_a_sequence_may_mix_values_pairs_mappings_and_records():
         [{"key": "a"}],
         [{"value": 1, "x": 2}],
         [3],
+        ["\ud800"],
+        [(b"k", b"a"), (1, b"a")],
+        [(b"k", b"a"), ("k", "\ud800")],
     ],
 )
 def test_other_sequences_are_refused(records):
