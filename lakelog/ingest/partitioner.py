@@ -17,6 +17,9 @@ _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF  # Kafka's toPositive
 
+#: The words of a key by their number; to name a format anew takes longer than to hash a short key.
+_WORDS = [struct.Struct(f"<{count}I") for count in range(17)]
+
 _CACHED_KEY_BYTES = 64  # longer keys are hashed each time, so that the cache stays small
 _COLUMN_KEY_BYTES = 1024  # longer keys are hashed one by one: a NumPy step a word would cost more
 
@@ -41,7 +44,9 @@ def murmur2(data: bytes) -> int:
     """Kafka's 32-bit murmur2 hash, as an unsigned number."""
     length = len(data)
     hashed = _SEED ^ length
-    for word in struct.unpack_from(f"<{length >> 2}I", data):
+    count = length >> 2
+    words = _WORDS[count] if count < len(_WORDS) else struct.Struct(f"<{count}I")
+    for word in words.unpack_from(data):
         word = word * _M & _MASK
         hashed = (hashed * _M ^ (word ^ word >> 24) * _M) & _MASK
     tail = length & 3
