@@ -1,0 +1,219 @@
+"""`Lakelog` wires the stages; what it adds itself: places, engines, many topics at once."""
+
+from __future__ import annotations
+
+import threading
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog import Lakelog
+from lakelog.clock import ManualClock
+from lakelog.errors import (
+    ColdTierError,
+    HotTierAccessError,
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    InvalidConfigError,
+    UnknownTopicOrPartitionError,
+)
+
+
+@pytest.fixture
+def log(redis_url: str, tmp_path: Path) -> Any:
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
+        yield log
+
+
+def append(log: Lakelog, topic: str, count: int) -> None:
+    with log.producer() as producer:
+        for number in range(count):
+            producer.send(topic, str(number))
+
+
+def values(log: Lakelog, topic: str) -> list[bytes | None]:
+    unified = log.log(topic)
+    return [
+        record.value
+        for partition in range(unified.topic.partitions)
+        for record in unified.read(partition).records()
+    ]
+
+
+def test_an_untiered_topic_needs_no_cold_root(redis_url: str) -> None:
+    with Lakelog.connect(redis_url) as log:
+        log.topics.create("t", 1, {"remote.storage.enable": False})
+        append(log, "t", 3)
+        assert values(log, "t") == [b"0", b"1", b"2"]
+        assert log.log("t").seek(0, "latest") == 3
+        assert log.archive() == []
+        (partition,) = log.status().partitions
+        assert (partition.tiered, partition.archive_lag_ms) == (False, None)
+        with log.consumer(auto_offset_reset="earliest") as consumer:
+            consumer.assign([("t", 0)])
+            assert len(consumer.poll(1000)[("t", 0)]) == 3  # type: ignore[index]
+        assert log.log("t").raise_log_start(0, 2) == 2
+        assert values(log, "t") == [b"2"]
+
+
+def test_a_tiered_topic_without_a_cold_root_says_what_is_missing(redis_url: str) -> None:
+    with Lakelog.connect(redis_url) as log:
+        log.topics.create("t")
+        with pytest.raises(InvalidArgumentError, match="no cold root"):
+            log.log("t")
+        with pytest.raises(InvalidArgumentError, match="no cold root"):
+            log.archive("t")
+
+
+def test_archiving_an_untiered_topic_by_name_is_refused(log: Lakelog) -> None:
+    log.topics.create("t", 1, {"remote.storage.enable": False})
+    with pytest.raises(InvalidArgumentError, match="no cold tier"):
+        log.archive("t")
+
+
+def test_a_topic_that_fails_does_not_stop_the_others(log: Lakelog, tmp_path: Path) -> None:
+    for name in ("a", "b", "c"):
+        log.topics.create(name)
+        append(log, name, 2)
+    bad = log.topics.get("b")
+    (tmp_path / "cold" / "b").mkdir(parents=True)
+    (tmp_path / "cold" / "b" / str(bad.topic_id)).write_text("in the way")
+    with pytest.raises(ColdTierError):
+        log.archive()
+    assert log.log("a").offsets()[0].archived_end == 2
+    assert log.log("c").offsets()[0].archived_end == 2
+    assert values(log, "a") == [b"0", b"1"]
+
+
+def test_archiving_twice_does_nothing_the_second_time(log: Lakelog) -> None:
+    log.topics.create("t")
+    append(log, "t", 2)
+    assert [report.records for report in log.archive()] == [2]
+    assert [bool(report) for report in log.archive()] == [False]
+
+
+def test_a_continuous_run_ends_by_itself_and_leaves_nothing_behind(log: Lakelog) -> None:
+    log.topics.create("t", 1, {"lakelog.flush.interval.ms": 3_600_000})
+    append(log, "t", 5)
+    reports = list(log.archive_continuously(max_duration=timedelta(milliseconds=300)))
+    assert sum(report.records for report in reports) == 5
+
+
+def test_a_continuous_run_finds_new_topics_and_drains_when_stopped(log: Lakelog) -> None:
+    log.topics.create("first", 1, {"lakelog.flush.interval.ms": 0})
+    append(log, "first", 1)
+    stop = threading.Event()
+    archived = {"first": 0, "second": 0}
+    for report in log.archive_continuously(stop=stop):
+        archived[report.topic] += report.records
+        if archived == {"first": 1, "second": 0}:
+            log.topics.create("second", 1, {"lakelog.flush.rows": 2})
+            append(log, "second", 2)
+        elif archived == {"first": 1, "second": 2}:
+            append(log, "first", 4)
+            stop.set()
+    assert archived == {"first": 5, "second": 2}
+
+
+def test_a_topic_dropped_meanwhile_ends_only_its_own_archiving(log: Lakelog) -> None:
+    for name in ("kept", "dropped"):
+        log.topics.create(name, 1, {"lakelog.flush.interval.ms": 0})
+        append(log, name, 1)
+    stop = threading.Event()
+    seen = set()
+    for report in log.archive_continuously(stop=stop):
+        seen.add(report.topic)
+        if report.topic == "dropped":
+            log.topics.delete("dropped")
+            append(log, "kept", 1)
+        if report.topic == "kept" and "dropped" in seen:
+            stop.set()
+    assert values(log, "kept") == [b"0", b"0"]
+
+
+def test_two_users_of_a_directory_share_one_log(tmp_path: Path) -> None:
+    with Lakelog.embedded(tmp_path / "log", engine="inline") as first:
+        first.topics.create("t")
+        append(first, "t", 2)
+        with Lakelog.embedded(tmp_path / "log", engine="inline") as second:
+            assert values(second, "t") == [b"0", b"1"]
+        append(first, "t", 1)
+
+
+def test_an_embedded_log_goes_on_without_a_gap_after_a_stop(tmp_path: Path) -> None:
+    for run in range(3):
+        with Lakelog.embedded(tmp_path / "log", engine="inline") as log:
+            if run == 0:
+                log.topics.create("t", 1, {"local.retention.ms": 0})
+            append(log, "t", 2)
+            log.archive()
+            append(log, "t", 1)
+            offsets = log.log("t").offsets()[0]
+            assert (offsets.log_end, offsets.gaps) == (3 * (run + 1), ())
+            assert values(log, "t") == [b"0", b"1", b"0"] * (run + 1)
+
+
+def test_a_deleted_topic_made_again_begins_anew(log: Lakelog) -> None:
+    log.topics.create("t")
+    append(log, "t", 3)
+    log.archive()
+    log.topics.delete("t")
+    with pytest.raises(UnknownTopicOrPartitionError):
+        log.log("t")
+    log.topics.create("t")
+    assert values(log, "t") == []
+    append(log, "t", 1)
+    assert [report.records for report in log.archive()] == [1]
+    assert values(log, "t") == [b"0"]
+
+
+def test_ten_minutes_ago_goes_by_the_clock_that_was_given(redis_url: str, tmp_path: Path) -> None:
+    clock = ManualClock()
+    with Lakelog.connect(redis_url, tmp_path, engine="inline", clock=clock) as log:
+        log.topics.create("t")
+        append(log, "t", 1)
+        clock.advance(20 * 60_000)
+        append(log, "t", 1)
+        assert log.log("t").seek(0, "10 minutes ago") == 1
+        assert log.log("t").seek(0, "-30m") == 0
+
+
+@pytest.mark.parametrize(
+    ("url", "cold", "error"),
+    [
+        ("http://127.0.0.1", None, InvalidArgumentError),
+        ("redis://127.0.0.1:1", None, HotTierUnavailableError),
+        (None, "/Volumes/main/default/log", ColdTierError),
+        (None, "ftp://host/log", InvalidArgumentError),
+    ],
+)
+def test_connecting_to_a_wrong_place_says_so(
+    redis_url: str, url: str | None, cold: str | None, error: type[Exception]
+) -> None:
+    with pytest.raises(error):
+        Lakelog.connect(url or redis_url, cold)
+
+
+def test_a_wrong_password_is_an_access_error_and_a_reference_finds_the_right_one(
+    make_redis: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_redis(requirepass="s3cret")
+    plain = f"redis://127.0.0.1:{server.port}"
+    with pytest.raises(HotTierAccessError) as refused:
+        Lakelog.connect(plain.replace("://", "://:wrong@"))
+    assert "wrong" not in str(refused.value).replace("WRONGPASS", "")
+    monkeypatch.setenv("LOG_PASSWORD", "s3cret")
+    with Lakelog.connect(plain, password_ref="env:LOG_PASSWORD") as log:
+        assert log.topics.list() == []
+        assert "s3cret" not in repr(log)
+    with pytest.raises(InvalidArgumentError, match="env:NAME"):
+        Lakelog.connect(plain, password_ref="env:NOT_SET")
+
+
+def test_unknown_settings_and_engines_are_named(log: Lakelog, redis_url: str) -> None:
+    with pytest.raises(InvalidConfigError, match="linger_ms"):
+        log.producer(linger=5)
+    with pytest.raises(InvalidArgumentError, match="'spark' or 'inline'"):
+        Lakelog.connect(redis_url, engine="flink")
