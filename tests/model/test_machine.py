@@ -1,6 +1,7 @@
 """The real log and the model, side by side, whatever happens in whatever order.
 
-A longer run, as a night has time for: ``pytest -m slow tests/model``.
+A longer run, 200 stories of 50 steps in some four minutes: ``pytest -m slow tests/model``; a whole
+night: with ``HYPOTHESIS_PROFILE=nightly`` before it.
 """
 
 from __future__ import annotations
@@ -25,5 +26,8 @@ def test_log_and_model_never_differ(tmp_path: Path) -> None:
 def test_log_and_model_never_differ_in_a_long_run(tmp_path: Path) -> None:
     with log_machine(tmp_path) as machine:
         run_state_machine_as_test(
-            machine, settings=settings(max_examples=200, stateful_step_count=50)
+            machine,
+            settings=settings(
+                max_examples=max(200, settings().max_examples), stateful_step_count=50
+            ),
         )
