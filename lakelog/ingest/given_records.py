@@ -269,7 +269,7 @@ def no_headers(count: int) -> pa.ListArray:
     return pa.ListArray.from_arrays(offsets, _NO_HEADER, type=HEADERS_TYPE)
 
 
-_NO_HEADER = pa.array([], HEADERS_TYPE.value_type)
+_NO_HEADER = pa.nulls(0, HEADERS_TYPE.value_type)
 
 
 def _cast(name: str, column: pa.ChunkedArray, kind: pa.DataType, legal: str) -> pa.ChunkedArray:
