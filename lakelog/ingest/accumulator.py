@@ -347,9 +347,6 @@ class Accumulator:
         delivery.done = True
         self.settled.notify_all()
 
-    def is_settled(self, call: Call) -> bool:
-        return call.delivery not in self._unsettled
-
     @property
     def buffer_bytes(self) -> int:
         return self._config.buffer_memory

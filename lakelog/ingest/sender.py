@@ -12,6 +12,7 @@ import pyarrow as pa
 from ..codec import Entry, encode
 from ..errors import (
     DeliveryError,
+    HotTierFullError,
     HotTierUnavailableError,
     LakelogError,
     NotEnoughReplicasError,
@@ -190,10 +191,11 @@ class Sender:
             except Exception as error:
                 self._end(call, error)
                 return
-        call.record_count = len(rows)
         call.delivery.refused = sorted(refused, key=lambda row_and_error: row_and_error[0])
         if not rows:
             self._end(call, refused[0][1])
+            return
+        call.record_count = len(rows)
 
     def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
         appends = []
@@ -218,7 +220,7 @@ class Sender:
     def _settle(self, queue: PartitionQueue, answers: Sequence[tuple[Call, Answer]]) -> None:
         """Does with each call of a round what its answer asks for, in order."""
         in_flight = queue.in_flight
-        must_wait = False
+        must_wait = is_full = False
         mend: Verdict | None = None
         for call, answer in answers:
             call.is_sending = False
@@ -234,6 +236,7 @@ class Sender:
                 case Verdict.WAIT:
                     _note_unanswered(call, answer)
                     must_wait = True
+                    is_full |= isinstance(answer, HotTierFullError)
                 case Verdict.RENUMBER:
                     in_flight.start_epoch()
                     # A new epoch that is refused at once will not fare better at once.
@@ -251,6 +254,8 @@ class Sender:
             must_wait |= self._mend(queue, self._recover_partition)
         elif mend is Verdict.REPAIR:
             must_wait |= self._mend(queue, self._repair_topic)
+        elif is_full and not queue.topic.config.tiered:
+            self._mend(queue, self._make_room)
         if must_wait:
             config = self._config
             pause_ms = min(
@@ -290,6 +295,10 @@ class Sender:
     def _recover_partition(self, queue: PartitionQueue) -> None:
         _log.warning("%s: recovering from offset %d", queue.topic_partition, queue.told_end)
         self._recover(queue.topic_partition, queue.told_end)
+
+    def _make_room(self, queue: PartitionQueue) -> None:
+        """Applies the retention of an untiered partition, which an append to a full Redis cannot."""
+        self._hot.retain(queue.topic_partition)
 
     def _repair_topic(self, queue: PartitionQueue) -> None:
         if queue.is_repaired and queue.last_error is not None:

@@ -195,6 +195,22 @@ def _is_full(producer) -> bool:
     return any(isinstance(queue.last_error, HotTierFullError) for queue in queues)
 
 
+def test_a_full_redis_makes_room_by_the_retention_of_an_untiered_topic(
+    make_redis, make_tier, make_producer
+):
+    server = make_redis()
+    tier = make_tier(server.url)
+    tier.topics.create("t", config={"remote.storage.enable": False, "retention.ms": -1})
+    producer = make_producer(tier, compression_type="none")
+    old = [{"value": bytes(1000), "timestamp_ms": 1_000} for _ in range(2000)]
+    producer.send_batch("t", old)
+    tier.topics.alter("t", {"retention.ms": 60_000})  # only an append would apply it
+    with server.client() as client:
+        client.config_set("maxmemory", client.info("memory")["used_memory"] - 500_000)
+        assert producer.send("t", b"new").result().offset == 2000
+    assert tier.values("t") == [b"new"]
+
+
 def test_a_full_redis_fails_records_at_their_timeout_as_surely_not_written(
     make_redis, make_tier, make_producer
 ):

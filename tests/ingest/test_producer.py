@@ -294,6 +294,17 @@ def test_a_record_that_is_too_large_fails_alone(tier, make_producer):
     assert tier.values("t") == [b"a", b"c", b"e", b"f"]
 
 
+def test_a_call_of_records_that_are_all_too_large_is_told_by_their_number(
+    tier, make_producer, caplog
+):
+    tier.topics.create("t", config={"max.message.bytes": 4000})
+    producer = make_producer(tier, compression_type="none", linger_ms=60_000)
+    results = [producer.send("t", b"a" * size) for size in (5000, 6000)]
+    assert all(isinstance(result.exception(), RecordTooLargeError) for result in results)
+    assert "2 records for t-0 failed" in caplog.text
+    producer.flush()
+
+
 def test_a_record_without_a_key_is_refused_by_a_compacted_topic(tier, make_producer):
     tier.topics.create("t", config={"cleanup.policy": "compact"})
     producer = make_producer(tier)
