@@ -168,7 +168,6 @@ def append_time_ms(entry_id: EntryId, tail: Sequence[bytes]) -> int | None:
 
 def corrupt(entry_id: EntryId, what: str) -> CorruptRecordError:
     return CorruptRecordError(
-        f"entry {entry_id} is not what was written: {what}. Restore it from a replica or a backup, "
-        "or delete it to give up its records",
+        f"entry {entry_id} is not what was written: {what}. Restore it from a replica or a backup",
         entry_id=entry_id,
     )

@@ -445,7 +445,7 @@ def call_script(servers: Servers, name: str, keys: Sequence[str], args: Sequence
             break
         servers.refresh()
     if isinstance(reply, Exception):
-        raise translate(reply, server.name) from reply
+        raise translate(reply, server.name, keys[0]) from reply
     return reply
 
 
@@ -514,8 +514,13 @@ def moved(error: object) -> bool:
     return isinstance(error, Exception) and _code(error) in {"ASK", "MOVED"}
 
 
-def translate(error: Exception, where: str) -> LakelogError:
-    """An error reply of Redis as ours. Nothing was written when Redis answers with one of these."""
+def translate(error: Exception, where: str, key: str | None = None) -> LakelogError:
+    """An error reply of Redis as ours. Nothing was written when Redis answers with one of these.
+
+    Args:
+        where: the server.
+        key: the first key of the command, of a partition its stream.
+    """
     code = _code(error)
     if isinstance(error, OutOfMemoryError):
         return HotTierFullError(
@@ -537,8 +542,10 @@ def translate(error: Exception, where: str) -> LakelogError:
         )
     if code == "WRONGTYPE" or "equal or smaller than the target stream top item" in str(error):
         return ForeignEntryError(
-            f"a key of lakelog's at {where} was written by somebody else ({_reason(error)}); "
-            "nothing was written. Find out who uses the keyspace, and give one of you another",
+            f"{key or 'a key of lakelog'} at {where}, or a key beside it, was written by somebody "
+            f"else ({_reason(error)}); nothing was written. Find out who uses the keyspace, and "
+            "give one of you another",
+            key=key,
         )
     return LakelogError(f"Redis at {where} refused the command: {_reason(error)}", where=where)
 

@@ -33,6 +33,12 @@ _MAX_COUNT = 16_384
 #: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
 _MAX_STEP_BYTES = 64 * MIB
 
+#: The way on without what is damaged or lost. (To delete an entry is none: it leaves a hole.)
+_GIVE_UP = (
+    "or give it up, and all that lies below it, by raising the log start above it "
+    "(UnifiedLog.raise_log_start)"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class EntriesStep:
@@ -112,7 +118,7 @@ class Fetcher:
             break
         for reply in (raw, state):
             if isinstance(reply, Exception):
-                raise translate(reply, server.name) from reply
+                raise translate(reply, server.name, keys.stream) from reply
         check_topic_id(topic_partition, state[0], topic_id)
         return EntriesStep(
             _parse(topic_partition, raw, end_offset),
@@ -136,8 +142,9 @@ def slice_entries(
     try:
         records = decode(entries)
     except CorruptRecordError as error:
+        advice = "" if isinstance(error, ForeignEntryError) else f", {_GIVE_UP}"
         raise type(error)(
-            f"{topic_partition}: {error.message}",
+            f"{topic_partition}: {error.message}{advice}",
             **{**error.fields, "topic_partition": topic_partition},
         ) from error
     first_base = entries[0][0].base_offset
@@ -233,7 +240,7 @@ def _hole(topic_partition: TopicPartition, start: int, end: int) -> CorruptRecor
     return CorruptRecordError(
         f"{topic_partition}: the hot tier holds nothing for offsets {start}..{end - 1}, and no gap "
         "was declared: entries were deleted or added by hand. Compare `lakelog status` with "
-        "XINFO STREAM",
+        f"XINFO STREAM and restore them, {_GIVE_UP}",
         topic_partition=topic_partition,
         offset=start,
         end_offset=end,

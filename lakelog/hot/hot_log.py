@@ -179,7 +179,8 @@ class HotLog:
         for call, reply in zip(calls, replies, strict=True):
             try:
                 if isinstance(reply, Exception):
-                    raise translate(reply, server.name)
+                    stream = self._keys.partition(call.topic_partition).stream
+                    raise translate(reply, server.name, stream)
                 result = read_answer(call, reply, run_id)
                 if acks.replicas:
                     _check_replicas(result, confirmation, acks, call.topic_partition)
@@ -259,7 +260,8 @@ class HotLog:
                     if moved(reply) and attempt < 2:
                         self._servers.refresh()
                     elif isinstance(reply, Exception):
-                        raise translate(reply, server.name) from reply
+                        stream = self._keys.partition(tp).stream
+                        raise translate(reply, server.name, stream) from reply
                     else:
                         check_topic_id(tp, reply[0][0], topic_id)
                         found[tp] = _offsets(tp, reply, run_id)

@@ -408,7 +408,9 @@ def test_a_key_of_another_type(bench, make_batch, kind):
     key = bench.keys()[kind]
     bench.client.delete(key)
     bench.client.rpush(key, "a list")
-    assert isinstance(refusal(bench, make_batch([NOW_MS])), ForeignEntryError)
+    error = refusal(bench, make_batch([NOW_MS]))
+    assert isinstance(error, ForeignEntryError)
+    assert bench.keys()[0] in str(error)
 
 
 @pytest.mark.parametrize("foreign", ["*", "5-0", "1700000000000-1"])

@@ -198,7 +198,7 @@ def test_a_copied_entry_is_not_read_twice(make_bench):
 def test_a_key_that_is_no_stream(mixed):
     mixed.client.delete(mixed.keys()[0])
     mixed.client.set(mixed.keys()[0], "text")
-    with pytest.raises(ForeignEntryError):
+    with pytest.raises(ForeignEntryError, match=mixed.keys()[0]):
         mixed.read()
 
 

@@ -4,6 +4,7 @@ from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.errors import (
     CommitConflictError,
+    CorruptRecordError,
     InvalidArgumentError,
     OffsetOutOfRangeError,
     PolicyViolationError,
@@ -46,6 +47,18 @@ def test_it_only_grows(bench):
 
     assert bench.log.raise_log_start(0, 3) == 6
     assert bench.log.raise_log_start(0, 0) == 6
+
+
+def test_it_gives_up_what_is_damaged_as_its_error_says(bench, redis_client):
+    bench.append(range(10))
+    redis_client.xdel(f"lakelog:stream:{bench.topic.name}:0", "5-1")
+    with pytest.raises(CorruptRecordError, match="raising the log start above it"):
+        bench.archive()
+
+    bench.log.raise_log_start(0, 6)
+
+    bench.archive()
+    assert [r.offset for r in bench.log.read(0).records()] == [6, 7, 8, 9]
 
 
 @pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
