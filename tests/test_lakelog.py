@@ -19,6 +19,7 @@ from lakelog.errors import (
     InvalidConfigError,
     UnknownTopicOrPartitionError,
 )
+from lakelog.record import OffsetRange
 
 
 @pytest.fixture
@@ -153,6 +154,37 @@ def test_an_embedded_log_goes_on_without_a_gap_after_a_stop(tmp_path: Path) -> N
             offsets = log.log("t").offsets()[0]
             assert (offsets.log_end, offsets.gaps) == (3 * (run + 1), ())
             assert values(log, "t") == [b"0", b"1", b"0"] * (run + 1)
+
+
+def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
+    make_redis: Any, tmp_path: Path
+) -> None:
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as log:
+        log.topics.create("t", 1)
+        append(log, "t", 3)
+        log.archive()
+        size = server.append_only_size()
+        producer, consumer = log.producer(), log.consumer(auto_offset_reset="earliest")
+        consumer.assign([("t", 0)])
+        assert producer.send("t", "lost").result().offset == 3
+        assert len(consumer.poll(1000)[("t", 0)]) == 4  # type: ignore[index]
+        server.kill()
+        server.cut_append_only_file(to_size=size)
+        server.start()
+
+        (partition,) = log.status().partitions
+        assert (partition.state, partition.lost) == ("recovery needed", ())
+        assert consumer.poll() == {}  # it waits
+        new = producer.send("t", "new").result().offset
+        (partition,) = log.status().partitions
+        assert (partition.state, partition.lost) == ("ok", (OffsetRange(3, new),))
+        assert [r.offset for r in consumer.poll(1000)[("t", 0)]] == [new]  # type: ignore[index]
+        assert sum(report.records for report in log.archive()) == 1
+        (partition,) = log.status().partitions
+        assert partition.lost == (OffsetRange(3, new),)
+        assert values(log, "t") == [b"0", b"1", b"2", b"new"]
+        producer.close()
 
 
 def test_a_deleted_topic_made_again_begins_anew(log: Lakelog) -> None:
