@@ -128,7 +128,9 @@ class Fetched:
 
 def empty_records() -> pa.RecordBatch:
     """A `RECORDS` batch without rows."""
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in RECORDS], schema=RECORDS)
+    return pa.RecordBatch.from_arrays(
+        [pa.nulls(0, field.type) for field in RECORDS], schema=RECORDS
+    )
 
 
 def to_records(topic_partition: TopicPartition, batch: pa.RecordBatch | pa.Table) -> list[Record]:
