@@ -297,7 +297,7 @@ class Sender:
         self._recover(queue.topic_partition, queue.told_end)
 
     def _make_room(self, queue: PartitionQueue) -> None:
-        """Applies the retention of an untiered partition, which an append to a full Redis cannot."""
+        """Applies an untiered partition's retention, which an append to a full Redis cannot."""
         self._hot.retain(queue.topic_partition)
 
     def _repair_topic(self, queue: PartitionQueue) -> None:
