@@ -24,7 +24,7 @@ examples:
   lakelog --dir ./log topics create orders -p 4  make a topic
   echo hello | lakelog --dir ./log produce orders
   lakelog --dir ./log archive                    Redis → Delta, through Spark
-  lakelog --dir ./log consume orders --from -10m
+  lakelog --dir ./log consume orders --from=-10m
   lakelog --dir ./log status
 
 LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF and LAKELOG_ENGINE

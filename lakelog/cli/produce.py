@@ -10,7 +10,7 @@ from .connect import open_log
 from .output import Message
 
 if TYPE_CHECKING:
-    from ..record import Headers
+    from ..ingest.delivery import SendResult
 
 CHUNK_RECORDS = 10_000
 
@@ -30,7 +30,7 @@ examples:
 
 _FIELDS = {"key", "value", "key_base64", "value_base64", "headers", "timestamp", "partition"}
 #: What `consume --output json` adds; where a record was says nothing of where it goes.
-_READ_ONLY = {"topic", "offset", "timestamp_ms", "tier"}
+_READ_ONLY = {"topic", "offset", "timestamp_ms"}
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -51,38 +51,56 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Message:
-    from ..errors import InvalidArgumentError
+    from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 
-    sent = number = 0
+    appended = 0
+    pending: list[tuple[int, SendResult]] = []  # with the numbers of their lines
     with open_log(arguments) as log, log.producer(acks=arguments.acks) as producer:
         log.topics.get(arguments.topic)
-        results: list[Any] = []
-        try:
-            for number, line in enumerate(sys.stdin.buffer, 1):  # noqa: B007, told on an error
+        for number, line in enumerate(sys.stdin.buffer, 1):
+            try:
                 record = _record(line.rstrip(b"\r\n"), arguments)
                 if record is None:
                     continue
-                results.append(producer.send(arguments.topic, **record))
-                if len(results) >= CHUNK_RECORDS:
-                    sent += _settle(results)
-        except InvalidArgumentError as error:
-            sent += _settle(results)
-            raise InvalidArgumentError(
-                f"line {number}: {error.message}. The {sent:,} records before it were appended"
-            ) from error
-        sent += _settle(results)
+                pending.append((number, producer.send(arguments.topic, **record)))
+            except (InvalidArgumentError, UnknownTopicOrPartitionError) as error:
+                appended += _settle(pending)
+                raise type(error)(
+                    f"line {number}: {error.message}. The {appended:,} records before it were "
+                    "appended",
+                    **error.fields,
+                ) from error
+            if len(pending) >= CHUNK_RECORDS:
+                appended += _settle(pending)
+        appended += _settle(pending)
     return Message(
-        f"appended {sent:,} records to {arguments.topic}",
-        {"topic": arguments.topic, "records": sent},
+        f"appended {appended:,} records to {arguments.topic}",
+        {"topic": arguments.topic, "records": appended},
     )
 
 
-def _settle(results: list[Any]) -> int:
-    count = len(results)
-    for result in results:
-        result.result()
-    results.clear()
-    return count
+def _settle(pending: list[tuple[int, SendResult]]) -> int:
+    """Waits for the answers, forgets the results, and returns how many records that were.
+
+    Raises:
+        LakelogError: the error of the first that failed, with its line and how many others did.
+    """
+    from ..errors import LakelogError
+
+    settled = list(pending)
+    pending.clear()
+    failed = [(n, error) for n, result in settled if (error := result.exception()) is not None]
+    if not failed:
+        return len(settled)
+    number, error = failed[0]
+    if not isinstance(error, LakelogError):
+        raise error
+    raise type(error)(
+        f"line {number}: {error.message}. Of the {len(settled):,} records of lines "
+        f"{settled[0][0]:,} to {settled[-1][0]:,} {len(failed):,} failed; the others, and those of "
+        "the lines before, were appended",
+        **error.fields,
+    ) from error
 
 
 def _record(line: bytes, arguments: argparse.Namespace) -> dict[str, Any] | None:
@@ -143,43 +161,43 @@ def json_record(line: bytes) -> dict[str, Any]:
     return record
 
 
-def _bytes(fields: dict[str, Any], name: str) -> bytes | None:
-    import base64
-    import binascii
+def _bytes(fields: dict[str, Any], name: str) -> bytes | str | None:
     import json
-
-    from ..errors import InvalidArgumentError
 
     encoded = fields.get(f"{name}_base64")
     if encoded is not None:
-        try:
-            return base64.b64decode(encoded, validate=True)
-        except (binascii.Error, TypeError, ValueError) as error:
-            raise InvalidArgumentError(f"{name}_base64 is not base64: {error}") from None
+        return _decoded(f"{name}_base64", encoded)
     value = fields.get(name)
-    if value is None:
-        return None
-    if isinstance(value, str):
-        return value.encode()
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
+    if value is None or isinstance(value, str):
+        return value
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
 
 
-def _headers(headers: Any) -> Headers:
-    import base64
-
+def _headers(headers: Any) -> list[tuple[str, bytes | str | None]]:
     from ..errors import InvalidArgumentError
 
     pairs = list(headers.items()) if isinstance(headers, dict) else headers
-    result: list[tuple[str, bytes | None]] = []
+    if not isinstance(pairs, list):
+        raise InvalidArgumentError(f"headers are [name, value] pairs, not {headers!r}")
+    result: list[tuple[str, bytes | str | None]] = []
     for pair in pairs:
         if not isinstance(pair, (list, tuple)) or len(pair) != 2 or not isinstance(pair[0], str):
             raise InvalidArgumentError(f"headers are [name, value] pairs, not {pair!r}")
         name, value = pair
         if isinstance(value, dict) and set(value) == {"base64"}:
-            value = base64.b64decode(value["base64"])
-        elif isinstance(value, str):
-            value = value.encode()
-        elif value is not None:
+            value = _decoded(f"base64 of header {name!r}", value["base64"])
+        elif value is not None and not isinstance(value, str):
             raise InvalidArgumentError(f"header {name!r} must be text, null or {{'base64': …}}")
         result.append((name, value))
-    return tuple(result)
+    return result
+
+
+def _decoded(name: str, encoded: Any) -> bytes:
+    import base64
+
+    from ..errors import InvalidArgumentError
+
+    try:
+        return base64.b64decode(encoded, validate=True)
+    except (TypeError, ValueError) as error:  # binascii.Error is a ValueError
+        raise InvalidArgumentError(f"{name} is not base64: {error}") from None

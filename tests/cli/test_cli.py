@@ -218,6 +218,11 @@ def test_bad_input_is_told_in_a_sentence(run: Run, arguments: list[str], says: s
         ('{"value": "v", "timestamp": "2013-01-01T00:00:00"}', "no time zone"),
         ('{"value_base64": "?"}', "line 2: value_base64"),
         ('{"value": "v", "headers": [1]}', "line 2: headers are"),
+        ('{"value": "v", "headers": 5}', "line 2: headers are"),
+        ('{"value": "v", "headers": {"h": {"base64": "?"}}}', "line 2: base64 of header 'h'"),
+        ('{"value": "v", "headers": {"h": {"base64": 5}}}', "line 2: base64 of header 'h'"),
+        ('{"value": "\\ud800"}', "line 2: the value is no valid text"),
+        ('{"value": "v", "partition": 9}', "line 2: topic 't' has no partition 9"),
     ],
 )
 def test_a_bad_line_names_itself_and_loses_none_before(run: Run, line: str, says: str) -> None:
@@ -227,6 +232,19 @@ def test_a_bad_line_names_itself_and_loses_none_before(run: Run, line: str, says
     assert says in shown
     assert "1 records before it were appended" in shown
     assert len(run("consume", "t").splitlines()) == 1
+
+
+def test_a_refused_record_names_its_line_and_how_many_failed(run: Run) -> None:
+    run("topics", "create", "t", "--config", "max.message.bytes=1000")
+    lines = "".join(f"{value}\n" for value in ("a", "b" * 2000, "c", "d" * 2000))
+    # More than LZ4 could make small enough.
+    lines = lines.replace("b" * 2000, os.urandom(1000).hex()).replace(
+        "d" * 2000, os.urandom(900).hex()
+    )
+    shown = run("produce", "t", stdin=lines, code=1)
+    assert "line 2: " in shown
+    assert "Of the 4 records of lines 1 to 4 2 failed" in shown
+    assert len(run("consume", "t").splitlines()) == 2
 
 
 def test_an_unreachable_redis_is_told_without_its_password(
