@@ -30,6 +30,8 @@ local stream, state, segments, times, producers = KEYS[1], KEYS[2], KEYS[3], KEY
 
 local INT32_MAX = 2147483647
 local GAP_SPAN = 16777216 -- 2^24
+local APPENDS_PER_MS = 16384 -- more records than one partition can take: 16 M a second
+local YEAR_MS = 31622400000
 
 -- RUN_ID is a constant of this text, which is loaded when a connection is made, so a server process
 -- that started later does not know the text. One process can lose its tail too: demoted, filled from

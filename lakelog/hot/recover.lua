@@ -4,7 +4,10 @@
 -- be adopted instead, {'UNKNOWN_TOPIC_OR_PARTITION'}.
 --
 -- Offsets that some reader may have seen are never given to other records: a gap entry spans
--- everything that can have been handed out, and 2^24 more for appends nobody told the caller of.
+-- everything that can have been handed out since the last append that survived. How much that is, the
+-- time since then bounds. It bounds it also when a recovery and the appends after it were lost in
+-- their turn: the next recovery is later, so its gap ends above all that they gave. (A fixed span
+-- would end both gaps at one offset, and the records after them would share their numbers.)
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_log_start', 'segment',
   'closed_bytes', 'gaps', 'clean', 'index', 'paused')
@@ -24,11 +27,15 @@ if log_end >= known_end then
     return { 'CLEAN' }
   end
 end
-local gap_end = math.max(log_end, known_end) + GAP_SPAN
 local now = server_time(ARGV[3])
+local open = parse_segment(st[5])
+local elapsed = now - open.modified
+local gap_end = log_end + elapsed * APPENDS_PER_MS
+if elapsed <= 0 or elapsed > YEAR_MS or gap_end <= known_end then -- a clock that jumped says nothing
+  gap_end = math.max(log_end, known_end) + GAP_SPAN
+end
 redis.call('XADD', stream, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
   '__gap', int(log_end) .. '-' .. int(gap_end))
-local open = parse_segment(st[5])
 local closed_bytes = tonumber(st[6])
 if open.bytes > 0 then
   close_segment(open, log_end)

@@ -319,9 +319,7 @@ class Consumer:
             for topic_partition in news:
                 self._cursors[topic_partition].idle_at = None
             if all_idle and not news:
-                # Nothing ever comes of a topic that was dropped: say so.
-                for cursor in {one.topic_partition.topic: one for one in active}.values():
-                    cursor.log.check_topic()
+                _look_where_nothing_came(active)
 
     def _active(self) -> list[_Cursor]:
         return [cursor for cursor in self._cursors.values() if not cursor.paused]
@@ -365,6 +363,22 @@ class Consumer:
         if isinstance(where, Earliest):
             return {tp: offsets[tp].log_start for tp in wanted}
         return {tp: offsets[tp].log_end for tp in wanted}
+
+
+def _look_where_nothing_came(cursors: list[_Cursor]) -> None:
+    """Nothing ever comes of a topic that was dropped, nor at an offset that was deleted unread."""
+    by_topic: dict[str, list[_Cursor]] = {}
+    for cursor in cursors:
+        by_topic.setdefault(cursor.topic_partition.topic, []).append(cursor)
+    for waiting in by_topic.values():
+        log = waiting[0].log
+        seen = log.hot.offsets(
+            [cursor.topic_partition for cursor in waiting], topic_id=log.topic.topic_id
+        )
+        for cursor in waiting:
+            idle_at = cursor.idle_at
+            if idle_at is not None and seen[cursor.topic_partition].local_log_start > idle_at:
+                cursor.idle_at = None
 
 
 class _Cursor:

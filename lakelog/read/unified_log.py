@@ -184,14 +184,6 @@ class UnifiedLog:
         """
         return sample(self._tiers, n, seed)
 
-    def check_topic(self) -> None:
-        """Check that the topic is still the one that was looked up, at the cost of one command.
-
-        Raises:
-            UnknownTopicIdError: it was dropped, and perhaps created again.
-        """
-        self.hot.offsets([self.topic.partition(0)], topic_id=self.topic.topic_id)
-
     # -- changing --------------------------------------------------------------------------------
 
     def raise_log_start(self, partition: int, offset: int) -> int:

@@ -73,6 +73,7 @@ PARTITIONS = 2
 
 #: A server whose append-only file has grown beyond this makes place for a new one, since a restart
 #: reads all of it.
+RESTART_MS = 100  # what a restart takes at least; a gap is as wide as that time allows appends
 MAX_APPEND_ONLY_BYTES = 8 * MIB
 
 #: Failpoints that an archive run passes, before its commit and after it.
@@ -587,6 +588,7 @@ class LogMachine(RuleBasedStateMachine):
         # command before, not before the MULTI, and would append to that. The next start mends it.
         self.server.start()
         self.server.restart(clean=False)
+        self.clock.advance(RESTART_MS)
         self._reconnect(reopen=reopen)
         self.sizes = [size for size in self.sizes if size <= kept]
         for tp, seen in self._observe().items():
@@ -668,10 +670,10 @@ class LogMachine(RuleBasedStateMachine):
         for tp, seen in self._observe().items():
             model = self.models[tp.partition]
             if seen.recovered and model.run_id != self.run_id:
+                was_clean = model.clean
                 model.recover(self.run_id, seen.log_end)
-                # A second loss that takes back a recovery too is not part of the story: only the
-                # one who saw the offsets handed out in between could tell that they were used.
-                self._cannot_be_lost()
+                if was_clean:  # to take over is answered only once it is on disk
+                    self._cannot_be_lost()
 
     # archiving
 

@@ -129,7 +129,10 @@ MUTANTS = (
     Mutant(
         "recover without the span",
         "no offset names two records, also when the tail was lost",
-        _script("recover", {"GAP_SPAN = 16777216": "GAP_SPAN = 1"}),
+        _script(
+            "recover",
+            {"GAP_SPAN = 16777216": "GAP_SPAN = 1", "APPENDS_PER_MS = 16384": "APPENDS_PER_MS = 0"},
+        ),
     ),
     Mutant(
         "gap not noted",

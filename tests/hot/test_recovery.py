@@ -492,3 +492,17 @@ def test_an_answer_that_was_lost_with_the_server_is_unknown(make_redis, make_ben
     bench.hot.recover(bench.tp(), 1)
     with pytest.raises(UnknownProducerError):
         bench.send(batch, sent_under=caught.value.run_id)
+
+
+def test_a_recovery_that_was_lost_in_its_turn_gives_no_offset_again(make_redis, make_bench):
+    server = make_redis(appendfsync="no")
+    bench = make_bench(url=server.url, clock=False)
+    bench.append(bench.hot.now_ms())
+    size = server.append_only_size()
+    given = []
+    for _ in range(3):
+        server.cut_append_only_file(to_size=size)
+        server.start()
+        bench.hot.recover(bench.tp(), 0)  # by an archiver: it was told of no offset
+        given.append(bench.append(bench.hot.now_ms()).base_offset)
+    assert given == sorted(set(given))
