@@ -46,6 +46,9 @@ STOP_TIMEOUT_S = 120.0  # the last sync of the append-only file on a slow disk
 POLL_S = 0.02
 MEMORY_SHARE = 0.5  # of the machine's; then appends are refused, before the machine swaps
 
+#: What a server says that came back with less than was written (Redis and Valkey alike).
+_CUT_A_FILE = "loaded anyway because aof-load-truncated is enabled"
+
 Hook = Callable[[str], None]
 
 
@@ -170,20 +173,28 @@ class EmbeddedRedis:
     def _bring_up(self) -> dict[str, Any]:
         last = self._read_state()
         program = self._program(last)
-        with contextlib.suppress(FileNotFoundError):
-            (self.directory / "redis.log").replace(self.directory / "redis.log.old")
-        process, state = self._launch(program, last.get("port"))
-        with _client(state["port"]) as client:
-            try:
-                if not self._await_answer(client):
-                    raise self._error(f"the server ended with exit code {process.wait()}")
-                self._make_ready(client, state)
-            except BaseException:
-                # Nobody was told of this server. A stop by signal syncs the file like any other.
-                process.terminate()
-                process.wait()
-                raise
-        return state
+        for is_second in (False, True):
+            with contextlib.suppress(FileNotFoundError):
+                (self.directory / "redis.log").replace(self.directory / "redis.log.old")
+            process, state = self._launch(program, last.get("port"))
+            with _client(state["port"]) as client:
+                try:
+                    if not self._await_answer(client):
+                        raise self._error(f"the server ended with exit code {process.wait()}")
+                    if is_second or _CUT_A_FILE not in self._log():
+                        self._make_ready(client, state)
+                        return state
+                except BaseException:
+                    # Nobody was told of this server. A stop by signal syncs the file like any.
+                    process.terminate()
+                    process.wait()
+                    raise
+            # A file that ended inside a transaction was cut behind its last whole command, and what
+            # is written now would stand in that open transaction: lost at the next start. Loading
+            # it once more, before anything is written, cuts the rest of the transaction too.
+            process.terminate()
+            process.wait()
+        raise AssertionError("unreachable")
 
     def _make_ready(self, client: redis.Redis, state: dict[str, Any]) -> None:
         # The hook may consume the mark of a clean stop. That, and what it writes instead, must be

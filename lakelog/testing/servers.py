@@ -89,7 +89,11 @@ class RedisServer:
         self.start()
 
     def append_only_size(self) -> int:
-        """Bytes in the append-only file's growing part; every answered write is in it."""
+        """Bytes in the append-only file's growing part.
+
+        Every answered write is in it unless ``appendfsync`` is ``everysec``, which holds writes back
+        while a sync runs.
+        """
         return self._append_only_file().stat().st_size
 
     def cut_append_only_file(self, *, to_size: int | None = None, drop: int | None = None) -> None:

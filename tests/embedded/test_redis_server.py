@@ -275,3 +275,20 @@ def test_data_stays_with_the_server_that_wrote_it(directory, monkeypatch):
 def test_what_is_not_started_has_no_url(directory):
     with pytest.raises(EmbeddedRedisError, match=r"is not started; call start\(\)"):
         _ = EmbeddedRedis(directory).url
+
+
+def test_what_is_written_after_a_cut_transaction_is_there_after_the_next_start(directory):
+    with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+        client.config_set("appendfsync", "always")  # everysec may hold writes back from the file
+        client.set("whole", 1)
+        with client.pipeline(transaction=True) as cut:
+            cut.set("half", 1).set("other", "x" * 100)
+            cut.execute()
+        os.kill(server.pid, signal.SIGKILL)
+    (log,) = (directory / "appendonlydir").glob("*.incr.aof")
+    os.truncate(log, log.stat().st_size - 60)  # within the transaction's second command
+    with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+        assert client.get("half") is None
+        client.set("after", 1)
+    with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+        assert sorted(client.keys()) == [b"after", b"whole"]
