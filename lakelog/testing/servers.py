@@ -91,8 +91,8 @@ class RedisServer:
     def append_only_size(self) -> int:
         """Bytes in the append-only file's growing part.
 
-        Every answered write is in it unless ``appendfsync`` is ``everysec``, which holds writes back
-        while a sync runs.
+        Every answered write is in it, unless ``appendfsync`` is ``everysec``: that holds writes
+        back while a sync runs.
         """
         return self._append_only_file().stat().st_size
 
