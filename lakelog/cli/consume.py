@@ -58,14 +58,14 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
             topic.partition(arguments.partition)
         left = arguments.max
         as_json = arguments.output == "json"
+        if left == 0:
+            return
         for record in _follow(log, arguments) if arguments.follow else _range(log, arguments):
-            if left is not None:
-                if left <= 0:
-                    return
-                left -= 1
             yield as_object(record) if as_json else as_line(record)
-            if left == 0:
-                return
+            if left is not None:
+                left -= 1
+                if left == 0:
+                    return
 
 
 def _partitions(log: Lakelog, arguments: argparse.Namespace) -> list[int]:
@@ -137,8 +137,8 @@ def _named(name: str, value: bytes | None) -> dict[str, Any]:
 
 
 def _header(value: bytes | None) -> Any:
-    named = _named("base64", value)
-    return value if value is None else named.get("base64") or {"base64": named["base64_base64"]}
+    named = _named("base64", value)  # text (which may be empty) and null stand for themselves
+    return named["base64"] if "base64" in named else {"base64": named["base64_base64"]}
 
 
 def _text(value: bytes | None) -> str:

@@ -6,6 +6,8 @@ Nothing heavy is imported until a command runs, so that ``--help`` answers at on
 from __future__ import annotations
 
 import argparse
+import io
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -63,6 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser().print_help()
         return 2
+    for stream in (sys.stdout, sys.stderr):  # escapes, not an error, where Unicode cannot be shown
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+    if not arguments.verbose:  # on Ctrl-C py4j logs the traceback of the call it was in
+        logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     try:
         output.show(arguments.run(arguments), arguments.output)
         sys.stdout.flush()

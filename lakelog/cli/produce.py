@@ -53,6 +53,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Message:
     from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 
+    if arguments.key_separator == "":
+        raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
     appended = 0
     pending: list[tuple[int, SendResult]] = []  # with the numbers of their lines
     with open_log(arguments) as log, log.producer(acks=arguments.acks) as producer:
@@ -140,7 +142,7 @@ def json_record(line: bytes) -> dict[str, Any]:
 
     try:
         fields = json.loads(line)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"not JSON: {error}") from None
     if not isinstance(fields, dict):
         raise InvalidArgumentError(f"a record is a JSON object, not {type(fields).__name__}")

@@ -79,7 +79,7 @@ def test_records_survive_a_round_trip_through_json(run: Run) -> None:
     run("topics", "create", "a")
     run("topics", "create", "b")
     records = [
-        {"key": "k", "value": "v", "headers": [["h", "1"], ["h", None]], "timestamp": 5},
+        {"key": "k", "value": "v", "headers": [["h", ""], ["h", None]], "timestamp": 5},
         {"key": None, "value": None, "timestamp": "2013-12-31T23:59:00Z"},
         {"key_base64": "/w==", "value_base64": "gAA=", "headers": [["b", {"base64": "/w=="}]]},
         {"value": {"nested": [1, "é"]}},
@@ -91,7 +91,7 @@ def test_records_survive_a_round_trip_through_json(run: Run) -> None:
     read = [json.loads(line) for line in first.splitlines()]
     again = [json.loads(line) for line in run("consume", "b", "--output", "json").splitlines()]
     assert [{**row, "topic": "b"} for row in read] == again
-    assert read[0]["headers"] == [["h", "1"], ["h", None]]
+    assert read[0]["headers"] == [["h", ""], ["h", None]]
     assert read[1] == {**read[1], "key": None, "value": None, "timestamp_ms": 1388534340000}
     assert (read[2]["key_base64"], read[2]["value_base64"]) == ("/w==", "gAA=")
     assert read[3]["value"] == '{"nested":[1,"é"]}'
@@ -112,6 +112,8 @@ def test_consume_takes_offsets_times_and_a_limit(run: Run) -> None:
     assert values("--from", "2013-12-31T23:59:02Z", "--to", "2013-12-31T23:59:04Z") == ["2", "3"]
     assert values("--max", "2") == ["0", "1"]
     assert values("--max", "0") == []
+    assert values("--max", "0", "--follow") == []
+    assert values("--max", "1", "--follow", "--from", "5") == ["5"]
     assert values("--from=-10m") == []
     assert run_json(run, "offsets", "t", "--time", "@1388534342500") == [
         {"topic": "t", "partition": 0, "offset": 3}
@@ -196,7 +198,8 @@ def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
         (["consume", "there", "--from", "2", "--to", "1"], "ends before it begins"),
         (["archive", "--until", "earliest"], "does not bound"),
         (["archive", "--continuous", "--max-duration", "soon"], "30s, 10m"),
-        (["produce", "there", "--acks", "all"], "acks='all'"),
+        (["produce", "there", "--acks", "all"], "lakelog: acks='all' is not legal: write"),
+        (["produce", "there", "--key-separator", ""], "--key-separator is empty"),
         (["demo"], "brings its own Redis"),
     ],
 )
@@ -213,6 +216,7 @@ def test_bad_input_is_told_in_a_sentence(run: Run, arguments: list[str], says: s
     [
         ("{", "line 2: not JSON"),
         ("[]", "line 2: a record is a JSON object"),
+        ("[" * 100_000, "line 2: not JSON"),
         ('{"key": "k"}', "line 2: no value"),
         ('{"value": "v", "offest": 1}', "line 2: unknown field 'offest'"),
         ('{"value": "v", "timestamp": "2013-01-01T00:00:00"}', "no time zone"),
@@ -247,12 +251,26 @@ def test_a_refused_record_names_its_line_and_how_many_failed(run: Run) -> None:
     assert len(run("consume", "t").splitlines()) == 2
 
 
+def test_a_terminal_without_unicode_gets_escapes(run: Run, where: list[str]) -> None:
+    run("topics", "create", "t")
+    run("produce", "t", stdin="größe\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "lakelog.cli.main", *where, "consume", "t"],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "gr\\xf6\\xdfe" in done.stdout
+
+
 def test_an_unreachable_redis_is_told_without_its_password(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert cli.main(["--redis", "redis://:s3cret@127.0.0.1:1", "topics", "list"]) == 1
     shown = capsys.readouterr().err
     assert "cannot reach Redis" in shown
+    assert ".. " not in shown
     assert "s3cret" not in shown
 
 
