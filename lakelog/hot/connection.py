@@ -580,7 +580,7 @@ def _code(error: Exception) -> str:
 
 
 def _reason(error: BaseException) -> str:
-    return " ".join(str(error).split()) or type(error).__name__
+    return " ".join(str(error).split()).rstrip(".") or type(error).__name__
 
 
 def _text(value: object) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..codec import resolve_compression
 from ..config import KIB, MIB, MINUTE_MS
-from ..errors import InvalidConfigError
+from ..errors import InvalidArgumentError, InvalidConfigError
 from ..hot import Acks
 
 
@@ -113,6 +113,8 @@ def _compression(name: str) -> object:
 def _check(name: str, value: str, parse: Callable[[str], object]) -> None:
     try:
         parse(value)
+    except InvalidArgumentError as error:  # names the setting itself
+        raise InvalidConfigError(error.message, name=name, value=value) from error
     except ValueError as error:
         _refuse(name, value, str(error), error)
 
