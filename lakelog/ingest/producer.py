@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 import warnings
 from types import TracebackType
@@ -195,7 +196,9 @@ class Producer:
         if accumulator is None or accumulator.is_stopping or accumulator.is_forked:
             return
         count = accumulator.unsettled_records
-        accumulator.refuse("this producer is gone")
+        # As the interpreter ends, its daemon threads stand still, maybe with the lock in hand.
+        if not sys.is_finalizing():
+            accumulator.refuse("this producer is gone")
         if count:
             warnings.warn(
                 f"a producer was forgotten with {count} records under way, which are lost if the "

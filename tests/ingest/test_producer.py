@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import warnings
 from datetime import datetime, timezone
@@ -392,6 +394,29 @@ def test_a_forgotten_producer_warns_of_what_it_had_not_sent(tier):
     with pytest.warns(ResourceWarning, match="1 records under way"):
         del producer
     assert result.result().offset == 0  # its thread sends what there is
+
+
+_LEFT_OPEN = """
+import sys, threading, time
+from lakelog import Lakelog
+
+producer = Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline").producer()
+held = threading.Event()
+
+def hold():
+    with producer._accumulator.lock:
+        held.set()
+        time.sleep(3600)
+
+threading.Thread(target=hold, daemon=True).start()
+held.wait()
+"""
+
+
+def test_a_process_ends_though_its_producer_was_left_open(redis_url, tmp_path):
+    # The thread stands for the producer's own, which the end catches with the lock in hand.
+    command = [sys.executable, "-c", _LEFT_OPEN, redis_url, str(tmp_path)]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0  # not: hangs
 
 
 def test_a_closed_producer_is_forgotten_in_silence(tier, make_producer):
