@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -30,6 +31,9 @@ from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
 from .record import TopicPartition
 from .topic import Topic
+
+#: How often a continuous run applies retention to untiered topics. Kafka: 5 minutes.
+RETENTION_INTERVAL_S = 300
 
 
 class Lakelog:
@@ -155,7 +159,8 @@ class Lakelog:
         """Archives what is there now, or what lies before a bound; a report a topic.
 
         A topic that fails does not stop the others; the first error is raised at the end. Running
-        it again does nothing, and the reports say so.
+        it again does nothing, and the reports say so. Of untiered topics, it forgets what their
+        retention says, which otherwise happens when something is appended.
 
         Args:
             topics: names; None for all that are tiered.
@@ -168,6 +173,8 @@ class Lakelog:
                 reports.append(self.archiver(topic).run_once(until))
             except LakelogError as error:
                 errors.append(error)
+        if topics is None:
+            self._retain_untiered()
         if errors:
             raise errors[0]
         return reports
@@ -187,8 +194,13 @@ class Lakelog:
             max_duration: ends by itself after so long.
         """
         known: dict[UUID, Archiver] = {}
+        retained_s = time.monotonic()
 
         def archivers() -> dict[UUID, Archiver]:
+            nonlocal retained_s
+            if topics is None and time.monotonic() - retained_s >= RETENTION_INTERVAL_S:
+                self._retain_untiered()
+                retained_s = time.monotonic()
             for topic in self._tiered(topics):
                 if topic.topic_id not in known:
                     known[topic.topic_id] = self.archiver(topic)
@@ -248,6 +260,12 @@ class Lakelog:
     def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
         found = self._topics(topics)
         return found if topics is not None else [t for t in found if t.config.tiered]
+
+    def _retain_untiered(self) -> None:
+        for topic in self.topics.list():
+            if not topic.config.tiered:
+                for topic_partition in topic.topic_partitions():
+                    self.hot.retain(topic_partition)
 
     def _table(self, topic: Topic) -> ColdTable | None:
         if not topic.config.tiered:

@@ -13,6 +13,7 @@ from lakelog import Lakelog
 from lakelog.clock import ManualClock
 from lakelog.errors import (
     ColdTierError,
+    CorruptRecordError,
     HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -86,6 +87,35 @@ def test_a_topic_that_fails_does_not_stop_the_others(log: Lakelog, tmp_path: Pat
     assert log.log("a").offsets()[0].archived_end == 2
     assert log.log("c").offsets()[0].archived_end == 2
     assert values(log, "a") == [b"0", b"1"]
+
+
+def test_a_damaged_entry_keeps_only_its_own_partition_hot(log: Lakelog, redis_client: Any) -> None:
+    log.topics.create("t", 3)
+    with log.producer() as producer:
+        for partition in range(3):
+            producer.send("t", "value", partition=partition)
+    stream = "lakelog:stream:t:1"
+    ((entry_id, fields),) = redis_client.xrange(stream)
+    redis_client.delete(stream)
+    redis_client.xadd(stream, {**fields, b"value": b"other"}, id=entry_id)
+    with pytest.raises(CorruptRecordError, match="t-1"):
+        log.archive("t")
+    offsets = log.log("t").offsets()
+    assert [offsets[n].archived_end for n in range(3)] == [1, 0, 1]
+
+
+def test_an_idle_untiered_topic_forgets_when_the_others_are_archived(
+    redis_url: str, tmp_path: Path
+) -> None:
+    clock = ManualClock()
+    with Lakelog.connect(redis_url, tmp_path, engine="inline", clock=clock) as log:
+        log.topics.create("t", 1, {"remote.storage.enable": False, "retention.ms": 1000})
+        append(log, "t", 2)
+        clock.advance(2000)
+        assert values(log, "t") == [b"0", b"1"]
+        log.archive()
+        assert values(log, "t") == []
+        assert log.log("t").offsets()[0].log_start == 2
 
 
 def test_archiving_twice_does_nothing_the_second_time(log: Lakelog) -> None:

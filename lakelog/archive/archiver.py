@@ -12,6 +12,7 @@ from threading import Event
 from ..cold.change import Change, HotRange
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..errors import (
+    CorruptRecordError,
     InvalidArgumentError,
     LakelogError,
     MissingFileError,
@@ -96,6 +97,7 @@ class Archiver:
                 after it); for all partitions, or by partition, and then only for those.
 
         Raises:
+            CorruptRecordError: an entry is damaged; the other partitions were archived.
             ContradictionError: the tiers do not fit together.
             UnknownTopicIdError: the topic was dropped since it was looked up.
             CommitUnknownError, CommitConflictError, ColdTierError: from the table.
@@ -147,6 +149,7 @@ class Archiver:
         limit = replace(limit, ends=ends)
         archived: list[PartitionArchived] = []
         overtaken: tuple[object, ...] = ()
+        damaged: dict[int, CorruptRecordError] = {}
         # Partitions that another archiver was faster with are planned again from where it ended.
         # The other one got further each time, and the ends are fixed, so this comes to an end.
         while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).adds:
@@ -164,6 +167,16 @@ class Archiver:
                 overtaken = change.adds
                 look = self._look()
                 continue
+            except CorruptRecordError as error:
+                # One partition that cannot be read does not keep the others in Redis.
+                self._orphans_possible = True
+                number = error.fields["topic_partition"].partition
+                if number in damaged:
+                    raise
+                damaged[number] = error
+                ends = {**ends, number: archive_start(look.cold, number)}
+                limit = replace(limit, ends=ends)
+                continue
             except BaseException:
                 self._orphans_possible = True
                 raise
@@ -177,6 +190,8 @@ class Archiver:
         failpoint("archive.before_trim")
         trimmed = self._trim(look, {done.topic_partition.partition for done in archived})
         failpoint("archive.after_trim")
+        if damaged:
+            raise next(iter(damaged.values()))
         return ArchiveReport(
             self._topic.name,
             tuple(archived),
