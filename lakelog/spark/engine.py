@@ -18,9 +18,6 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
     from pyspark.sql import DataFrame, Row, SparkSession
 
-#: Spark tasks a core at the most. A Spark task costs 50 ms and more before it does anything, so
-#: hundreds of small tasks (the weeks of an old topic) share some; a few large ones get their own.
-SPARK_TASKS_PER_CORE = 4
 CORES_UNKNOWN = 16  # Spark Connect does not tell
 
 T = TypeVar("T")
@@ -61,9 +58,9 @@ class SparkEngine:
 
         # Pickled here, so that what cannot travel fails here, with its own message.
         count = len(tasks)
-        spark_tasks = min(count, SPARK_TASKS_PER_CORE * self._cores())
-        # A Spark task gets neighbouring rows; dealt out, so that it does not get all of one topic
-        # partition's tasks.
+        # One Spark task a core: each costs 50 ms and more before it does anything, which is a tenth
+        # of what archiving takes. Dealt out, so that the largest tasks, which come first, are spread.
+        spark_tasks = min(count, self._cores())
         dealt = [
             number for first in range(spark_tasks) for number in range(count)[first::spark_tasks]
         ]
