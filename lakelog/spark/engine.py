@@ -59,7 +59,7 @@ class SparkEngine:
         # Pickled here, so that what cannot travel fails here, with its own message.
         count = len(tasks)
         # One Spark task a core: each costs 50 ms and more before it does anything, which is a tenth
-        # of what archiving takes. Dealt out, so that the largest tasks, which come first, are spread.
+        # of what archiving takes. Dealt out, so that the largest, which come first, are spread.
         spark_tasks = min(count, self._cores())
         dealt = [
             number for first in range(spark_tasks) for number in range(count)[first::spark_tasks]
