@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import logging
 import sys
 import time
 import warnings
+import weakref
 from types import TracebackType
 
 from ..clock import Clock, SystemClock
@@ -33,6 +37,11 @@ from .sender import Recover, Sender
 
 __all__ = ["Producer", "ProducerConfig"]
 
+logger = logging.getLogger(__name__)
+
+#: How long the end of a process waits for what a producer that was left open has not sent.
+EXIT_TIMEOUT_MS = 10_000
+
 
 class Producer:
     """Appends records to topics of the hot tier.
@@ -40,7 +49,8 @@ class Producer:
     Thread-safe. Records of a partition are written in the order of the calls that sent them, each
     once, also when Redis fails in between; what cannot be told is reported as unknown, never sent
     as new. A thread in the background does the sending, started by the first record. Close the
-    producer, or use it as a context manager: what was not sent yet is lost with the process.
+    producer, or use it as a context manager. One that is left open is closed as the process ends,
+    for at most `EXIT_TIMEOUT_MS`; what a process that is killed had not sent yet is lost.
 
     Args:
         hot: where records go; the caller closes it, after the producer.
@@ -65,6 +75,9 @@ class Producer:
         self._now_ms = (clock or SystemClock()).now_ms
         self._accumulator = Accumulator(self._config)
         self._sender = Sender(self._accumulator, hot, topics, recover, self._config)
+        # One registration a producer: they run before that of the embedded Redis, which it is in.
+        self._at_exit = functools.partial(_close_at_exit, weakref.ref(self))
+        atexit.register(self._at_exit)
 
     def send(
         self,
@@ -195,6 +208,7 @@ class Producer:
         accumulator = self.__dict__.get("_accumulator")
         if accumulator is None or accumulator.is_stopping or accumulator.is_forked:
             return
+        atexit.unregister(self._at_exit)
         count = accumulator.unsettled_records
         # As the interpreter ends, its daemon threads stand still, maybe with the lock in hand.
         if not sys.is_finalizing():
@@ -213,6 +227,7 @@ class Producer:
         accumulator = self._accumulator
         if accumulator.is_forked or not accumulator.refuse("this producer is closed"):
             return False
+        atexit.unregister(self._at_exit)
         if not accumulator.flush(None if timeout_ms is None else timeout_ms / 1000):
             self._abandon(timeout_ms)
         self._sender.join()
@@ -263,3 +278,13 @@ class Producer:
             state = self._look_up(state.topic.name)
             state.topic.partition(partition)
         return state
+
+
+def _close_at_exit(reference: weakref.ref[Producer]) -> None:
+    producer = reference()
+    if producer is None or not producer._accumulator.unsettled_records:
+        return
+    try:
+        producer.close(EXIT_TIMEOUT_MS)
+    except LakelogError as error:
+        logger.error("a producer that was left open: %s", error)  # the process is ending

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import pytest
 
+from lakelog import Lakelog
 from lakelog.clock import ManualClock
 from lakelog.errors import (
     BufferExhaustedError,
@@ -411,6 +412,48 @@ holder.join()
 def test_a_process_ends_though_its_producer_was_left_open(redis_url, tmp_path):
     command = [sys.executable, "-c", _LEFT_OPEN, redis_url, str(tmp_path)]
     assert subprocess.run(command, timeout=60, check=False).returncode == 0  # it did not hang
+
+
+_FORGOT_TO_CLOSE = """
+import sys
+from lakelog import Lakelog
+
+log = Lakelog.embedded(sys.argv[1], engine="inline")
+log.topics.create("t")
+producer = log.producer(linger_ms=60_000)
+for number in range(3):
+    producer.send("t", str(number))
+"""
+
+
+def test_a_script_that_forgets_to_close_loses_nothing(tmp_path):
+    command = [sys.executable, "-c", _FORGOT_TO_CLOSE, str(tmp_path)]
+    assert subprocess.run(command, timeout=60, check=False).returncode == 0
+    with Lakelog.embedded(tmp_path, engine="inline") as log:
+        values = [record.value for record in log.log("t").read(0).records()]
+    assert values == [b"0", b"1", b"2"]
+
+
+_LOST_ITS_REDIS = """
+import os, signal, sys
+from lakelog import Lakelog
+from lakelog.ingest import producer as module
+
+module.EXIT_TIMEOUT_MS = 100
+log = Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline")
+log.topics.create("t")
+producer = log.producer(linger_ms=60_000)
+producer.send("t", "value")
+os.kill(int(sys.argv[3]), signal.SIGKILL)
+"""
+
+
+def test_a_script_that_could_not_send_says_so_as_it_ends(make_redis, tmp_path):
+    server = make_redis()
+    command = [sys.executable, "-c", _LOST_ITS_REDIS, server.url, str(tmp_path), str(server.pid)]
+    done = subprocess.run(command, timeout=60, check=False, capture_output=True, text=True)
+    assert "a producer that was left open" in done.stderr
+    assert "1 records are surely not in the log" in done.stderr
 
 
 def test_a_closed_producer_is_forgotten_in_silence(tier, make_producer):
