@@ -37,7 +37,14 @@ def _pause(arguments: argparse.Namespace) -> Message:
 
     with open_log(arguments) as log:
         left = pause_all(log.hot)
-    return _message("paused; stop Redis now, and `lakelog hot resume` after its start", left)
+        sure = all(server.append_only_file for server in log.hot.servers())
+    text = "paused; stop Redis now, and `lakelog hot resume` after its start"
+    if not sure:
+        text += (
+            ". It keeps no append-only file, so that nothing proves that it came back whole: "
+            "the next append will leave a gap in the offsets all the same"
+        )
+    return _message(text, left)
 
 
 def _resume(arguments: argparse.Namespace) -> Message:
