@@ -105,7 +105,6 @@ def test_a_topic_that_was_dropped_and_created_again_is_refused(bench):
 
     for ask in (
         bench.log.offsets,
-        bench.log.check_topic,
         lambda: bench.log.seek(0, "latest"),
         lambda: bench.log.seek(0, "@5"),
         lambda: bench.log.seek(0, "max-timestamp"),
