@@ -46,6 +46,7 @@ class FaultyNetwork:
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.muted = threading.Event()  # set at the first answer that was swallowed
+        self._is_down = False
         self._sockets: list[socket.socket] = []
         self._threads = [threading.Thread(target=self._accept)]
         self._threads[0].start()
@@ -53,6 +54,15 @@ class FaultyNetwork:
     @property
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}"
+
+    def take_down(self) -> None:
+        """From here on nobody gets through, until `bring_up`."""
+        self._is_down = True
+        for one in tuple(self._sockets):
+            _close(one)
+
+    def bring_up(self) -> None:
+        self._is_down = False
 
     def close(self) -> None:
         with contextlib.suppress(OSError):
@@ -69,6 +79,9 @@ class FaultyNetwork:
                 client, _ = self._listener.accept()
             except OSError:
                 return
+            if self._is_down:
+                _close(client)
+                continue
             try:
                 server = socket.create_connection(("127.0.0.1", self._server_port))
             except OSError:
