@@ -222,15 +222,6 @@ class CommitUnknownError(ColdTierError):
     retriable = True
 
 
-class ColdTierUnavailableError(ColdTierError, ConnectionError):
-    """The store did not answer."""
-
-    retriable = True
-
-
-# -- what comes along ---------------------------------------------------------------------------
-
-
 class EmbeddedRedisError(LakelogError, RuntimeError):
     """The embedded Redis could not be started, found or stopped. Field: directory."""
 

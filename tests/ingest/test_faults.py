@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from lakelog.errors import (
-    ColdTierUnavailableError,
+    CommitUnknownError,
     ContradictionError,
     DeliveryError,
     HotTierAccessError,
@@ -353,7 +353,7 @@ def test_recovery_is_tried_until_it_succeeds(make_redis, make_tier, make_produce
     server = make_redis()
     tier = make_tier(server.url)
     tier.topics.create("t")
-    failures = [ColdTierUnavailableError("away"), ColdTierUnavailableError("away")]
+    failures = [CommitUnknownError("away"), CommitUnknownError("away")]
 
     def recover(topic_partition, at_least):
         if failures:
