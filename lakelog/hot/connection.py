@@ -21,6 +21,7 @@ from typing import Any, Protocol
 from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
 import redis
+from hiredis import pack_command
 from redis.backoff import NoBackoff
 from redis.connection import BlockingConnectionPool, ConnectionPool, parse_url
 from redis.crc import key_slot
@@ -80,7 +81,6 @@ class RawConnection(Protocol):
 
     def on_connect(self) -> None: ...
     def send_command(self, *args: Any) -> None: ...
-    def pack_commands(self, commands: Sequence[Command]) -> list[bytes]: ...
     def send_packed_command(self, command: Any) -> None: ...
     def read_response(self) -> Any: ...
     def disconnect(self) -> None: ...
@@ -159,7 +159,8 @@ class Wire:
         connection = self._connection
         replies: list[Any] = []
         try:
-            connection.send_packed_command(connection.pack_commands(commands))
+            # One write for what goes together: each costs a system call and a wait for the GIL.
+            connection.send_packed_command([b"".join(map(pack_command, commands))])
             for _ in commands:
                 try:
                     replies.append(connection.read_response())
