@@ -10,7 +10,7 @@ Source: Kafka ``TopicConfig`` and ``LogConfig`` (names, bounds, defaults); setti
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -252,9 +252,6 @@ class TopicConfig:
     def text(self, name: str) -> str:
         """The value of a setting as text."""
         return dict(self.overrides).get(name, setting(name).default)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(SETTINGS)
 
     # -- what more than one stage asks for ---------------------------------------------------
 

@@ -26,7 +26,7 @@ import pyarrow.csv
 
 from ..errors import MissingExtraError, TopicExistsError
 from ..lakelog import Lakelog
-from ..offsets import LogOffsets
+from ..offsets import LogOffsets, timestamp_ms
 from ..read.unified_log import UnifiedLog
 from ..record import Record, to_records
 from ..topic import Topic
@@ -270,7 +270,7 @@ class ChainedHash:
     def add(self, rows: Mapping[str, Sequence[Any]]) -> None:
         """Columns partition, offset, timestamp_ms, key, value of the next records."""
         digest = self._digest
-        for partition, offset, timestamp_ms, key, value in zip(
+        for partition, offset, time_ms, key, value in zip(
             *(rows[name] for name in ("partition", "offset", "timestamp_ms", "key", "value")),
             strict=True,
         ):
@@ -278,7 +278,7 @@ class ChainedHash:
                 "<iqqii",
                 partition,
                 offset,
-                timestamp_ms,
+                time_ms,
                 -1 if key is None else len(key),
                 -1 if value is None else len(value),
             )
@@ -352,7 +352,7 @@ def _check_found(expected: pa.Table, found: Sequence[Found]) -> Iterator[tuple[F
             and look.record.key == rows["key"][at].as_py()
         )
         if ok and look.asked.startswith("20"):  # a time: nothing earlier may answer to it
-            target = _epoch_ms(look.asked)
+            target = timestamp_ms(look.asked)
             times = rows["timestamp_ms"]
             ok = pc.index(pc.greater_equal(times, target), True).as_py() == at
         yield look, ok, f"{TOPIC}-{look.partition} offset {look.offset}"
@@ -397,10 +397,6 @@ def _find(log: UnifiedLog, partition: int, where: int | str, offsets: LogOffsets
 
 def _iso(timestamp_ms: int) -> str:
     return datetime.fromtimestamp(timestamp_ms / 1000, timezone.utc).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _epoch_ms(text: str) -> int:
-    return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1000)
 
 
 @contextmanager
