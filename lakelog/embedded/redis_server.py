@@ -161,6 +161,9 @@ class EmbeddedRedis:
             if not self._await_answer(client):
                 return None
             if client.info("server")["run_id"] != state.get("run_id"):
+                if _CUT_A_FILE in self._log():
+                    self._end(client)  # its starter died before it could load the file once more
+                    return None
                 self._make_ready(client, state)
         return state
 
@@ -297,17 +300,20 @@ class EmbeddedRedis:
                 self._before_stop(_url(self._state))
         finally:
             with _client(self._state["port"]) as client:
-                try:
-                    client.shutdown()
-                except redis.ConnectionError:
-                    pass  # it went before it answered
-                except redis.RedisError as error:
-                    raise self._error(f"the server refused to shut down: {error}") from error
-            deadline = time.monotonic() + STOP_TIMEOUT_S
-            while self._server_lives():
-                if time.monotonic() > deadline:
-                    raise self._error(f"the server did not end within {STOP_TIMEOUT_S:.0f} s")
-                time.sleep(POLL_S)
+                self._end(client)
+
+    def _end(self, client: redis.Redis) -> None:
+        try:
+            client.shutdown()
+        except redis.ConnectionError:
+            pass  # it went before it answered
+        except redis.RedisError as error:
+            raise self._error(f"the server refused to shut down: {error}") from error
+        deadline = time.monotonic() + STOP_TIMEOUT_S
+        while self._server_lives():
+            if time.monotonic() > deadline:
+                raise self._error(f"the server did not end within {STOP_TIMEOUT_S:.0f} s")
+            time.sleep(POLL_S)
 
     # -- files -----------------------------------------------------------------------------
 

@@ -292,3 +292,24 @@ def test_what_is_written_after_a_cut_transaction_is_there_after_the_next_start(d
         client.set("after", 1)
     with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
         assert sorted(client.keys()) == [b"after", b"whole"]
+
+
+def test_a_cut_file_is_loaded_again_also_when_the_starter_died_before_it_could(directory):
+    with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+        client.config_set("appendfsync", "always")
+        with client.pipeline(transaction=True) as cut:
+            cut.set("half", 1).set("other", "x" * 100)
+            cut.execute()
+        os.kill(server.pid, signal.SIGKILL)
+    (log,) = (directory / "appendonlydir").glob("*.incr.aof")
+    os.truncate(log, log.stat().st_size - 60)
+    died = EmbeddedRedis(directory)
+    with died._starting():
+        process, state = died._launch(died._program(died._read_state()), None)
+        with redis.Redis(port=state["port"]) as client:
+            assert died._await_answer(client)
+    with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+        assert process.wait() == 0
+        client.set("after", 1)
+    with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+        assert client.keys() == [b"after"]
