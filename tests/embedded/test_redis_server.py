@@ -309,7 +309,7 @@ def test_a_cut_file_is_loaded_again_also_when_the_starter_died_before_it_could(d
         with redis.Redis(port=state["port"]) as client:
             assert died._await_answer(client)
     with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
-        assert process.wait() == 0
+        assert process.wait(timeout=30) == 0  # it was not the one to go on with
         client.set("after", 1)
     with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
         assert client.keys() == [b"after"]
