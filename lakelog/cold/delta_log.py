@@ -151,7 +151,7 @@ class DeltaLog:
                     path=add.file.path,
                     size=add.file.size_bytes,
                     partition_values=_partition_values(add.file),
-                    modification_time=now_ms,
+                    modification_time=add.file.modified_ms,
                     data_change=data_change,
                     stats=add.stats,
                 )

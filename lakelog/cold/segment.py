@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -28,6 +28,41 @@ class SegmentFile:
     end_offset: int  # exclusive
     min_timestamp_ms: int  # -1: the records have none
     max_timestamp_ms: int  # -1: none; UNKNOWN_TIMESTAMP_MS: look into the file
+    modified_ms: int = (
+        -1
+    )  # the wall clock's when it was archived; a rewrite keeps its files' latest
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """All files of one segment: what retention drops and compaction cleans as a whole."""
+
+    partition: int
+    base_offset: int
+    files: tuple[SegmentFile, ...]  # in offset order; at least one
+    size_bytes: int
+    records: int
+    start_offset: int  # of the range it covers, a gap before its first record included
+    end_offset: int  # exclusive
+    min_timestamp_ms: int  # -1: at least one file's records have none
+    max_timestamp_ms: int  # -1: none; UNKNOWN_TIMESTAMP_MS: look into the files
+    modified_ms: int
+
+    @classmethod
+    def of(cls, files: Sequence[SegmentFile]) -> Segment:
+        """Of its files, in offset order."""
+        return cls(
+            files[0].partition,
+            files[0].segment,
+            tuple(files),
+            sum(file.size_bytes for file in files),
+            sum(file.records for file in files),
+            min(file.start_offset for file in files),
+            max(file.end_offset for file in files),
+            min(file.min_timestamp_ms for file in files),
+            max(file.max_timestamp_ms for file in files),
+            max(file.modified_ms for file in files),
+        )
 
 
 def file_name(kind: str, start_offset: int, end_offset: int, unique: str) -> str:
@@ -49,7 +84,7 @@ def archived_start(path: str) -> int | None:
     return int(found["start"]) if found and found["kind"] == "archive" else None
 
 
-#: One row a file; the first nine are `SegmentFile`'s. ``first`` and ``last`` are the offsets of its
+#: One row a file; the first ten are `SegmentFile`'s. ``first`` and ``last`` are the offsets of its
 #: first and last record (inclusive): inside [start, end), which may begin or end in a gap.
 COLUMNS = pa.schema(
     [
@@ -62,6 +97,7 @@ COLUMNS = pa.schema(
         ("end_offset", pa.int64()),
         ("min_timestamp_ms", pa.int64()),
         ("max_timestamp_ms", pa.int64()),
+        ("modified_ms", pa.int64()),
         ("first", pa.int64()),
         ("last", pa.int64()),
         ("ours", pa.bool_()),
@@ -129,6 +165,15 @@ class SegmentIndex:
         low, high = self._slices.get(partition, (0, 0))
         return [self._file(row) for row in range(low, high)]
 
+    def segments(self, partition: int) -> list[Segment]:
+        """The partition's segments in offset order; the last one may still be open."""
+        columns = self.rows_of_partition(partition).to_pydict()
+        rows = zip(*(columns[name] for name in COLUMNS.names[:10]), strict=True)
+        by_base: dict[int, list[SegmentFile]] = {}
+        for row in rows:
+            by_base.setdefault(row[1], []).append(SegmentFile(*row))
+        return [Segment.of(by_base[base]) for base in sorted(by_base)]
+
     def rows_of_partition(self, partition: int) -> pa.Table:
         """The partition's rows of `COLUMNS`, in offset order, without a copy."""
         low, high = self._slices.get(partition, (0, 0))
@@ -177,7 +222,7 @@ class SegmentIndex:
         return paths - set(self.columns["path"].filter(here).to_pylist())
 
     def _file(self, row: int) -> SegmentFile:
-        return SegmentFile(*(self.columns.column(index)[row].as_py() for index in range(9)))
+        return SegmentFile(*(self.columns.column(index)[row].as_py() for index in range(10)))
 
 
 def _slices_by_partition(partitions: pa.ChunkedArray) -> dict[int, tuple[int, int]]:
@@ -241,6 +286,7 @@ def _columns_of(actions: pa.Table) -> pa.Table:
             pc.if_else(
                 empty, nothing, pc.coalesce(newest, pa.scalar(UNKNOWN_TIMESTAMP_MS, pa.int64()))
             ),
+            actions["modification_time"],
             pc.coalesce(first, start),
             pc.if_else(empty, nothing, pc.coalesce(last, pc.subtract(end, 1))),
             pc.is_valid(start),

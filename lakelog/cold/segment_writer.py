@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -204,8 +205,15 @@ class _Tally:
             self.add.end_offset,
             _milliseconds(self.min_us, -1),
             _milliseconds(self.max_us, UNKNOWN_TIMESTAMP_MS),
+            self._modified_ms(),
         )
         return WrittenFile(file, json.dumps(stats, separators=(",", ":")))
+
+    def _modified_ms(self) -> int:
+        """As Kafka: what cleaning writes is not younger than what it was made of."""
+        if isinstance(self.add, Rewrite):
+            return max(file.modified_ms for file in self.add.files)
+        return time.time_ns() // 1_000_000
 
     def _refuse(self, what: str) -> NoReturn:
         raise ContradictionError(
