@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
+from .offset_set import OffsetSet
 from .registers import ArchivedEnd, Register
 from .segment import SegmentFile
 
@@ -44,7 +45,7 @@ class Rewrite:
     topic_partition: TopicPartition
     segment: int  # the base offset that the new file goes to
     files: tuple[SegmentFile, ...]  # at least one; all of them are in the change's removes
-    without: pa.Int64Array | None = None  # offsets to leave out
+    without: OffsetSet | None = None  # offsets to leave out
     delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
 
     def __post_init__(self) -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from ..config import MIB
 from ..record import MAX_OFFSET
+from .tombstones import Tombstones
 
 #: Footer bytes kept, as they lie in the files; parsed, they take several times that. At 1–2 KB a
 #: row group this is some ten thousand of them.
@@ -37,6 +38,7 @@ class RowGroup:
 class Footer:
     metadata: Any  # pq.FileMetaData
     row_groups: tuple[RowGroup, ...]
+    tombstones: Tombstones | None  # None: whoever wrote the file does not say
 
 
 class FooterCache:
@@ -89,6 +91,7 @@ def parse_footer(metadata: Any) -> Footer:
             )
             for index, group in enumerate(groups)
         ),
+        Tombstones.from_metadata(metadata.metadata or {}),
     )
 
 

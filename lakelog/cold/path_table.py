@@ -11,10 +11,11 @@ import logging
 import random
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from types import MappingProxyType
+from typing import TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -42,6 +43,9 @@ from .storage import Storage
 from .table import Applied, ColdSnapshot
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: After a lost race the next attempt waits up to MAX_BACK_OFF_S. Each race has a winner, so one of
 #: n equal committers loses all of them with a chance of (1 - 1/n)^100: never, in practice.
@@ -125,6 +129,10 @@ class PathTable:
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`."""
         return self._reader.read(files, start, end, columns)
+
+    def map(self, function: Callable[[SegmentReader, T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """See `ColdTable.map`."""
+        return self._engine.map(partial(function, self._reader), tasks)
 
     def offset_for_timestamp(
         self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int

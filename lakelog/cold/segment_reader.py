@@ -23,6 +23,7 @@ from .footers import Footer, FooterCache, RowGroup, parse_footer
 from .schema import FILE_SCHEMA
 from .segment import SegmentFile, is_ours
 from .storage import Storage
+from .tombstones import TOMBSTONE_COLUMNS, Tombstones
 
 T = TypeVar("T")
 
@@ -129,9 +130,29 @@ class SegmentReader:
                         best = _newer(best, self._newest_in(part, from_offset))
         return best
 
+    def tombstones(self, file: SegmentFile) -> Tombstones:
+        """What the file's footer says of its tombstones; of somebody else's, its columns say it."""
+        with ExitStack() as opened:
+            _, footer = self._open(opened, file)
+            if footer.tombstones is not None:
+                return footer.tombstones
+            return sum(
+                (
+                    Tombstones.of(batch)
+                    for part in self._parts(opened, file)
+                    for batch in self._batches(part, TOMBSTONE_COLUMNS)
+                ),
+                Tombstones(),
+            )
+
     # -- files and row groups --------------------------------------------------------------------
 
     def _parts(self, opened: ExitStack, file: SegmentFile) -> list[_Part]:
+        parquet, footer = self._open(opened, file)
+        ordered = is_ours(file.path)
+        return [_Part(file, parquet, group, ordered) for group in footer.row_groups]
+
+    def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Footer]:
         path = f"{self._table_path}/{file.path}"
         footer = self._footers.get(path)
         with self._storage.naming(path):
@@ -145,13 +166,14 @@ class SegmentReader:
                 pre_buffer=not self._storage.is_local,
                 page_checksum_verification=True,
             )
-            footer = footer or self._keep(path, parse_footer(parquet.metadata))
-        ordered = is_ours(file.path)
-        return [_Part(file, parquet, group, ordered) for group in footer.row_groups]
+            return parquet, footer or self._keep(path, parse_footer(parquet.metadata))
 
     def _keep(self, path: str, footer: Footer) -> Footer:
         self._footers.put(path, footer)
         return footer
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return SegmentReader, (self._storage, self._table_path)
 
     def _batches(
         self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS

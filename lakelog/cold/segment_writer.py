@@ -23,6 +23,7 @@ from .schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, WRITER_OPTIONS
 from .segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name
 from .segment_reader import SegmentReader
 from .storage import Storage
+from .tombstones import Tombstones
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +62,7 @@ def write_segment_file(
     )
     tally = _Tally(add)
     try:
-        _write(storage, path, _row_groups(tally.count(rows)))
+        _write(storage, path, _row_groups(tally.count(rows)), tally)
         tally.check_end()
         # The commit that will name the file must not survive a power cut that the file does not.
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
@@ -72,7 +73,7 @@ def write_segment_file(
     return tally.written(f"{folder}/{name}", storage.size_bytes(path))
 
 
-def _write(storage: Storage, path: str, row_groups: Iterable[pa.Table]) -> None:
+def _write(storage: Storage, path: str, row_groups: Iterable[pa.Table], tally: _Tally) -> None:
     """An error of the store is named by the path; one of the rows' source is left as it is."""
     with storage.naming(path):
         writer = pq.ParquetWriter(
@@ -82,6 +83,7 @@ def _write(storage: Storage, path: str, row_groups: Iterable[pa.Table]) -> None:
         for row_group in row_groups:
             with storage.naming(path):
                 writer.write_table(row_group, row_group_size=row_group.num_rows)
+        writer.add_key_value_metadata(tally.tombstones.to_metadata())
     except BaseException:
         with suppress(OSError, pa.ArrowException):
             writer.close()
@@ -103,7 +105,7 @@ def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBat
     )
     for batch in rows:
         if rewrite.without is not None:
-            superseded = pc.is_in(batch.column("offset"), value_set=rewrite.without)
+            superseded = rewrite.without.contains(batch.column("offset"))
             batch = batch.filter(pc.invert(superseded))
         if rewrite.delete_horizon_ms is not None:
             batch = _set_horizon(batch, rewrite.delete_horizon_ms)
@@ -159,6 +161,7 @@ class _Tally:
         self.last = add.start_offset - 1
         self.min_us: int | None = None
         self.max_us: int | None = None
+        self.tombstones = Tombstones()
 
     def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
@@ -177,6 +180,7 @@ class _Tally:
             expected = self.last + 1 if self.records else max(self.last + 1, self.add.segment)
             if first != expected or last - first + 1 != batch.num_rows:
                 self._refuse(f"the records after {self.last} are not dense from {expected} on")
+        self.tombstones += Tombstones.of(batch)
         if not self.records:
             self.first = first
         self.last = last

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -13,6 +13,10 @@ from ..record import OffsetAndTimestamp
 from .change import Change
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
 from .segment import SegmentFile, SegmentIndex
+from .segment_reader import SegmentReader
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 NO_TABLE = -1  # the version of a table that no commit has made yet
 
@@ -94,6 +98,14 @@ class ColdTable(Protocol):
         Raises:
             MissingFileError: the table names a file that is gone.
             CorruptRecordError: a file is not the Parquet that was written.
+        """
+        ...
+
+    def map(self, function: Callable[[SegmentReader, T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """``function(reader, task)`` for each task, where files are written; results in any order.
+
+        Args:
+            function: picklable, as the tasks are; it may run more than once.
         """
         ...
 

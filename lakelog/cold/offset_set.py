@@ -1,0 +1,81 @@
+"""A set of offsets that travels to a task: a bit an offset where they are dense, else a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+#: A sorted list takes 8 bytes an offset, bits take one an eighth of the span.
+_BITS_A_LISTED_OFFSET = 64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OffsetSet:
+    """An immutable set of offsets. Its memory: a bit an offset of its span, or less."""
+
+    start: int  # the smallest member
+    _count: int
+    _bits: np.ndarray | None  # of [start, …), eight a byte, lowest first
+    _listed: np.ndarray | None  # ascending int64, where that is smaller
+
+    @classmethod
+    def of(cls, offsets: pa.Array | np.ndarray | Iterable[int]) -> OffsetSet:
+        """Of offsets in any order, each named once or more often."""
+        array = np.unique(_int64(offsets))
+        count = len(array)
+        if not count:
+            return cls(0, 0, None, array)
+        start, last = int(array[0]), int(array[-1])
+        if last - start >= count * _BITS_A_LISTED_OFFSET:
+            return cls(start, count, None, array)
+        members = np.zeros(last - start + 1, np.bool_)
+        members[array - start] = True
+        return cls(start, count, np.packbits(members, bitorder="little"), None)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.to_numpy().tolist())
+
+    def __or__(self, other: OffsetSet) -> OffsetSet:
+        if not self._count or not other._count:
+            return other if self._count == 0 else self
+        return OffsetSet.of(np.concatenate([self.to_numpy(), other.to_numpy()]))
+
+    def to_numpy(self) -> np.ndarray:
+        """The members, ascending."""
+        if self._bits is None:
+            assert self._listed is not None
+            return self._listed
+        return np.flatnonzero(np.unpackbits(self._bits, bitorder="little")) + self.start
+
+    def contains(self, offsets: pa.Array) -> pa.Array:
+        """Which of them are members: a boolean for each, in their order."""
+        return pa.array(self.mask(_int64(offsets)))
+
+    def mask(self, offsets: np.ndarray) -> np.ndarray:
+        """As `contains`, for int64 offsets."""
+        if self._bits is None:
+            assert self._listed is not None
+            if not self._count:
+                return np.zeros(len(offsets), np.bool_)
+            at = np.searchsorted(self._listed, offsets)
+            at[at == self._count] = 0
+            return np.asarray(self._listed[at] == offsets)
+        place = offsets - self.start
+        inside = (place >= 0) & (place < 8 * len(self._bits))
+        place = np.where(inside, place, 0)
+        found = (self._bits[place >> 3] >> (place & 7).astype(np.uint8)) & 1
+        return np.asarray(inside & found.astype(np.bool_))
+
+
+def _int64(offsets: pa.Array | np.ndarray | Iterable[int]) -> np.ndarray:
+    if isinstance(offsets, np.ndarray):
+        return offsets
+    if isinstance(offsets, (pa.Array, pa.ChunkedArray)):
+        return np.asarray(offsets.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)
+    return np.fromiter(offsets, np.int64)
