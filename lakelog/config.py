@@ -1,7 +1,8 @@
 """Topic settings by their Kafka names: types, bounds, defaults, and what must hold between them.
 
 Values travel as text (as Kafka's AdminClient has them); `TopicConfig` parses and checks them once
-and hands out typed ones. Where a default is not Kafka's, the definition says so and why.
+and hands out typed ones. Where a default is not Kafka's, the definition says so and why. What a
+keyspace sets for all its topics comes from ``keyspace_defaults.py``.
 
 Source: Kafka ``TopicConfig`` and ``LogConfig`` (names, bounds, defaults); settings that start with
 ``lakelog.`` are ours.
@@ -10,7 +11,9 @@ Source: Kafka ``TopicConfig`` and ``LogConfig`` (names, bounds, defaults); setti
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import json
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
@@ -61,8 +64,13 @@ class Setting:
     kafka_default: str | None = None  # where ours differs
 
 
+_WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")  # int() alone takes 1_000 too
+
+
 def _integer(low: int, high: int = INT64_MAX) -> Callable[[str], int]:
     def parse(text: str) -> int:
+        if not _WHOLE_NUMBER.fullmatch(text):
+            raise ValueError
         value = int(text)
         if not low <= value <= high:
             raise ValueError
@@ -78,7 +86,8 @@ def _ratio(text: str) -> float:
     return value
 
 
-def _boolean(text: str) -> bool:
+def boolean(text: str) -> bool:
+    """``true`` or ``false``, in any case."""
     return {"true": True, "false": False}[text.lower()]
 
 
@@ -104,9 +113,10 @@ _TIMESTAMP_TYPES = {
 }
 
 
-def _number(
+def number(
     name: str, default: int, low: int, doc: str, high: int = INT64_MAX, **more: Any
 ) -> Setting:
+    """A whole number in ``low..high``."""
     bound = f"a whole number ≥ {low}" if high == INT64_MAX else f"a whole number in {low}..{high}"
     return Setting(name, str(default), _integer(low, high), bound, doc, **more)
 
@@ -126,29 +136,36 @@ _DEFINITIONS = (
         "producer, uncompressed, lz4, zstd, gzip (stored as zstd) or snappy (stored as lz4)",
         "how hot entries are compressed; producer keeps what the producer chose",
     ),
-    _number("delete.retention.ms", DAY_MS, 0, "how long compaction keeps a tombstone"),
-    _number("file.delete.delay.ms", MINUTE_MS, 0, "how long removed cold files stay readable"),
-    _number(
+    number("delete.retention.ms", DAY_MS, 0, "how long compaction keeps a tombstone"),
+    # A stranger's VACUUM goes by it too, and takes files younger than it that no commit names yet.
+    number(
+        "file.delete.delay.ms",
+        DAY_MS,
+        0,
+        "how long removed cold files stay readable",
+        kafka_default=str(MINUTE_MS),
+    ),
+    number(
         "index.interval.bytes", 4096, 0, "at most one time-index entry per so many bytes", INT32_MAX
     ),
-    _number(
+    number(
         "internal.segment.bytes",
         0,
         0,
         "overrides segment.bytes without its lower bound, for tests (0: not set)",
         INT32_MAX,
     ),
-    _number("local.retention.bytes", -2, -2, "hot bytes kept; -2: as retention.bytes, -1: all"),
-    _number(
+    number("local.retention.bytes", -2, -2, "hot bytes kept; -2: as retention.bytes, -1: all"),
+    number(
         "local.retention.ms",
         -2,
         -2,
         "how long archived records stay hot; -2: as retention.ms, -1: forever",
     ),
-    _number("max.compaction.lag.ms", INT64_MAX, 1, "the longest a record stays uncompacted"),
-    _number("max.message.bytes", MIB + 12, 0, "the largest entry, in stored bytes", INT32_MAX),
-    _number("message.timestamp.after.max.ms", HOUR_MS, 0, "how far ahead a timestamp may lie"),
-    _number("message.timestamp.before.max.ms", INT64_MAX, 0, "how far back a timestamp may lie"),
+    number("max.compaction.lag.ms", INT64_MAX, 1, "the longest a record stays uncompacted"),
+    number("max.message.bytes", MIB + 12, 0, "the largest entry, in stored bytes", INT32_MAX),
+    number("message.timestamp.after.max.ms", HOUR_MS, 0, "how far ahead a timestamp may lie"),
+    number("message.timestamp.before.max.ms", INT64_MAX, 0, "how far back a timestamp may lie"),
     Setting(
         "message.timestamp.type",
         "CreateTime",
@@ -159,21 +176,21 @@ _DEFINITIONS = (
     Setting(
         "min.cleanable.dirty.ratio", "0.5", _ratio, "a number in 0..1", "when compaction starts"
     ),
-    _number("min.compaction.lag.ms", 0, 0, "the shortest a record stays uncompacted"),
-    _number("producer.id.expiration.ms", DAY_MS, 1, "when an idle producer id is forgotten"),
+    number("min.compaction.lag.ms", 0, 0, "the shortest a record stays uncompacted"),
+    number("producer.id.expiration.ms", DAY_MS, 1, "when an idle producer id is forgotten"),
     Setting(
         "remote.storage.enable",
         "true",
-        _boolean,
+        boolean,
         "true or false",
         "whether the topic is archived to the cold tier",
         kafka_default="false",
     ),
-    _number("retention.bytes", -1, -1, "the size above which old segments go; -1: no limit"),
-    _number("retention.ms", 7 * DAY_MS, -1, "the age after which old segments go; -1: no limit"),
-    _number("segment.bytes", GIB, MIB, "a segment rolls before it exceeds this", INT32_MAX),
-    _number("segment.jitter.ms", 0, 0, "the most by which segment.ms is shortened"),
-    _number("segment.ms", 7 * DAY_MS, 1, "the record time after which a segment rolls"),
+    number("retention.bytes", -1, -1, "the size above which old segments go; -1: no limit"),
+    number("retention.ms", 7 * DAY_MS, -1, "the age after which old segments go; -1: no limit"),
+    number("segment.bytes", GIB, MIB, "a segment rolls before it exceeds this", INT32_MAX),
+    number("segment.jitter.ms", 0, 0, "the most by which segment.ms is shortened"),
+    number("segment.ms", 7 * DAY_MS, 1, "the record time after which a segment rolls"),
     Setting(
         "lakelog.entry.format",
         "auto",
@@ -184,47 +201,74 @@ _DEFINITIONS = (
     Setting(
         "lakelog.fields.flatten",
         "false",
-        _boolean,
+        boolean,
         "true or false",
         "whether a JSON object's members become fields of a fields entry",
     ),
-    _number(
+    number(
         "lakelog.flush.rows",
         1_000_000,
         1,
         "unarchived records from which a continuous archiver archives a partition",
     ),
-    _number(
+    number(
         "lakelog.flush.interval.ms",
         MINUTE_MS,
         0,
         "time since the oldest unarchived append from which it archives all the same",
     ),
-    _number(
+    number(
         "lakelog.retention.entries", -1, -1, "the entries an untiered partition keeps; -1: no limit"
     ),
 )
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _DEFINITIONS}
 
+#: What a keyspace sets for all its topics and no topic for itself, by Kafka's broker names.
+CLEANER_SETTINGS: Mapping[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        Setting(
+            "log.cleaner.enable",
+            "true",
+            boolean,
+            "true or false",
+            "whether compaction runs; false pauses it",
+        ),
+        number(
+            "log.cleaner.dedupe.buffer.size",
+            128 * MIB,
+            MIB + 1,  # Kafka: more than 1 MiB
+            "the bytes of keys that one compaction task holds at a time",
+        ),
+    )
+}
+
 
 @dataclass(frozen=True, slots=True)
 class TopicConfig:
-    """A topic's settings: what was set, over the defaults. Checked when made.
+    """A topic's settings: its own, over the keyspace's, over those built in. Checked when made.
 
     Args:
-        overrides: text by setting name.
+        overrides: what the topic set itself: text by setting name.
+        defaults: what its keyspace sets for all topics, by *topic* setting name, and the
+            `CLEANER_SETTINGS`.
 
     Raises:
-        InvalidConfigError: an unknown name, a value out of bounds, or two that contradict.
+        InvalidConfigError: an unknown name, a value out of bounds, or two that contradict; as in
+            Kafka, those in effect are compared, wherever they come from.
     """
 
     overrides: tuple[tuple[str, str], ...] = ()
+    defaults: tuple[tuple[str, str], ...] = ()
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "overrides", tuple(sorted(dict(self.overrides).items())))
+        for layer in ("overrides", "defaults"):
+            object.__setattr__(self, layer, tuple(sorted(dict(getattr(self, layer)).items())))
         for name, text in self.overrides:
-            _parse(name, text)
+            parse(setting(name), text)
+        for name, text in self.defaults:
+            parse(CLEANER_SETTINGS.get(name) or setting(name), text)
         _check_together(self)
 
     @classmethod
@@ -235,23 +279,74 @@ class TopicConfig:
         """
         given = dict(settings or {})
         given.update({name.replace("_", "."): value for name, value in kwargs.items()})
-        return cls(tuple((name, _text(value)) for name, value in given.items()))
+        return cls(tuple((name, text_of(value)) for name, value in given.items()))
 
     def replace(self, changes: Mapping[str, object | None]) -> TopicConfig:
-        """A copy with settings changed; None puts one back to its default."""
+        """A copy with settings of the topic changed; None puts one back to its default."""
         for name in changes:
             setting(name)
-        merged: dict[str, object] = {**dict(self.overrides), **changes}
-        return TopicConfig.of({name: value for name, value in merged.items() if value is not None})
+        merged: dict[str, object | None] = {**dict(self.overrides), **changes}
+        given = {name: text_of(value) for name, value in merged.items() if value is not None}
+        return TopicConfig(tuple(given.items()), self.defaults)
 
     def __getitem__(self, name: str) -> Any:
         """The typed value of a setting (int, float, bool, str, Enum or frozenset)."""
-        definition = setting(name)
-        return definition.parse(dict(self.overrides).get(name, definition.default))
+        return setting(name).parse(self.text(name))
 
     def text(self, name: str) -> str:
         """The value of a setting as text."""
-        return dict(self.overrides).get(name, setting(name).default)
+        definition = setting(name)
+        given = self._given(name)
+        return definition.default if given is None else given
+
+    def source(self, name: str) -> str:
+        """Where the value of a setting comes from: ``topic``, ``keyspace`` or ``default``."""
+        setting(name)
+        if name in dict(self.overrides):
+            return "topic"
+        return "keyspace" if name in dict(self.defaults) else "default"
+
+    def with_defaults(self, defaults: Iterable[tuple[str, str]]) -> TopicConfig:
+        """The topic's own settings over other defaults of the keyspace."""
+        return TopicConfig(self.overrides, tuple(defaults))
+
+    def to_json(self) -> str:
+        """Both layers as JSON text; the same config always gives the same text."""
+        layers = {"overrides": dict(self.overrides), "defaults": dict(self.defaults)}
+        return json.dumps(layers, sort_keys=True)
+
+    @classmethod
+    def from_json(cls, text: str | bytes) -> TopicConfig:
+        """What `to_json` wrote.
+
+        Raises:
+            InvalidConfigError: it is not that, or holds a setting this lakelog does not know.
+        """
+        try:
+            layers = json.loads(text)
+            overrides, defaults = (tuple(layers[k].items()) for k in ("overrides", "defaults"))
+            if not all(isinstance(value, str) for _, value in overrides + defaults):
+                raise TypeError("a value is not text")
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise InvalidConfigError(
+                f"{text[:80]!r} is no topic config as JSON ({error!r}); somebody else wrote it, "
+                "or a newer lakelog did",
+                value=text,
+            ) from None
+        return cls(overrides, defaults)
+
+    def _given(self, name: str) -> str | None:
+        """What the topic or the keyspace sets; loops, for it is asked often over a few."""
+        for layer in (self.overrides, self.defaults):
+            for given, text in layer:
+                if given == name:
+                    return text
+        return None
+
+    def _cleaner(self, name: str) -> Any:
+        definition = CLEANER_SETTINGS[name]
+        given = self._given(name)
+        return definition.parse(definition.default if given is None else given)
 
     # -- what more than one stage asks for ---------------------------------------------------
 
@@ -263,6 +358,16 @@ class TopicConfig:
     @property
     def compacted(self) -> bool:
         return "compact" in self["cleanup.policy"]
+
+    @property
+    def cleaner_enabled(self) -> bool:
+        """Whether compaction runs: ``log.cleaner.enable`` of the keyspace."""
+        return bool(self._cleaner("log.cleaner.enable"))
+
+    @property
+    def dedupe_buffer_bytes(self) -> int:
+        """``log.cleaner.dedupe.buffer.size`` of the keyspace: keys a compaction task holds."""
+        return int(self._cleaner("log.cleaner.dedupe.buffer.size"))
 
     @property
     def segment_bytes(self) -> int:
@@ -302,17 +407,24 @@ def setting(name: str) -> Setting:
     return found
 
 
-def _parse(name: str, text: str) -> Any:
-    definition = setting(name)
+def parse(definition: Setting, text: str) -> Any:
+    """The typed value of a setting.
+
+    Raises:
+        InvalidConfigError: not a legal one; the message says which are.
+    """
     try:
         return definition.parse(text)
     except (ValueError, KeyError):
         raise InvalidConfigError(
-            f"{name}={text!r} is not legal: it takes {definition.legal}", name=name, value=text
+            f"{definition.name}={text!r} is not legal: it takes {definition.legal}",
+            name=definition.name,
+            value=text,
         ) from None
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
+    """A Python value as Kafka writes it."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Enum):
@@ -325,10 +437,9 @@ def _text(value: object) -> str:
 def _check_together(config: TopicConfig) -> None:
     if config["min.compaction.lag.ms"] > config["max.compaction.lag.ms"]:
         _contradiction(config, "min.compaction.lag.ms", "max.compaction.lag.ms", "at most")
-    given = dict(config.overrides)
     for unit in ("ms", "bytes"):
         local, total = f"local.retention.{unit}", f"retention.{unit}"
-        if local not in given or not config.tiered or config[local] == -2:
+        if not config.tiered or config[local] == -2:
             continue
         if config[total] >= 0 and (config[local] == -1 or config[local] > config[total]):
             _contradiction(config, local, total, "at most")
@@ -343,9 +454,13 @@ def _check_together(config: TopicConfig) -> None:
 
 
 def _contradiction(config: TopicConfig, name: str, other: str, relation: str) -> None:
+    def shown(name: str) -> str:
+        origin = config.source(name)
+        where = {"topic": "", "keyspace": " (the keyspace's)", "default": " (the default)"}
+        return f"{name}={config.text(name)}{where[origin]}"
+
     raise InvalidConfigError(
-        f"{name}={config.text(name)} must be {relation} {other}={config.text(other)}; "
-        f"change one of the two",
+        f"{shown(name)} must be {relation} {shown(other)}; change one of the two",
         name=name,
         value=config.text(name),
     )
