@@ -1,0 +1,249 @@
+"""Which whole segments the cold tier forgets: Kafka's three passes over one snapshot, nothing read.
+
+A pass walks from the oldest segment and stops at the first that does not qualify, so a young
+segment shields every later one. What one pass leaves is what the next one sees.
+
+===================  ============================================================================
+log start            all of the segment lies below the log start offset
+``retention.bytes``  without the segment the partition is still at least as large as the limit
+``retention.ms``     the segment's largest timestamp is longer ago than that
+===================  ============================================================================
+
+Where the log start lies inside a segment, the segment stays whole: readers see none of what lies
+below, and the bytes go with the rest of it.
+
+Source: Kafka ``UnifiedLog.deleteOldSegments`` and the passes it calls; for a tiered topic
+``RemoteLogManager.cleanupExpiredRemoteLogSegments``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+
+from ..cold.change import Change
+from ..cold.registers import LogStart
+from ..cold.segment import UNKNOWN_TIMESTAMP_MS, Segment, SegmentFile
+from ..cold.table import ColdSnapshot
+from ..config import HOUR_MS, TopicConfig
+from ..offsets import HotSegment
+from ..record import TopicPartition
+from ..topic import Topic
+
+LOG_START = "log start"
+RETENTION_BYTES = "retention.bytes"
+RETENTION_MS = "retention.ms"
+
+
+@dataclass(frozen=True, slots=True)
+class Dropped:
+    """A segment that goes, and the pass that says so."""
+
+    segment: Segment
+    reason: str  # LOG_START, RETENTION_BYTES or RETENTION_MS
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionRetention:
+    """What retention does to one partition."""
+
+    topic_partition: TopicPartition
+    log_start_before: int
+    log_start: int  # at or above the end of all that goes; only grows
+    dropped: tuple[Dropped, ...] = ()  # oldest first, without a segment left out
+    warnings: tuple[str, ...] = ()  # sentences: what keeps segments from expiring, and the way out
+
+    @property
+    def removes(self) -> tuple[SegmentFile, ...]:
+        return tuple(file for dropped in self.dropped for file in dropped.segment.files)
+
+    @property
+    def size_bytes(self) -> int:
+        """Of the files that go."""
+        return sum(dropped.segment.size_bytes for dropped in self.dropped)
+
+    @property
+    def records(self) -> int:
+        """In the files that go, those below the log start before included."""
+        return sum(dropped.segment.records for dropped in self.dropped)
+
+
+def plan_retention(
+    topic: Topic,
+    cold: ColdSnapshot,
+    now_ms: int,
+    hot_ends: Mapping[int, int] | None = None,
+) -> list[PartitionRetention]:
+    """What each partition that has files forgets now.
+
+    A policy without ``delete`` (``compact``, or the empty one, which keeps forever) leaves only the
+    log-start pass. The newest segment may still grow, so no size makes it go; its age does when all
+    of the partition is archived, and the log start when it has passed it.
+
+    Other than in Kafka, the size is that of the Parquet files alone: what the hot tier holds is not
+    counted.
+
+    Args:
+        now_ms: by the clock that the records' timestamps are compared with.
+        hot_ends: the hot log end by partition, read before `cold`; a partition that is not in it,
+            or None for all, keeps its newest segment whatever its age.
+    """
+    ends = {} if hot_ends is None else hot_ends
+    return [
+        _plan_partition(topic, cold, partition, now_ms, ends.get(partition))
+        for partition in cold.files.partitions
+    ]
+
+
+def retention_change(plans: Iterable[PartitionRetention]) -> Change:
+    """The one commit of the plans: removals, and the log starts that make them legal."""
+    plans = list(plans)
+    return Change(
+        removes=tuple(file for plan in plans for file in plan.removes),
+        # One that does not move is left out: delete-records may raise it meanwhile, and what was
+        # below it before is below it still.
+        registers={
+            LogStart(plan.topic_partition.partition): plan.log_start
+            for plan in plans
+            if plan.log_start > plan.log_start_before
+        },
+    )
+
+
+def _plan_partition(
+    topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int, hot_end: int | None
+) -> PartitionRetention:
+    config = topic.config
+    topic_partition = TopicPartition(topic.name, partition)
+    segments = cold.files.segments(partition)
+    log_start = cold.log_start(partition)
+    archived_end = cold.archived_end(partition)
+    all_archived = hot_end is not None and hot_end <= archived_end
+    closed = len(segments) - 1
+
+    first = 0  # of those that stay
+    while first < len(segments) and segments[first].end_offset <= log_start:
+        first += 1
+    by_log_start = by_size = first
+
+    limit_bytes, limit_ms = _limits(config)
+    if limit_bytes >= 0:
+        excess_bytes = sum(segment.size_bytes for segment in segments[first:]) - limit_bytes
+        while first < closed and excess_bytes >= segments[first].size_bytes:
+            excess_bytes -= segments[first].size_bytes
+            first += 1
+        by_size = first
+    if limit_ms >= 0:
+        expirable = len(segments) if all_archived else closed
+        while first < expirable and _expired(segments[first], limit_ms, now_ms):
+            first += 1
+
+    reasons = [LOG_START] * by_log_start + [RETENTION_BYTES] * (by_size - by_log_start)
+    reasons += [RETENTION_MS] * (first - by_size)
+    return PartitionRetention(
+        topic_partition,
+        log_start,
+        max(log_start, _start_of_rest(segments, first, archived_end)),
+        tuple(map(Dropped, segments, reasons)),
+        tuple(_warnings(topic_partition, config, segments[first:], now_ms)),
+    )
+
+
+def _limits(config: TopicConfig) -> tuple[int, int]:
+    """``retention.bytes`` and ``retention.ms`` as they count: -1 is no limit."""
+    if "delete" not in config["cleanup.policy"]:
+        return -1, -1
+    return int(config["retention.bytes"]), int(config["retention.ms"])
+
+
+def _expired(segment: Segment, limit_ms: int, now_ms: int) -> bool:
+    newest_ms = segment.max_timestamp_ms  # an unknown one is after any now, so it does not expire
+    return now_ms - (newest_ms if newest_ms >= 0 else segment.modified_ms) > limit_ms
+
+
+def _start_of_rest(segments: list[Segment], first: int, archived_end: int) -> int:
+    """Where the log can start at the earliest when the segments before `first` are gone."""
+    if first == 0:
+        return 0
+    if first == len(segments):
+        return archived_end
+    # The range, not the base: it begins with the gap before the first record, if there is one, and
+    # a reader that waits at the end of what goes must not fall out of the log. The two differ from
+    # each other only where somebody else's OPTIMIZE shortened a compacted segment.
+    return max(segments[first - 1].end_offset, segments[first].start_offset)
+
+
+# -- warnings --------------------------------------------------------------------------------------
+
+
+def future_warning(
+    topic_partition: TopicPartition,
+    config: TopicConfig,
+    segments: Iterable[Segment | HotSegment],
+    now_ms: int,
+) -> str | None:
+    """What the earliest segment with a timestamp in the future holds back; None if nothing does.
+
+    Clocks differ, so what lies ahead by at most ``message.timestamp.after.max.ms``, or an hour
+    where the topic takes more, is not spoken of: it delays expiry by no more than that.
+
+    Args:
+        segments: of either tier, those of a tier in offset order.
+    """
+    near_ms = now_ms + min(config["message.timestamp.after.max.ms"], HOUR_MS)
+    ahead = [
+        segment for segment in segments if near_ms < segment.max_timestamp_ms < UNKNOWN_TIMESTAMP_MS
+    ]
+    delayed = _delayed_by_future(config, hot=any(isinstance(one, HotSegment) for one in ahead))
+    if not ahead or not delayed:
+        return None
+    base = min(segment.base_offset for segment in ahead)
+    parts = [segment for segment in ahead if segment.base_offset == base]  # in each tier
+    topic, partition = topic_partition
+    return (
+        f"segment {base} of {topic_partition} holds a record with the timestamp "
+        f"{_time(max(part.max_timestamp_ms for part in parts))}, which is yet to come. "
+        f"{' and '.join(delayed)} count{'s' if len(delayed) == 1 else ''} from then, so the "
+        "segment and all after it stay. If that timestamp is wrong, `lakelog delete-records "
+        f"{topic} -p {partition} --before {max(part.end_offset for part in parts)}` deletes the "
+        "segment with all before it"
+    )
+
+
+def _delayed_by_future(config: TopicConfig, *, hot: bool) -> list[str]:
+    """The settings that go by a segment's largest timestamp."""
+    names = []
+    if _limits(config)[1] >= 0:
+        names.append("retention.ms")
+    if hot and config.tiered and config.local_retention_ms > 0:
+        names.append("local.retention.ms")
+    if config.compacted and config["min.compaction.lag.ms"] > 0:
+        names.append("min.compaction.lag.ms")
+    return names
+
+
+def _warnings(
+    topic_partition: TopicPartition, config: TopicConfig, kept: list[Segment], now_ms: int
+) -> Iterable[str]:
+    future = future_warning(topic_partition, config, kept, now_ms)
+    if future is not None:
+        yield future
+    if kept and kept[0].max_timestamp_ms == UNKNOWN_TIMESTAMP_MS and _limits(config)[1] >= 0:
+        path = next(
+            file.path for file in kept[0].files if file.max_timestamp_ms == UNKNOWN_TIMESTAMP_MS
+        )
+        yield (
+            f"segment {kept[0].base_offset} of {topic_partition} has a file that somebody else "
+            f"wrote without statistics on timestamp, {path}, so retention.ms cannot tell its age: "
+            "the segment and all after it stay. In Spark, ANALYZE TABLE delta.`<path>` COMPUTE "
+            "DELTA STATISTICS brings them back"
+        )
+
+
+def _time(timestamp_ms: int) -> str:
+    try:
+        moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:  # after the year 9999
+        return f"@{timestamp_ms}"
+    return moment.isoformat()

@@ -1,0 +1,651 @@
+"""Retention of the cold tier: Kafka's three passes, and one commit that nothing tears apart."""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.cleanup.retention import PartitionRetention, plan_retention, retention_change
+from lakelog.cold import contradictions
+from lakelog.cold.change import Change, HotRange, Rewrite
+from lakelog.cold.path_table import PathTable
+from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
+from lakelog.cold.segment import COLUMNS, UNKNOWN_TIMESTAMP_MS, Segment, SegmentIndex, file_name
+from lakelog.cold.storage import Storage
+from lakelog.cold.table import ColdSnapshot
+from lakelog.config import DAY_MS, HOUR_MS, TopicConfig
+from lakelog.engine import InlineEngine
+from lakelog.failpoints import armed
+from lakelog.record import RECORDS
+from lakelog.topic import Topic
+
+NOW_MS = 1_700_000_000_000
+TOPIC_ID = uuid.UUID(int=7)
+
+
+def a_topic(**config: object) -> Topic:
+    return Topic("orders", TOPIC_ID, 2, TopicConfig.of(**config))
+
+
+@dataclass(frozen=True)
+class Made:
+    """A segment of one file (or of one a slice) with records of one age; 100 bytes a record."""
+
+    start: int  # below base: a gap comes first
+    end: int
+    age_ms: int | None = 0  # of the newest record; None: no record has a timestamp
+    base: int | None = None
+    size_bytes: int | None = None
+    modified_ms: int = NOW_MS
+    max_timestamp_ms: int | None = None
+    files: int = 1
+    partition: int = 0
+    ours: bool = True
+
+    def rows(self) -> Iterator[dict[str, object]]:
+        base = self.start if self.base is None else self.base
+        newest = -1 if self.age_ms is None else NOW_MS - self.age_ms
+        newest = newest if self.max_timestamp_ms is None else self.max_timestamp_ms
+        records = self.end - base
+        files = min(self.files, records)
+        for part in range(files):
+            first = base + records * part // files
+            end = base + records * (part + 1) // files
+            start = self.start if part == 0 else first
+            name = file_name("archive", start, end, uuid.uuid4().hex) if self.ours else f"{first}.p"
+            size_bytes = 100 * (end - first)
+            if self.size_bytes is not None:
+                size_bytes = self.size_bytes if part == 0 else 0
+            yield {
+                "partition": self.partition,
+                "segment": base,
+                "path": f"partition={self.partition}/segment={base}/{name}",
+                "size_bytes": size_bytes,
+                "records": end - first,
+                "start_offset": start,
+                "end_offset": end,
+                "min_timestamp_ms": min(newest, NOW_MS),
+                "max_timestamp_ms": newest,
+                "modified_ms": self.modified_ms,
+                "first": first,
+                "last": end - 1,
+                "ours": self.ours,
+            }
+
+
+def a_snapshot(*segments: Made, log_start: int = 0, **registers: int) -> ColdSnapshot:
+    rows = [row for segment in segments for row in segment.rows()]
+    ends = {segment.partition: segment.end for segment in segments}
+    return ColdSnapshot(
+        1,
+        SegmentIndex(pa.Table.from_pylist(rows, schema=COLUMNS)),
+        {
+            **{ArchivedEnd(partition): end for partition, end in ends.items()},
+            LogStart(0): log_start,
+            CleanedEnd(0): registers.get("cleaned_end", 0),
+        },
+    )
+
+
+def planned(cold: ColdSnapshot, hot_end: int | None = None, **config: object) -> PartitionRetention:
+    ends = None if hot_end is None else {0: hot_end}
+    (plan,) = plan_retention(a_topic(**config), cold, NOW_MS, ends)
+    return plan
+
+
+def outcome(plan: PartitionRetention) -> tuple[int, list[tuple[int, str]]]:
+    dropped = [(dropped.segment.base_offset, dropped.reason) for dropped in plan.dropped]
+    return plan.log_start, dropped
+
+
+def after(cold: ColdSnapshot, plan: PartitionRetention) -> ColdSnapshot:
+    """The snapshot that the plan's change leads to, if it contradicts nothing."""
+    change = retention_change([plan])
+    gone = {file.path for file in change.removes}
+    rows = [row for row in cold.files.columns.to_pylist() if row["path"] not in gone]
+    files = SegmentIndex(pa.Table.from_pylist(rows, schema=COLUMNS))
+    registers = {**cold.registers, **change.registers}
+    contradictions.check("orders", files, registers)
+    return ColdSnapshot(2, files, registers)
+
+
+FIVE_EACH = (Made(0, 5, 300), Made(5, 10, 200), Made(10, 15, 100))
+OFF = {"retention_ms": -1, "retention_bytes": -1}
+
+
+# -- the rules -------------------------------------------------------------------------------------
+
+
+def oracle(
+    segments: list[Segment],
+    log_start: int,
+    archived_end: int,
+    hot_end: int | None,
+    config: TopicConfig,
+) -> tuple[int, list[tuple[int, str]]]:
+    """The rules as they are written, one segment and one pass at a time."""
+    alive, gone = list(segments), []
+
+    def drop(reason: str) -> None:
+        gone.append((alive.pop(0).base_offset, reason))
+
+    while alive and all(file.end_offset - 1 < log_start for file in alive[0].files):
+        drop("log start")
+    if "delete" in config["cleanup.policy"]:
+        limit_bytes, limit_ms = config["retention.bytes"], config["retention.ms"]
+        while (
+            limit_bytes != -1
+            and len(alive) > 1
+            and sum(segment.size_bytes for segment in alive[1:]) >= limit_bytes
+        ):
+            drop("retention.bytes")
+        while limit_ms != -1 and alive:
+            if len(alive) == 1 and (hot_end is None or hot_end > archived_end):
+                break
+            newest = max(file.max_timestamp_ms for file in alive[0].files)
+            if newest == -1:
+                newest = max(file.modified_ms for file in alive[0].files)
+            if not NOW_MS - newest > limit_ms:
+                break
+            drop("retention.ms")
+    if not gone:
+        return log_start, []
+    rest = alive[0].start_offset if alive else archived_end
+    return max(log_start, rest), gone
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], int | None]:
+    """A partition, settings whose limits often just hold or just do not, and a hot end."""
+    segments, end = [], 0
+    for _ in range(draw(st.integers(1, 6))):
+        start = end
+        base = start + draw(st.sampled_from([0, 0, 0, 5]))  # a gap comes first
+        end = base + draw(st.integers(1, 9))
+        segments.append(
+            Made(
+                start,
+                end,
+                draw(st.sampled_from([-1, 1, 2, 3, 3, 3, None])),
+                base,
+                draw(st.none() | st.integers(0, 500)),
+                NOW_MS - draw(st.integers(-1, 3)),
+                draw(st.sampled_from([None, None, None, None, UNKNOWN_TIMESTAMP_MS])),
+                draw(st.integers(1, 3)),
+            )
+        )
+    edges = sorted({edge for one in segments for edge in (one.start, one.end)})
+    log_start = draw(st.just(0) | st.sampled_from(edges) | st.integers(0, end + 5))
+    cold = a_snapshot(*segments, log_start=log_start)
+    sizes = [segment.size_bytes for segment in cold.files.segments(0)]
+    rests = [sum(sizes[at:]) for at in range(len(sizes) + 1)]
+    config = {
+        "cleanup_policy": draw(
+            st.sampled_from(["delete", "delete", "compact,delete", "compact", ""])
+        ),
+        "retention_ms": draw(st.integers(-1, 3)),
+        "retention_bytes": draw(st.just(-1) | st.sampled_from(rests) | st.integers(0, 3000)),
+    }
+    hot_end = draw(st.sampled_from([None, end, end, end + 1]))
+    return cold, config, hot_end
+
+
+@given(logs())
+def test_it_does_what_the_rules_say(log):
+    cold, config, hot_end = log
+
+    plan = planned(cold, hot_end, **config)
+
+    archived_end = cold.archived_end(0)
+    expected = oracle(
+        cold.files.segments(0), cold.log_start(0), archived_end, hot_end, TopicConfig.of(**config)
+    )
+    assert outcome(plan) == expected
+    assert plan.log_start_before == cold.log_start(0)
+    assert all(file.end_offset <= plan.log_start for file in plan.removes)
+    assert plan.records == sum(file.records for file in plan.removes)
+    assert plan.size_bytes == sum(file.size_bytes for file in plan.removes)
+    hot_ends = {} if hot_end is None else {0: hot_end}
+    again = plan_retention(a_topic(**config), after(cold, plan), NOW_MS, hot_ends)
+    assert not any(partition.dropped for partition in again)
+
+
+def test_of_two_passes_the_first_that_applies_is_the_reason():
+    cold = a_snapshot(*FIVE_EACH, Made(15, 20, 50), Made(20, 25, 0), log_start=5)
+    plan = planned(cold, retention_bytes=1500, retention_ms=99)
+    assert outcome(plan) == (
+        15,
+        [(0, "log start"), (5, "retention.bytes"), (10, "retention.ms")],
+    )
+
+
+def test_the_size_that_counts_is_what_the_log_start_left():
+    assert outcome(planned(a_snapshot(*FIVE_EACH, log_start=5), retention_bytes=1000)) == (
+        5,
+        [(0, "log start")],
+    )
+
+
+def test_an_age_of_exactly_the_limit_is_not_over_it():
+    assert outcome(planned(a_snapshot(*FIVE_EACH), retention_ms=200)) == (5, [(0, "retention.ms")])
+
+
+def test_a_young_segment_shields_the_old_ones_behind_it():
+    cold = a_snapshot(Made(0, 5, 0), Made(5, 10, 900), Made(10, 15, 0))
+    assert outcome(planned(cold, retention_ms=100)) == (0, [])
+
+
+def test_records_without_timestamps_age_from_when_they_were_archived():
+    cold = a_snapshot(
+        Made(0, 5, None, modified_ms=NOW_MS - 101), Made(5, 10, None, modified_ms=NOW_MS - 100)
+    )
+    assert outcome(planned(cold, 10, retention_ms=100)) == (5, [(0, "retention.ms")])
+
+
+def test_a_log_start_inside_a_segment_leaves_it_whole():
+    assert outcome(planned(a_snapshot(*FIVE_EACH, log_start=9), **OFF)) == (9, [(0, "log start")])
+
+
+def test_a_gap_belongs_to_the_segment_after_it():
+    """A consumer that has read all of what goes stands at its end; it must not fall out."""
+    cold = a_snapshot(Made(0, 5, 900), Made(5, 60, 900, base=50), Made(60, 70, 0))
+    assert outcome(planned(cold, retention_bytes=2000)) == (5, [(0, "retention.bytes")])
+    cold = a_snapshot(*(Made(0, 5, 900), Made(5, 60, 0, base=50)), log_start=40)
+    assert outcome(planned(cold, **OFF)) == (40, [(0, "log start")])
+
+
+def test_where_a_stranger_shortened_a_compacted_segment_no_hole_is_left():
+    """Its OPTIMIZEd file says nothing of the offsets that compaction took off its end."""
+    cold = a_snapshot(Made(0, 7, 900, ours=False), Made(10, 15, 0), log_start=8, cleaned_end=10)
+    plan = planned(cold, **OFF)
+    assert outcome(plan) == (10, [(0, "log start")])
+    assert after(cold, plan).log_start(0) == 10
+
+
+def test_the_newest_segment_goes_by_age_once_everything_is_archived():
+    cold = a_snapshot(*FIVE_EACH)
+    assert outcome(planned(cold, 15, retention_ms=50))[0] == 15
+    assert outcome(planned(cold, 16, retention_ms=50))[0] == 10
+    assert outcome(planned(cold, None, retention_ms=50))[0] == 10
+    assert outcome(planned(cold, 15, retention_ms=100))[0] == 10
+
+
+def test_the_newest_segment_goes_with_the_log_start_though_nobody_knows_the_hot_end():
+    cold = a_snapshot(*FIVE_EACH, log_start=15)
+    assert outcome(planned(cold, **OFF)) == (15, [(base, "log start") for base in (0, 5, 10)])
+    beyond = a_snapshot(*FIVE_EACH, log_start=99)
+    assert outcome(planned(beyond, **OFF))[0] == 99
+
+
+def test_no_size_makes_the_newest_segment_go():
+    assert outcome(planned(a_snapshot(*FIVE_EACH), 15, retention_bytes=0, retention_ms=-1)) == (
+        10,
+        [(0, "retention.bytes"), (5, "retention.bytes")],
+    )
+
+
+def test_partitions_are_planned_apart_and_changed_together():
+    cold = a_snapshot(*FIVE_EACH, *(dataclasses.replace(one, partition=1) for one in FIVE_EACH[:2]))
+    plans = plan_retention(a_topic(retention_ms=150), cold, NOW_MS, {0: 15, 1: 10})
+    assert [outcome(plan)[0] for plan in plans] == [10, 10]
+    change = retention_change(plans)
+    assert change.registers == {LogStart(0): 10, LogStart(1): 10}
+    assert [(file.partition, file.segment) for file in change.removes] == [
+        (0, 0),
+        (0, 5),
+        (1, 0),
+        (1, 5),
+    ]
+
+
+def test_a_topic_without_files_has_nothing_to_plan():
+    assert plan_retention(a_topic(), ColdSnapshot(), NOW_MS, {0: 0}) == []
+    assert retention_change([]).partitions == frozenset()
+
+
+# -- Kafka's own cases -----------------------------------------------------------------------------
+
+
+def test_kafka_should_delete_size_based_segments():
+    assert outcome(planned(a_snapshot(*FIVE_EACH), retention_ms=-1, retention_bytes=1000)) == (
+        5,
+        [(0, "retention.bytes")],
+    )
+
+
+OLD = tuple(dataclasses.replace(one, age_ms=NOW_MS - 10) for one in FIVE_EACH)  # timestamp 10
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_kafka_should_delete_time_based_segments_ready_to_be_deleted(policy):
+    cold = a_snapshot(*OLD)
+    plan = planned(cold, 15, cleanup_policy=policy, retention_ms=10_000)
+    assert outcome(plan) == (15, [(base, "retention.ms") for base in (0, 5, 10)])
+    assert len(after(cold, plan).files) == 0
+
+
+@pytest.mark.parametrize("policy", ["compact", ""])
+def test_kafka_should_not_delete_segments_when_policy_does_not_include_delete(policy):
+    config = {"cleanup_policy": policy, "retention_ms": 10_000, "retention_bytes": 1}
+    assert outcome(planned(a_snapshot(*OLD), 15, **config)) == (0, [])
+
+
+@pytest.mark.parametrize("policy", ["compact", ""])
+def test_kafka_should_delete_start_offset_breached_segments_whatever_the_policy(policy):
+    plan = planned(a_snapshot(*OLD, log_start=5), 15, cleanup_policy=policy)
+    assert outcome(plan) == (5, [(0, "log start")])
+
+
+def test_kafka_delete_old_segments_waits_until_the_end_is_known():
+    """No high watermark there; here nobody says that all of the open segment is archived."""
+    cold = a_snapshot(Made(0, 100, 2 * DAY_MS))
+    assert outcome(planned(cold, None, retention_ms=DAY_MS)) == (0, [])
+    assert outcome(planned(cold, 100, retention_ms=DAY_MS)) == (100, [(0, "retention.ms")])
+
+
+@pytest.mark.parametrize("count", [0, 1, 23, 50])
+@pytest.mark.parametrize("by", ["size", "time"])
+def test_kafka_deletes_exactly_the_segments_in_breach(count, by):
+    segments = [
+        Made(100 * i, 100 * (i + 1), 2 * HOUR_MS if i < count and by == "time" else 0)
+        for i in range(50)
+    ]
+    segments.append(Made(5000, 5001, 0, size_bytes=0))  # the open one
+    config = (
+        {"retention_ms": HOUR_MS}
+        if by == "time"
+        else {"retention_ms": -1, "retention_bytes": 10_000 * (50 - count)}
+    )
+    plan = planned(a_snapshot(*segments), **config)
+    assert len(plan.dropped) == count
+    assert plan.log_start == 100 * count
+
+
+# -- warnings --------------------------------------------------------------------------------------
+
+
+def test_a_timestamp_in_the_future_is_named_with_what_it_blocks_and_the_way_out():
+    ahead = Made(5, 10, -3650 * DAY_MS)
+    cold = a_snapshot(Made(0, 5, 8 * DAY_MS), ahead, Made(10, 15, 9 * DAY_MS))
+    plan = planned(cold)
+    assert outcome(plan)[0] == 5
+    assert plan.warnings == (
+        "segment 5 of orders-0 holds a record with the timestamp 2033-11-11T22:13:20+00:00, which "
+        "is yet to come. retention.ms counts from then, so the segment and all after it stay. If "
+        "that timestamp is wrong, `lakelog delete-records orders -p 0 --before 10` deletes the "
+        "segment with all before it",
+    )
+
+
+def test_the_way_out_of_a_future_timestamp_is_one():
+    cold = a_snapshot(Made(0, 5, -DAY_MS), Made(5, 10, 9 * DAY_MS), Made(10, 15, 0), log_start=5)
+    plan = planned(cold)
+    assert outcome(plan) == (10, [(0, "log start"), (5, "retention.ms")])
+    assert plan.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("config", "warns"),
+    [
+        ({}, True),
+        ({"retention_ms": -1}, False),
+        ({"retention_ms": -1, "retention_bytes": 10}, False),
+        ({"cleanup_policy": "compact"}, False),
+        ({"cleanup_policy": "compact", "min_compaction_lag_ms": 1}, True),
+        ({"cleanup_policy": ""}, False),
+        ({"message_timestamp_after_max_ms": 2**63 - 1}, True),
+    ],
+)
+def test_only_what_a_future_timestamp_blocks_is_warned_about(config, warns):
+    cold = a_snapshot(Made(0, 5, -HOUR_MS - 1), Made(5, 10, 0))
+    assert bool(planned(cold, **config).warnings) == warns
+
+
+@pytest.mark.parametrize(("limit_ms", "ahead_ms"), [(HOUR_MS, HOUR_MS), (0, 0), (1000, 1000)])
+def test_clocks_that_differ_as_much_as_the_topic_takes_are_not_warned_about(limit_ms, ahead_ms):
+    for more, warns in ((0, False), (1, True)):
+        cold = a_snapshot(Made(0, 5, -ahead_ms - more))
+        plan = planned(cold, message_timestamp_after_max_ms=limit_ms)
+        assert bool(plan.warnings) == warns
+
+
+def test_a_timestamp_after_the_last_year_there_is_can_be_told():
+    cold = a_snapshot(Made(0, 5, max_timestamp_ms=10**17))
+    assert "the timestamp @100000000000000000, which" in planned(cold).warnings[0]
+
+
+def test_a_file_of_which_nobody_knows_the_age_stays_and_is_named():
+    cold = a_snapshot(Made(0, 5, max_timestamp_ms=UNKNOWN_TIMESTAMP_MS), Made(5, 10, 9 * DAY_MS))
+    plan = planned(cold, 10)
+    assert outcome(plan) == (0, [])
+    (warning,) = plan.warnings
+    assert "partition=0/segment=0/archive-" in warning
+    assert "ANALYZE TABLE" in warning
+    assert planned(cold, 10, retention_ms=-1).warnings == ()
+
+
+# -- on a real table -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Records made up from their offset; all of a segment are as old as it is."""
+
+    ages_ms: Mapping[int, int] = field(default_factory=dict)  # by segment
+
+    def __call__(self, hot_range: HotRange) -> Iterator[pa.RecordBatch]:
+        offsets = range(max(hot_range.start_offset, hot_range.segment), hot_range.end_offset)
+        time_us = (NOW_MS - self.ages_ms.get(hot_range.segment, 0)) * 1000
+        rows = [
+            {
+                "offset": offset,
+                "timestamp": time_us,
+                "timestampType": 0,
+                "key": None,
+                "value": b"%d" % offset,
+                "headers": [],
+            }
+            for offset in offsets
+        ]
+        yield pa.RecordBatch.from_pylist(rows, schema=RECORDS)
+
+
+AGES_MS = {0: 9 * DAY_MS, 5: 8 * DAY_MS, 10: 0}
+
+
+class Cold:
+    """A table of two partitions and segments of five records, opened as often as one likes."""
+
+    def __init__(self, root: Path, ages_ms: Mapping[int, int]) -> None:
+        self.root = root
+        self.topic = a_topic()
+        self.ages_ms = ages_ms
+        self.table = self.open()
+
+    def open(self) -> PathTable:
+        """As another process would."""
+        return PathTable(self.topic, Storage(str(self.root)), InlineEngine(), Rows(self.ages_ms))
+
+    def archive(self, *segments: tuple[int, int], partition: int = 0) -> None:
+        """(base, end) of each; the first begins where the archive ends."""
+        cold = self.table.snapshot()
+        start = max(cold.archived_end(partition), cold.log_start(partition))
+        adds = []
+        for base, end in segments:
+            topic_partition = self.topic.partition(partition)
+            adds.append(HotRange(topic_partition, TOPIC_ID, base, start, end))
+            start = end
+        change = Change(tuple(adds), registers={ArchivedEnd(partition): start})
+        assert not self.table.apply(change, cold).superseded
+
+    def delete_records(self, before: int, partition: int = 0) -> None:
+        """As another process would."""
+        other = self.open()
+        change = Change(registers={LogStart(partition): before})
+        assert not other.apply(change, other.snapshot()).superseded
+
+    def plan(self, hot_ends: Mapping[int, int] | None = None, **config: object) -> Planned:
+        cold = self.table.snapshot()
+        plans = plan_retention(a_topic(**config), cold, NOW_MS, hot_ends)
+        return Planned(cold, retention_change(plans))
+
+    def state(self, partition: int = 0) -> tuple[int, list[int]]:
+        """The log start, and every offset that a new reader finds in the files."""
+        table = self.open()
+        cold = table.snapshot()
+        files = cold.files.of_partition(partition)
+        offsets = [
+            offset
+            for batch in table.read(files, 0, 2**53, ["offset"])
+            for offset in batch.column("offset").to_pylist()
+        ]
+        return cold.log_start(partition), offsets
+
+
+@dataclass(frozen=True)
+class Planned:
+    cold: ColdSnapshot
+    change: Change
+
+    def apply(self, table: PathTable) -> frozenset[int]:
+        return table.apply(self.change, self.cold).superseded
+
+
+@pytest.fixture
+def make_cold(tmp_path: Path) -> Callable[..., Cold]:
+    def make(ages_ms: Mapping[int, int] = AGES_MS) -> Cold:
+        cold = Cold(tmp_path / uuid.uuid4().hex, ages_ms)
+        cold.archive((0, 5), (5, 10), (10, 15))
+        return cold
+
+    return make
+
+
+@pytest.fixture
+def cold(make_cold: Callable[..., Cold]) -> Cold:
+    return make_cold()
+
+
+def test_removals_and_log_start_are_one_commit_without_reading_a_file(cold):
+    version = cold.table.snapshot().version
+    for file in list(cold.table.snapshot().files)[:2]:
+        (Path(cold.table.path) / file.path).unlink()
+
+    assert cold.plan().apply(cold.table) == frozenset()
+
+    assert cold.table.snapshot().version == version + 1
+    assert cold.state() == (10, [10, 11, 12, 13, 14])
+
+
+def test_size_on_real_files_never_falls_below_the_limit(cold):
+    sizes = [segment.size_bytes for segment in cold.table.snapshot().files.segments(0)]
+    cold.plan(retention_ms=-1, retention_bytes=sizes[1] + sizes[2] + 1).apply(cold.table)
+    assert cold.state()[0] == 0
+    cold.plan(retention_ms=-1, retention_bytes=sizes[1] + sizes[2]).apply(cold.table)
+    assert cold.state() == (5, list(range(5, 15)))
+
+
+def test_everything_goes_and_the_log_goes_on(cold):
+    cold.plan({0: 15}, retention_ms=0).apply(cold.table)
+    assert cold.state()[0] == 10  # the newest is not older than 0 ms
+    cold.delete_records(15)
+    cold.plan().apply(cold.table)
+    assert cold.state() == (15, [])
+    cold.archive((10, 18), (18, 20))  # the rest of the open segment, and the next
+    assert cold.state() == (15, list(range(15, 20)))
+
+
+def test_the_expired_open_segment_may_still_grow(make_cold):
+    cold = make_cold(dict.fromkeys((0, 5, 10), 9 * DAY_MS))
+    plan = cold.plan({0: 15})
+    cold.archive((10, 18))  # appended and archived in between, to the very segment that goes
+
+    assert plan.apply(cold.open()) == frozenset()
+
+    assert cold.state() == (15, [15, 16, 17])
+
+
+def test_of_two_retentions_at_once_one_commits_and_the_other_finds_it_done(cold):
+    plans = [cold.plan(), cold.plan()]
+    assert plans[0].apply(cold.open()) == frozenset()
+    assert plans[1].apply(cold.open()) == {0}
+    assert cold.state() == (10, [10, 11, 12, 13, 14])
+    assert cold.plan().change.partitions == frozenset()
+
+
+def test_two_retentions_by_different_settings_end_at_the_shorter(cold):
+    keep_more = cold.plan(retention_ms=9 * DAY_MS - 1)
+    keep_less = cold.plan(retention_ms=DAY_MS)
+    assert keep_more.apply(cold.open()) == frozenset()
+    assert keep_less.apply(cold.open()) == {0}
+    assert cold.state() == (5, list(range(5, 15)))
+    cold.plan(retention_ms=DAY_MS).apply(cold.open())
+    assert cold.state() == (10, [10, 11, 12, 13, 14])
+
+
+def test_the_other_partition_stands_when_one_was_changed_in_between(cold):
+    cold.archive((0, 5), (5, 10), (10, 15), partition=1)
+    plan = cold.plan()
+    cold.delete_records(3, partition=1)
+    assert plan.apply(cold.table) == {1}
+    assert (cold.state(0)[0], cold.state(1)[0]) == (10, 3)
+    cold.plan().apply(cold.table)
+    assert cold.state(1) == (10, [10, 11, 12, 13, 14])
+
+
+@pytest.mark.parametrize("before", [2, 12, 15])
+def test_records_deleted_in_between_stay_deleted(cold, before):
+    plan = cold.plan()
+    cold.delete_records(before)
+    assert plan.apply(cold.table) == {0}
+    assert cold.state()[0] == before
+    cold.plan().apply(cold.table)
+    assert cold.state() == (max(before, 10), list(range(10, 15)) if before < 15 else [])
+
+
+def test_what_the_log_start_left_goes_also_when_it_is_raised_again_meanwhile(cold):
+    cold.delete_records(7)
+    plan = cold.plan(retention_ms=-1)
+    cold.delete_records(12)
+    assert plan.apply(cold.table) == frozenset()
+    assert cold.state() == (12, list(range(5, 15)))
+
+
+class Crash(BaseException):
+    """The process ends here."""
+
+
+@pytest.mark.parametrize("where", ["cold.after_files", "cold.before_commit", "cold.after_commit"])
+def test_a_crash_leaves_the_table_as_before_or_as_after(cold, where):
+    def crash() -> None:
+        raise Crash
+
+    with armed(where, crash), pytest.raises(Crash):
+        cold.plan().apply(cold.table)
+
+    done = where == "cold.after_commit"
+    assert cold.state() == ((10, list(range(10, 15))) if done else (0, list(range(15))))
+    cold.table = cold.open()
+    cold.plan().apply(cold.table)
+    assert cold.state() == (10, [10, 11, 12, 13, 14])
+
+
+def test_a_merged_segment_stays_while_its_first_base_hides_a_record_above_the_log_start(cold):
+    snapshot = cold.table.snapshot()
+    files = tuple(snapshot.files.of_partition(0)[:2])
+    rewrite = Rewrite(cold.topic.partition(0), 0, files)
+    cold.table.apply(Change((rewrite,), files, data_change=False), snapshot)
+
+    cold.delete_records(9)
+    assert cold.plan(retention_ms=-1).change.partitions == frozenset()
+    cold.delete_records(10)
+    cold.plan(retention_ms=-1).apply(cold.table)
+    assert cold.state() == (10, [10, 11, 12, 13, 14])
