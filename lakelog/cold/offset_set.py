@@ -35,16 +35,20 @@ class OffsetSet:
         members[array - start] = True
         return cls(start, count, np.packbits(members, bitorder="little"), None)
 
+    @classmethod
+    def union(cls, sets: Iterable[OffsetSet]) -> OffsetSet:
+        """Of what is in any of them."""
+        filled = [one for one in sets if len(one)]
+        if len(filled) == 1:
+            return filled[0]
+        empty = np.empty(0, np.int64)
+        return cls.of(np.concatenate([empty, *(one.to_numpy() for one in filled)]))
+
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[int]:
         return iter(self.to_numpy().tolist())
-
-    def __or__(self, other: OffsetSet) -> OffsetSet:
-        if not self._count or not other._count:
-            return other if self._count == 0 else self
-        return OffsetSet.of(np.concatenate([self.to_numpy(), other.to_numpy()]))
 
     def to_numpy(self) -> np.ndarray:
         """The members, ascending."""

@@ -1,0 +1,301 @@
+"""One cleanup run over one topic: retain, compact, optimize, vacuum.
+
+Each step plans on the newest snapshot and ends in commits that either land or find themselves
+overtaken; then it plans again. So archivers, readers and other cleanups may run at the same time,
+and no one holds a lease. Redis is not asked for anything: what the new log starts mean for the hot
+tier follows separately.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from ..clock import Clock, SystemClock
+from ..cold.change import Rewrite
+from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
+from ..errors import (
+    CommitConflictError,
+    CorruptRecordError,
+    InvalidArgumentError,
+    LakelogError,
+    MissingFileError,
+)
+from ..failpoints import failpoint
+from ..record import TopicPartition
+from ..topic import Topic
+from .compaction import PartitionCompacted, compact, partition_of
+from .optimize import optimize_change, plan_optimize, size_bytes
+from .plan import CleanupPlan, cleanables, plan_cleanup
+from .report import CleanupReport, Failure, PartitionOptimized
+from .retention import PartitionRetention, plan_retention, retention_change
+
+logger = logging.getLogger(__name__)
+
+STEPS = ("retain", "compact", "optimize", "vacuum")
+
+#: Plans in a row that others may overtake. Whoever overtakes got something done, so this many in a
+#: row means that somebody rewrites the same files all the time.
+ATTEMPTS = 10
+
+#: One optimize commit merges about so much: a crash loses no more work than that.
+COMMIT_BYTES = 4 * 2**30
+
+
+class Cleanup:
+    """Cleans up one topic's cold tier. Any number may run at once, beside anything else.
+
+    A crash anywhere leaves the table as before or as after a step's commit; the next run goes on
+    from there and removes what was left.
+
+    Args:
+        topic: a tiered one.
+        clock: what ages are counted from.
+        hot_ends: log ends by partition as the hot tier has them, asked at each plan. Only with it
+            can the newest segment expire: nothing else says that all of it is archived.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        table: ColdTable,
+        clock: Clock | None = None,
+        *,
+        hot_ends: Callable[[], Mapping[int, int]] | None = None,
+    ) -> None:
+        if not topic.config.tiered:
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} has no cold tier to clean up "
+                "(remote.storage.enable=false); its hot tier forgets by itself",
+                topic=topic.name,
+            )
+        self._topic = topic
+        self._table = table
+        self._clock = clock or SystemClock()
+        self._hot_ends = hot_ends
+
+    def plan(self, topic: Topic | None = None) -> CleanupPlan:
+        """What a run would do now.
+
+        Args:
+            topic: the same topic under other settings, to ask "what if".
+        """
+        hot_ends, cold = self._look()
+        return plan_cleanup(topic or self._topic, cold, self._clock.now_ms(), hot_ends)
+
+    def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
+        """Does the steps, in their one order. Running it again does nothing more.
+
+        What fails (a damaged file, a store that is away for a step) is among the report's failures
+        and the rest goes on.
+
+        Args:
+            steps: some of `STEPS`.
+
+        Raises:
+            InvalidArgumentError: not a step.
+            ContradictionError, ForeignTableError: the table is not to be touched.
+        """
+        unknown = set(steps) - set(STEPS)
+        if unknown:
+            raise InvalidArgumentError(
+                f"{sorted(unknown)[0]!r} is not a step of cleanup; they are {', '.join(STEPS)}"
+            )
+        started_s = time.monotonic()
+        run = _Run(self)
+        self._table.describe(self._topic)
+        for step in STEPS:
+            if step in steps:
+                run.do(step)
+        return run.report(time.monotonic() - started_s)
+
+    def _look(self) -> tuple[Mapping[int, int] | None, ColdSnapshot]:
+        """Hot first: what it says is archived is so in the snapshot that comes after."""
+        hot_ends = None if self._hot_ends is None else self._hot_ends()
+        return hot_ends, self._table.snapshot()
+
+
+@dataclass(eq=False)
+class _Run:
+    """The steps of one run and what came of them."""
+
+    cleanup: Cleanup
+    retained: list[PartitionRetention] = field(default_factory=list)
+    compacted: list[PartitionCompacted] = field(default_factory=list)
+    optimized: list[PartitionOptimized] = field(default_factory=list)
+    vacuumed: Vacuumed | None = None
+    orphans_removed: int = 0
+    warnings: dict[str, None] = field(default_factory=dict)  # in order, each once
+    failures: list[Failure] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.topic = self.cleanup._topic
+        self.table = self.cleanup._table
+        self.clock = self.cleanup._clock
+
+    def do(self, step: str) -> None:
+        try:
+            getattr(self, step)()
+        except (CorruptRecordError, MissingFileError, CommitConflictError) as error:
+            self._failed(step, None, error)
+
+    def report(self, seconds: float) -> CleanupReport:
+        return CleanupReport(
+            self.topic.name,
+            tuple(self.retained),
+            tuple(self.compacted),
+            tuple(self.optimized),
+            self.vacuumed,
+            self.orphans_removed,
+            tuple(self.warnings),
+            tuple(self.failures),
+            seconds=seconds,
+        )
+
+    # -- the steps ---------------------------------------------------------------------------------
+
+    def retain(self) -> None:
+        """Drop whole segments by Kafka's three passes; new log start and removals in one commit."""
+        for _ in self._attempts("retain"):
+            hot_ends, cold = self.cleanup._look()
+            plans = plan_retention(self.topic, cold, self.clock.now_ms(), hot_ends)
+            for plan in plans:
+                self.warnings.update(dict.fromkeys(plan.warnings))
+            dropping = [plan for plan in plans if plan.dropped]
+            if not dropping:
+                return
+            failpoint("cleanup.after_plan")
+            applied = self.table.apply(retention_change(dropping), cold)
+            self.retained += [
+                plan
+                for plan in dropping
+                if plan.topic_partition.partition not in applied.superseded
+            ]
+            if not applied.superseded:
+                return
+
+    def compact(self) -> None:
+        """Clean the partitions whose dirty part is worth it."""
+        failed: set[int] = set()
+        cleaned: set[int] = set()
+        for _ in self._attempts("compact"):
+            cold = self.table.snapshot()
+            now_ms = self.clock.now_ms()
+            chosen = [
+                one
+                for one in cleanables(self.topic, cold, now_ms)
+                if one.eligible and one.topic_partition.partition not in failed | cleaned
+            ]
+            if not chosen:
+                return
+            failpoint("cleanup.after_plan")
+            done = compact(self.topic, self.table, cold, chosen, now_ms)
+            self.compacted += done.done
+            cleaned |= {one.topic_partition.partition for one in done.done}
+            overtaken = bool(done.superseded)
+            for number, error in done.failed.items():
+                if self._still_there(error, number, cold):
+                    failed.add(number)
+                    self._failed("compact", self.topic.partition(number), error)
+                else:
+                    overtaken = True
+            if not overtaken:
+                return
+
+    def optimize(self) -> None:
+        """Merge the files of segments."""
+        failed: set[int] = set()
+        for _ in self._attempts("optimize"):
+            cold = self.table.snapshot()
+            rewrites = [
+                rewrite
+                for rewrite in plan_optimize(self.topic, cold)
+                if rewrite.topic_partition.partition not in failed
+            ]
+            if not rewrites:
+                return
+            failpoint("cleanup.after_plan")
+            overtaken = False
+            for together in _rounds(rewrites):
+                together = [r for r in together if r.topic_partition.partition not in failed]
+                started_s = time.monotonic()
+                try:
+                    applied = self.table.apply(optimize_change(together), cold)
+                except (CorruptRecordError, MissingFileError) as error:
+                    number = partition_of(error)
+                    if number is None:
+                        raise
+                    overtaken = True
+                    if self._still_there(error, number, cold):
+                        failed.add(number)
+                        self._failed("optimize", self.topic.partition(number), error)
+                    continue
+                overtaken |= bool(applied.superseded)
+                self._optimized(together, applied, time.monotonic() - started_s)
+            if not overtaken:
+                return
+
+    def vacuum(self) -> None:
+        """Delete files that no reader should need any more, and what failed runs left."""
+        failpoint("cleanup.before_vacuum")
+        self.vacuumed = self.table.vacuum()
+        self.orphans_removed += len(self.table.remove_orphans(self.table.snapshot()))
+
+    # -- how ---------------------------------------------------------------------------------------
+
+    def _attempts(self, step: str) -> Iterator[int]:
+        yield from range(ATTEMPTS)
+        raise CommitConflictError(
+            f"{step} of topic {self.topic.name!r} was overtaken {ATTEMPTS} times: something else "
+            "rewrites the same files all the time. What was committed stays; run it again later",
+            topic=self.topic.name,
+        )
+
+    def _still_there(self, error: LakelogError, partition: int, cold: ColdSnapshot) -> bool:
+        """Whether the table still names the file that could not be read.
+
+        If not, somebody rewrote it and it was vacuumed meanwhile: the next plan will not name it.
+        """
+        path = str(error.fields.get("path", ""))
+        now = self.table.snapshot(cold)
+        return any(path.endswith(file.path) for file in now.files.of_partition(partition))
+
+    def _failed(
+        self, step: str, topic_partition: TopicPartition | None, error: LakelogError
+    ) -> None:
+        self.failures.append(Failure(step, topic_partition, error))
+        logger.error("%s of %s failed: %s", step, topic_partition or self.topic.name, error)
+
+    def _optimized(self, rewrites: Sequence[Rewrite], applied: Applied, seconds: float) -> None:
+        for number in sorted({one.topic_partition.partition for one in rewrites}):
+            if number in applied.superseded:
+                continue
+            mine = [one for one in rewrites if one.topic_partition.partition == number]
+            written = [file for file in applied.files if file.partition == number]
+            self.optimized.append(
+                PartitionOptimized(
+                    mine[0].topic_partition,
+                    len(mine),
+                    sum(len(one.files) for one in mine),
+                    len(written),
+                    sum(file.records for file in written),
+                    sum(map(size_bytes, mine)),
+                    sum(file.size_bytes for file in written),
+                    seconds,
+                )
+            )
+
+
+def _rounds(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
+    together: list[Rewrite] = []
+    total = 0
+    for rewrite in rewrites:
+        if together and total + size_bytes(rewrite) > COMMIT_BYTES:
+            yield together
+            together, total = [], 0
+        together.append(rewrite)
+        total += size_bytes(rewrite)
+    if together:
+        yield together

@@ -1,0 +1,68 @@
+"""Optimize: the same records in fewer files, so that a log stays fast to open and to read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..cold.change import Change, Rewrite
+from ..cold.segment import Segment, SegmentFile, is_ours
+from ..cold.table import ColdSnapshot
+from ..record import TopicPartition
+from ..topic import Topic
+
+
+def plan_optimize(topic: Topic, cold: ColdSnapshot) -> list[Rewrite]:
+    """The files to be merged, largest first. Pure.
+
+    A closed segment becomes one file, sorted by offset, also where somebody else's OPTIMIZE left
+    one that is not. Of the open segment, newer files are merged with the ones before while these
+    are no larger than all of them together: so n archive runs leave about log2(n) files, and a
+    record is copied about as often, not once a run.
+    """
+    rewrites = []
+    for partition in cold.files.partitions:
+        topic_partition = topic.partition(partition)
+        segments = cold.files.segments(partition)
+        for segment in segments:
+            files = segment.files if segment is not segments[-1] else _tail(segment)
+            if len(files) > 1 or not is_ours(files[0].path):
+                rewrites.append(_rewrite(topic_partition, segment, files))
+    rewrites.sort(key=size_bytes, reverse=True)
+    return rewrites
+
+
+def optimize_change(rewrites: Sequence[Rewrite]) -> Change:
+    """The change that merges them: readers of the Delta table see no new data."""
+    return Change(
+        adds=tuple(rewrites),
+        removes=tuple(file for rewrite in rewrites for file in rewrite.files),
+        data_change=False,
+    )
+
+
+def size_bytes(rewrite: Rewrite) -> int:
+    """What it reads."""
+    return sum(file.size_bytes for file in rewrite.files)
+
+
+def _rewrite(
+    topic_partition: TopicPartition, segment: Segment, files: Sequence[SegmentFile]
+) -> Rewrite:
+    return Rewrite(topic_partition, segment.base_offset, tuple(files))
+
+
+def _tail(segment: Segment) -> tuple[SegmentFile, ...]:
+    """The newest files of an open segment that are worth merging.
+
+    Files of somebody else may reach over others, so where there is one all are taken.
+    """
+    files = segment.files
+    if not all(is_ours(file.path) for file in files):
+        return files
+    start = len(files) - 1
+    total = files[start].size_bytes
+    for at in range(len(files) - 2, -1, -1):
+        if files[at].size_bytes <= total:
+            start = at
+        total += files[at].size_bytes
+    return files[start:]

@@ -1,0 +1,89 @@
+"""What a cleanup run did, as a value and as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ..cold.table import Vacuumed
+from ..errors import LakelogError
+from ..record import TopicPartition
+from .compaction import PartitionCompacted
+from .retention import PartitionRetention
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOptimized:
+    """One partition's share of an optimize commit."""
+
+    topic_partition: TopicPartition
+    segments: int
+    files_before: int
+    files_after: int
+    records: int
+    bytes_before: int
+    bytes_after: int
+    seconds: float  # from the plan to the commit, which partitions share
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Failure:
+    """What could not be done; the rest was."""
+
+    step: str
+    topic_partition: TopicPartition | None  # None: the whole topic
+    error: LakelogError
+
+    def __str__(self) -> str:
+        where = "" if self.topic_partition is None else f"{self.topic_partition}: "
+        return f"{where}{self.step} failed: {self.error}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CleanupReport:
+    """One run over one topic. False when it found nothing to do."""
+
+    topic: str
+    retained: tuple[PartitionRetention, ...] = ()  # those that dropped something
+    compacted: tuple[PartitionCompacted, ...] = ()
+    optimized: tuple[PartitionOptimized, ...] = ()
+    vacuumed: Vacuumed | None = None  # None: that step was not asked for, or failed
+    orphans_removed: int = 0  # files that a failed run had left
+    warnings: tuple[str, ...] = ()
+    failures: tuple[Failure, ...] = ()
+    trimmed: dict[int, int] = field(default_factory=dict)  # local log starts raised, by partition
+    seconds: float = 0.0
+
+    def __bool__(self) -> bool:
+        vacuumed = self.vacuumed is not None and self.vacuumed.files
+        return bool(
+            self.retained or self.compacted or self.optimized or vacuumed or self.orphans_removed
+        )
+
+    def __str__(self) -> str:
+        lines = [
+            f"{one.topic_partition}: retain: {len(one.dropped):,} segments, {one.records:,} "
+            f"records, {one.size_bytes:,} bytes deleted; the log starts at {one.log_start}"
+            for one in self.retained
+        ]
+        lines += [
+            f"{one.topic_partition}: compact: dirty {one.dirty_ratio_before:.0%}, "
+            f"{one.records_read:,} records → {one.records_kept:,}, {one.bytes_read:,} bytes → "
+            f"{one.bytes_kept:,} ({one.recopy_percent:.0f} % recopied), {one.segments_before:,} "
+            f"segments → {one.segments_after:,}, {one.seconds:.2f} s"
+            for one in self.compacted
+        ]
+        lines += [
+            f"{one.topic_partition}: optimize: {one.files_before:,} files → {one.files_after:,}, "
+            f"{one.bytes_before:,} bytes → {one.bytes_after:,}, {one.seconds:.2f} s"
+            for one in self.optimized
+        ]
+        if self.vacuumed is not None and self.vacuumed.files:
+            lines.append(
+                f"{self.topic}: vacuum: {self.vacuumed.files:,} files, "
+                f"{self.vacuumed.size_bytes:,} bytes"
+            )
+        if self.orphans_removed:
+            lines.append(f"{self.topic}: {self.orphans_removed:,} files of failed runs removed")
+        if not lines:
+            lines.append(f"{self.topic}: nothing to clean up")
+        return "\n".join([*lines, *self.warnings, *map(str, self.failures)])

@@ -1,0 +1,414 @@
+"""Compaction by Kafka's rules, against a plain-Python cleaner, on real Delta tables."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.cleanup import compaction
+from lakelog.cleanup.compaction import Compacted, compact
+from lakelog.cleanup.dirty import cleanable
+from lakelog.cleanup.superseded import Search, TooManyKeys, find_superseded
+from lakelog.cold.change import Change, Rewrite
+from lakelog.cold.registers import LogStart
+from lakelog.cold.segment_reader import SegmentReader
+from lakelog.config import DAY_MS, HOUR_MS
+
+COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
+
+
+def clean(log, **given_ms: int) -> Compacted:
+    """All eligible partitions, once."""
+    cold = log.table.snapshot()
+    now_ms = given_ms.get("now_ms", log.clock.now_ms())
+    chosen = [
+        found
+        for partition in range(log.topic.partitions)
+        if (found := cleanable(log.topic, cold, partition, now_ms)).eligible
+    ]
+    return compact(log.topic, log.table, cold, chosen, now_ms)
+
+
+# -- against an oracle ---------------------------------------------------------------------------
+
+keys = st.sampled_from([b"", b"a", b"b", b"c", b"\x00", b"aa"])
+values = st.sampled_from([None, b"", b"v", b"w"])
+segments = st.lists(st.lists(st.tuples(keys, values), min_size=1, max_size=8), min_size=1)
+
+
+class Cleaner:
+    """Kafka's rule over lists: slow and obvious."""
+
+    def __init__(self, delete_retention_ms: int) -> None:
+        self.delete_retention_ms = delete_retention_ms
+        self.closed: list[list] = []  # of [offset, key, value, horizon_ms]
+        self.open: list = []
+        self.end = self.cleaned_end = 0
+
+    def segment(self, pairs: Sequence) -> None:
+        if self.open:
+            self.closed.append(self.open)
+        self.open = [[self.end + at, *pair, None] for at, pair in enumerate(pairs)]
+        self.end += len(pairs)
+
+    def clean(self, now_ms: int) -> None:
+        records = [record for segment in self.closed for record in segment]
+        dirty = {r[1]: r[0] for r in records if r[0] >= self.cleaned_end}
+        if not dirty:
+            return
+        kept = []
+        for record in records:
+            offset, key, value, horizon_ms = record
+            if offset < dirty.get(key, -1):
+                continue
+            if value is None and horizon_ms is not None and now_ms >= horizon_ms:
+                continue
+            if value is None and horizon_ms is None:
+                record[3] = now_ms + self.delete_retention_ms
+            kept.append(record)
+        self.closed = [kept]
+        self.cleaned_end = self.open[0][0]
+
+    def left(self) -> list:
+        return [tuple(r[:3]) for segment in [*self.closed, self.open] for r in segment]
+
+
+@settings(max_examples=60)
+@given(
+    rounds=st.lists(
+        st.tuples(segments, st.sampled_from([0, HOUR_MS, DAY_MS - 1, DAY_MS])),
+        min_size=1,
+        max_size=4,
+    ),
+    buffer_bytes=st.sampled_from([None, 64, 300]),
+)
+def test_it_keeps_what_kafkas_cleaner_keeps(cold_log, rounds, buffer_bytes):
+    log = cold_log(**COMPACT)
+    if buffer_bytes is not None:
+        monkeypatched = pytest.MonkeyPatch()
+        monkeypatched.setattr(
+            type(log.topic.config), "dedupe_buffer_bytes", property(lambda _: buffer_bytes)
+        )
+    try:
+        oracle = Cleaner(DAY_MS)
+        for given_segments, wait_ms in rounds:
+            for pairs in given_segments:
+                log.segment(pairs)
+                oracle.segment(pairs)
+            log.clock.advance(wait_ms)
+            clean(log)
+            oracle.clean(log.clock.now_ms())
+            assert log.left() == oracle.left()
+            assert log.table.snapshot().cleaned_end(0) == oracle.cleaned_end
+    finally:
+        if buffer_bytes is not None:
+            monkeypatched.undo()
+
+
+def test_a_small_buffer_cuts_the_search_by_keys_and_finds_the_same(cold_log):
+    log = cold_log(**COMPACT)
+    for start in range(0, 3000, 1000):
+        log.segment([(b"key-%d" % (at * 7 % 1300), b"v") for at in range(start, start + 1000)])
+    log.segment([(b"open", b"v")])
+    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms())
+    files = tuple(file for segment in found.dirty for file in segment.files)
+    reader = SegmentReader(log.storage, log.table.path)
+    todo = [Search(found.topic_partition, (), files, 0, 4096)]
+    answers = []
+    while todo:
+        answer = find_superseded(reader, todo.pop())
+        if isinstance(answer, TooManyKeys):
+            todo += answer.search.cut(answer.bounds)
+        else:
+            answers.append(answer)
+    whole = find_superseded(reader, Search(found.topic_partition, (), files, 0, 10**9))
+    assert len(answers) > 10
+    assert sum(answer.keys for answer in answers) == whole.keys == 1300
+    for file in files:
+        parts = [set(answer.files[file.path].superseded) for answer in answers]
+        assert sum(map(len, parts)) == len(set().union(*parts))
+        assert set().union(*parts) == set(whole.files[file.path].superseded)
+
+
+# -- the rules, one by one -----------------------------------------------------------------------
+
+
+def test_an_old_tombstone_survives_its_first_cleaning_and_goes_at_its_horizon(cold_log):
+    log = cold_log(**COMPACT)
+    log.times_ms.update(dict.fromkeys(range(10), 1000))  # 1970
+    log.segment([(b"a", b"1"), (b"a", None)])
+    log.segment([(b"x", b"1")])
+    clean(log)
+    assert (1, b"a", None) in log.left()
+    log.clock.advance(DAY_MS - 1)
+    log.segment([(b"y", b"1")])
+    clean(log)
+    assert (1, b"a", None) in log.left()
+    log.clock.advance(1)
+    log.segment([(b"z", b"1")])
+    clean(log)
+    assert [offset for offset, _, _ in log.left()] == [2, 3, 4]
+
+
+def test_the_open_segment_and_the_last_record_stay(cold_log):
+    log = cold_log(**COMPACT)
+    log.segment([(b"a", b"1"), (b"a", b"2")])
+    log.segment([(b"a", b"3"), (b"a", b"4"), (b"a", None)])
+    clean(log)
+    assert [offset for offset, _, _ in log.left()] == [1, 2, 3, 4]
+    assert log.table.snapshot().cleaned_end(0) == 2
+
+
+def test_only_segments_with_something_to_drop_are_rewritten(cold_log):
+    log = cold_log(**COMPACT)
+    log.segment([(b"a", b"1"), (b"b", b"1")])
+    log.segment([(b"c", b"1"), (b"d", b"1")])
+    log.segment([(b"a", b"2"), (b"e", b"1")])
+    log.segment([(b"open", b"1")])
+    before = {file.segment: file.path for file in log.table.snapshot().files}
+    done = clean(log)
+    after = {file.segment: file.path for file in log.table.snapshot().files}
+    assert before[0] != after[0]
+    assert {base: path for base, path in before.items() if base} == {
+        base: path for base, path in after.items() if base
+    }
+    (report,) = done.done
+    assert (report.segments_before, report.segments_rewritten, report.segments_after) == (3, 1, 3)
+    assert (report.records_read, report.records_kept, report.records_dropped) == (6, 5, 1)
+    assert report.keys == 5
+    assert report.bytes_read - report.bytes_kept == report.bytes_dropped
+    assert report.dirty_ratio_before == 1.0
+
+
+def test_neighbours_that_are_rewritten_merge_up_to_a_segment_into_the_firsts_base(cold_log):
+    log = cold_log(**COMPACT)
+    for at in range(4):
+        log.segment([(b"a", b"x"), (b"%d" % at, b"x"), (b"a", b"x")])
+    log.segment([(b"open", b"1")])
+    clean(log)
+    files = log.table.snapshot().files.of_partition(0)
+    assert [(f.segment, f.start_offset, f.end_offset, f.records) for f in files] == [
+        (0, 0, 12, 5),
+        (12, 12, 13, 1),
+    ]
+
+
+def test_a_merge_stops_where_the_segment_would_grow_too_large(cold_log):
+    log = cold_log(**COMPACT, **{"internal.segment.bytes": "60000"})
+    noise = random.Random(1)
+    for at in range(6):
+        pairs = [(b"%d-%d" % (at, n), noise.randbytes(800)) for n in range(30)]
+        log.segment([(b"a", b""), *pairs, (b"a", b"")])
+    log.segment([(b"open", b"1")])
+    clean(log)
+    *closed, _ = log.table.snapshot().files.of_partition(0)
+    assert [file.segment for file in closed] == [0, 64, 128]
+    assert all(file.size_bytes < 60_000 for file in closed)
+    assert len(log.left()) == 6 * 30 + 1 + 1
+
+
+def test_keyless_records_are_dropped_and_counted(cold_log, caplog):
+    log = cold_log(**COMPACT)
+    log.segment([(None, b"1"), (b"a", b"1"), (None, None)])
+    log.segment([(None, b"2"), (b"b", b"1")])
+    log.segment([(None, b"open")])
+    (report,) = clean(log).done
+    assert log.left() == [(1, b"a", b"1"), (4, b"b", b"1"), (5, None, b"open")]
+    assert report.keyless_dropped == 3
+    assert "3 records without a key" in caplog.text
+
+
+def test_a_key_that_is_empty_is_a_key(cold_log):
+    log = cold_log(**COMPACT)
+    log.segment([(b"", b"1"), (b"", b"2")])
+    log.segment([(b"open", b"1")])
+    clean(log)
+    assert log.left() == [(1, b"", b"2"), (2, b"open", b"1")]
+
+
+def test_a_segment_that_loses_all_its_records_keeps_its_range(cold_log):
+    log = cold_log(**COMPACT)
+    log.segment([(b"a", b"1")])
+    log.segment([(b"b", b"1")])
+    log.segment([(b"a", b"2")])
+    log.segment([(b"open", b"1")])
+    clean(log)
+    files = log.table.snapshot().files.of_partition(0)
+    assert [(f.start_offset, f.end_offset, f.records) for f in files] == [
+        (0, 1, 0),
+        (1, 2, 1),
+        (2, 3, 1),
+        (3, 4, 1),
+    ]
+    log.segment([(b"b", b"2")])
+    log.segment([(b"open", b"2")])
+    clean(log)  # what holds nothing joins its neighbour
+    files = log.table.snapshot().files.of_partition(0)
+    assert [(f.segment, f.end_offset, f.records) for f in files][:2] == [(0, 2, 0), (2, 3, 1)]
+
+
+def test_min_compaction_lag_keeps_young_records_and_all_after_them(cold_log):
+    log = cold_log(**COMPACT, **{"min.compaction.lag.ms": str(HOUR_MS)})
+    now_ms = log.clock.now_ms()
+    log.times_ms.update({0: now_ms - 2 * HOUR_MS, 1: now_ms - HOUR_MS, 2: now_ms - HOUR_MS + 1})
+    for _ in range(4):
+        log.segment([(b"a", b"1")])
+    found = cleanable(log.topic, log.table.snapshot(), 0, now_ms)
+    assert (found.first_dirty, found.first_uncleanable) == (0, 2)
+    clean(log)
+    assert [offset for offset, _, _ in log.left()] == [1, 2, 3]
+
+
+def test_max_compaction_lag_makes_an_unworthy_partition_eligible(cold_log):
+    log = cold_log(
+        **{
+            "cleanup.policy": "compact",
+            "min.cleanable.dirty.ratio": "1",
+            "max.compaction.lag.ms": str(DAY_MS),
+        }
+    )
+    log.segment([(b"a", b"1"), (b"a", b"2")])
+    log.segment([(b"open", b"1")])
+    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms() + DAY_MS)
+    assert not found.eligible
+    assert found.why == "dirty ratio 1.00 ≤ min.cleanable.dirty.ratio=1"
+    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms() + DAY_MS + 1)
+    assert found.eligible
+    assert found.overdue_ms == 1
+
+
+def test_the_dirty_ratio_is_strict_and_leaves_out_what_cannot_be_cleaned(cold_log):
+    log = cold_log(**COMPACT)
+    for at in range(3):
+        log.segment([(b"%d" % at, b"v" * 100)])
+    clean(log)
+    log.segment([(b"3", b"v" * 100)])
+    log.segment([(b"open", b"1")])
+    found = cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms())
+    assert [s.base_offset for s in found.clean] == [0, 1]
+    assert [s.base_offset for s in found.dirty] == [2, 3]
+    assert found.dirty_ratio == found.dirty_bytes / (found.clean_bytes + found.dirty_bytes)
+    log.alter(min_cleanable_dirty_ratio=str(found.dirty_ratio))
+    assert not cleanable(log.topic, log.table.snapshot(), 0, 0).eligible
+    log.alter(min_cleanable_dirty_ratio=str(found.dirty_ratio - 0.001))
+    assert cleanable(log.topic, log.table.snapshot(), 0, 0).eligible
+
+
+def test_a_log_start_above_what_was_cleaned_is_where_the_dirty_part_begins(cold_log):
+    log = cold_log(**{**COMPACT, "cleanup.policy": "compact,delete"})
+    for _ in range(4):
+        log.segment([(b"a", b"1"), (b"b", b"1")])
+    cold = log.table.snapshot()
+    log.table.apply(Change(registers={LogStart(0): 3}), cold)
+    found = cleanable(log.topic, log.table.snapshot(), 0, 0)
+    assert found.first_dirty == 3
+    assert [s.base_offset for s in found.dirty] == [2, 4]
+    clean(log)
+    assert [offset for offset, _, _ in log.left()] == [0, 1, 4, 5, 6, 7]
+
+
+def test_without_compact_in_the_policy_nothing_is_eligible(cold_log):
+    log = cold_log()
+    log.segment([(b"a", b"1")])
+    log.segment([(b"a", b"1")])
+    found = cleanable(log.topic, log.table.snapshot(), 0, 0)
+    assert not found.eligible
+    assert found.why == "cleanup.policy=delete has no compact"
+
+
+def test_keys_that_hash_alike_are_told_apart(cold_log):
+    """Every key of two bytes: whatever a hash of a few bits does, some of them meet."""
+    log = cold_log(**COMPACT)
+    every = [(bytes([high, low]), b"v") for high in range(64) for low in range(256)]
+    log.segment(every)
+    log.segment([(key + b"\x00", b"v") for key, _ in every])
+    log.segment([(b"open", b"1")])
+    clean(log)
+    assert len(log.left()) == 2 * len(every) + 1
+
+
+# -- what it reads and writes ----------------------------------------------------------------------
+
+
+def test_of_a_segment_that_stays_only_keys_are_read(cold_log, monkeypatch):
+    log = cold_log(**COMPACT)
+    log.segment([(b"a", b"1"), (b"b", b"1")])
+    log.segment([(b"a", b"2")])
+    log.segment([(b"open", b"1")])
+    read = []
+    original = SegmentReader._batches
+
+    def spied(self, part, columns, *more):
+        read.append((part.file.segment, tuple(sorted(columns))))
+        return original(self, part, columns, *more)
+
+    monkeypatch.setattr(SegmentReader, "_batches", spied)
+    clean(log)
+    assert {columns for segment, columns in read if segment == 2} <= {
+        ("key", "offset"),
+        ("offset",),
+    }
+    assert any("value" in columns for segment, columns in read if segment == 0)
+
+
+def test_rows_of_the_delta_table_say_when_a_tombstone_goes(cold_log):
+    log = cold_log(**COMPACT)
+    log.segment([(b"a", None), (b"b", b"1")])
+    log.segment([(b"open", None)])
+    clean(log)
+    rows = {}
+    for path in DeltaTable(log.table.path).file_uris():
+        for row in pq.ParquetFile(path).read(["offset", "delete_horizon"]).to_pylist():
+            rows[row["offset"]] = row["delete_horizon"]
+    assert rows[1] is None
+    assert rows[2] is None
+    assert rows[0].timestamp() * 1000 == log.clock.now_ms() + DAY_MS
+
+
+def test_a_stranger_who_rewrites_a_file_between_plan_and_commit_wins(cold_log, monkeypatch):
+    log = cold_log(partitions=2, **COMPACT)
+    for partition in (0, 1):
+        log.segment([(b"a", b"1")], [(b"a", b"2")], partition=partition)
+        log.segment([(b"open", b"1")], partition=partition)
+    original = compaction._search
+
+    def meddle(*args):
+        found = original(*args)
+        other = log.open()
+        cold = other.snapshot()
+        files = tuple(f for f in cold.files.of_partition(0) if f.segment == 0)
+        merged = Rewrite(log.topic.partition(0), 0, files)
+        other.apply(Change(adds=(merged,), removes=files, data_change=False), cold)
+        return found
+
+    monkeypatch.setattr(compaction, "_search", meddle)
+    done = clean(log)
+    assert done.superseded == {0}
+    assert [one.topic_partition.partition for one in done.done] == [1]
+    assert [offset for offset, _, _ in log.left(0)] == [0, 1, 2]
+    assert [offset for offset, _, _ in log.left(1)] == [1, 2]
+
+
+@pytest.mark.parametrize("damage", ["missing", "corrupt"])
+def test_a_partition_with_a_bad_file_is_named_and_the_others_are_cleaned(cold_log, damage):
+    log = cold_log(partitions=2, **COMPACT)
+    for partition in (0, 1):
+        log.segment([(b"a", b"1"), (b"a", b"2")], partition=partition)
+        log.segment([(b"open", b"1")], partition=partition)
+    bad = log.table.snapshot().files.of_partition(1)[0].path
+    file = Path(log.table.path) / bad
+    if damage == "missing":
+        file.unlink()
+    else:
+        file.write_bytes(file.read_bytes()[:-20] + b"x" * 20)
+    done = clean(log)
+    assert [one.topic_partition.partition for one in done.done] == [0]
+    assert bad in str(done.failed[1])
+    assert [offset for offset, _, _ in log.left(0)] == [1, 2]
