@@ -24,7 +24,7 @@ class OffsetSet:
     @classmethod
     def of(cls, offsets: pa.Array | np.ndarray | Iterable[int]) -> OffsetSet:
         """Of offsets in any order, each named once or more often."""
-        array = np.unique(_int64(offsets))
+        array = _ascending(_int64(offsets))
         count = len(array)
         if not count:
             return cls(0, 0, None, array)
@@ -75,6 +75,14 @@ class OffsetSet:
         place = np.where(inside, place, 0)
         found = (self._bits[place >> 3] >> (place & 7).astype(np.uint8)) & 1
         return np.asarray(inside & found.astype(np.bool_))
+
+
+def _ascending(array: np.ndarray) -> np.ndarray:
+    """Sorted and each once; as they mostly come, that is only looked at (`np.unique` hashes)."""
+    if np.all(array[1:] > array[:-1]):
+        return array
+    array = np.sort(array)
+    return array[np.concatenate([[True], array[1:] != array[:-1]])]
 
 
 def _int64(offsets: pa.Array | np.ndarray | Iterable[int]) -> np.ndarray:
