@@ -12,7 +12,19 @@ import os
 import sys
 from collections.abc import Sequence
 
-from . import archive, consume, demo, doctor, hot, offsets, output, produce, status, topics
+from . import (
+    archive,
+    consume,
+    delete_records,
+    demo,
+    doctor,
+    hot,
+    offsets,
+    output,
+    produce,
+    status,
+    topics,
+)
 
 _DESCRIPTION = "A Kafka-shaped log on Redis Streams and Delta Lake, with no broker to run."
 
@@ -33,7 +45,18 @@ LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF
 stand in for the options of those names.
 """
 
-COMMANDS = (demo, topics, produce, consume, offsets, archive, status, hot, doctor)
+COMMANDS = (
+    demo,
+    topics,
+    produce,
+    consume,
+    offsets,
+    archive,
+    delete_records,
+    status,
+    hot,
+    doctor,
+)
 
 
 def parser() -> argparse.ArgumentParser:

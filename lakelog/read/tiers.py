@@ -20,6 +20,7 @@ class Look:
 
     offsets: Mapping[int, LogOffsets]
     cold: ColdSnapshot  # the one of a table that does not exist when the topic has no cold tier
+    hot: Mapping[int, HotOffsets]  # as it was just before the cold tier was looked at
 
 
 class Tiers:
@@ -57,7 +58,7 @@ class Tiers:
             joined = join(hot[tp], cold, tp.partition)
             offsets[tp.partition] = replace(joined, recovered=False) if lost else joined
             self._local_log_starts[tp.partition] = joined.local_log_start
-        return Look(offsets, cold)
+        return Look(offsets, cold, {tp.partition: hot[tp] for tp in asked})
 
     def cold(self) -> ColdSnapshot:
         """The cold tier as of now."""

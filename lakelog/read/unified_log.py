@@ -29,7 +29,7 @@ from . import seek as seeking
 from .fetch import DEFAULT_MAX_BYTES, fetches
 from .range_read import RangeRead
 from .sample import DEFAULT_SAMPLE_RECORDS, sample
-from .tiers import Tiers, out_of_range
+from .tiers import Look, Tiers, out_of_range
 
 END_OF_LOG = -1  # delete-records' word for the log end (Kafka's HIGH_WATERMARK)
 _ATTEMPTS = 10  # commits of other partitions may come first
@@ -201,23 +201,8 @@ class UnifiedLog:
             CommitConflictError: others kept committing to the cold tier; repeat the call.
         """
         topic_partition = self.topic.partition(partition)
-        if self.topic.config["cleanup.policy"] == {"compact"}:
-            raise PolicyViolationError(
-                f"records of topic {self.topic.name!r} cannot be deleted by offset: its "
-                "cleanup.policy is compact, which keeps the latest record of each key. Write "
-                "tombstones, or set cleanup.policy=compact,delete",
-                topic=self.topic.name,
-            )
-        if offset != END_OF_LOG:
-            negative = isinstance(offset, int) and offset < 0
-            check_offset(0 if negative else offset)
         for _ in range(_ATTEMPTS):
-            look = self._tiers.look([partition])
-            offsets = look.offsets[partition]
-            start = offsets.log_end if offset == END_OF_LOG else offset
-            if not 0 <= start <= offsets.log_end:
-                out_of_range(topic_partition, start, offsets)
-            start = max(start, offsets.log_start)
+            look, start = self._raised_log_start(topic_partition, offset)
             # Register first: what a reader no longer finds hot must by then be known as deleted.
             if self._tiers.table is None or look.cold.log_start(partition) >= start:
                 break
@@ -233,6 +218,26 @@ class UnifiedLog:
         self.hot.raise_log_start(topic_partition, start, topic_id=self.topic.topic_id)
         return start
 
+    def records_below(self, partition: int, offset: int) -> int:
+        """How many records `raise_log_start` would delete now; it takes and raises the same.
+
+        Counted by the segment index: of the cold files, only the offsets of one that is deleted in
+        part are read.
+        """
+        look, end = self._raised_log_start(self.topic.partition(partition), offset)
+        seen = look.offsets[partition]
+        records = 0
+        for file in look.cold.files.files_between(partition, seen.log_start, end):
+            whole = seen.log_start <= file.start_offset and file.end_offset <= end
+            if whole and file.records >= 0:
+                records += file.records
+            elif self._tiers.table is not None:
+                offsets = self._tiers.table.read([file], seen.log_start, end, ["offset"])
+                records += sum(batch.num_rows for batch in offsets)
+        hot_start = max(seen.archived_end, seen.log_start)
+        lost = sum(max(0, min(gap.end, end) - max(gap.start, hot_start)) for gap in seen.gaps)
+        return records + max(0, end - hot_start - lost)
+
     def recover(self, partition: int, at_least: int) -> None:
         """Make a partition writable again after its server may have lost its tail.
 
@@ -246,6 +251,25 @@ class UnifiedLog:
         self.hot.recover(topic_partition, known)
 
     # -- how -------------------------------------------------------------------------------------
+
+    def _raised_log_start(self, topic_partition: TopicPartition, offset: int) -> tuple[Look, int]:
+        """The log start that deleting what is below an offset leads to, and what it is told by."""
+        if self.topic.config["cleanup.policy"] == {"compact"}:
+            raise PolicyViolationError(
+                f"records of topic {self.topic.name!r} cannot be deleted by offset: its "
+                "cleanup.policy is compact, which keeps the latest record of each key. Write "
+                "tombstones, or set cleanup.policy=compact,delete",
+                topic=self.topic.name,
+            )
+        if offset != END_OF_LOG:
+            negative = isinstance(offset, int) and offset < 0
+            check_offset(0 if negative else offset)
+        look = self._tiers.look([topic_partition.partition])
+        offsets = look.offsets[topic_partition.partition]
+        start = offsets.log_end if offset == END_OF_LOG else offset
+        if not 0 <= start <= offsets.log_end:
+            out_of_range(topic_partition, start, offsets)
+        return look, max(start, offsets.log_start)
 
     def _offset(self, topic_partition: TopicPartition, where: Position) -> int | None:
         """The offset of a position; one that is an offset is checked when it is read."""

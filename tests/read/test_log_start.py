@@ -1,6 +1,7 @@
 import pytest
 
-from lakelog.cold.change import Change
+from lakelog.cold.change import Change, Rewrite
+from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import LogStart
 from lakelog.errors import (
     CommitConflictError,
@@ -148,3 +149,44 @@ def test_others_that_raise_it_too_are_waited_out_but_not_for_ever(bench):
     with pytest.raises(CommitConflictError, match="Nothing was deleted"):
         log.raise_log_start(0, 39)
     assert 10 < bench.log.offsets()[0].log_start < 39
+
+
+# -- how many records that would be -----------------------------------------------------------
+
+
+@pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
+def test_it_is_told_beforehand_how_many_records_would_go(make_bench, tiered):
+    bench = make_bench(tiered=tiered)
+    bench.append(range(40))
+    if tiered:
+        bench.tier(25, 15)
+    bench.log.raise_log_start(0, 3)
+
+    for offset in [*range(41), -1]:
+        end = 40 if offset == -1 else max(offset, 3)
+        assert bench.log.records_below(0, offset) == end - 3
+    assert bench.log.offsets()[0].log_start == 3
+
+
+def test_what_compaction_removed_and_what_was_lost_is_not_counted(bench):
+    bench.append(range(10))
+    bench.archive()
+    snapshot = bench.table.snapshot()
+    files = tuple(snapshot.files.of_partition(0))
+    without = OffsetSet.of([0, 2, 3, 7])
+    rewrite = Rewrite(bench.topic.partition(0), 0, files, without)
+    bench.table.apply(Change((rewrite,), files), snapshot)
+    bench.log.recover(0, 12)
+    end = bench.hot_offsets().log_end
+    bench.append(range(3))
+
+    left = [1, 4, 5, 6, 8, 9, end, end + 1, end + 2]
+    for offset in (0, 1, 2, 5, 8, 10, 11, 500, end, end + 1, end + 3):
+        assert bench.log.records_below(0, offset) == sum(at < offset for at in left)
+
+
+@pytest.mark.parametrize("offset", [11, -2])
+def test_to_ask_beyond_the_log_end_is_refused_alike(bench, offset):
+    bench.append(range(10))
+    with pytest.raises(OffsetOutOfRangeError, match="out of range"):
+        bench.log.records_below(0, offset)
