@@ -67,7 +67,9 @@ class Setting:
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")  # int() alone takes 1_000 too
 
 
-def _integer(low: int, high: int = INT64_MAX) -> Callable[[str], int]:
+def whole_number(low: int, high: int = INT64_MAX) -> Callable[[str], int]:
+    """Reads a whole number in ``low..high``."""
+
     def parse(text: str) -> int:
         if not _WHOLE_NUMBER.fullmatch(text):
             raise ValueError
@@ -116,9 +118,9 @@ _TIMESTAMP_TYPES = {
 def number(
     name: str, default: int, low: int, doc: str, high: int = INT64_MAX, **more: Any
 ) -> Setting:
-    """A whole number in ``low..high``."""
+    """The definition of a whole number in ``low..high``."""
     bound = f"a whole number ≥ {low}" if high == INT64_MAX else f"a whole number in {low}..{high}"
-    return Setting(name, str(default), _integer(low, high), bound, doc, **more)
+    return Setting(name, str(default), whole_number(low, high), bound, doc, **more)
 
 
 _DEFINITIONS = (

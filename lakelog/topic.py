@@ -22,8 +22,9 @@ class Topic:
     topic_id: UUID  # new at each creation, so a dropped topic's data is never taken for this one's
     partitions: int  # ≥ 1, only grows
     config: TopicConfig = field(default_factory=TopicConfig)
-    config_version: int = 1  # grows by one at each change of config or partitions
+    config_version: int = 1  # grows by one at each change of config, its defaults, or partitions
     generation: int = 0  # microseconds since the epoch at creation; grows with each under a name
+    defaults_version: int = 0  # of the keyspace's defaults, whose changes config_version counts too
 
     def partition(self, partition: int) -> TopicPartition:
         """The topic-partition of that number.

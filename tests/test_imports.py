@@ -13,7 +13,17 @@ import pytest
 import lakelog
 
 ROOT = Path(lakelog.__file__).parent
-VALUES = {"record", "topic", "offsets", "config", "clock", "errors", "failpoints", "engine"}
+VALUES = {
+    "record",
+    "topic",
+    "offsets",
+    "config",
+    "keyspace_defaults",
+    "clock",
+    "errors",
+    "failpoints",
+    "engine",
+}
 
 #: folder → folders it may import besides the values and itself
 ALLOWED = {

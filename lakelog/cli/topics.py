@@ -1,4 +1,4 @@
-"""``lakelog topics``: create, list, describe, alter, delete, apply."""
+"""``lakelog topics``: create, list, describe, alter, delete, apply, and the keyspace's defaults."""
 
 from __future__ import annotations
 
@@ -24,10 +24,22 @@ examples:
   lakelog --dir ./log topics apply conf/topics --dry-run
   lakelog --dir ./log topics apply conf/topics/orders.yml
 """
+_DEFAULTS = """\
+The names are those of Kafka's brokers, with their precedence: log.retention.ms goes before
+log.retention.minutes, and that before log.retention.hours. What a topic sets itself goes before
+any of them. Topics that are there already follow at once. Without --config and --unset nothing
+changes and the defaults are shown.
+
+examples:
+  lakelog --dir ./log topics defaults --config log.retention.hours=48 --config log.roll.hours=6
+  lakelog --dir ./log topics defaults --config log.cleaner.enable=false   pauses compaction
+  lakelog --dir ./log topics defaults --unset log.retention.hours
+  lakelog --dir ./log topics defaults --all                               every name there is
+"""
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser("topics", help="create, list, describe, alter, delete, apply")
+    noun = commands.add_parser("topics", help="create, list, describe, alter, delete, apply, …")
     verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
 
     def verb(name: str, run: Any, text: str, epilog: str | None = None) -> Any:
@@ -67,6 +79,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     apply = verb("apply", _apply, "make topics match the files that declare them", _APPLY)
     apply.add_argument("paths", nargs="+", metavar="PATH", help="YAML files, or folders of them")
     apply.add_argument("--dry-run", action="store_true", help="show the changes, make none")
+    defaults = verb("defaults", _defaults, "show or change what all topics go by", _DEFAULTS)
+    defaults.add_argument("--config", action="append", default=[], metavar="NAME=VALUE")
+    defaults.add_argument(
+        "--unset", action="append", default=[], metavar="NAME", help="back to the built-in default"
+    )
+    defaults.add_argument("--all", action="store_true", help="show also what is not set")
 
 
 def _create(arguments: argparse.Namespace) -> Message:
@@ -89,22 +107,30 @@ def _list(arguments: argparse.Namespace) -> Table:
 
 
 def _describe(arguments: argparse.Namespace) -> Page:
-    from ..config import SETTINGS
+    from ..config import CLEANER_SETTINGS, SETTINGS, Setting
 
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
         offsets = log.log(topic).offsets()
-    overrides = dict(topic.config.overrides)
-    settings = [
-        {
-            "setting": name,
-            "value": topic.config.text(name),
-            "from": "topic" if name in overrides else "default",
+
+    def row(setting: Setting, value: str, source: str) -> dict[str, str]:
+        return {
+            "setting": setting.name,
+            "value": value,
+            "from": source,
             "kafka_default": setting.kafka_default or setting.default,
             "meaning": setting.doc,
         }
+
+    settings = [
+        row(setting, topic.config.text(name), topic.config.source(name))
         for name, setting in SETTINGS.items()
-        if arguments.all or name in overrides
+        if arguments.all or topic.config.source(name) != "default"
+    ]
+    settings += [
+        row(CLEANER_SETTINGS[name], value, "keyspace")
+        for name, value in topic.config.defaults
+        if name in CLEANER_SETTINGS
     ]
     partitions = [
         {
@@ -170,6 +196,27 @@ def _apply(arguments: argparse.Namespace) -> Table:
     count = "no topics are declared" if not declared else f"{len(declared)} topics are as declared"
     title = "would change:" if arguments.dry_run else "changed:"
     return Table(rows, empty=count, title=title if rows else None)
+
+
+def _defaults(arguments: argparse.Namespace) -> Table:
+    from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
+
+    changes: dict[str, object] = {**_settings(arguments.config)}
+    changes.update(dict.fromkeys(arguments.unset))
+    with open_log(arguments) as log:
+        given = log.topics.set_defaults(changes) if changes else log.topics.defaults()
+    defaults = KeyspaceDefaults(tuple(given.items()))
+    rows = [
+        {
+            "setting": name,
+            "value": given.get(name),
+            "effect": defaults.effect(name),
+            "meaning": setting.doc,
+        }
+        for name, setting in BROKER_SETTINGS.items()
+        if arguments.all or name in given
+    ]
+    return Table(rows, empty="no defaults are set (--all lists the names)")
 
 
 def _row(topic: Topic) -> dict[str, Any]:

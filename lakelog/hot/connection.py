@@ -70,10 +70,11 @@ SCRIPTS = {
     "recover": "allow-oom",
     "pause": "allow-oom",
     "registry": "",
+    "defaults": "",
     "undefine": "allow-oom",
     "lock": "allow-oom",
 }
-_NOT_OF_A_PARTITION = {"registry", "undefine", "lock"}
+_NOT_OF_A_PARTITION = {"registry", "defaults", "undefine", "lock"}
 
 
 class RawConnection(Protocol):

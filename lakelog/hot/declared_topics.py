@@ -8,21 +8,23 @@ One file declares one topic or a list of them::
       retention.ms: 604800000
       cleanup.policy: delete
 
-Applying is idempotent: settings that are not declared go back to their defaults, partitions only
-grow, and topics that no file declares are left alone.
+Applying is idempotent: settings that are not declared go back to their defaults (the keyspace's, if
+it sets them), partitions only grow, and topics that no file declares are left alone.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from ..config import TopicConfig
+from ..config import TopicConfig, parse, setting, text_of
 from ..errors import InvalidConfigError, InvalidTopicError, LakelogError
+from ..keyspace_defaults import KeyspaceDefaults
 from ..topic import Topic, check_topic_name
 from .registry import TopicRegistry
 
@@ -35,7 +37,7 @@ class DeclaredTopic:
 
     name: str
     partitions: int
-    config: TopicConfig
+    settings: tuple[tuple[str, str], ...]  # legal one by one; together only the keyspace can tell
     source: str  # the file, for messages
 
 
@@ -89,7 +91,7 @@ def diff(declared: DeclaredTopic, existing: Topic | None) -> list[TopicChange]:
     """
     name = declared.name
     if existing is None:
-        settings = "".join(f", {key}={value}" for key, value in declared.config.overrides)
+        settings = "".join(f", {key}={value}" for key, value in declared.settings)
         return [TopicChange(name, "create", after=f"{declared.partitions} partitions{settings}")]
     if declared.partitions < existing.partitions:
         raise InvalidTopicError(
@@ -101,7 +103,7 @@ def diff(declared: DeclaredTopic, existing: Topic | None) -> list[TopicChange]:
     if declared.partitions > existing.partitions:
         before, after = str(existing.partitions), str(declared.partitions)
         changes.append(TopicChange(name, "add partitions", before=before, after=after))
-    old, new = dict(existing.config.overrides), dict(declared.config.overrides)
+    old, new = dict(existing.config.overrides), dict(declared.settings)
     changes += [
         TopicChange(name, "alter", key, old.get(key), new.get(key))
         for key in sorted(old.keys() | new.keys())
@@ -117,8 +119,16 @@ def apply(
 
     All declarations are compared before the first is applied. Topics that match are repaired, in
     case an earlier change was cut short.
+
+    Raises:
+        InvalidConfigError: settings contradict each other or the keyspace's defaults.
+        InvalidTopicError: a topic has more partitions than declared.
     """
     declared = list(declared)
+    defaults = KeyspaceDefaults(tuple(registry.defaults().items())).for_topics
+    for topic in declared:
+        with _naming(topic.source):
+            TopicConfig(topic.settings, defaults)
     existing = {topic.name: topic for topic in registry.list()}
     changes = {topic.name: diff(topic, existing.get(topic.name)) for topic in declared}
     if not dry_run:
@@ -134,7 +144,7 @@ def _apply_one(
     changes: list[TopicChange],
 ) -> None:
     if existing is None:
-        registry.create(declared.name, declared.partitions, declared.config)
+        registry.create(declared.name, declared.partitions, dict(declared.settings))
         return
     if not changes:
         registry.repair(existing)
@@ -188,9 +198,18 @@ def _declared(file: Path, item: Any) -> DeclaredTopic:
     settings = item.get("config") or {}
     if not isinstance(settings, Mapping):
         raise InvalidConfigError(f"{file}: config is a mapping of settings", name=str(file))
+    with _naming(str(file)):
+        name = check_topic_name(item["name"])
+        texts = {str(key): text_of(value) for key, value in settings.items()}
+        for key, text in texts.items():
+            parse(setting(key), text)
+    return DeclaredTopic(name, partitions, tuple(sorted(texts.items())), str(file))
+
+
+@contextmanager
+def _naming(source: str) -> Iterator[None]:
+    """Puts the file in front of what an error says."""
     try:
-        return DeclaredTopic(
-            check_topic_name(item["name"]), partitions, TopicConfig.of(settings), str(file)
-        )
+        yield
     except LakelogError as error:
-        raise type(error)(f"{file}: {error.message}", **error.fields) from None
+        raise type(error)(f"{source}: {error.message}", **error.fields) from None

@@ -2,13 +2,18 @@
 
 | key | type | holds |
 |---|---|---|
-| ``{keyspace}:topics`` | hash | topic name → its definition as JSON |
+| ``{keyspace}:topics`` | hash | topic name → its definition as JSON, and the fields below |
 | ``{keyspace}:stream:{topic}:{partition}`` | stream | the entries |
 | ``{<stream>}:state`` | hash | see ``common.lua`` |
 | ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
 | ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
+
+A topic's name begins with no ``#``, so ``:topics`` also has: ``#defaults``, the keyspace's defaults
+as JSON; ``#changes``, a counter of the changes to any of these; ``#created_us``, see
+``registry.lua``. They are fields, not keys, so that a topic and the defaults under it are read and
+compared in one step.
 
 The companions carry the whole stream key as their hash tag, so they share a cluster slot.
 """
@@ -22,6 +27,10 @@ from ..errors import InvalidArgumentError
 from ..record import TopicPartition
 
 DEFAULT_KEYSPACE = "lakelog"
+
+# Fields of {keyspace}:topics; the scripts spell them too.
+DEFAULTS_FIELD = "#defaults"
+CHANGES_FIELD = "#changes"
 
 
 def check_keyspace(keyspace: str) -> str:

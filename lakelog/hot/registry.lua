@@ -1,6 +1,7 @@
 -- Compare-and-set of one topic's definition. KEYS: topics. ARGV: name, version to replace (0: the
--- topic must not be there), definition as JSON, topic_id.
--- Returns {'OK', created_us} or {'EXISTS'} | {'MISSING'} | {'CHANGED'}.
+-- topic must not be there), definition as JSON, topic_id, version of the keyspace's defaults the
+-- definition was checked against ('': it says nothing new).
+-- Returns {'OK', created_us} or {'EXISTS'} | {'MISSING'} | {'CHANGED'} | {'DEFAULTS_CHANGED'}.
 --
 -- created_us orders creations under one name (see `generation` in common.lua). It comes from the
 -- server's clock, is never below that of the creation before, and fits a double.
@@ -12,22 +13,29 @@ if version == 0 then
   if current then
     return { 'EXISTS' }
   end
-  local now = redis.call('TIME')
-  local created_us = tonumber(now[1]) * 1000000 + tonumber(now[2])
-  local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
-  created_us = string.format('%.0f', math.max(created_us, before + 1))
-  redis.call('HSET', topics, '#created_us', created_us, name, (string.gsub(ARGV[3], '"@created_us@"', created_us)))
-  return { 'OK', created_us }
+else
+  local definition = current and cjson.decode(current)
+  if not definition or definition.topic_id ~= ARGV[4] then
+    return { 'MISSING' }
+  end
+  if definition.config_version ~= version then
+    return { 'CHANGED' }
+  end
 end
-if not current then
-  return { 'MISSING' }
+if ARGV[5] ~= '' then
+  local defaults = redis.call('HGET', topics, '#defaults')
+  if (defaults and cjson.decode(defaults).version or 0) ~= tonumber(ARGV[5]) then
+    return { 'DEFAULTS_CHANGED' }
+  end
+  redis.call('HINCRBY', topics, '#changes', 1)
 end
-local definition = cjson.decode(current)
-if definition.topic_id ~= ARGV[4] then
-  return { 'MISSING' }
+if version > 0 then
+  redis.call('HSET', topics, name, ARGV[3])
+  return { 'OK' }
 end
-if definition.config_version ~= version then
-  return { 'CHANGED' }
-end
-redis.call('HSET', topics, name, ARGV[3])
-return { 'OK' }
+local now = redis.call('TIME')
+local created_us = tonumber(now[1]) * 1000000 + tonumber(now[2])
+local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
+created_us = string.format('%.0f', math.max(created_us, before + 1))
+redis.call('HSET', topics, '#created_us', created_us, name, (string.gsub(ARGV[3], '"@created_us@"', created_us)))
+return { 'OK', created_us }

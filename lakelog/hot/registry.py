@@ -3,13 +3,18 @@
 A topic is created or altered in the definitions first, with a version, then in the ``:state`` of
 each partition. A process that dies in between leaves partitions behind; `TopicRegistry.repair`
 (which create, alter and ``lakelog topics apply`` all end with) brings them up to date.
+
+The keyspace's defaults are a field of the same hash. A topic's config version is its definition's
+plus theirs: a change of the defaults is written once, and every topic under them is a version
+further, without a definition being touched.
 """
 
 from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -20,14 +25,16 @@ from ..errors import (
     ForeignEntryError,
     InvalidConfigError,
     InvalidTopicError,
+    LakelogError,
     TopicExistsError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from ..keyspace_defaults import KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_topic_name
 from .connection import Servers, call_script
-from .keys import Keys
+from .keys import CHANGES_FIELD, DEFAULTS_FIELD, Keys
 
 MAX_PARTITIONS = 10_000
 
@@ -51,7 +58,7 @@ class TopicRegistry:
         Args:
             name: by Kafka's rule.
             partitions: 1..10,000.
-            config: settings by Kafka's names.
+            config: settings by Kafka's names, over the keyspace's defaults.
 
         Raises:
             TopicExistsError: there is one of that name.
@@ -59,10 +66,22 @@ class TopicRegistry:
         """
         check_topic_name(name)
         _check_partitions(partitions)
-        settings = config if isinstance(config, TopicConfig) else TopicConfig.of(config)
-        topic = Topic(name, uuid.uuid4(), partitions, settings)
-        fresh = self._fresh(topic, 0)
-        answer = self._compare_and_set(name, 0, _to_json(topic, None, fresh), topic)
+        overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
+        while True:
+            defaults = self._defaults()
+            settings = TopicConfig((), defaults.for_topics).replace(overrides)
+            topic = Topic(
+                name,
+                uuid.uuid4(),
+                partitions,
+                settings,
+                config_version=1 + defaults.version,
+                defaults_version=defaults.version,
+            )
+            fresh = self._fresh(topic, 0)
+            answer = self._compare_and_set(topic, 0, _to_json(topic, None, fresh))
+            if answer[0] != b"DEFAULTS_CHANGED":  # else look again: nobody asked for the old ones
+                break
         if answer[0] != b"OK":
             raise TopicExistsError(
                 f"topic {name!r} exists; use it, alter it, or delete it first", topic=name
@@ -89,9 +108,7 @@ class TopicRegistry:
 
     def list(self) -> list[Topic]:
         """All topics, by name."""
-        values = self._server().call(("HVALS", self._keys.topics))[0]
-        topics = [_from_json(value)[0] for value in values if value[:1] == b"{"]
-        return sorted(topics, key=lambda topic: topic.name)
+        return list(self._everything()[0])
 
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
         """Changes settings (None: back to the default) and returns the topic as it is then.
@@ -134,6 +151,39 @@ class TopicRegistry:
         grown = replace(topic, partitions=total)
         return self._replace(topic, total, topic.config, self._fresh(grown, topic.partitions))
 
+    def defaults(self) -> Mapping[str, str]:
+        """What the keyspace sets for all its topics: text by Kafka's broker names."""
+        return dict(self._defaults().settings)
+
+    def set_defaults(self, changes: Mapping[str, object | None]) -> Mapping[str, str]:
+        """Changes the keyspace's defaults (None takes one back) and returns them as they are then.
+
+        They reach every topic that is there, where it does not set the same itself, and every one
+        that comes. A call that was cut short is finished by the next one (also without changes),
+        or a topic at a time by whatever repairs that one.
+
+        Args:
+            changes: by Kafka's broker names, such as ``log.retention.hours``.
+
+        Raises:
+            InvalidConfigError: not legal, or a topic would contradict itself; nothing was changed.
+            ConcurrentConfigChangeError: somebody else changed defaults or topics meanwhile.
+        """
+        topics, current, seen = self._everything()
+        defaults = current.replace(changes)
+        if defaults.settings != current.settings:
+            topics = [_under(topic, defaults) for topic in topics]
+            arguments = [seen, _defaults_to_json(defaults)]
+            answer = call_script(self._servers, "defaults", [self._keys.topics], arguments)
+            if answer[0] != b"OK":
+                raise ConcurrentConfigChangeError(
+                    f"defaults or topics of keyspace {self._keys.keyspace!r} were changed by "
+                    "somebody else meanwhile; look at the defaults again and repeat the change",
+                    keyspace=self._keys.keyspace,
+                )
+        self._repair_all(topics)
+        return dict(defaults.settings)
+
     def delete(self, name: str) -> Topic:
         """Deletes the topic with its hot records and returns what it was.
 
@@ -169,7 +219,7 @@ class TopicRegistry:
         if fresh:
             # Every partition is there now; one that is missing from here on was lost.
             whole = _to_json(topic, topic.generation, None)
-            self._compare_and_set(topic.name, topic.config_version, whole, topic)
+            self._compare_and_set(topic, _own_version(topic), whole)
 
     # -- how ---------------------------------------------------------------------------------
 
@@ -177,8 +227,38 @@ class TopicRegistry:
         return self._servers.for_key(self._keys.topics)
 
     def _definition(self, name: str) -> tuple[Topic, _Fresh | None] | None:
-        found = self._server().call(("HGET", self._keys.topics, name))[0]
-        return None if found is None else _from_json(found)
+        command = ("HMGET", self._keys.topics, name, DEFAULTS_FIELD)
+        found, defaults = self._server().call(command)[0]
+        return None if found is None else _from_json(found, _defaults_from_json(defaults))
+
+    def _defaults(self) -> KeyspaceDefaults:
+        command = ("HGET", self._keys.topics, DEFAULTS_FIELD)
+        return _defaults_from_json(self._server().call(command)[0])
+
+    def _everything(self) -> tuple[Sequence[Topic], KeyspaceDefaults, bytes]:
+        """The topics by name, the defaults under them, and the count of changes to either."""
+        reply = self._server().call(("HGETALL", self._keys.topics))[0]
+        if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
+            reply = dict(zip(reply[::2], reply[1::2], strict=True))
+        found: dict[bytes, bytes] = reply
+        defaults = _defaults_from_json(found.get(DEFAULTS_FIELD.encode()))
+        definitions = [text for name, text in found.items() if not name.startswith(b"#")]
+        topics = [_from_json(text, defaults)[0] for text in definitions]
+        changes = found.get(CHANGES_FIELD.encode(), b"0")
+        return sorted(topics, key=lambda topic: topic.name), defaults, changes
+
+    def _repair_all(self, topics: Sequence[Topic]) -> None:
+        """Goes on after a topic that cannot be repaired, and raises its error at the end."""
+        errors: list[LakelogError] = []
+        for topic in topics:
+            try:
+                self.repair(topic)
+            except UnknownTopicIdError:
+                continue  # deleted since
+            except LakelogError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _whole(self, name: str) -> Topic:
         """The topic, with the partitions that whoever made them did not come to."""
@@ -240,18 +320,23 @@ class TopicRegistry:
         version = topic.config_version + 1
         changed = replace(topic, partitions=partitions, config=config, config_version=version)
         definition = _to_json(changed, topic.generation, fresh)
-        answer = self._compare_and_set(topic.name, topic.config_version, definition, topic)
+        answer = self._compare_and_set(changed, _own_version(topic), definition)
         if answer[0] != b"OK":
             raise ConcurrentConfigChangeError(
-                f"topic {topic.name!r} was changed or deleted by somebody else meanwhile; look at "
-                "it again and repeat the change",
+                f"topic {topic.name!r} or the keyspace's defaults were changed by somebody else "
+                "meanwhile, or it was deleted; look at it again and repeat the change",
                 topic=topic.name,
             )
         self.repair(changed)
         return changed
 
-    def _compare_and_set(self, name: str, version: int, definition: str, topic: Topic) -> Any:
-        arguments = [name, version, definition, str(topic.topic_id)]
+    def _compare_and_set(self, topic: Topic, version: int, definition: str) -> Any:
+        """Replaces the definition of that version (0: there is none).
+
+        A new version counts only under the defaults that it has been checked against.
+        """
+        under = "" if version == _own_version(topic) else topic.defaults_version
+        arguments = [topic.name, version, definition, str(topic.topic_id), under]
         return call_script(self._servers, "registry", [self._keys.topics], arguments)
 
 
@@ -297,34 +382,75 @@ def _check_partitions(partitions: int) -> None:
         )
 
 
+def _own_version(topic: Topic) -> int:
+    """The definition's share of the config version; the rest is the defaults'."""
+    return topic.config_version - topic.defaults_version
+
+
+def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
+    """The topic under other defaults.
+
+    Raises:
+        InvalidConfigError: it would contradict itself.
+    """
+    try:
+        config = topic.config.with_defaults(defaults.for_topics)
+    except InvalidConfigError as error:
+        raise InvalidConfigError(
+            f"with these defaults topic {topic.name!r} would contradict itself: {error.message}",
+            **{**error.fields, "topic": topic.name},
+        ) from None
+    version = _own_version(topic) + defaults.version
+    return replace(topic, config=config, config_version=version, defaults_version=defaults.version)
+
+
 def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
     fields = {
         "name": topic.name,
         "topic_id": str(topic.topic_id),
         "partitions": topic.partitions,
         "config": dict(topic.config.overrides),
-        "config_version": topic.config_version,
+        "config_version": _own_version(topic),
         # the script puts the server's time where this stands
         "created_us": "@created_us@" if created_us is None else created_us,
     }
     return json.dumps(fields if fresh is None else {**fields, "fresh": asdict(fresh)})
 
 
-def _from_json(text: bytes) -> tuple[Topic, _Fresh | None]:
-    try:
+def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh | None]:
+    with _foreign_if_illegible(text, "definition of a topic"):
         fields = json.loads(text)
         fresh = fields.get("fresh")
         topic = Topic(
             fields["name"],
             uuid.UUID(fields["topic_id"]),
             fields["partitions"],
-            TopicConfig.of(fields["config"]),
-            fields["config_version"],
+            TopicConfig(tuple(fields["config"].items()), defaults.for_topics),
+            fields["config_version"] + defaults.version,
             fields["created_us"],
+            defaults.version,
         )
         return topic, fresh and _Fresh(fresh["first"], tuple(fresh["runs"]))
+
+
+def _defaults_to_json(defaults: KeyspaceDefaults) -> str:
+    return json.dumps({"settings": dict(defaults.settings), "version": defaults.version})
+
+
+def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
+    if text is None:
+        return KeyspaceDefaults()
+    with _foreign_if_illegible(text, "defaults of a keyspace"):
+        fields = json.loads(text)
+        return KeyspaceDefaults(tuple(fields["settings"].items()), int(fields["version"]))
+
+
+@contextmanager
+def _foreign_if_illegible(text: bytes, what: str) -> Iterator[None]:
+    try:
+        yield
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ForeignEntryError(
-            f"{text[:80]!r} is no definition of a topic ({error!r}); somebody else writes to the "
-            "keyspace, or a newer lakelog does"
+            f"{text[:80]!r} is no {what} ({error!r}); somebody else writes to the keyspace, or a "
+            "newer lakelog does"
         ) from error

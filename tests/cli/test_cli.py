@@ -157,6 +157,57 @@ def test_declared_topics_apply_once(run: Run, tmp_path: Path) -> None:
     assert len(run_json(run, "topics", "list")) == 2
 
 
+def test_what_is_declared_is_judged_by_what_is_in_effect(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "t.yml"
+    file.write_text("{name: a, config: {local.retention.ms: 2592000000}}\n")
+    for dry_run in (["--dry-run"], []):
+        said = run("topics", "apply", str(file), *dry_run, code=1)
+        assert f"{file}: local.retention.ms=2592000000 must be at most retention.ms" in said
+    assert run_json(run, "topics", "list") == []
+    run("topics", "defaults", "--config", "log.retention.hours=-1")
+    run("topics", "apply", str(file))
+    assert "1 topics are as declared" in run("topics", "apply", str(file))
+    file.write_text("{name: a, config: {5: 6}}\n")
+    assert f"{file}: there is no topic setting '5'" in run("topics", "apply", str(file), code=1)
+
+
+def test_defaults_are_set_shown_and_taken_back(run: Run) -> None:
+    run("topics", "create", "t", "--config", "segment.ms=7")
+    assert run_json(run, "topics", "defaults") == []
+    assert "no defaults are set" in run("topics", "defaults")
+    settings = ("log.retention.hours=2", "log.roll.ms=5", "log.cleaner.enable=false")
+    more = [argument for pair in settings for argument in ("--config", pair)]
+    rows = run_json(run, "topics", "defaults", *more)
+    assert rows == run_json(run, "topics", "defaults")
+    assert {row["setting"]: (row["value"], row["effect"]) for row in rows} == {
+        "log.cleaner.enable": ("false", "compaction of all topics"),
+        "log.retention.hours": ("2", "retention.ms=7200000"),
+        "log.roll.ms": ("5", "segment.ms=5"),
+    }
+    described = run_json(run, "topics", "describe", "t")["settings"]
+    assert {row["setting"]: (row["value"], row["from"]) for row in described} == {
+        "log.cleaner.enable": ("false", "keyspace"),
+        "retention.ms": ("7200000", "keyspace"),
+        "segment.ms": ("7", "topic"),
+    }
+    everything = run_json(run, "topics", "describe", "t", "--all")["settings"]
+    assert {row["from"] for row in everything} == {"topic", "keyspace", "default"}
+    shown = run(
+        "topics", "defaults", "--unset", "log.roll.ms", "--config", "log.cleaner.backoff.ms=1"
+    )
+    assert "no effect here: cleanup runs when it is started" in shown
+    assert "log.roll.ms" not in shown
+    assert "log.roll.ms" in run("topics", "defaults", "--all")
+
+
+def test_help_of_defaults_has_examples(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["topics", "defaults", "--help"])
+    shown = capsys.readouterr().out
+    assert "lakelog --dir ./log topics defaults --config log.retention.hours=48" in shown
+    assert "log.cleaner.enable=false" in shown
+
+
 def test_status_shows_lag_and_servers(run: Run) -> None:
     run("topics", "create", "t")
     run("produce", "t", stdin="x\n")
@@ -190,6 +241,10 @@ def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
         (["topics", "create", "t", "--config", "retention.ms"], "NAME=VALUE"),
         (["topics", "describe", "nope"], "there is no topic 'nope'"),
         (["topics", "apply", "/nowhere.yml"], "no file or folder"),
+        (["topics", "defaults", "--config", "retention.ms=1"], "for all topics set log.retention"),
+        (["topics", "defaults", "--config", "log.retention.hours=0"], "or -1 for no limit"),
+        (["topics", "defaults", "--unset", "log.retention.hour"], "did you mean log.retention"),
+        (["topics", "defaults", "--config", "log.roll.ms"], "NAME=VALUE"),
         (["consume", "nope"], "there is no topic 'nope'"),
         (["consume", "there", "-p", "7"], "no partition 7"),
         (["consume", "there", "--from", "99"], "out of range"),

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from lakelog.config import TopicConfig
+from lakelog.config import DAY_MS, TopicConfig
 from lakelog.errors import (
     ConcurrentConfigChangeError,
     ForeignEntryError,
@@ -22,6 +22,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot import HotLog, TopicRegistry
+from lakelog.hot.declared_topics import DeclaredTopic, apply
 from lakelog.hot.keys import Keys
 from lakelog.hot.registry import settings_text
 from lakelog.record import TopicPartition
@@ -375,6 +376,260 @@ def test_a_partition_lost_while_its_topic_was_being_created_is_recovered(make_re
     assert bench.append(NOW_MS).base_offset == GAP + 1
 
 
+# -- what the keyspace sets for all ------------------------------------------------------------
+
+
+def test_defaults_reach_the_topics_that_are_there(make_redis, redis_program, make_bench):
+    bench = make_bench(2, url=make_redis(program=redis_program).url)
+    topics = bench.hot.topics()
+    bench.append(NOW_MS)
+    assert topics.set_defaults({"log.roll.hours": 1, "log.roll.ms": 50}) == {
+        "log.roll.hours": "1",
+        "log.roll.ms": "50",
+    }
+    assert topics.defaults() == {"log.roll.hours": "1", "log.roll.ms": "50"}
+    topic = topics.get("orders")
+    assert topic == topics.list()[0]
+    assert (topic.config["segment.ms"], topic.config.source("segment.ms")) == (50, "keyspace")
+    assert topic.config_version == bench.topic.config_version + 1
+    for partition in range(2):
+        assert written_settings(bench, partition) == settings_text(topic.config)
+    bench.append(NOW_MS + 50)
+    bench.append(NOW_MS + 51)
+    assert bench.bases() == [0, 2]
+
+
+def test_defaults_reach_the_topics_that_come(make_bench):
+    bench = make_bench(name="other")
+    topics = bench.hot.topics()
+    topics.set_defaults({"log.retention.minutes": 1, "log.segment.bytes": 2**20})
+    bench.topic = topics.create("orders", config={"retention.ms": 5})
+    assert bench.topic == topics.get("orders")
+    assert bench.topic.config["segment.bytes"] == 2**20
+    assert bench.topic.config["retention.ms"] == 5
+    assert written_settings(bench) == settings_text(bench.topic.config)
+    assert topics.create("copy", config=bench.topic.config).config == bench.topic.config
+
+
+def test_a_default_taken_back_is_back_everywhere(make_bench):
+    bench = make_bench(retention_ms=5)
+    topics = bench.hot.topics()
+    topics.set_defaults({"log.retention.hours": 1, "log.roll.ms": 50})
+    assert topics.set_defaults({"log.retention.hours": None, "log.roll.ms": None}) == {}
+    topic = topics.get("orders")
+    assert topic.config == bench.topic.config
+    assert topic.config_version == bench.topic.config_version + 2
+    assert written_settings(bench) == settings_text(bench.topic.config)
+    assert bench.state("config_version") == b"3"
+
+
+def test_what_a_topic_sets_itself_stays_and_goes_back_to_the_keyspaces(make_bench):
+    bench = make_bench(retention_ms=5)
+    topics = bench.hot.topics()
+    topics.set_defaults({"log.retention.ms": 7})
+    assert topics.get("orders").config["retention.ms"] == 5
+    altered = topics.alter("orders", {"retention.ms": None})
+    assert altered == topics.get("orders")
+    assert (altered.config["retention.ms"], altered.config_version) == (7, 3)
+    assert written_settings(bench) == settings_text(altered.config)
+    grown = topics.add_partitions("orders", 2)
+    assert grown == topics.get("orders")
+    bench.topic = grown
+    assert [written_settings(bench, p) for p in range(2)] == [settings_text(altered.config)] * 2
+    assert topics.defaults() == {"log.retention.ms": "7"}
+
+
+def test_defaults_are_the_keyspaces_own(redis_url):
+    one, other = HotLog.connect(redis_url, "one"), HotLog.connect(redis_url, "other")
+    one.topics().set_defaults({"log.retention.ms": 7})
+    assert other.topics().defaults() == {}
+    assert other.topics().create("orders").config == TopicConfig()
+    one.close()
+    other.close()
+
+
+def test_settings_are_legal_by_what_is_in_effect(topics):
+    topics.set_defaults({"log.retention.hours": -1})
+    month = {"local.retention.ms": 30 * DAY_MS}
+    assert topics.create("orders", config=month).config["retention.ms"] == -1
+    with pytest.raises(InvalidConfigError, match=r"topic 'orders' would contradict itself: local"):
+        topics.set_defaults({"log.retention.hours": None})
+    with pytest.raises(InvalidConfigError, match="'orders'") as caught:
+        topics.set_defaults({"log.retention.ms": 30 * DAY_MS - 1})
+    assert (caught.value.topic, caught.value.name) == ("orders", "local.retention.ms")
+    assert topics.defaults() == {"log.retention.hours": "-1"}
+    topics.set_defaults({"log.retention.ms": 30 * DAY_MS, "log.local.retention.ms": DAY_MS})
+    with pytest.raises(
+        InvalidConfigError, match=r"\(the keyspace's\) must be at most retention\.ms"
+    ):
+        topics.create("short", config={"retention.ms": DAY_MS - 1})
+    with pytest.raises(InvalidConfigError, match=r"\(the keyspace's\)"):
+        topics.alter("orders", {"local.retention.ms": 31 * DAY_MS})
+
+
+def test_compaction_for_all_is_refused_while_a_topic_is_untiered(topics):
+    topics.create("orders")
+    topics.create("untiered", config={"remote.storage.enable": False})
+    with pytest.raises(InvalidConfigError, match=r"'untiered'.*cold tier"):
+        topics.set_defaults({"log.cleanup.policy": "compact"})
+    assert not topics.get("orders").config.compacted
+    topics.alter("untiered", {"cleanup.policy": "delete"})
+    topics.set_defaults({"log.cleanup.policy": "compact"})
+    assert topics.get("orders").config.compacted
+    assert not topics.get("untiered").config.compacted
+
+
+def test_defaults_that_are_not_legal_change_nothing(topics, redis_client):
+    created = topics.create("orders")
+    before = redis_client.hgetall("lakelog:topics")
+    for changes in (
+        {"retention.ms": 1},
+        {"log.retention.hour": 1},
+        {"log.retention.hours": 0},
+        {"log.retention.hours": 1, "log.roll.ms": 0},
+    ):
+        with pytest.raises(InvalidConfigError):
+            topics.set_defaults(changes)
+    assert redis_client.hgetall("lakelog:topics") == before
+    assert topics.get("orders") == created
+
+
+@pytest.mark.parametrize(
+    "finish",
+    [
+        lambda topics: topics.repair(topics.get("orders")),
+        lambda topics: topics.set_defaults({}),
+        lambda topics: topics.set_defaults({"log.roll.ms": 50}),
+        lambda topics: topics.alter("orders", {"retention.ms": 5}),
+        lambda topics: apply(topics, [DeclaredTopic("orders", 2, (), "orders.yml")]),
+    ],
+)
+@pytest.mark.parametrize("partition", [0, 1])
+def test_a_change_of_defaults_that_was_cut_short_is_finished(make_bench, partition, finish):
+    bench = make_bench(2)
+    topics = bench.hot.topics()
+    with dying_at(partition), pytest.raises(KeyboardInterrupt):
+        topics.set_defaults({"log.roll.ms": 50})
+    assert topics.defaults() == {"log.roll.ms": "50"}
+    stale = settings_text(bench.topic.config)
+    assert [written_settings(bench, p) for p in range(partition, 2)] == [stale] * (2 - partition)
+    finish(topics)
+    now = settings_text(topics.get("orders").config)
+    assert now != stale
+    assert [written_settings(bench, p) for p in range(2)] == [now] * 2
+    topics.repair(bench.topic)  # an older look changes nothing back
+    assert [written_settings(bench, p) for p in range(2)] == [now] * 2
+
+
+def test_a_topic_that_was_being_created_is_finished_with_the_defaults(make_bench):
+    bench = make_bench(name="other")
+    topics = bench.hot.topics()
+    with dying_at(1), pytest.raises(KeyboardInterrupt):
+        topics.create("orders", 2)
+    topics.set_defaults({"log.roll.ms": 50})
+    bench.topic = topics.get("orders")
+    assert [bench.append(NOW_MS, partition=p).base_offset for p in range(2)] == [0, 0]
+    assert [written_settings(bench, p) for p in range(2)] == [settings_text(bench.topic.config)] * 2
+    assert b"fresh" not in bench.client.hget("lakelog:topics", "orders")
+
+
+def meanwhile(monkeypatch, method, other):
+    """Somebody else acts when ours has looked and not yet written."""
+    original = getattr(TopicRegistry, method)
+
+    def look(self, *arguments):
+        found = original(self, *arguments)
+        monkeypatch.undo()
+        other()
+        return found
+
+    monkeypatch.setattr(TopicRegistry, method, look)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        lambda topics: topics.set_defaults({"log.retention.ms": 9}),
+        lambda topics: topics.alter("orders", {"retention.ms": 9}),
+        lambda topics: topics.create("late"),
+    ],
+)
+def test_defaults_are_not_set_over_a_change_meanwhile(topics, monkeypatch, other):
+    topics.create("orders")
+    meanwhile(monkeypatch, "_everything", lambda: other(topics))
+    with pytest.raises(ConcurrentConfigChangeError):
+        topics.set_defaults({"log.retention.ms": 1})
+    assert topics.defaults().get("log.retention.ms") != "1"
+    topics.set_defaults({"log.retention.ms": 1})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda topics: topics.alter("orders", {"retention.ms": 2}),
+        lambda topics: topics.add_partitions("orders", 5),
+    ],
+)
+def test_a_topic_is_not_changed_over_defaults_that_changed_meanwhile(topics, monkeypatch, change):
+    topics.create("orders")
+    meanwhile(monkeypatch, "get", lambda: topics.set_defaults({"log.local.retention.ms": 9}))
+    with pytest.raises(ConcurrentConfigChangeError):
+        change(topics)
+    assert topics.get("orders").partitions == 1
+    assert topics.get("orders").config.overrides == ()
+
+
+def test_a_topic_is_created_under_the_defaults_of_that_moment(make_bench, monkeypatch):
+    bench = make_bench(name="other")
+    topics = bench.hot.topics()
+    meanwhile(monkeypatch, "_defaults", lambda: topics.set_defaults({"log.roll.ms": 9}))
+    bench.topic = topics.create("orders")
+    assert bench.topic == topics.get("orders")
+    assert bench.topic.config["segment.ms"] == 9
+    assert written_settings(bench) == settings_text(bench.topic.config)
+
+
+def test_a_topic_deleted_while_defaults_are_set_stays_deleted(make_bench, monkeypatch):
+    bench = make_bench()
+    topics = bench.hot.topics()
+    other = topics.create("other")
+    meanwhile(monkeypatch, "_everything", lambda: topics.delete("orders"))
+    topics.set_defaults({"log.roll.ms": 9})
+    assert bench.client.keys("*orders*") == []
+    bench.topic = topics.get(other.name)
+    assert written_settings(bench) == settings_text(bench.topic.config)
+
+
+def test_a_topic_that_cannot_be_repaired_keeps_no_other_from_the_defaults(make_bench):
+    bench = make_bench(name="orders")
+    topics = bench.hot.topics()
+    topics.create("a-broken-one")
+    stream = Keys().partition(TopicPartition("a-broken-one", 0)).stream
+    bench.client.delete(f"{{{stream}}}:state")
+    bench.client.set(stream, "precious")
+    with pytest.raises(ForeignEntryError, match="a-broken-one"):
+        topics.set_defaults({"log.roll.ms": 9})
+    assert written_settings(bench) == settings_text(topics.get("orders").config)
+
+
+def test_defaults_reach_every_node_of_a_cluster(redis_cluster):
+    hot = HotLog.connect(redis_cluster.url)
+    topics = hot.topics()
+    topic = topics.create("orders", 8)
+    topics.set_defaults({"log.roll.ms": 50})
+    changed = topics.get("orders")
+    assert topics.list() == [changed]
+    for topic_partition in topic.topic_partitions():
+        state = Keys().partition(topic_partition).state
+        server = hot._servers.for_key(state)
+        assert server.call(("HGET", state, "settings"))[0].decode() == settings_text(changed.config)
+    hot.close()
+
+
+def written_settings(bench, partition=0):
+    return bench.client.hget(bench.keys(partition)[1], "settings").decode()
+
+
 # -- somebody else's keys ----------------------------------------------------------------------
 
 
@@ -393,6 +648,13 @@ def test_definitions_that_are_not_ours(topics, redis_client):
         redis_client.hset("lakelog:topics", "orders", text)
         with pytest.raises(ForeignEntryError):
             topics.get("orders")
+    redis_client.delete("lakelog:topics")
+    topics.create("orders")
+    for text in ("{", '{"settings": {"log.roll.mss": "1"}, "version": 1}', '{"settings": {}}'):
+        redis_client.hset("lakelog:topics", "#defaults", text)
+        for ask in (topics.defaults, topics.list, lambda: topics.get("orders")):
+            with pytest.raises(ForeignEntryError, match="no defaults of a keyspace"):
+                ask()
     redis_client.delete("lakelog:topics")
     redis_client.set("lakelog:topics", "text")
     for ask in (topics.get, topics.create):
