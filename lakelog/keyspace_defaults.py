@@ -26,6 +26,7 @@ from typing import Any
 
 from .config import (
     CLEANER_SETTINGS,
+    DAY_MS,
     HOUR_MS,
     INT32_MAX,
     INT64_MAX,
@@ -86,7 +87,7 @@ _WITHOUT_EFFECT = {
 }
 
 
-def _retention_time(name: str, high: int) -> Setting:
+def _retention_time(name: str, unit_ms: int, high: int) -> Setting:
     """Below zero is no limit, whatever the unit; zero, legal on a topic, is not on a broker."""
 
     def parse_limit(text: str) -> int:
@@ -96,8 +97,8 @@ def _retention_time(name: str, high: int) -> Setting:
         return max(value, -1)
 
     legal = f"a whole number in 1..{high}, or -1 for no limit"
-    topic_setting = SETTINGS["retention.ms"]
-    return Setting(name, topic_setting.default, parse_limit, legal, topic_setting.doc)
+    default, doc = 7 * DAY_MS // unit_ms, SETTINGS["retention.ms"].doc
+    return Setting(name, str(default), parse_limit, legal, doc)
 
 
 def _definitions() -> dict[str, Setting]:
@@ -107,9 +108,9 @@ def _definitions() -> dict[str, Setting]:
         for broker_name in broker_names
     }
     differing = (
-        _retention_time("log.retention.ms", INT64_MAX),
-        _retention_time("log.retention.minutes", INT32_MAX),
-        _retention_time("log.retention.hours", INT32_MAX),
+        _retention_time("log.retention.ms", 1, INT64_MAX),
+        _retention_time("log.retention.minutes", MINUTE_MS, INT32_MAX),
+        _retention_time("log.retention.hours", HOUR_MS, INT32_MAX),
         number("log.roll.hours", 7 * 24, 1, SETTINGS["segment.ms"].doc, INT32_MAX),
         number("log.roll.jitter.hours", 0, 0, SETTINGS["segment.jitter.ms"].doc, INT32_MAX),
         number("log.cleaner.threads", 1, 0, "cleaner threads", INT32_MAX),

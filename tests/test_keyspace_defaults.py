@@ -111,11 +111,14 @@ def test_values_out_of_a_brokers_bounds_are_refused(name: str, texts: list[str])
         assert (caught.value.name, caught.value.value) == (name, text)
 
 
-def test_every_name_has_a_meaning_and_a_legal_default() -> None:
+def test_every_name_has_a_meaning_and_the_default_that_is_built_in() -> None:
     for name, setting in BROKER_SETTINGS.items():
         assert name == setting.name
-        setting.parse(setting.default)
         assert KeyspaceDefaults().effect(name)
+        spelt_out = dict(KeyspaceDefaults(((name, setting.default),)).for_topics)
+        for topic_name, text in spelt_out.items():
+            built_in = (CLEANER_SETTINGS.get(topic_name) or SETTINGS[topic_name]).default
+            assert text == built_in
     assert set(SYNONYMS) <= set(SETTINGS)
     assert set(CLEANER_SETTINGS) <= set(BROKER_SETTINGS)
 
