@@ -17,23 +17,32 @@ def trim_points(
     """The offset below which each partition's hot records go; those that keep all are left out.
 
     Never above max(archived_end, log_start): what only Redis holds stays. Below that, whole
-    segments go by Kafka's rules, oldest first, while their largest timestamp is older than
-    ``local.retention.ms`` or the partition is larger than ``local.retention.bytes`` without them.
-    Other than in Kafka, the open segment goes too once all of it is archived and expired, and
-    ``local.retention.ms=0`` frees everything archived, also part of a segment.
+    segments go by Kafka's passes, oldest first: those below the log start; then while the partition
+    is at least as large as ``local.retention.bytes`` without them; then while their largest
+    timestamp is older than ``local.retention.ms``. Other than in Kafka, the open segment goes too
+    once all of it is archived and expired (Kafka rolls it first), what lies below the log start
+    goes even as part of a segment, and so does everything archived where
+    ``local.retention.ms=0``.
+
+    ``cleanup.policy`` has no say: a hot copy that goes is no record that is forgotten. So the
+    settings count on compacted and kept-forever topics as well, and -2 (the default) means the
+    number in ``retention.ms`` or ``retention.bytes`` even where the policy has no ``delete``, so
+    that cold keeps everything: Redis would fill up otherwise.
+
+    Source: Kafka ``UnifiedLog.deleteOldSegments`` with a remote tier; KIP-405.
     """
     points = {}
     for partition, offsets in hot.items():
         held_by_cold = min(archive_start(cold, partition), offsets.log_end)
         forgotten = min(cold.log_start(partition), offsets.log_end)
-        point = max(forgotten, _retention_point(topic.config, offsets, held_by_cold, now_ms))
-        if point > offsets.local_log_start:
-            points[partition] = point
+        point = _retention_point(topic.config, offsets, forgotten, held_by_cold, now_ms)
+        if max(forgotten, point) > offsets.local_log_start:
+            points[partition] = max(forgotten, point)
     return points
 
 
 def _retention_point(
-    config: TopicConfig, offsets: HotOffsets, held_by_cold: int, now_ms: int
+    config: TopicConfig, offsets: HotOffsets, forgotten: int, held_by_cold: int, now_ms: int
 ) -> int:
     if config.local_retention_ms == 0:
         return held_by_cold
@@ -41,6 +50,9 @@ def _retention_point(
     by_size = config.local_retention_bytes >= 0
     for segment in offsets.segments:
         excess_bytes -= segment.size_bytes
+        if segment.end_offset <= forgotten:
+            continue  # gone whatever its age, so it shields none of the later ones
+        # Sizes only shrink what is left over, so this is the size pass and then the time pass.
         too_large = by_size and excess_bytes >= 0
         if segment.end_offset > held_by_cold or not (
             too_large or _expired(segment, config.local_retention_ms, now_ms)

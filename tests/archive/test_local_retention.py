@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,6 +12,7 @@ from lakelog.archive.local_retention import trim_points
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
 from lakelog.config import TopicConfig
+from lakelog.errors import InvalidConfigError
 from lakelog.offsets import HotOffsets, HotSegment
 from lakelog.topic import Topic
 
@@ -149,3 +151,104 @@ def test_a_gap_after_the_last_archived_record_stays_until_it_is_covered():
 def test_what_is_trimmed_already_is_not_trimmed_again():
     offsets = hot(*THREE, local_log_start=20)
     assert points(topic(local_retention_ms=150), offsets, archived_end=30) == {}
+
+
+def test_a_young_segment_below_the_log_start_shields_none_behind_it():
+    young_first = hot((0, 10, -9_000), (10, 20, 200), (20, 30, 0))
+    config = topic(local_retention_ms=100)
+    assert points(config, young_first, archived_end=30) == {}
+    assert points(config, young_first, archived_end=30, log_start=9) == {0: 9}
+    assert points(config, young_first, archived_end=30, log_start=10) == {0: 20}
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact", "compact,delete", ""])
+def test_the_policy_does_not_keep_copies_of_what_cold_holds(policy):
+    offsets = hot(*THREE)
+    for config in (
+        {"local_retention_ms": 150},
+        {"retention_ms": 150},  # local.retention.ms=-2
+        {"retention_ms": -1, "local_retention_bytes": 1000},
+        {"retention_ms": -1, "retention_bytes": 1000},
+    ):
+        assert points(topic(cleanup_policy=policy, **config), offsets, archived_end=30) == {0: 20}
+        assert points(topic(cleanup_policy=policy, **config), offsets, archived_end=5) == {}
+
+
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(-2, 4)), min_size=1, max_size=6),
+    st.integers(0, 60),
+    st.integers(0, 60),
+    st.integers(-1, 3).filter(bool),
+    st.integers(-1, 40),
+)
+def test_the_passes_are_kafkas(sizes, archived_end, log_start, limit_ms, limit_records):
+    segments, base = [], 0
+    for records, age_ms in sizes:
+        segments.append((base, base + records, age_ms))
+        base += records
+    limit_bytes = -1 if limit_records < 0 else 100 * limit_records
+    config = topic(retention_ms=-1, local_retention_ms=limit_ms, local_retention_bytes=limit_bytes)
+
+    found = points(config, hot(*segments), archived_end, log_start).get(0, 0)
+
+    held, kept = max(archived_end, log_start), list(segments)
+    while kept and kept[0][1] <= log_start:
+        kept.pop(0)
+    while (
+        limit_bytes >= 0
+        and kept
+        and kept[0][1] <= held
+        and sum(100 * (end - start) for start, end, _ in kept[1:]) >= limit_bytes
+    ):
+        kept.pop(0)
+    while limit_ms >= 0 and kept and kept[0][1] <= held and kept[0][2] > limit_ms:
+        kept.pop(0)
+    start = kept[0][0] if kept else base
+    assert found == max(start, min(log_start, base))
+
+
+# -- Kafka's own cases ---------------------------------------------------------------------------
+
+SIX = [(n, n + 1, 1001) for n in range(6)]  # one record each
+
+
+def test_kafka_retention_on_local_log_deletion_default_local_retention_bytes():
+    config = topic(retention_ms=-1, retention_bytes=1)
+    assert points(config, hot(*SIX), archived_end=2) == {0: 2}
+    assert points(config, hot(*SIX), archived_end=0) == {}
+
+
+def test_kafka_retention_on_local_log_deletion_default_local_retention_ms():
+    assert points(topic(retention_ms=1000), hot(*SIX), archived_end=2) == {0: 2}
+    assert points(topic(retention_ms=1001), hot(*SIX), archived_end=2) == {}
+
+
+def test_kafka_retention_of_local_bytes_below_the_topics_own():
+    config = topic(retention_ms=-1, retention_bytes=500, local_retention_bytes=1)
+    assert points(config, hot(*SIX), archived_end=0) == {}
+    assert points(config, hot(*SIX), archived_end=2) == {0: 2}
+    assert points(config, hot(*SIX), archived_end=2, log_start=2) == {0: 2}
+    assert points(config, hot(*SIX), archived_end=6) == {0: 5}  # one record is over one byte
+
+
+def test_kafka_active_segment_deletion_due_to_retention_time_breach_with_remote_storage():
+    """Kafka rolls it before it goes; here it goes without."""
+    config = topic(retention_ms=1000)
+    assert points(config, hot((0, 1, 1001)), archived_end=0) == {}
+    assert points(config, hot((0, 1, 1001)), archived_end=1) == {0: 1}
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"local.retention.ms": -3},
+        {"local.retention.bytes": -3},
+        {"retention.ms": 1000, "local.retention.ms": 2000},
+        {"retention.ms": 1000, "local.retention.ms": -1},
+        {"retention.bytes": 1000, "local.retention.bytes": -1},
+        {"retention.bytes": 100, "local.retention.bytes": 200},
+    ],
+)
+def test_kafka_log_config_local_retention_is_within_the_topics_own(settings):
+    with pytest.raises(InvalidConfigError):
+        TopicConfig.of(settings)
