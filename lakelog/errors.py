@@ -222,6 +222,10 @@ class CommitUnknownError(ColdTierError):
     retriable = True
 
 
+class CleanupFailedError(LakelogError):
+    """Some of a cleanup could not be done, the rest was. Field: reports, one a topic."""
+
+
 class EmbeddedRedisError(LakelogError, RuntimeError):
     """The embedded Redis could not be started, found or stopped. Field: directory."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
 from types import TracebackType
@@ -15,6 +15,9 @@ from .archive.archiver import Archiver, Until
 from .archive.continuous import archive_continuously
 from .archive.copy import HotRows
 from .archive.report import ArchiveReport
+from .cleanup.cleanup import STEPS, Cleanup, clean_all
+from .cleanup.plan import CleanupPlan
+from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.path_table import PathTable
 from .cold.storage import Storage
@@ -224,9 +227,50 @@ class Lakelog:
             )
         return Archiver(found, self.hot, table, current_topic=lambda: self.topics.get(found.name))
 
+    def cleanup(
+        self, topics: str | Iterable[str] | None = None, *, steps: Sequence[str] = STEPS
+    ) -> list[CleanupReport]:
+        """Forgets what the topics' policies say, and keeps the cold tier fast; a report a topic.
+
+        Retain, compact, optimize, vacuum, then the hot tier forgets what the log starts have
+        passed. Safe at any time, beside archivers, readers and other cleanups; running it again
+        does nothing more. Of untiered topics, it forgets what their retention says.
+
+        Args:
+            topics: names; None for all that are tiered.
+            steps: some of ``retain``, ``compact``, ``optimize``, ``vacuum``.
+
+        Raises:
+            CleanupFailedError: something failed (a damaged file, a table that contradicts itself);
+                the rest was done, and `reports` is in the error.
+        """
+        chosen = self._tiered(topics)
+        if topics is None:
+            self._retain_untiered()
+        return clean_all(
+            map(self._cleaner, chosen), steps, lambda topic: self.archiver(topic).trim()
+        )
+
+    def cleanup_plan(
+        self,
+        topics: str | Iterable[str] | None = None,
+        settings: Mapping[str, object | None] | None = None,
+    ) -> list[CleanupPlan]:
+        """What `cleanup` would do, and why; changes and reads no data.
+
+        Args:
+            topics: names; None for all that are tiered.
+            settings: what if these settings were changed (None: put back to the default).
+        """
+        return [self._cleaner(topic).plan(settings) for topic in self._tiered(topics)]
+
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
-        """Where every partition stands, and how the hot tier is doing."""
-        return status(self.hot, [self.log(topic) for topic in self._topics(topics)])
+        """Where every partition stands, and how the hot tier is doing.
+
+        A topic that cannot be looked at (no cold root was given, a table that contradicts itself)
+        is among the `failures`; the others are told all the same.
+        """
+        return status(self.hot, self._topics(topics), self._table)
 
     def close(self) -> None:
         """Closes the connections; the embedded Redis stops with its last user."""
@@ -260,6 +304,20 @@ class Lakelog:
     def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
         found = self._topics(topics)
         return found if topics is not None else [t for t in found if t.config.tiered]
+
+    def _cleaner(self, topic: Topic) -> Cleanup:
+        def hot_ends() -> dict[int, int]:
+            seen = self.hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+            return {tp.partition: offsets.log_end for tp, offsets in seen.items()}
+
+        table = self._table(topic)
+        if table is None:
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} has no cold tier to clean up "
+                "(remote.storage.enable=false); its hot tier forgets by itself",
+                topic=topic.name,
+            )
+        return Cleanup(topic, table, self._clock or _HotClock(self.hot), hot_ends=hot_ends)
 
     def _retain_untiered(self) -> None:
         for topic in self.topics.list():

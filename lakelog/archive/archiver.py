@@ -106,6 +106,16 @@ class Archiver:
         look = self._look()
         return self._archive(look, FlushLimit(ends=self._ends(until, look)))
 
+    def trim(self) -> dict[int, OffsetRange]:
+        """Forget in the hot tier what cold holds or has forgotten, as far as local retention says.
+
+        What follows a raised log start; archives nothing.
+
+        Returns:
+            The offsets that went, by partition.
+        """
+        return self._trim(self._look_once(), set())
+
     def run(self, stop: Event, *, max_duration: timedelta | None = None) -> Iterator[ArchiveReport]:
         """Archive by the topic's flush policy until told to stop; a report per run with an effect.
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ..clock import Clock, SystemClock
 from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
 from ..errors import (
+    CleanupFailedError,
     CommitConflictError,
     CorruptRecordError,
     InvalidArgumentError,
@@ -24,7 +25,7 @@ from ..errors import (
     MissingFileError,
 )
 from ..failpoints import failpoint
-from ..record import TopicPartition
+from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .compaction import PartitionCompacted, compact, partition_of
 from .optimize import optimize_change, plan_optimize, size_bytes
@@ -65,25 +66,28 @@ class Cleanup:
         *,
         hot_ends: Callable[[], Mapping[int, int]] | None = None,
     ) -> None:
-        if not topic.config.tiered:
-            raise InvalidArgumentError(
-                f"topic {topic.name!r} has no cold tier to clean up "
-                "(remote.storage.enable=false); its hot tier forgets by itself",
-                topic=topic.name,
-            )
         self._topic = topic
         self._table = table
         self._clock = clock or SystemClock()
         self._hot_ends = hot_ends
 
-    def plan(self, topic: Topic | None = None) -> CleanupPlan:
+    @property
+    def topic(self) -> Topic:
+        return self._topic
+
+    def plan(self, settings: Mapping[str, object | None] | None = None) -> CleanupPlan:
         """What a run would do now.
 
         Args:
-            topic: the same topic under other settings, to ask "what if".
+            settings: what if they were changed to this; None puts one back to its default.
+
+        Raises:
+            InvalidConfigError: the settings are not legal.
         """
+        config = self._topic.config.replace(settings or {})
         hot_ends, cold = self._look()
-        return plan_cleanup(topic or self._topic, cold, self._clock.now_ms(), hot_ends)
+        topic = replace(self._topic, config=config)
+        return plan_cleanup(topic, cold, self._clock.now_ms(), hot_ends)
 
     def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
         """Does the steps, in their one order. Running it again does nothing more.
@@ -115,6 +119,42 @@ class Cleanup:
         """Hot first: what it says is archived is so in the snapshot that comes after."""
         hot_ends = None if self._hot_ends is None else self._hot_ends()
         return hot_ends, self._table.snapshot()
+
+
+def clean_all(
+    cleanups: Iterable[Cleanup],
+    steps: Sequence[str] = STEPS,
+    after: Callable[[Topic], Mapping[int, OffsetRange]] | None = None,
+) -> list[CleanupReport]:
+    """Runs them one after the other; a report each.
+
+    Args:
+        after: what follows in the hot tier; answers which records went there, by partition.
+
+    Raises:
+        CleanupFailedError: something failed; the rest was done, and its reports are in the error.
+    """
+    reports = []
+    for cleanup in cleanups:
+        topic = cleanup.topic
+        try:
+            report = cleanup.run(steps)
+            if after is not None:
+                report = replace(report, trimmed=after(topic))
+        except InvalidArgumentError:
+            raise
+        except LakelogError as error:
+            report = CleanupReport(topic.name, failures=(Failure("cleanup", None, error),))
+        reports.append(report)
+    failures = [failure for report in reports for failure in report.failures]
+    if failures:
+        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        raise CleanupFailedError(
+            f"cleanup did what it could, but {failures[0]}{more}",
+            reports=reports,
+            failures=failures,
+        )
+    return reports
 
 
 @dataclass(eq=False)

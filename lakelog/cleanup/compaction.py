@@ -25,7 +25,7 @@ from ..errors import CorruptRecordError, LakelogError, MissingFileError
 from ..failpoints import failpoint
 from ..record import TopicPartition
 from ..topic import Topic
-from .dirty import Cleanable
+from .dirty import Cleanable, cleanable
 from .superseded import FileFindings, Found, Search, TooManyKeys, Unreadable, find_superseded
 
 logger = logging.getLogger(__name__)
@@ -39,6 +39,7 @@ class PartitionCompacted:
 
     topic_partition: TopicPartition
     dirty_ratio_before: float
+    dirty_ratio_after: float
     cleaned_end: int  # exclusive
     records_read: int
     bytes_read: int
@@ -107,7 +108,7 @@ def compact(
         return Compacted(cold, failed=failed)
     seconds = time.monotonic() - started_s
     done = [
-        plan.report(applied, seconds)
+        plan.report(applied, cleanable(topic, applied.snapshot, number, now_ms), seconds)
         for number, plan in plans.items()
         if number not in applied.superseded
     ]
@@ -197,7 +198,7 @@ class _Plan:
         )
         return cls(cleanable, found, groups, rewrites)
 
-    def report(self, applied: Applied, seconds: float) -> PartitionCompacted:
+    def report(self, applied: Applied, after: Cleanable, seconds: float) -> PartitionCompacted:
         partition = self.cleanable.topic_partition.partition
         before = (*self.cleanable.clean, *self.cleanable.dirty)
         rewritten = [segment for group in self.groups for segment in group]
@@ -208,6 +209,7 @@ class _Plan:
         return PartitionCompacted(
             self.cleanable.topic_partition,
             self.cleanable.dirty_ratio,
+            after.dirty_ratio,
             self.cleanable.first_uncleanable,
             records_read,
             bytes_read,

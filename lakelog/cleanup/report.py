@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..cold.table import Vacuumed
 from ..errors import LakelogError
-from ..record import TopicPartition
+from ..record import OffsetRange, TopicPartition
 from .compaction import PartitionCompacted
 from .retention import PartitionRetention
 
@@ -50,7 +51,7 @@ class CleanupReport:
     orphans_removed: int = 0  # files that a failed run had left
     warnings: tuple[str, ...] = ()
     failures: tuple[Failure, ...] = ()
-    trimmed: dict[int, int] = field(default_factory=dict)  # local log starts raised, by partition
+    trimmed: Mapping[int, OffsetRange] = field(default_factory=dict)  # hot records that went after
     seconds: float = 0.0
 
     def __bool__(self) -> bool:
@@ -84,6 +85,10 @@ class CleanupReport:
             )
         if self.orphans_removed:
             lines.append(f"{self.topic}: {self.orphans_removed:,} files of failed runs removed")
-        if not lines:
+        if not lines and not self.failures:
             lines.append(f"{self.topic}: nothing to clean up")
+        lines += [
+            f"{self.topic}-{partition}: [{gone.start}, {gone.end}) is no longer kept in Redis"
+            for partition, gone in sorted(self.trimmed.items())
+        ]
         return "\n".join([*lines, *self.warnings, *map(str, self.failures)])

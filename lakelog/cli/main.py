@@ -14,6 +14,7 @@ from collections.abc import Sequence
 
 from . import (
     archive,
+    cleanup,
     consume,
     delete_records,
     demo,
@@ -22,6 +23,7 @@ from . import (
     offsets,
     output,
     produce,
+    segments,
     status,
     topics,
 )
@@ -39,7 +41,9 @@ examples:
   echo hello | lakelog --dir ./log produce orders
   lakelog --dir ./log archive                    Redis → Delta, through Spark
   lakelog --dir ./log consume orders --from=-10m
+  lakelog --dir ./log cleanup plan               what retention and compaction would do, and why
   lakelog --dir ./log status
+  lakelog --dir ./log segments list orders --verify
 
 LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF and LAKELOG_ENGINE
 stand in for the options of those names.
@@ -52,8 +56,10 @@ COMMANDS = (
     consume,
     offsets,
     archive,
+    cleanup,
     delete_records,
     status,
+    segments,
     hot,
     doctor,
 )

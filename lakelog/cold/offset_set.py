@@ -82,7 +82,7 @@ def _ascending(array: np.ndarray) -> np.ndarray:
     if np.all(array[1:] > array[:-1]):
         return array
     array = np.sort(array)
-    return array[np.concatenate([[True], array[1:] != array[:-1]])]
+    return np.asarray(array[np.concatenate([[True], array[1:] != array[:-1]])])
 
 
 def _int64(offsets: pa.Array | np.ndarray | Iterable[int]) -> np.ndarray:

@@ -1,0 +1,270 @@
+"""``lakelog cleanup run|plan``: forget by Kafka's rules, and keep the cold tier fast to read."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_log
+from .output import ConsoleProgress, Failed, Message, Page, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from ..cleanup.plan import CleanupPlan
+    from ..cleanup.report import CleanupReport
+
+_STEPS = ("retain", "compact", "optimize", "vacuum")
+
+_EPILOG = """\
+retain    whole segments go, oldest first, by retention.ms, retention.bytes and the log start
+compact   with cleanup.policy=compact, only the latest record of each key stays
+optimize  a segment that lies in several files becomes one
+vacuum    files that no reader should need any more are deleted (file.delete.delay.ms)
+
+Safe at any time, beside archivers and readers; running it again does nothing more. Without --redis
+(--cold alone) it works on the tables under the cold root by the settings they carry, and Redis
+follows with the next archive run. Exit code 1 when something could not be done; the rest was.
+
+examples:
+  lakelog --dir ./log cleanup plan
+  lakelog --dir ./log cleanup plan orders --set retention.ms=86400000
+  lakelog --dir ./log cleanup run
+  lakelog --dir ./log cleanup run orders --step retain --step vacuum
+  lakelog --cold s3://bucket/log cleanup run
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "cleanup",
+        help="retention, compaction, optimize and vacuum of the cold tier",
+        description="Forget by Kafka's rules, and keep the cold tier fast to read.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    verbs = added.add_subparsers(dest="verb", metavar="VERB", required=True)
+    run = verbs.add_parser("run", parents=[common], help="do it")
+    run.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
+    run.add_argument(
+        "--step",
+        action="append",
+        choices=_STEPS,
+        help="only this step (may be given more than once); default: all, in this order",
+    )
+    run.set_defaults(run=_run)
+    plan = verbs.add_parser("plan", parents=[common], help="show what would be done, and why")
+    plan.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
+    plan.add_argument(
+        "--set",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="what if a setting were changed; changes nothing",
+    )
+    plan.set_defaults(run=_plan)
+
+
+def _run(arguments: argparse.Namespace) -> Page | Table:
+    from ..errors import CleanupFailedError
+
+    with ConsoleProgress().step("cleanup"):
+        try:
+            reports = _reports(arguments)
+        except CleanupFailedError as error:
+            raise Failed(_page(error.reports)) from error
+    return _page(reports)
+
+
+def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
+    steps = tuple(arguments.step or _STEPS)
+    if _cold_alone(arguments):
+        from ..cleanup.cold_only import clean_cold
+
+        return clean_cold(
+            arguments.cold, arguments.topics or None, engine=arguments.engine, steps=steps
+        )
+    with open_log(arguments) as log:
+        return log.cleanup(arguments.topics or None, steps=steps)
+
+
+def _plan(arguments: argparse.Namespace) -> Page:
+    settings = _settings(arguments.set)
+    if _cold_alone(arguments):
+        from ..cleanup.cold_only import plan_cold
+
+        plans = plan_cold(arguments.cold, arguments.topics or None, settings)
+    else:
+        with open_log(arguments) as log:
+            plans = log.cleanup_plan(arguments.topics or None, settings)
+    rows = [row for plan in plans for row in _planned(plan)]
+    empty = "nothing would go: " + ", ".join(plan.topic for plan in plans) if plans else "no topics"
+    warnings = [warning for plan in plans for warning in plan.warnings]
+    return _with_warnings({"plan": Table(rows, empty=empty)}, warnings)
+
+
+def _cold_alone(arguments: argparse.Namespace) -> bool:
+    return bool(arguments.cold and not arguments.redis and not arguments.dir)
+
+
+def _planned(plan: CleanupPlan) -> list[dict[str, Any]]:
+    return [
+        {
+            "topic": plan.topic,
+            "partition": one.topic_partition.partition,
+            "step": one.step,
+            "action": one.action,
+            "segments": one.segments,
+            "files": one.files,
+            "records": one.records,
+            "size_bytes": one.size_bytes,
+            "why": one.why,
+        }
+        for one in plan.steps
+    ]
+
+
+def _page(reports: Sequence[CleanupReport]) -> Page:
+    rows = [row for report in reports for row in _done(report)]
+    topics = ", ".join(report.topic for report in reports) or "no topics"
+    done = Table(rows, _COLUMNS, empty=f"nothing to clean up: {topics}")
+    parts: dict[str, Any] = {"done": done}
+    failures = [
+        {
+            "topic": report.topic,
+            "partition": failure.topic_partition and failure.topic_partition.partition,
+            "step": failure.step,
+            "error": type(failure.error).__name__,
+            "message": str(failure.error),
+        }
+        for report in reports
+        for failure in report.failures
+    ]
+    if failures:
+        parts["failures"] = Table(failures, title="could not be done:")
+    return _with_warnings(parts, [w for report in reports for w in report.warnings])
+
+
+def _with_warnings(parts: dict[str, Any], warnings: Sequence[str]) -> Page:
+    if warnings:
+        values = {"warnings": list(warnings)}
+        parts["warnings"] = Message("\n".join(f"warning: {text}" for text in warnings), values)
+    return Page(parts)
+
+
+#: What text shows; JSON has Kafka's measures too.
+_COLUMNS = (
+    "topic",
+    "partition",
+    "step",
+    "segments",
+    "segments_after",
+    "files",
+    "files_after",
+    "records",
+    "records_after",
+    "size_bytes",
+    "size_bytes_after",
+    "seconds",
+)
+
+
+def _done(report: CleanupReport) -> list[dict[str, Any]]:
+    """One row a step and partition, with the same members for all."""
+
+    def row(step: str, partition: int | None, **values: Any) -> dict[str, Any]:
+        columns = {
+            "segments": None,
+            "segments_after": None,
+            "files": None,
+            "files_after": None,
+            "records": None,
+            "records_after": None,
+            "size_bytes": None,
+            "size_bytes_after": None,
+            "seconds": None,
+        }
+        return {"topic": report.topic, "partition": partition, "step": step, **columns, **values}
+
+    rows = [
+        row(
+            "retain",
+            one.topic_partition.partition,
+            segments=len(one.dropped),
+            segments_after=0,
+            files=len(one.removes),
+            files_after=0,
+            records=one.records,
+            records_after=0,
+            size_bytes=one.size_bytes,
+            size_bytes_after=0,
+            log_start=one.log_start,
+        )
+        for one in report.retained
+    ]
+    rows += [
+        row(
+            "compact",
+            one.topic_partition.partition,
+            segments=one.segments_before,
+            segments_after=one.segments_after,
+            records=one.records_read,
+            records_after=one.records_kept,
+            size_bytes=one.bytes_read,
+            size_bytes_after=one.bytes_kept,
+            seconds=round(one.seconds, 3),
+            dirty_ratio_before=round(one.dirty_ratio_before, 4),
+            dirty_ratio_after=round(one.dirty_ratio_after, 4),
+            recopy_percent=round(one.recopy_percent, 1),
+            keyless_dropped=one.keyless_dropped,
+            tombstones_dropped=one.tombstones_dropped,
+            cleaned_end=one.cleaned_end,
+        )
+        for one in report.compacted
+    ]
+    rows += [
+        row(
+            "optimize",
+            one.topic_partition.partition,
+            segments=one.segments,
+            segments_after=one.segments,
+            files=one.files_before,
+            files_after=one.files_after,
+            records=one.records,
+            records_after=one.records,
+            size_bytes=one.bytes_before,
+            size_bytes_after=one.bytes_after,
+            seconds=round(one.seconds, 3),
+        )
+        for one in report.optimized
+    ]
+    if report.vacuumed is not None and report.vacuumed.files:
+        rows.append(
+            row(
+                "vacuum",
+                None,
+                files=report.vacuumed.files,
+                files_after=0,
+                size_bytes=report.vacuumed.size_bytes,
+                size_bytes_after=0,
+            )
+        )
+    if report.orphans_removed:
+        rows.append(row("orphans", None, files=report.orphans_removed, files_after=0))
+    rows += [
+        row("trim Redis", partition, records=gone.end - gone.start, records_after=0)
+        for partition, gone in sorted(report.trimmed.items())
+    ]
+    return rows
+
+
+def _settings(pairs: Sequence[str]) -> Mapping[str, object | None]:
+    from ..errors import InvalidConfigError
+
+    settings: dict[str, object | None] = {}
+    for pair in pairs:
+        name, equals, value = pair.partition("=")
+        if not equals:
+            raise InvalidConfigError(f"--set {pair!r} should read NAME=VALUE", name=pair)
+        settings[name.strip()] = value.strip()
+    return settings
