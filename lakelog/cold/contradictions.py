@@ -24,15 +24,22 @@ def check(topic: str, files: SegmentIndex, registers: Mapping[Register, int]) ->
     Raises:
         ContradictionError: the first thing that does not fit.
     """
-    partitions = {register.partition for register in registers} | set(files.partitions)
-    for partition in sorted(partitions):
-        _Partition(
-            TopicPartition(topic, partition),
-            files.rows_of_partition(partition),
-            registers.get(ArchivedEnd(partition), 0),
-            registers.get(LogStart(partition), 0),
-            registers.get(CleanedEnd(partition), 0),
-        ).check()
+    for partition in sorted({register.partition for register in registers} | set(files.partitions)):
+        check_partition(TopicPartition(topic, partition), files, registers)
+
+
+def check_partition(
+    topic_partition: TopicPartition, files: SegmentIndex, registers: Mapping[Register, int]
+) -> None:
+    """As `check`, of one partition."""
+    partition = topic_partition.partition
+    _Partition(
+        topic_partition,
+        files.rows_of_partition(partition),
+        registers.get(ArchivedEnd(partition), 0),
+        registers.get(LogStart(partition), 0),
+        registers.get(CleanedEnd(partition), 0),
+    ).check()
 
 
 class _Partition:

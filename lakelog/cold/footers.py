@@ -77,7 +77,7 @@ def parse_footer(metadata: Any) -> Footer:
     places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
     if not {"offset", "timestamp"} <= places.keys():
         raise pa.ArrowInvalid("it has no columns offset and timestamp")
-    unit_us = _unit_us(metadata.schema.column(places["timestamp"]))
+    unit_us = time_unit_us(metadata.schema.column(places["timestamp"]))
     groups = (metadata.row_group(index) for index in range(metadata.num_row_groups))
     return Footer(
         metadata,
@@ -109,7 +109,7 @@ def _row_group(index: int, group: Any, offsets: Any, times: Any, unit_us: int | 
     )
 
 
-def _unit_us(column: Any) -> int | None:
+def time_unit_us(column: Any) -> int | None:
     """How many µs a stored time counts; None for those without an order (Spark's INT96)."""
     if column.physical_type != "INT64":
         return None

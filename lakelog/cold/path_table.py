@@ -102,6 +102,13 @@ class PathTable:
             )
         return latest
 
+    def unchecked(self) -> ColdSnapshot:
+        """See `ColdTable.unchecked`."""
+        with self._lock:
+            self._log.refresh()
+            files = self._log.files()
+            return ColdSnapshot(self._log.version, files, self._registers(files.partitions))
+
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """See `ColdTable.apply`."""
         self._check_plan(change, planned_on)

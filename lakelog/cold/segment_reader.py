@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -43,6 +43,15 @@ class _Part:
     parquet: Any  # pq.ParquetFile
     group: RowGroup
     ordered: bool  # by offset
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file while it is open."""
+
+    footer: Footer
+    size_bytes: int
+    batches: Callable[[RowGroup, list[str]], Iterator[pa.RecordBatch]]  # of columns of a row group
 
 
 class SegmentReader:
@@ -130,6 +139,30 @@ class SegmentReader:
                         best = _newer(best, self._newest_in(part, from_offset))
         return best
 
+    @contextmanager
+    def opened(self, file: SegmentFile) -> Iterator[OpenFile]:
+        """The file as it lies there: its footer is read anew, its rows come unsorted."""
+        path = f"{self._table_path}/{file.path}"
+        with ExitStack() as stack:
+            with self._storage.naming(path):
+                source = stack.enter_context(
+                    self._filesystem.open_input_file(self._storage.arrow_path(path))
+                )
+                parquet = _parquet(source, None, pre_buffer=not self._storage.is_local)
+                footer = parse_footer(parquet.metadata)
+                missing = set(FILE_SCHEMA.names) - set(parquet.schema_arrow.names)
+                if missing:
+                    raise pa.ArrowInvalid(f"it has no column {min(missing)}")
+
+            def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
+                schema = _projection(columns)
+                for batch in self._batches(_Part(file, parquet, group, False), columns):
+                    with self._storage.naming(path):
+                        shaped = _shaped(batch, schema)
+                    yield shaped
+
+            yield OpenFile(footer, source.size(), batches)
+
     def tombstones(self, file: SegmentFile) -> Tombstones:
         """What the file's footer says of its tombstones; of somebody else's, its columns say it."""
         with ExitStack() as opened:
@@ -159,12 +192,10 @@ class SegmentReader:
             source = opened.enter_context(
                 self._filesystem.open_input_file(self._storage.arrow_path(path))
             )
-            parquet = pq.ParquetFile(
+            parquet = _parquet(
                 source,
-                metadata=footer.metadata if footer else None,
-                coerce_int96_timestamp_unit="us",
+                footer.metadata if footer else None,
                 pre_buffer=not self._storage.is_local,
-                page_checksum_verification=True,
             )
             return parquet, footer or self._keep(path, parse_footer(parquet.metadata))
 
@@ -277,6 +308,16 @@ class SegmentReader:
 
 
 # -- small things ------------------------------------------------------------------------------
+
+
+def _parquet(source: Any, metadata: Any, *, pre_buffer: bool) -> Any:
+    return pq.ParquetFile(
+        source,
+        metadata=metadata,
+        coerce_int96_timestamp_unit="us",
+        pre_buffer=pre_buffer,
+        page_checksum_verification=True,
+    )
 
 
 def _overlapping(items: Iterable[T], range_of: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:

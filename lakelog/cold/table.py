@@ -65,6 +65,17 @@ class ColdTable(Protocol):
         """
         ...
 
+    def unchecked(self) -> ColdSnapshot:
+        """The newest version as it lies there, whether registers and files agree or not.
+
+        For those who look for damage; nothing is ever planned on it.
+
+        Raises:
+            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`, but for what
+                the registers of the version and its files say of each other.
+        """
+        ...
+
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """Write the change's files and commit them with its registers; atomic.
 

@@ -64,6 +64,7 @@ SCRIPTS = {
     "init": "",
     "delete": "allow-oom",
     "offsets": "no-writes,allow-oom",
+    "inspect": "no-writes,allow-oom",
     "find_timestamp": "no-writes,allow-oom",
     "trim": "allow-oom",
     "retain": "allow-oom",

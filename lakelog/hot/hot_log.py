@@ -35,6 +35,7 @@ from .append import (
 )
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
 from .fetch import Fetcher, check_topic_id, unknown_partition
+from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
 from .recovery import Recovery
 from .registry import TopicRegistry
@@ -87,6 +88,10 @@ class HotLog:
     def topics(self) -> TopicRegistry:
         """The topics of this keyspace."""
         return TopicRegistry(self._servers, self._keys, self._clock)
+
+    def inspection(self) -> Inspection:
+        """What the keys hold, sound or damaged."""
+        return Inspection(self._servers, self._keys)
 
     # -- append --------------------------------------------------------------------------------
 

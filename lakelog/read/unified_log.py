@@ -53,6 +53,7 @@ class UnifiedLog:
     ) -> None:
         self.topic = topic
         self.hot = hot
+        self.table = table
         self._clock = clock or SystemClock()
         self._tiers = Tiers(topic, hot, table)
 

@@ -1,0 +1,477 @@
+"""``lakelog segments``: list segments, look into them, and verify that they hold what they say."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_log
+from .output import ConsoleProgress, Failed, Message, Page, Table
+
+if TYPE_CHECKING:
+    from ..cold.file_scan import FileScan
+    from ..explore.finding import Finding
+    from ..explore.segments import EntryRow, SegmentRow
+    from ..read.unified_log import UnifiedLog
+    from ..record import Record
+
+_LIST_EPILOG = """\
+state   open: the newest; closed; of a compacted topic also dirty (not cleaned yet) and cleaned;
+        below log start: deleted, its files go with the next cleanup
+bytes   hot: stored bytes of the whole segment, also where it is partly trimmed; cold: of the files
+
+--verify reads everything of what is named, both tiers, and names what is not as it should be:
+offsets out of order, missing or double, statistics and registers that lie, entries and files that
+are not what was written, records that the tiers hold differently. Exit code 1 if there is any.
+
+examples:
+  lakelog --dir ./log segments list orders
+  lakelog --dir ./log segments list orders -p 0 --tier cold --output json
+  lakelog --dir ./log segments list orders --verify
+"""
+
+_DUMP_EPILOG = """\
+hot     a row an entry: offsets, stored bytes, format (arrow, fields or gap), compression of its
+        buffers, CRC-32C, and who wrote it. Producer id, epoch and sequence are not stored with an
+        entry: they are known of the last five calls of each producer that Redis still remembers.
+cold    a row a Parquet file, then a row a row group, with what its rows are (not what statistics
+        say they are: --verify compares the two)
+
+--limit bounds the entries, the row groups and the records, each by itself. As JSON: one object a
+line; its "kind" says what it is.
+
+examples:
+  lakelog --dir ./log segments dump orders -p 0
+  lakelog --dir ./log segments dump orders -p 0 --tier cold --segment 5000
+  lakelog --dir ./log segments dump orders -p 0 --from 250 --limit 5 --records
+  lakelog --dir ./log segments dump orders -p 0 --segment 5000 --verify
+"""
+
+_PAGE_ROWS = 1000  # of a table that is printed at once
+_PREVIEW = 40  # characters of a key or value in text
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    noun = commands.add_parser(
+        "segments", help="segments of either tier: list, look into, verify"
+    ).add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    listed = noun.add_parser(
+        "list",
+        parents=[common],
+        help="one row a segment and tier",
+        description="List the segments of a topic in either tier.",
+        epilog=_LIST_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    listed.add_argument("topic")
+    listed.add_argument("-p", "--partition", type=int, help="only this one (default: all)")
+    _add_tier(listed)
+    listed.add_argument("--verify", action="store_true", help="read everything and check it")
+    listed.set_defaults(run=_list)
+
+    dumped = noun.add_parser(
+        "dump",
+        parents=[common],
+        help="entries, files and row groups of a partition",
+        description="Look into the entries and files of a partition.",
+        epilog=_DUMP_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    dumped.add_argument("topic")
+    dumped.add_argument("-p", "--partition", type=int, required=True)
+    _add_tier(dumped)
+    where = dumped.add_mutually_exclusive_group()
+    where.add_argument("--segment", type=int, metavar="BASE", help="the one of that base offset")
+    where.add_argument("--from", dest="start", type=int, metavar="OFFSET", help="from there on")
+    dumped.add_argument("--limit", type=int, metavar="N", help="at most so many of each")
+    dumped.add_argument("--records", action="store_true", help="print records too")
+    dumped.add_argument("--verify", action="store_true", help="read everything and check it")
+    dumped.set_defaults(run=_dump)
+
+
+def _add_tier(added: argparse.ArgumentParser) -> None:
+    added.add_argument("--tier", choices=["hot", "cold", "both"], default="both")
+
+
+def _tiers(arguments: argparse.Namespace) -> tuple[str, ...]:
+    return ("hot", "cold") if arguments.tier == "both" else (arguments.tier,)
+
+
+# -- list --------------------------------------------------------------------------------------
+
+
+def _list(arguments: argparse.Namespace) -> Table | Page:
+    from ..explore.segments import segments
+
+    with open_log(arguments) as log:
+        unified = log.log(arguments.topic)
+        partitions = None if arguments.partition is None else [arguments.partition]
+        findings: list[Finding] = []
+        entries: dict[tuple[int, int], int] = {}
+        if arguments.verify:
+            findings, entries = _verify(unified, arguments, partitions)
+        rows = segments(unified, partitions, tiers=_tiers(arguments))
+    as_json = arguments.output == "json"
+    table = Table(
+        [_segment(row, entries, as_json) for row in rows],
+        ["partition", "tier", "base_offset", "end_offset", "records", "bytes", "files"]
+        + ["entries"] * arguments.verify
+        + ["first_timestamp", "last_timestamp", "state"],
+        empty="no segments yet",
+    )
+    if not arguments.verify:
+        return table
+    page = Page({"segments": table, "findings": _findings(findings)})
+    if findings:
+        raise Failed(page)
+    return page
+
+
+def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool) -> dict[str, Any]:
+    partition = row.topic_partition.partition
+    counted = entries.get((partition, row.base_offset)) if row.tier == "hot" else None
+    if as_json:
+        return {
+            "topic": row.topic_partition.topic,
+            "partition": partition,
+            "tier": row.tier,
+            "base_offset": row.base_offset,
+            "end_offset": row.end_offset,
+            "records": row.records,
+            "size_bytes": row.size_bytes,
+            "files": row.files,
+            "entries": counted,
+            "first_timestamp_ms": row.first_timestamp_ms,
+            "max_timestamp_ms": row.max_timestamp_ms,
+            "state": row.state,
+        }
+    return {
+        "partition": partition,
+        "tier": row.tier,
+        "base_offset": row.base_offset,
+        "end_offset": row.end_offset,
+        "records": row.records,
+        "bytes": row.size_bytes,
+        "files": row.files,
+        "entries": counted,
+        "first_timestamp": _time(row.first_timestamp_ms),
+        "last_timestamp": _time(row.max_timestamp_ms),
+        "state": row.state,
+    }
+
+
+# -- dump --------------------------------------------------------------------------------------
+
+
+def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
+    from ..errors import InvalidArgumentError
+    from ..explore.segments import segment_range
+    from ..offsets import check_offset
+
+    if arguments.limit is not None and arguments.limit < 0:
+        raise InvalidArgumentError(f"--limit {arguments.limit} is negative")
+    with open_log(arguments) as log:
+        unified = log.log(arguments.topic)
+        unified.topic.partition(arguments.partition)
+        start, end = check_offset(arguments.start or 0), None
+        if arguments.segment is not None:
+            start, end = segment_range(unified, arguments.partition, arguments.segment)
+        as_json = arguments.output == "json"
+        if "cold" in _tiers(arguments):
+            yield from _dump_cold(unified, arguments, start, end, as_json)
+        if "hot" in _tiers(arguments):
+            yield from _dump_hot(unified, arguments, start, end, as_json)
+        if arguments.verify:
+            findings, _ = _verify(unified, arguments, [arguments.partition], start, end)
+            table = _findings(findings)
+            if not findings:
+                if not as_json:
+                    yield table
+                return
+            lines = [{"kind": "finding", **row} for row in table.rows]
+            raise Failed(iter(lines) if as_json else table)
+
+
+def _dump_hot(
+    unified: UnifiedLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
+) -> Iterator[Any]:
+    from ..explore.segments import dump_hot
+    from ..record import to_records
+
+    topic_partition = unified.topic.partition(arguments.partition)
+    left = left_records = arguments.limit
+    pages = 0
+    for page in dump_hot(unified, arguments.partition, start, end):
+        for at in range(0, len(page.rows), _PAGE_ROWS):
+            rows = page.rows[at : at + _PAGE_ROWS][:left]
+            left = None if left is None else left - len(rows)
+            if as_json:
+                yield from (_entry_object(row) for row in rows)
+            elif rows:
+                title = f"hot entries of {topic_partition}" if not pages else None
+                pages += 1
+                yield Table([_entry_line(row) for row in rows], title=title)
+            if arguments.records and rows:
+                known = [row.entry for row in rows if row.entry.base_offset is not None]
+                low = max(start, min((e.base_offset or 0 for e in known), default=0))
+                high = max((e.end_offset for e in known), default=0)
+                inside = _between(page.records, low, high)[:left_records]
+                left_records = None if left_records is None else left_records - inside.num_rows
+                yield from _records(iter(to_records(topic_partition, inside)), "hot", as_json)
+            if left == 0:
+                return
+
+
+def _between(records: Any, low: int, high: int) -> Any:
+    from bisect import bisect_left
+
+    offsets = records.column("offset").to_numpy(zero_copy_only=False)
+    first, last = bisect_left(offsets, low), bisect_left(offsets, high)
+    return records.slice(first, last - first)
+
+
+def _dump_cold(
+    unified: UnifiedLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
+) -> Iterator[Any]:
+    from ..explore.segments import cold_records, dump_cold
+
+    left = left_records = arguments.limit
+    for scan in dump_cold(unified, arguments.partition, start, end):
+        groups = [_row_group(scan, group, as_json) for group in scan.row_groups][:left]
+        left = None if left is None else left - len(groups)
+        if as_json:
+            yield _file_object(scan)
+            yield from groups
+        else:
+            yield Message(_file_text(scan))
+            if groups:
+                yield Table(groups)
+        if arguments.records and scan.flaw is None:
+            records = cold_records(unified, scan, start, end)
+            shown = list(islice(records, left_records)) if left_records is not None else None
+            if shown is not None and left_records is not None:
+                left_records -= len(shown)
+            yield from _records(records if shown is None else iter(shown), "cold", as_json)
+        if not as_json:
+            yield Message("")
+        if left == 0:
+            return
+
+
+def _entry_object(row: EntryRow) -> dict[str, Any]:
+    entry = row.entry
+    return {
+        "kind": "entry",
+        "segment": row.segment,
+        "id": entry.id,
+        "base_offset": entry.base_offset,
+        "last_offset": None if entry.base_offset is None else entry.end_offset - 1,
+        "records": entry.records,
+        "size_bytes": entry.size_bytes,
+        "format": entry.format,
+        "compression": entry.compression,
+        "crc32c": entry.crc,
+        "crc_holds": entry.crc_holds,
+        "flaw": entry.flaw,
+        "min_timestamp_ms": entry.min_timestamp_ms,
+        "max_timestamp_ms": entry.max_timestamp_ms,
+        "producer_id": None if row.call is None else row.call.producer_id,
+        "epoch": None if row.call is None else row.call.epoch,
+        "base_sequence": row.base_sequence,
+    }
+
+
+def _entry_line(row: EntryRow) -> dict[str, Any]:
+    entry = row.entry
+    crc = entry.crc and entry.crc[:8]
+    if entry.crc_holds is False:
+        crc = f"{crc} BAD"
+    elif entry.flaw is not None:
+        crc = "BAD"
+    return {
+        "segment": row.segment,
+        "base_offset": entry.base_offset,
+        "last_offset": entry.id if entry.base_offset is None else entry.end_offset - 1,
+        "records": entry.records,
+        "bytes": entry.size_bytes,
+        "format": entry.format + (f" {entry.compression}" if entry.compression else ""),
+        "crc": crc,
+        "first_timestamp": _time(entry.min_timestamp_ms),
+        "last_timestamp": _time(entry.max_timestamp_ms),
+        "producer_id": None if row.call is None else str(row.call.producer_id),
+        "epoch": None if row.call is None else row.call.epoch,
+        "sequence": row.base_sequence,
+    }
+
+
+def _file_object(scan: FileScan) -> dict[str, Any]:
+    file, found, tombstones = scan.file, scan.found, scan.said_tombstones
+    return {
+        "kind": "file",
+        "path": file.path,
+        "segment": file.segment,
+        "start_offset": file.start_offset,
+        "end_offset": file.end_offset,
+        "size_bytes": file.size_bytes,
+        "records": scan.records,
+        "row_groups": len(scan.row_groups),
+        "first_offset": found.first_offset,
+        "last_offset": found.last_offset,
+        "min_timestamp_ms": found.min_timestamp_ms,
+        "max_timestamp_ms": found.max_timestamp_ms,
+        "modified_ms": file.modified_ms,
+        "sorted": scan.ascending if scan.flaw is None else None,
+        "tombstones_without_horizon": None if tombstones is None else tombstones.without_horizon,
+        "min_delete_horizon_ms": None if tombstones is None else tombstones.min_horizon_ms,
+        "flaw": None if scan.flaw is None else scan.flaw.message,
+    }
+
+
+def _file_text(scan: FileScan) -> str:
+    file, found, tombstones = scan.file, scan.found, scan.said_tombstones
+    lines = [file.path]
+    if scan.flaw is not None:
+        return "\n".join([*lines, f"  UNREADABLE  {scan.flaw.message}"])
+    lines.append(
+        f"  {scan.records:,} records in {file.size_bytes:,} bytes, "
+        f"{'sorted' if scan.ascending else 'NOT SORTED'}, covers offsets "
+        f"{file.start_offset}..{file.end_offset - 1}"
+    )
+    if found.first_offset is not None:
+        lines.append(
+            f"  offsets {found.first_offset}..{found.last_offset}, timestamps "
+            f"{_time(found.min_timestamp_ms)} to {_time(found.max_timestamp_ms)}"
+        )
+    if tombstones is not None and tombstones.min_horizon_ms is not None:
+        lines.append(f"  the first delete horizon is {_time(tombstones.min_horizon_ms)}")
+    if tombstones is not None and tombstones.without_horizon:
+        lines.append(f"  {tombstones.without_horizon:,} tombstones without a delete horizon")
+    return "\n".join(lines)
+
+
+def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
+    found = group.found
+    if as_json:
+        return {
+            "kind": "row group",
+            "path": scan.file.path,
+            "row_group": group.index,
+            "rows": group.rows,
+            "uncompressed_bytes": group.size_bytes,
+            "compressed_bytes": group.compressed_bytes,
+            "compression": group.compression,
+            "first_offset": found.first_offset,
+            "last_offset": found.last_offset,
+            "min_timestamp_ms": found.min_timestamp_ms,
+            "max_timestamp_ms": found.max_timestamp_ms,
+        }
+    return {
+        "row_group": group.index,
+        "rows": group.rows,
+        "uncompressed": group.size_bytes,
+        "compressed": group.compressed_bytes,
+        "codec": group.compression,
+        "first_offset": found.first_offset,
+        "last_offset": found.last_offset,
+        "first_timestamp": _time(found.min_timestamp_ms),
+        "last_timestamp": _time(found.max_timestamp_ms),
+    }
+
+
+def _records(records: Iterator[Record], tier: str, as_json: bool) -> Iterator[Any]:
+    from .consume import as_object
+
+    if as_json:
+        yield from ({"kind": "record", "tier": tier, **as_object(r)} for r in records)
+        return
+    while rows := [_record_line(record) for record in islice(records, _PAGE_ROWS)]:
+        yield Table(rows)
+
+
+def _record_line(record: Record) -> dict[str, Any]:
+    return {
+        "offset": record.offset,
+        "timestamp": _time(record.timestamp_ms),
+        "key_bytes": None if record.key is None else len(record.key),
+        "value_bytes": None if record.value is None else len(record.value),
+        "headers": len(record.headers),
+        "key": _preview(record.key),
+        "value": _preview(record.value),
+    }
+
+
+# -- verify ------------------------------------------------------------------------------------
+
+
+def _verify(
+    unified: UnifiedLog,
+    arguments: argparse.Namespace,
+    partitions: list[int] | None,
+    start: int = 0,
+    end: int | None = None,
+) -> tuple[list[Finding], dict[tuple[int, int], int]]:
+    from ..explore.verification import verify
+
+    findings: list[Finding] = []
+    entries: dict[tuple[int, int], int] = {}
+    with ConsoleProgress().step(f"verify {unified.topic.name}") as step:
+        for verified in verify(
+            unified,
+            partitions,
+            tiers=_tiers(arguments),
+            start_offset=start,
+            end_offset=end,
+            progress=step.advance,
+        ):
+            findings += verified.findings
+            partition = verified.topic_partition.partition
+            entries |= {(partition, base): count for base, count in verified.hot_entries.items()}
+    return findings, entries
+
+
+def _findings(findings: list[Finding]) -> Table:
+    return Table(
+        [
+            {
+                "topic": finding.topic_partition.topic,
+                "partition": finding.topic_partition.partition,
+                "tier": finding.tier,
+                "where": finding.where,
+                "what": finding.what,
+            }
+            for finding in findings
+        ],
+        ["partition", "tier", "where", "what"],
+        title=f"{len(findings):,} findings" if findings else None,
+        empty="verified: everything holds what it says",
+    )
+
+
+def _time(time_ms: int | None) -> str | None:
+    from datetime import datetime, timedelta, timezone
+
+    if time_ms is None or time_ms < 0:
+        return None
+    try:
+        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
+    except OverflowError:  # beyond the year 9999
+        return f"@{time_ms}"
+    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _preview(data: bytes | None) -> str | None:
+    if data is None:
+        return None
+    try:
+        text = data[: 4 * _PREVIEW].decode()
+    except UnicodeDecodeError as error:
+        # a character cut in two at the end is no reason to show hexadecimal
+        if len(data) > 4 * _PREVIEW and error.start > 3 * _PREVIEW:
+            text = data[: error.start].decode()
+        else:
+            text = f"0x{data[:_PREVIEW].hex()}"
+    text = "".join(c if c.isprintable() else "·" for c in text)
+    return text if len(text) <= _PREVIEW else text[: _PREVIEW - 1] + "…"
