@@ -11,6 +11,7 @@ import pyarrow.compute as pc
 
 from ..config import MIB
 from ..errors import ContradictionError, CorruptRecordError, MissingFileError, TrimmedError
+from ..offsets import LogOffsets
 from ..record import Fetched, OffsetRange, TopicPartition, empty_records
 from .tiers import Look, Tiers, out_of_range
 
@@ -132,12 +133,14 @@ def _cold(
     look: Look,
     max_bytes: int,
 ) -> Generator[Fetched, None, int]:
-    """Steps of the cold tier up to `end` or what is archived; returns where they ended."""
+    """Steps of the cold tier, as far as it is archived and not hot again; returns where they ended."""
     assert tiers.table is not None  # something is archived
     partition = topic_partition.partition
     offsets = look.offsets[partition]
     index = look.cold.files
-    limit = offsets.archived_end if end is None else min(end, offsets.archived_end)
+    limit = min(_hot_again(offsets, at), offsets.archived_end)
+    if end is not None:
+        limit = min(limit, end)
     try:
         # File by file: to name all that follow would cost more than to read the first record.
         while at < limit and (file := index.file_at(partition, at)) is not None:
@@ -158,6 +161,17 @@ def _cold(
     if at < limit:  # what follows the last record was removed by compaction
         yield _lost(topic_partition, empty_records(), at, limit, offsets.gaps)
     return limit
+
+
+def _hot_again(offsets: LogOffsets, at: int) -> int:
+    """Where the hot tier goes on above an offset that it does not hold: trimmed, lost or damaged.
+
+    From there on it is read rather than cold's copy. Else a superseded record that compaction
+    removed there would be in the log or not, depending on where its reader began.
+    """
+    if at < offsets.local_log_start:
+        return offsets.local_log_start
+    return next((gap.end for gap in offsets.gaps if gap.end > at), offsets.archived_end)
 
 
 def _within(gaps: Iterable[OffsetRange], start: int, end: int) -> Iterator[OffsetRange]:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from ..cold.segment import SegmentIndex
 from ..errors import InvalidArgumentError
 from ..offsets import LogOffsets
 from ..record import RECORDS, OffsetRange, TopicPartition
 from .fetch import fetches
-from .tiers import Tiers
+from .tiers import Look, Tiers
 
 DEFAULT_SAMPLE_RECORDS = 100
 
@@ -22,59 +27,99 @@ _PLACES = 32
 SAMPLED = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS])
 
 
+@dataclass(frozen=True, slots=True)
+class _Stretch:
+    """Offsets of one partition over which records are spread evenly, for all that is known."""
+
+    partition: int
+    start: int
+    end: int  # exclusive
+    records: int  # at most; fewer than offsets where compaction thinned them out
+
+    def offset(self, rank: int) -> int:
+        """About where the record of that rank is; exactly, if there is one at each offset."""
+        return self.start + (self.end - self.start) * rank // self.records
+
+
 def sample(tiers: Tiers, n: int, seed: int) -> pa.Table:
     """At most `n` records; see `UnifiedLog.sample`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise InvalidArgumentError(f"{n!r} is not a number of records ≥ 0")
-    look = tiers.look(range(tiers.topic.partitions))
+    found = _stretches(tiers.look(range(tiers.topic.partitions)))
     batches = []
-    for partition, part in _parts(look.offsets, n, random.Random(seed)):
+    taken = 0
+    for wanted, partition, part in _parts(found, n, random.Random(seed)):
         topic_partition = TopicPartition(tiers.topic.name, partition)
         for step in fetches(tiers, topic_partition, part.start, part.end):
-            numbers = pa.repeat(pa.scalar(partition, pa.int32()), step.records.num_rows)
-            columns = [numbers, *step.records.columns]
-            batches.append(pa.RecordBatch.from_arrays(columns, schema=SAMPLED))
+            rows = step.records.slice(0, wanted - taken)
+            taken += rows.num_rows
+            numbers = pa.repeat(pa.scalar(partition, pa.int32()), rows.num_rows)
+            batches.append(pa.RecordBatch.from_arrays([numbers, *rows.columns], schema=SAMPLED))
+            if taken == wanted:
+                break
     return pa.Table.from_batches(batches, schema=SAMPLED)
 
 
-def _parts(
-    offsets: Mapping[int, LogOffsets], n: int, chance: random.Random
-) -> Iterator[tuple[int, OffsetRange]]:
-    """Ranges of `n` offsets altogether (or all there are), in order: one at random in each of
-    `_PLACES` about equal shares of the log.
+def _stretches(look: Look) -> list[_Stretch]:
+    """What the log holds, by partition and offset: cold files below the local log start, then what
+    is hot, without the gaps.
     """
-    stretches = [
-        (partition, stretch) for partition, log in sorted(offsets.items()) for stretch in _held(log)
-    ]
-    total = sum(stretch.end - stretch.start for _, stretch in stretches)
-    n = min(n, total)
+    found = []
+    for partition, log in sorted(look.offsets.items()):
+        found += _cold(look.cold.files, partition, log)
+        start = log.local_log_start
+        for gap in [*log.gaps, OffsetRange(log.log_end, log.log_end)]:
+            if start < gap.start:
+                found.append(_Stretch(partition, start, gap.start, gap.start - start))
+            start = max(start, gap.end)
+    return found
+
+
+def _cold(files: SegmentIndex, partition: int, log: LogOffsets) -> list[_Stretch]:
+    columns = files.rows_of_partition(partition).select(["first", "last", "records"])
+    columns = columns.filter(pc.not_equal(columns["records"], 0))
+    found: list[_Stretch] = []
+    for row in columns.to_pylist():
+        start, end = max(log.log_start, row["first"]), min(row["last"] + 1, log.local_log_start)
+        if start >= end:
+            continue
+        records = row["records"] if row["records"] > 0 else end - start  # -1: nobody counted them
+        if found and start < found[-1].end:  # somebody's OPTIMIZE leaves files that overlap
+            before = found.pop()
+            start, end = before.start, max(before.end, end)
+            records += before.records
+        found.append(_Stretch(partition, start, end, min(records, end - start)))
+    return found
+
+
+def _parts(
+    found: Sequence[_Stretch], n: int, chance: random.Random
+) -> Iterator[tuple[int, int, OffsetRange]]:
+    """Disjoint ranges of about `n` records altogether (or of all), in order: one at random in each
+    of `_PLACES` about equal shares of the records.
+
+    Yields:
+        How many records to have at most after the range (a place may make up for what those before
+        it lacked), its partition, the range.
+    """
+    ends = list(accumulate(stretch.records for stretch in found))  # by rank
+    total = ends[-1] if ends else 0
+    if n >= total:
+        for stretch in found:
+            yield n, stretch.partition, OffsetRange(stretch.start, stretch.end)
+        return
     skipped = total - n
     places = min(n, _PLACES)
     for place in range(places):
         # What is skipped up to here lies between an equal share for each place before and one more.
         skip = chance.randint(skipped * place // places, skipped * (place + 1) // places)
-        first, end = n * place // places, n * (place + 1) // places
-        yield from _slice(stretches, skip + first, skip + end)
-
-
-def _held(log: LogOffsets) -> Iterator[OffsetRange]:
-    """[log_start, log_end) without the gaps."""
-    start = log.log_start
-    for gap in log.gaps:
-        if start < gap.start:
-            yield OffsetRange(start, gap.start)
-        start = max(start, gap.end)
-    if start < log.log_end:
-        yield OffsetRange(start, log.log_end)
-
-
-def _slice(
-    stretches: list[tuple[int, OffsetRange]], start: int, end: int
-) -> Iterator[tuple[int, OffsetRange]]:
-    """The part [start, end) of all stretches laid end to end."""
-    for partition, stretch in stretches:
-        length = stretch.end - stretch.start
-        low, high = max(start, 0), min(end, length)
-        if low < high:
-            yield partition, OffsetRange(stretch.start + low, stretch.start + high)
-        start, end = start - length, end - length
+        wanted = n * (place + 1) // places
+        rank, end = skip + n * place // places, skip + wanted
+        index = bisect_right(ends, rank)
+        while rank < end:
+            stretch = found[index]
+            base = ends[index] - stretch.records
+            until = min(end, ends[index])
+            span = OffsetRange(stretch.offset(rank - base), stretch.offset(until - base))
+            yield wanted - (end - until), stretch.partition, span
+            rank, index = until, index + 1

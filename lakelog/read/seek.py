@@ -81,20 +81,26 @@ def offset_for_timestamp(
     partition = topic_partition.partition
     look = tiers.look([partition])
     offsets = look.offsets[partition]
+    cold = None
     if tiers.table is not None and offsets.archived_end > offsets.log_start:
         cold = tiers.table.offset_for_timestamp(
             look.cold, partition, timestamp_ms, offsets.log_start
         )
-        if cold is not None:
-            return cold  # what hot alone holds has higher offsets
-    if hot is None or hot.offset >= offsets.log_start:
-        return hot
-    # The log start was raised in cold and hot is not trimmed yet.
-    for step in fetches(tiers, topic_partition, max(offsets.log_start, offsets.archived_end)):
+    if hot is not None and hot.offset < offsets.log_start:  # trimming lags behind the log start
+        end = None if cold is None else cold.offset
+        hot = _first_at_or_after(tiers, topic_partition, timestamp_ms, offsets.log_start, end)
+    # Hot's may come first also where cold's copy begins earlier: compaction leaves hot as it is.
+    return min((found for found in (hot, cold) if found is not None), default=None)
+
+
+def _first_at_or_after(
+    tiers: Tiers, topic_partition: TopicPartition, timestamp_ms: int, start: int, end: int | None
+) -> OffsetAndTimestamp | None:
+    for step in fetches(tiers, topic_partition, start, end):
         times_ms = _timestamps_ms(step.records)
-        found = pc.index(pc.greater_equal(times_ms, timestamp_ms), True).as_py()
-        if found >= 0:
-            return _at(step.records, times_ms, found)
+        row = pc.index(pc.greater_equal(times_ms, timestamp_ms), True).as_py()
+        if row >= 0:
+            return _at(step.records, times_ms, row)
     return None
 
 
@@ -111,8 +117,7 @@ def max_timestamp(tiers: Tiers, topic_partition: TopicPartition) -> OffsetAndTim
     if hot is not None and hot.offset >= offsets.log_start:
         found.append(hot)
     elif hot is not None:  # trimming lags behind the log start
-        start = max(offsets.log_start, offsets.archived_end)
-        for step in fetches(tiers, topic_partition, start):
+        for step in fetches(tiers, topic_partition, offsets.log_start):
             times_ms = _timestamps_ms(step.records)
             largest = pc.max(times_ms).as_py()
             if largest is not None and largest != NO_TIMESTAMP_MS:

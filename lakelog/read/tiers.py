@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
@@ -98,14 +101,35 @@ def join(hot: HotOffsets, cold: ColdSnapshot, partition: int) -> LogOffsets:
         # Whatever cold knows of was appended, if only after `hot` was read.
         log_end=max(hot.log_end, archived_end, log_start),
         recovered=hot.recovered,
-        # What cold holds of a lost tail is not lost.
         gaps=tuple(
-            OffsetRange(max(gap.start, archived_end), gap.end)
-            if gap.start < archived_end < gap.end
-            else gap
+            lost
             for gap in hot.gaps
+            for lost in _lost_for_good(gap, cold.files.rows_of_partition(partition), log_start)
         ),
     )
+
+
+def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterator[OffsetRange]:
+    """What is lost of a tail that hot lost: cold may have got the first records of it.
+
+    Told from what the files were made of, not from the records they hold: what compaction removed
+    since is not lost.
+    """
+    files = files.select(["segment", "start_offset", "end_offset"])
+    files = files.filter(
+        pc.and_(pc.less(files["start_offset"], gap.end), pc.greater(files["end_offset"], gap.start))
+    )
+    # A file's range begins with the gap before its segment, which is lost, not held.
+    firsts = pc.max_element_wise(files["start_offset"], files["segment"]).to_pylist()
+    at = max(gap.start, log_start)
+    for first, end in zip(firsts, files["end_offset"].to_pylist(), strict=True):
+        if first <= gap.start and gap.end <= end:
+            continue  # segments on both sides of the gap were merged
+        if at < first:
+            yield OffsetRange(at, min(first, gap.end))
+        at = max(at, end)
+    if at < gap.end:
+        yield OffsetRange(at, gap.end)
 
 
 def _cold_end(cold: ColdSnapshot, partition: int) -> int:

@@ -70,10 +70,8 @@ class Bench:
     ) -> None:
         """One produced batch; the value of a record says its offset."""
         base = self.hot_offsets(partition).log_end
-        rows = [
-            (time_ms, b"k%d" % (base + i), b"v%d" % (base + i) + b"." * value_bytes, [("h", b"1")])
-            for i, time_ms in enumerate(timestamps)
-        ]
+        records = self.records(base, timestamps, partition=partition, value_bytes=value_bytes)
+        rows = [(r.timestamp_ms, r.key, r.value, r.headers) for r in records]
         entries = encode(
             produced_batch(rows), entry_format, Compression.NONE, max_entry_bytes=SEGMENT_BYTES
         )
@@ -81,9 +79,23 @@ class Bench:
         call = AppendCall(self.topic.partition(partition), self.topic.topic_id, batch)
         (result,) = self.hot.append_all([call])
         assert getattr(result, "base_offset", result) == base
-        self.appended[partition] += [
-            Record(self.topic.name, partition, base + i, time_ms, key, value, (("h", b"1"),))
-            for i, (time_ms, key, value, _) in enumerate(rows)
+        self.appended[partition] += records
+
+    def records(
+        self, base: int, timestamps: Sequence[int], *, partition: int = 0, value_bytes: int = 0
+    ) -> list[Record]:
+        """What `append` makes of timestamps at an offset."""
+        return [
+            Record(
+                self.topic.name,
+                partition,
+                offset,
+                time_ms,
+                b"k%d" % offset,
+                b"v%d" % offset + b"." * value_bytes,
+                (("h", b"1"),),
+            )
+            for offset, time_ms in enumerate(timestamps, base)
         ]
 
     def archive(self, end: int | None = None, *, partition: int = 0) -> None:

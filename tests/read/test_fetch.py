@@ -1,9 +1,9 @@
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.cold.change import Change, Rewrite
+from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
 from lakelog.config import EntryFormat
 from lakelog.errors import (
@@ -157,6 +157,7 @@ def test_what_cold_holds_of_a_gap_wins(robbed):
 
     robbed.tier(end + 1, end + 1)
 
+    assert robbed.log.offsets()[0].gaps == (lost,)
     assert walk(robbed.open(), 0) == ([*range(8), end], [lost])
 
 
@@ -259,7 +260,7 @@ def test_what_compaction_removed_is_skipped_and_is_no_gap(bench):
     files = tuple(snapshot.files.of_partition(0))
     topic_partition = bench.topic.partition(0)
     adds = tuple(
-        Rewrite(topic_partition, file.segment, (file,), pa.array([0, 1, 4, 5, 6], pa.int64()))
+        Rewrite(topic_partition, file.segment, (file,), OffsetSet.of([0, 1, 4, 5, 6]))
         for file in files
     )
     bench.table.apply(Change(adds, files, {CleanedEnd(0): 10}), snapshot)

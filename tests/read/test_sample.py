@@ -8,45 +8,40 @@ from hypothesis import strategies as st
 
 from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError
-from lakelog.offsets import LogOffsets
-from lakelog.read.sample import SAMPLED, _parts
-from lakelog.record import OffsetRange, to_records
-
-logs = st.builds(
-    lambda start, length, gap: LogOffsets(
-        start,
-        start,
-        0,
-        start + length,
-        gaps=(OffsetRange(start + length // 3, start + length // 3 + min(gap, length // 2)),)
-        if gap and length > 4
-        else (),
-    ),
-    st.integers(0, 50),
-    st.integers(0, 300),
-    st.integers(0, 40),
-)
+from lakelog.read.sample import SAMPLED, _parts, _Stretch
+from lakelog.record import to_records
 
 
-@given(partitions=st.lists(logs, min_size=1, max_size=4), n=st.integers(0, 500), seed=st.integers())
-def test_a_sample_asks_for_exactly_so_many_different_offsets_outside_gaps(partitions, n, seed):
-    offsets = dict(enumerate(partitions))
-    held = [
-        (partition, offset)
-        for partition, log in offsets.items()
-        for offset in range(log.log_start, log.log_end)
-        if not any(gap.start <= offset < gap.end for gap in log.gaps)
-    ]
+@st.composite
+def logs(draw):
+    """Stretches of up to four partitions, dense or thinned out, with holes between them."""
+    found = []
+    for partition in range(draw(st.integers(1, 4))):
+        at = 0
+        pieces = st.tuples(st.integers(0, 40), st.integers(1, 80), st.integers(1, 80))
+        for hole, length, records in draw(st.lists(pieces, max_size=4)):
+            at += hole
+            found.append(_Stretch(partition, at, at + length, min(records, length)))
+            at += length
+    return found
 
-    asked = [
-        (partition, offset)
-        for partition, part in _parts(offsets, n, random.Random(seed))
-        for offset in range(*part)
-    ]
 
-    assert len(asked) == min(n, len(held))
-    assert sorted(set(asked)) == asked
-    assert set(asked) <= set(held)
+@given(found=logs(), n=st.integers(0, 500), seed=st.integers())
+def test_a_sample_asks_for_different_offsets_of_the_log_in_order(found, n, seed):
+    held = [(one.partition, at) for one in found for at in range(one.start, one.end)]
+    records = sum(one.records for one in found)
+
+    asked = list(_parts(found, n, random.Random(seed)))
+
+    offsets = [(partition, offset) for _, partition, part in asked for offset in range(*part)]
+    assert sorted(set(offsets)) == offsets
+    assert set(offsets) <= set(held)
+    if n >= records:
+        assert offsets == held
+    elif all(one.records == one.end - one.start for one in found):
+        assert len(offsets) == n
+    assert [wanted for wanted, *_ in asked] == sorted(wanted for wanted, *_ in asked)
+    assert all(wanted <= n for wanted, *_ in asked)
 
 
 @pytest.fixture
