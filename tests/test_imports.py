@@ -31,10 +31,11 @@ ALLOWED = {
     "hot": {"codec"},
     "cold": set(),
     "ingest": {"codec", "hot"},
+    "cleanup": {"cold"},
     "archive": {"hot", "cold"},
     "read": {"hot", "cold"},
     "spark": {"embedded", "hot", "cold", "archive", "read"},
-    "explore": {"hot", "cold", "read", "archive", "embedded", "lakelog"},
+    "explore": {"hot", "cold", "cleanup", "read", "archive", "embedded", "lakelog"},
 }
 
 

@@ -6,11 +6,14 @@ import argparse
 from typing import Any
 
 from .connect import open_log
-from .output import Page, Table
+from .output import Failed, Page, Table, describe
 
 _EPILOG = """\
 unarchived: records that Redis alone holds. lag: how long the oldest of them has waited. lost:
-offsets whose records went with a Redis that lost its tail; they are never used again.
+offsets whose records went with a Redis that lost its tail; they are never used again. cold MiB:
+Parquet files, in so many segments. A warning is about what stays until somebody does something,
+such as a timestamp in the future, from which retention counts. When a topic cannot be looked at,
+the others are shown and the exit code is 1.
 """
 
 
@@ -30,7 +33,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Page:
     with open_log(arguments) as log:
         seen = log.status(arguments.topics or None)
-    partitions = [
+    partitions: list[dict[str, Any]] = [
         {
             "topic": part.topic_partition.topic,
             "partition": part.topic_partition.partition,
@@ -42,6 +45,8 @@ def _run(arguments: argparse.Namespace) -> Page:
             "unarchived": part.offsets.unarchived if part.tiered else None,
             "lag_s": None if part.archive_lag_ms is None else part.archive_lag_ms / 1000,
             "hot_MiB": part.hot_size_bytes / 2**20,
+            "cold_MiB": part.cold_size_bytes / 2**20 if part.tiered else None,
+            "segments": part.cold_segments if part.tiered else None,
             "lost": ", ".join(f"{gap.start}..{gap.end - 1}" for gap in part.lost) or None,
         }
         for part in seen.partitions
@@ -58,4 +63,27 @@ def _run(arguments: argparse.Namespace) -> Page:
         }
         for server in seen.servers
     ]
-    return Page({"partitions": Table(partitions, empty="no topics yet"), "servers": Table(servers)})
+    columns = [*partitions[0]] if partitions else ["topic", "state"]
+    partitions += [{"topic": failed.topic, "state": "error"} for failed in seen.failures]
+    parts = {
+        "partitions": Table(partitions, columns, empty="no topics yet"),
+        "errors": Table(
+            [{"topic": failed.topic, "error": describe(failed.error)} for failed in seen.failures]
+        ),
+        "warnings": Table(
+            [
+                {
+                    "topic": warning.topic_partition.topic,
+                    "partition": warning.topic_partition.partition,
+                    "warning": warning.text,
+                }
+                for warning in seen.warnings
+            ]
+        ),
+        "servers": Table(servers),
+    }
+    if arguments.output == "text":
+        parts = {name: part for name, part in parts.items() if part.rows or name == "partitions"}
+    if seen.failures:
+        raise Failed(Page(parts))
+    return Page(parts)

@@ -1,15 +1,24 @@
-"""Where every partition stands: offsets in both tiers, archive lag, losses, and Redis's room."""
+"""Where every partition stands: offsets and size in both tiers, archive lag, losses, Redis's room,
+and what will not go away by itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
+import pyarrow.compute as pc
+
+from ..cleanup.retention import future_warning
+from ..cold.segment import Segment
+from ..cold.table import ColdSnapshot, ColdTable
+from ..errors import LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
-from ..offsets import LogOffsets
-from ..read.unified_log import UnifiedLog
+from ..offsets import HotSegment, LogOffsets
+from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
+from ..topic import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +32,8 @@ class PartitionStatus:
     archive_lag_ms: int | None  # since the oldest unarchived append; None: nothing waits
     lost: tuple[OffsetRange, ...]  # offsets lost with a hot tail, never to be used again
     paused: bool  # for a planned stop
+    cold_size_bytes: int = 0  # of the Parquet files, what lies below the log start included
+    cold_segments: int = 0
 
     @property
     def state(self) -> str:
@@ -33,34 +44,94 @@ class PartitionStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionWarning:
+    """Something that stays wrong until somebody does what the sentence says."""
+
+    topic_partition: TopicPartition
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFailure:
+    """A topic of which nothing can be said."""
+
+    topic: str
+    error: LakelogError
+
+
+@dataclass(frozen=True, slots=True)
 class Status:
     """All that was asked for, of one look."""
 
     partitions: tuple[PartitionStatus, ...]
     servers: tuple[ServerInfo, ...]
     now_ms: int  # the hot tier's clock
+    warnings: tuple[PartitionWarning, ...] = ()
+    failures: tuple[TopicFailure, ...] = ()
 
 
-def status(hot: HotLog, logs: Iterable[UnifiedLog]) -> Status:
-    """Looks at both tiers of every partition of some topics."""
+def status(
+    hot: HotLog, topics: Iterable[Topic], table_of: Callable[[Topic], ColdTable | None]
+) -> Status:
+    """Looks at both tiers of every partition of some topics; one that fails hides no other.
+
+    Args:
+        table_of: a topic's cold tier, None for an untiered one. What it raises is of that topic.
+
+    Raises:
+        HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
+    """
     now_ms = hot.now_ms()
-    partitions = []
-    for log in logs:
-        look = log.offsets()
-        seen = hot.offsets(log.topic.topic_partitions(), topic_id=log.topic.topic_id)
-        for topic_partition, hot_offsets in seen.items():
-            offsets = look[topic_partition.partition]
-            since = hot_offsets.unarchived_since_ms
-            waiting = log.topic.config.tiered and offsets.unarchived and since is not None
-            partitions.append(
-                PartitionStatus(
-                    topic_partition,
-                    log.topic.config.tiered,
-                    offsets,
-                    hot_offsets.size_bytes,
-                    max(0, now_ms - since) if waiting and since is not None else None,
-                    hot_offsets.gaps,
-                    hot_offsets.paused,
-                )
-            )
-    return Status(tuple(partitions), tuple(hot.servers()), now_ms)
+    partitions: list[PartitionStatus] = []
+    warnings: list[PartitionWarning] = []
+    failures = []
+    for topic in topics:
+        try:
+            look = Tiers(topic, hot, table_of(topic)).look(range(topic.partitions))
+            partitions += [_partition(topic, look, n, now_ms) for n in look.offsets]
+            warnings += _warnings(topic, look, now_ms)
+        except LakelogError as error:
+            failures.append(TopicFailure(topic.name, error))
+    return Status(tuple(partitions), tuple(hot.servers()), now_ms, tuple(warnings), tuple(failures))
+
+
+def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> PartitionStatus:
+    offsets, seen = look.offsets[partition], look.hot[partition]
+    since = seen.unarchived_since_ms
+    waiting = topic.config.tiered and offsets.unarchived
+    files = look.cold.files.rows_of_partition(partition)
+    return PartitionStatus(
+        TopicPartition(topic.name, partition),
+        topic.config.tiered,
+        offsets,
+        seen.size_bytes,
+        max(0, now_ms - since) if waiting and since is not None else None,
+        seen.gaps,
+        seen.paused,
+        pc.sum(files["size_bytes"]).as_py() or 0,
+        pc.count_distinct(files["segment"]).as_py(),
+    )
+
+
+def _warnings(topic: Topic, look: Look, now_ms: int) -> Iterable[PartitionWarning]:
+    for partition, offsets in look.offsets.items():
+        topic_partition = TopicPartition(topic.name, partition)
+        cold = _with_later_timestamps(look.cold, partition, now_ms)
+        hot = look.hot[partition].segments
+        kept: list[Segment | HotSegment] = [
+            *(segment for segment in cold if segment.end_offset > offsets.log_start),
+            *(segment for segment in hot if segment.end_offset > offsets.local_log_start),
+        ]
+        text = future_warning(topic_partition, topic.config, kept, now_ms)
+        if text is not None:
+            yield PartitionWarning(topic_partition, text)
+
+
+def _with_later_timestamps(cold: ColdSnapshot, partition: int, now_ms: int) -> list[Segment]:
+    """The cold segments with a record after now: mostly none, so the index is asked, not walked."""
+    files = cold.files.rows_of_partition(partition)
+    later = files.filter(pc.greater(files["max_timestamp_ms"], now_ms))["segment"].unique()
+    if not len(later):
+        return []
+    bases = set(later.to_pylist())
+    return [one for one in cold.files.segments(partition) if one.base_offset in bases]

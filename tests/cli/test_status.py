@@ -1,0 +1,102 @@
+"""``lakelog status`` as people and scripts read it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog.cli import main as cli
+from lakelog.config import DAY_MS
+from lakelog.lakelog import Lakelog
+
+
+@pytest.fixture
+def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
+        yield log
+
+
+@pytest.fixture
+def status(
+    redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> Callable[..., str]:
+    """Runs it with a cold root, or without one."""
+
+    def status(*arguments: str, cold: bool = True, code: int = 0) -> str:
+        root = ["--cold", str(tmp_path / "cold")] if cold else []
+        assert cli.main(["--redis", redis_url, *root, "status", *arguments]) == code
+        return capsys.readouterr().out
+
+    return status
+
+
+def as_json(status: Any, **more: Any) -> Any:
+    return json.loads(status("--output", "json", **more))
+
+
+@pytest.fixture
+def make_topic(log: Lakelog) -> Callable[..., None]:
+    """A topic of one partition with one record, so far ahead of now."""
+
+    def make(name: str, *, ahead_ms: int = 0, **config: object) -> None:
+        settings = {key.replace("_", "."): value for key, value in config.items()}
+        settings["message.timestamp.after.max.ms"] = 2**63 - 1
+        log.topics.create(name, 1, settings)
+        with log.producer() as producer:
+            producer.send(name, "v", timestamp_ms=log.hot.now_ms() + ahead_ms)
+
+    return make
+
+
+def test_all_is_well(log, status, make_topic):
+    assert "no topics yet" in status()
+    make_topic("t")
+    log.archive()
+    shown = status()
+    assert "cold MiB  segments" in shown
+    assert "warning" not in shown
+    assert "error" not in shown
+    seen = as_json(status)
+    assert list(seen) == ["partitions", "errors", "warnings", "servers"]
+    assert seen["errors"] == seen["warnings"] == []
+    (partition,) = seen["partitions"]
+    assert partition["segments"] == 1
+    assert 0 < partition["cold_MiB"] < 1
+
+
+def test_a_timestamp_in_the_future_is_a_warning(status, make_topic):
+    make_topic("t", ahead_ms=9 * DAY_MS)
+    shown = status()
+    assert "segment 0 of t-0 holds a record with the timestamp" in shown
+    assert "`lakelog delete-records t -p 0 --before 1`" in shown
+    (warning,) = as_json(status)["warnings"]
+    assert (warning["topic"], warning["partition"]) == ("t", 0)
+
+
+def test_a_topic_that_fails_is_a_row_and_a_sentence_and_the_exit_code(status, make_topic):
+    make_topic("tiered")
+    make_topic("untiered", remote_storage_enable=False)
+
+    shown = status(cold=False, code=1)
+
+    assert "no cold root was given" in shown
+    seen = as_json(status, cold=False, code=1)
+    assert [(row["topic"], row["state"]) for row in seen["partitions"]] == [
+        ("untiered", "ok"),
+        ("tiered", "error"),
+    ]
+    (error,) = seen["errors"]
+    assert error["topic"] == "tiered"
+    assert "no cold root was given" in error["error"]
+    assert as_json(status, code=0)["errors"] == []
+
+
+def test_a_log_of_failing_topics_alone_is_told_too(status, make_topic):
+    make_topic("tiered")
+    shown = status(cold=False, code=1)
+    assert "no topics yet" not in shown
+    assert "tiered" in shown
