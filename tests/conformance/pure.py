@@ -1,0 +1,46 @@
+"""The actions of conformance cases that need no log: settings, hashes, grammars."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from lakelog.config import TopicConfig
+from lakelog.errors import InvalidConfigError
+from lakelog.ingest.partitioner import murmur2
+from lakelog.keyspace_defaults import KeyspaceDefaults
+from lakelog.read.policy import OffsetReset
+
+
+def do_settings(given: Mapping[str, Any]) -> TopicConfig:
+    """A topic's settings; ``broker`` among them is what the keyspace sets for all topics."""
+    topic = {name: value for name, value in given.items() if name != "broker"}
+    broker = KeyspaceDefaults().replace({k: str(v) for k, v in given.get("broker", {}).items()})
+    return TopicConfig.of(topic).with_defaults(broker.for_topics)
+
+
+def do_accepted(values: Mapping[str, Sequence[Any]]) -> list[str]:
+    """Which of many values of single settings a topic takes."""
+    return [
+        f"{name}={value}"
+        for name, several in values.items()
+        for value in several
+        if _is_legal({name: value})
+    ]
+
+
+def do_offset_reset(text: object) -> str:
+    return OffsetReset.parse(text).text
+
+
+def do_murmur2(texts: Sequence[str]) -> list[int]:
+    """As Java's signed numbers."""
+    return [(murmur2(text.encode()) + 2**31) % 2**32 - 2**31 for text in texts]
+
+
+def _is_legal(settings: Mapping[str, Any]) -> bool:
+    try:
+        TopicConfig.of(settings)
+    except InvalidConfigError:
+        return False
+    return True
