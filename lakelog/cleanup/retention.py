@@ -246,4 +246,4 @@ def _time(timestamp_ms: int) -> str:
         moment = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=timestamp_ms)
     except OverflowError:  # after the year 9999
         return f"@{timestamp_ms}"
-    return moment.isoformat()
+    return moment.isoformat(timespec="milliseconds")

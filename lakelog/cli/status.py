@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from .connect import open_log
-from .output import Failed, Page, Table, describe
+from .output import Failed, Message, Page, Table, describe
 
 _EPILOG = """\
 unarchived: records that Redis alone holds. lag: how long the oldest of them has waited. lost:
@@ -65,25 +65,23 @@ def _run(arguments: argparse.Namespace) -> Page:
     ]
     columns = [*partitions[0]] if partitions else ["topic", "state"]
     partitions += [{"topic": failed.topic, "state": "error"} for failed in seen.failures]
-    parts = {
-        "partitions": Table(partitions, columns, empty="no topics yet"),
-        "errors": Table(
-            [{"topic": failed.topic, "error": describe(failed.error)} for failed in seen.failures]
-        ),
-        "warnings": Table(
-            [
-                {
-                    "topic": warning.topic_partition.topic,
-                    "partition": warning.topic_partition.partition,
-                    "warning": warning.text,
-                }
-                for warning in seen.warnings
-            ]
-        ),
-        "servers": Table(servers),
-    }
-    if arguments.output == "text":
-        parts = {name: part for name, part in parts.items() if part.rows or name == "partitions"}
+    errors = [{"topic": one.topic, "error": describe(one.error)} for one in seen.failures]
+    warnings = [
+        {
+            "topic": one.topic_partition.topic,
+            "partition": one.topic_partition.partition,
+            "warning": one.text,
+        }
+        for one in seen.warnings
+    ]
+    parts: dict[str, Any] = {"partitions": Table(partitions, columns, empty="no topics yet")}
+    if arguments.output == "json":
+        parts |= {"errors": Table(errors), "warnings": Table(warnings)}
+    elif errors or warnings:  # sentences, too long for a column
+        lines = [f"error: topic {row['topic']}: {row['error']}" for row in errors]
+        lines += [f"warning: {row['warning']}" for row in warnings]
+        parts["messages"] = Message("\n".join(lines))
+    parts["servers"] = Table(servers)
     if seen.failures:
         raise Failed(Page(parts))
     return Page(parts)

@@ -71,7 +71,7 @@ def test_all_is_well(log, status, make_topic):
 def test_a_timestamp_in_the_future_is_a_warning(status, make_topic):
     make_topic("t", ahead_ms=9 * DAY_MS)
     shown = status()
-    assert "segment 0 of t-0 holds a record with the timestamp" in shown
+    assert "warning: segment 0 of t-0 holds a record with the timestamp" in shown
     assert "`lakelog delete-records t -p 0 --before 1`" in shown
     (warning,) = as_json(status)["warnings"]
     assert (warning["topic"], warning["partition"]) == ("t", 0)
@@ -83,7 +83,7 @@ def test_a_topic_that_fails_is_a_row_and_a_sentence_and_the_exit_code(status, ma
 
     shown = status(cold=False, code=1)
 
-    assert "no cold root was given" in shown
+    assert "error: topic tiered: topic 'tiered' is tiered, but no cold root was given" in shown
     seen = as_json(status, cold=False, code=1)
     assert [(row["topic"], row["state"]) for row in seen["partitions"]] == [
         ("untiered", "ok"),
