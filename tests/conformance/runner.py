@@ -41,7 +41,7 @@ from lakelog.config import Compression, EntryFormat, TopicConfig
 from lakelog.hot.connection import call_script
 from lakelog.hot.keys import Keys
 from lakelog.offsets import AtTimestamp, HotOffsets, HotSegment
-from lakelog.record import OffsetAndTimestamp, Record, TopicPartition, produced_batch, to_records
+from lakelog.record import Record, TopicPartition, produced_batch, to_records
 from lakelog.topic import Topic
 
 CASES_FILE = Path(__file__).with_name("cases.yml")
@@ -270,19 +270,14 @@ class Run:
         """The offset of a position by name or timestamp; an error by its class; -1: none."""
         return {target: self._find(target) for target in wanted}
 
-    def see_found(self, wanted: Mapping[Any, Any]) -> dict[Any, Any]:
+    def see_found(self, wanted: Mapping[int, Any]) -> dict[int, Any]:
         """As find, with the timestamp, as a consumer's ``offsets_for_times`` has it."""
         consumer = self._lakelog.consumer()
         consumer.assign([self._tp])
-        times = {target: self._time_ms(target) for target in wanted}
         found = {
-            target: consumer.offsets_for_times({self._tp: time_ms})[self._tp]
-            for target, time_ms in times.items()
+            time_ms: consumer.offsets_for_times({self._tp: time_ms})[self._tp] for time_ms in wanted
         }
-        return {
-            target: None if one is None else self._said(one, wanted[target])
-            for target, one in found.items()
-        }
+        return {time_ms: None if one is None else list(one) for time_ms, one in found.items()}
 
     def see_first(self, wanted: Mapping[int, Any]) -> dict[int, Any]:
         """The first record read from an offset; None at the log end; an error by its class."""
@@ -345,15 +340,20 @@ class Run:
 
     def see_cleanable(self, wanted: Mapping[str, Any]) -> dict[str, Any]:
         """What compaction would look at: offsets, base offsets of segments, eligibility."""
-        found = cleanable(self._there(), self._cold(), 0, self._clock.now_ms())
+        cold = self._cold()
+        found = cleanable(self._there(), cold, 0, self._clock.now_ms())
+        sizes = {one.base_offset: one.size_bytes for one in cold.files.segments(0)}
+        clean = [segment.base_offset for segment in found.clean]
+        dirty = [segment.base_offset for segment in found.dirty]
+        both = sum(sizes[base] for base in clean + dirty) or 1
         seen = {
             "first_dirty": found.first_dirty,
             "first_uncleanable": found.first_uncleanable,
-            "clean": [segment.base_offset for segment in found.clean],
-            "dirty": [segment.base_offset for segment in found.dirty],
+            "clean": clean,
+            "dirty": dirty,
             "eligible": found.eligible,
             "ratio_is_dirty_of_both": found.dirty_ratio
-            == found.dirty_bytes / (found.clean_bytes + found.dirty_bytes or 1),
+            == sum(sizes[base] for base in dirty) / both,
         }
         return {name: seen[name] for name in wanted}
 
@@ -469,13 +469,6 @@ class Run:
         except errors.LakelogError as error:
             return type(error).__name__
         return -1 if found is None else found
-
-    def _said(self, found: OffsetAndTimestamp, wanted: Any) -> Any:
-        """The answer in the words it was expected in."""
-        if wanted is not None and wanted[1] != found.timestamp_ms:
-            same = self._time_ms(wanted[1]) == found.timestamp_ms
-            return [found.offset, wanted[1] if same else found.timestamp_ms]
-        return list(found)
 
     def _time_ms(self, time: Any) -> int:
         if isinstance(time, int):
