@@ -379,10 +379,9 @@ def test_a_timestamp_in_the_future_is_named_with_what_it_blocks_and_the_way_out(
     assert outcome(plan)[0] == 5
     assert plan.warnings == (
         "segment 5 of orders-0 holds a record with the timestamp 2033-11-11T22:13:20.000+00:00, "
-        "which is yet to come. retention.ms counts from then, so the segment and all after it stay. "
-        "If "
-        "that timestamp is wrong, `lakelog delete-records orders -p 0 --before 10` deletes the "
-        "segment with all before it",
+        "which is yet to come. retention.ms counts from then, so the segment and all after it "
+        "stay. If that timestamp is wrong, `lakelog delete-records orders -p 0 --before 10` "
+        "deletes the segment with all before it",
     )
 
 

@@ -76,8 +76,8 @@ def test_a_timestamp_in_the_future_is_warned_about_until_its_segment_goes(log, a
             T_0,
             "segment 0 of t-0 holds a record with the timestamp 2023-11-17T22:13:20.000+00:00, "
             "which is yet to come. retention.ms and local.retention.ms count from then, so the "
-            "segment and all after it stay. If that timestamp is wrong, `lakelog delete-records t -p 0 "
-            "--before 3` deletes the segment with all before it",
+            "segment and all after it stay. If that timestamp is wrong, `lakelog delete-records "
+            "t -p 0 --before 3` deletes the segment with all before it",
         ),
     )
     log.archive()
