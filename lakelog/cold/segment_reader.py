@@ -263,7 +263,8 @@ class SegmentReader:
             window = offsets.slice(at, window_rows)
             low, high = window[0].as_py(), window[-1].as_py() + 1
             batches = [
-                _shaped(_between(batch, low, high), _plus_offset(schema))
+                # In our types first: not every kernel knows those of others (views of bytes).
+                _between(_shaped(batch, _plus_offset(schema)), low, high)
                 for part in parts
                 if part.group.first < high and part.group.last >= low
                 for batch in self._batches(part, _with_offset(schema))

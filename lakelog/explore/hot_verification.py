@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -53,6 +53,8 @@ class HotVerification:
     _gaps: set[OffsetRange] = field(default_factory=set)
     _trimmed_to: int = 0  # what was below went while it was looked at
     _seen_any: bool = False
+    _holes: list[OffsetRange] = field(default_factory=list)  # of the page at hand
+    _broken: set[int] = field(default_factory=set)  # bases of segments that lack entries
 
     def __post_init__(self) -> None:
         self.findings = Findings(HOT, self.look.topic_partition)
@@ -98,7 +100,8 @@ class HotVerification:
                     done = True
                     break
                 self._entry(entry, local_log_start)
-            self._index.page(page)
+            self._index.page(page, self._holes)
+            self._holes = []
             if progress is not None and page.records.num_rows:
                 progress(page.records.num_rows)
             yield page.records
@@ -144,6 +147,12 @@ class HotVerification:
                 "have no entry, and no gap entry says that they were lost",
             )
             self._expected = until
+            self._holes.append(hole)
+            self._broken |= {
+                segment.base_offset
+                for segment in self.look.segments
+                if segment.base_offset < hole.end and segment.end_offset > hole.start
+            }
 
     def _count(self, entry: StoredEntry, base: int, end: int) -> None:
         self._largest_entry = max(self._largest_entry, entry.size_bytes)
@@ -212,7 +221,11 @@ class HotVerification:
         scanned_from = max(self.start_offset, self._local_log_start, self._trimmed_to)
         for segment in self.look.segments:
             if segment.end_offset <= self._end and segment.end_offset > scanned_from:
-                whole = segment.base_offset >= scanned_from
+                # What lacks entries is named already: of it, as of what was trimmed, the rest may
+                # only not be more than what is said.
+                whole = (
+                    segment.base_offset >= scanned_from and segment.base_offset not in self._broken
+                )
                 tally = self.tallies.get(segment.base_offset, SegmentTally())
                 self._check_segment(segment, tally, whole)
         largest = self.look.numbers("largest_entry") or (0,)
@@ -287,13 +300,17 @@ class _TimeIndex:
         self._trimmed_to = 0
         self._ended = False
 
-    def page(self, page: EntryPage) -> None:
-        """Judges the index entries up to the page's last entry."""
+    def page(self, page: EntryPage, holes: Sequence[OffsetRange]) -> None:
+        """Judges the index entries up to the page's last entry.
+
+        Args:
+            holes: offsets of the page that are missed already.
+        """
         entries = [e for e in page.entries if e.base_offset is not None and e.format != "gap"]
         if not entries:
             return
         known = all(entry.max_timestamp_ms is not None for entry in entries)
-        if not known or self._trimmed_to != self._of._trimmed_to:
+        if not known or holes or self._trimmed_to != self._of._trimmed_to:
             self._exact, self._trimmed_to = False, self._of._trimmed_to
         ends = np.array([entry.end_offset - 1 for entry in entries], np.int64)
         highest = [
@@ -308,8 +325,10 @@ class _TimeIndex:
         ):
             at = int(np.searchsorted(ends, offset))
             if ends[at] == offset:
-                self._judge(offset, score, int(so_far[at]), known)
-            elif offset >= self._trimmed_to:
+                self._judge(offset, score, int(so_far[at]), known and not holes)
+            elif offset >= self._trimmed_to and not any(
+                low <= offset < high for low, high in holes
+            ):
                 self._add(offset, "is the last offset of no entry")
         self._offsets, self._scores = self._offsets[count:], self._scores[count:]
         self._largest = max(self._largest, int(so_far[-1]))

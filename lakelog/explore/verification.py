@@ -70,7 +70,7 @@ def verify(
         progress: told how many records were read.
 
     Raises:
-        UnknownTopicIdError: the topic was dropped.
+        UnknownTopicOrPartitionError, UnknownTopicIdError: the topic was dropped.
         HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
     """
     numbers = range(log.topic.partitions) if partitions is None else partitions
@@ -131,6 +131,13 @@ class _Once:
         try:
             return self.log.hot.inspection().look(self.topic_partition, self.log.topic.topic_id)
         except UnknownTopicOrPartitionError as error:
+            if self.log.hot.topics().get(self.log.topic.name).topic_id != self.log.topic.topic_id:
+                raise UnknownTopicIdError(
+                    f"topic {self.log.topic.name!r} was deleted and created again since it was "
+                    "looked up; look it up again",
+                    topic=self.log.topic.name,
+                    topic_id=self.log.topic.topic_id,
+                ) from error
             findings.append(Finding(HOT, self.topic_partition, "the partition", error.message))
             return None
 
