@@ -75,7 +75,8 @@ class PathTable:
         self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
         self._log = DeltaLog(storage, topic)
         self._reader = SegmentReader(storage, self._log.path)
-        self._latest = ColdSnapshot()
+        self._unchecked = ColdSnapshot()  # the newest looked at
+        self._latest = ColdSnapshot()  # the newest of those that hold together
         self._lock = threading.RLock()  # of the log and the latest snapshot
 
     @property
@@ -88,10 +89,9 @@ class PathTable:
         with self._lock:
             self._log.refresh()
             if self._log.version != self._latest.version:
-                files = self._log.files()
-                registers = self._registers(files.partitions)
-                contradictions.check(self._topic.name, files, registers)
-                self._latest = ColdSnapshot(self._log.version, files, registers)
+                found = self.unchecked()
+                contradictions.check(self._topic.name, found.files, found.registers)
+                self._latest = found
             latest = self._latest
         if newer_than is not None and latest.version < newer_than.version:
             raise ContradictionError(
@@ -106,8 +106,11 @@ class PathTable:
         """See `ColdTable.unchecked`."""
         with self._lock:
             self._log.refresh()
-            files = self._log.files()
-            return ColdSnapshot(self._log.version, files, self._registers(files.partitions))
+            if self._log.version != self._unchecked.version:
+                files = self._log.files()
+                registers = self._registers(files.partitions)
+                self._unchecked = ColdSnapshot(self._log.version, files, registers)
+            return self._unchecked
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """See `ColdTable.apply`."""
