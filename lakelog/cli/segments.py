@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import argparse
+import shutil
+import textwrap
 from collections.abc import Iterator
-from itertools import islice
+from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
@@ -104,8 +106,6 @@ def _tiers(arguments: argparse.Namespace) -> tuple[str, ...]:
 
 
 def _list(arguments: argparse.Namespace) -> Table | Page:
-    from ..explore.segments import segments
-
     with open_log(arguments) as log:
         unified = log.log(arguments.topic)
         partitions = None if arguments.partition is None else [arguments.partition]
@@ -113,21 +113,41 @@ def _list(arguments: argparse.Namespace) -> Table | Page:
         entries: dict[tuple[int, int], int] = {}
         if arguments.verify:
             findings, entries = _verify(unified, arguments, partitions)
-        rows = segments(unified, partitions, tiers=_tiers(arguments))
+        rows = _rows(unified, partitions, _tiers(arguments), findings)
     as_json = arguments.output == "json"
+    columns = ["partition", "tier", "base_offset", "end_offset", "records", "bytes", "files"]
+    if arguments.verify:
+        columns.append("entries")
     table = Table(
         [_segment(row, entries, as_json) for row in rows],
-        ["partition", "tier", "base_offset", "end_offset", "records", "bytes", "files"]
-        + ["entries"] * arguments.verify
-        + ["first_timestamp", "last_timestamp", "state"],
+        [*columns, "first_timestamp", "last_timestamp", "state"],
         empty="no segments yet",
     )
     if not arguments.verify:
         return table
-    page = Page({"segments": table, "findings": _findings(findings)})
+    page = Page({"segments": table, "findings": _findings(findings, as_json)})
     if findings:
         raise Failed(page)
     return page
+
+
+def _rows(
+    unified: UnifiedLog,
+    partitions: list[int] | None,
+    tiers: tuple[str, ...],
+    findings: list[Finding],
+) -> list[SegmentRow]:
+    from ..errors import LakelogError
+    from ..explore.segments import segments
+
+    rows: list[SegmentRow] = []
+    for tier in tiers:
+        try:
+            rows += segments(unified, partitions, tiers=(tier,))
+        except LakelogError:
+            if not findings:  # else it is among them
+                raise
+    return sorted(rows, key=lambda row: (row.topic_partition, row.tier, row.base_offset))
 
 
 def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool) -> dict[str, Any]:
@@ -167,7 +187,7 @@ def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool
 
 
 def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
-    from ..errors import InvalidArgumentError
+    from ..errors import InvalidArgumentError, LakelogError
     from ..explore.segments import segment_range
     from ..offsets import check_offset
 
@@ -180,19 +200,24 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
         if arguments.segment is not None:
             start, end = segment_range(unified, arguments.partition, arguments.segment)
         as_json = arguments.output == "json"
-        if "cold" in _tiers(arguments):
-            yield from _dump_cold(unified, arguments, start, end, as_json)
-        if "hot" in _tiers(arguments):
-            yield from _dump_hot(unified, arguments, start, end, as_json)
+        dumps = {"cold": _dump_cold, "hot": _dump_hot}
+        for tier in ("cold", "hot"):
+            if tier not in _tiers(arguments):
+                continue
+            try:
+                yield from dumps[tier](unified, arguments, start, end, as_json)
+            except LakelogError:
+                if not arguments.verify:  # else it is among the findings
+                    raise
         if arguments.verify:
             findings, _ = _verify(unified, arguments, [arguments.partition], start, end)
-            table = _findings(findings)
-            if not findings:
-                if not as_json:
-                    yield table
-                return
-            lines = [{"kind": "finding", **row} for row in table.rows]
-            raise Failed(iter(lines) if as_json else table)
+            shown = _findings(findings, as_json)
+            if findings and isinstance(shown, Table):
+                raise Failed(iter([{"kind": "finding", **row} for row in shown.rows]))
+            if findings:
+                raise Failed(shown)
+            if not as_json:
+                yield shown
 
 
 def _dump_hot(
@@ -203,7 +228,6 @@ def _dump_hot(
 
     topic_partition = unified.topic.partition(arguments.partition)
     left = left_records = arguments.limit
-    pages = 0
     for page in dump_hot(unified, arguments.partition, start, end):
         for at in range(0, len(page.rows), _PAGE_ROWS):
             rows = page.rows[at : at + _PAGE_ROWS][:left]
@@ -211,9 +235,9 @@ def _dump_hot(
             if as_json:
                 yield from (_entry_object(row) for row in rows)
             elif rows:
-                title = f"hot entries of {topic_partition}" if not pages else None
-                pages += 1
+                title = f"hot entries of {topic_partition}"
                 yield Table([_entry_line(row) for row in rows], title=title)
+                yield Message("")
             if arguments.records and rows:
                 known = [row.entry for row in rows if row.entry.base_offset is not None]
                 low = max(start, min((e.base_offset or 0 for e in known), default=0))
@@ -249,14 +273,13 @@ def _dump_cold(
             yield Message(_file_text(scan))
             if groups:
                 yield Table(groups)
+            yield Message("")
         if arguments.records and scan.flaw is None:
             records = cold_records(unified, scan, start, end)
             shown = list(islice(records, left_records)) if left_records is not None else None
             if shown is not None and left_records is not None:
                 left_records -= len(shown)
             yield from _records(records if shown is None else iter(shown), "cold", as_json)
-        if not as_json:
-            yield Message("")
         if left == 0:
             return
 
@@ -388,7 +411,8 @@ def _records(records: Iterator[Record], tier: str, as_json: bool) -> Iterator[An
         yield from ({"kind": "record", "tier": tier, **as_object(r)} for r in records)
         return
     while rows := [_record_line(record) for record in islice(records, _PAGE_ROWS)]:
-        yield Table(rows)
+        yield Table(rows, title=f"records of the {tier} tier")
+        yield Message("")
 
 
 def _record_line(record: Record) -> dict[str, Any]:
@@ -432,22 +456,39 @@ def _verify(
     return findings, entries
 
 
-def _findings(findings: list[Finding]) -> Table:
-    return Table(
-        [
-            {
-                "topic": finding.topic_partition.topic,
-                "partition": finding.topic_partition.partition,
-                "tier": finding.tier,
-                "where": finding.where,
-                "what": finding.what,
-            }
-            for finding in findings
-        ],
-        ["partition", "tier", "where", "what"],
-        title=f"{len(findings):,} findings" if findings else None,
-        empty="verified: everything holds what it says",
-    )
+def _findings(findings: list[Finding], as_json: bool) -> Table | Message:
+    if as_json:
+        return Table(
+            [
+                {
+                    "topic": finding.topic_partition.topic,
+                    "partition": finding.topic_partition.partition,
+                    "tier": finding.tier,
+                    "where": finding.where,
+                    "what": finding.what,
+                }
+                for finding in findings
+            ]
+        )
+    if not findings:
+        return Message("verified: everything holds what it says")
+    width = max(60, shutil.get_terminal_size((100, 0)).columns - 1)
+    parts = [f"{len(findings):,} finding{'s' if len(findings) > 1 else ''}"]
+    for place, group in groupby(findings, lambda f: (f.topic_partition, f.tier, f.where)):
+        topic_partition, tier, where = place
+        parts.append(f"\n{topic_partition}, {'both tiers' if tier == 'both' else tier}: {where}")
+        parts += [
+            textwrap.fill(
+                finding.what,
+                width,
+                initial_indent="  ",
+                subsequent_indent="    ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+            for finding in group
+        ]
+    return Message("\n".join(parts))
 
 
 def _time(time_ms: int | None) -> str | None:

@@ -73,6 +73,8 @@ def _hot_rows(look: HotLook) -> Iterator[SegmentRow]:
     newest = look.segments[-1].base_offset if look.segments else 0
     for segment in look.segments:
         is_open = segment.base_offset == newest
+        if not is_open and segment.end_offset <= start:
+            continue  # all of it was trimmed while it was open; the next trim forgets it
         yield SegmentRow(
             look.topic_partition,
             HOT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from typing import Any
 
 import pyarrow as pa
@@ -230,15 +231,19 @@ def test_what_is_appended_archived_and_trimmed_meanwhile_is_no_finding(full, mon
 
 
 def test_what_is_archived_between_the_looks_is_no_finding(full, monkeypatch):
-    unchecked = full.table.unchecked
+    look = full.hot.inspection().look
+    happened = []
 
-    def later() -> Any:
-        full.appends(2)
-        full.archive()
-        full.trim(440)
-        return unchecked()
+    def first(self: Any, *args: Any) -> Any:
+        seen = look(*args)
+        if not happened:
+            happened.append(True)
+            full.appends(2)
+            full.archive()
+            full.trim(440)
+        return seen
 
-    monkeypatch.setattr(full.table, "unchecked", later)
+    monkeypatch.setattr("lakelog.hot.inspection.Inspection.look", first)
     assert full.findings() == []
 
 
@@ -302,3 +307,18 @@ def test_memory_holds_a_slice_not_the_log(make_bench):
 
     assert bench.findings(progress=progress) == []
     assert most < 64 * 1024 * 1024
+
+
+def test_files_are_looked_through_by_workers(full):
+    """What travels to them and back is pickled, damage too."""
+
+    class Workers:
+        def map(self, function: Any, tasks: Any) -> Any:
+            for task in reversed(tasks):  # in any order
+                there, what = pickle.loads(pickle.dumps((function, task)))
+                yield pickle.loads(pickle.dumps(there(what)))
+
+    full.table._engine = Workers()
+    assert counted(full) == 300 + 200
+    full.path(full.files()[0]).unlink()
+    assert [found.tier for found in full.findings()] == ["cold"]
