@@ -12,7 +12,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
@@ -27,6 +27,7 @@ from ..errors import (
     CommitUnknownError,
     ContradictionError,
     InvalidArgumentError,
+    MissingFileError,
     UnknownTopicIdError,
 )
 from ..failpoints import failpoint
@@ -35,12 +36,14 @@ from ..topic import Topic
 from . import contradictions
 from .change import Change, HotRange, Rewrite, RowsOf
 from .delta_log import DeltaLog
+from .orphans import is_settled, may_be_orphan
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, app_id
-from .segment import SegmentFile, archived_start
+from .schema import file_retention_ms, mirrored_properties, mirrored_version, table_properties
+from .segment import SegmentFile
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
 from .storage import Storage
-from .table import Applied, ColdSnapshot
+from .table import Applied, ColdSnapshot, Vacuumed
 
 logger = logging.getLogger(__name__)
 
@@ -77,6 +80,7 @@ class PathTable:
         self._reader = SegmentReader(storage, self._log.path)
         self._unchecked = ColdSnapshot()  # the newest looked at
         self._latest = ColdSnapshot()  # the newest of those that hold together
+        self._described_version = 0  # the newest config version that the properties say
         self._lock = threading.RLock()  # of the log and the latest snapshot
 
     @property
@@ -120,7 +124,8 @@ class PathTable:
             if not change.partitions:
                 return Applied(snapshot)
             if snapshot.version < 0:
-                self._log.create()
+                self._log.create(table_properties(self._topic))
+                self._mirror()  # who else made it may have known older settings
                 snapshot = self.snapshot()
         standing = _standing(change, planned_on, snapshot)
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
@@ -159,29 +164,97 @@ class PathTable:
         from_offset = max(from_offset, snapshot.log_start(partition))
         return self._reader.newest(snapshot.files.newest_first(partition, from_offset), from_offset)
 
+    def describe(self, topic: Topic) -> None:
+        """See `ColdTable.describe`."""
+        if topic.config_version <= self._described_version:
+            return
+        with self._lock:
+            self._topic = topic
+            self._log.refresh()
+        if self._log.version >= 0:
+            self._mirror()
+        self._described_version = topic.config_version
+
+    def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
+        """See `ColdTable.vacuum`. Makes no commit, unlike delta-rs's own and Spark's.
+
+        By the machine's clock, as every VACUUM.
+        """
+        with self._lock:
+            snapshot = self.snapshot()
+            properties = self._log.properties() or mirrored_properties(self._topic)
+            expired = self._log.expired_tombstones()
+        retention_ms = file_retention_ms(properties)
+        sizes = self._sizes() if expired else {}  # tombstones outlive their files
+        paths = snapshot.files.missing(expired & sizes.keys())
+        size_bytes = sum(sizes[path] for path in paths)
+        if not dry_run:
+            self._delete(paths)
+            logger.info(
+                "vacuumed %s: %d files, %d bytes, removed more than %d ms ago",
+                self._topic.name,
+                len(paths),
+                size_bytes,
+                retention_ms,
+            )
+        return Vacuumed(len(paths), size_bytes, retention_ms)
+
     def orphans(self, snapshot: ColdSnapshot) -> list[str]:
         """See `ColdTable.orphans`. Lists the table's folders."""
-        listed = self._storage.list_files(self.path, recursive=True)
-        top = self._storage.arrow_path(self.path).rstrip("/") + "/"
-        paths = [info.path.removeprefix(top) for info in listed if info.is_file]
-        candidates = [path for path in paths if _never_committable(path, snapshot)]
+        candidates = [path for path in self._sizes() if may_be_orphan(path, snapshot)]
         candidates = sorted(snapshot.files.missing(candidates))
         if not candidates:  # reading the tombstones costs more than all this
             return []
         with self._lock:
             self._log.refresh()
             tombstones = self._log.tombstones()
-        return [path for path in candidates if path not in tombstones]
+        return [
+            path for path in candidates if path not in tombstones and is_settled(path, snapshot)
+        ]
 
     def remove_orphans(self, snapshot: ColdSnapshot) -> list[str]:
         """See `ColdTable.remove_orphans`."""
         orphans = self.orphans(snapshot)
+        self._delete(orphans)
         for path in orphans:
-            self._storage.delete_file(f"{self.path}/{path}")
             logger.info("removed %s of %s, left by a failed run", path, self._topic.name)
         return orphans
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _sizes(self) -> dict[str, int]:
+        """The files that lie there, with their bytes."""
+        listed = self._storage.list_files(self.path, recursive=True)
+        top = self._storage.arrow_path(self.path).rstrip("/") + "/"
+        return {info.path.removeprefix(top): info.size for info in listed if info.is_file}
+
+    def _delete(self, paths: Iterable[str]) -> None:
+        self._storage.delete_files(f"{self.path}/{path}" for path in paths)
+
+    def _mirror(self) -> None:
+        """Make the properties say the topic, unless they say a newer one."""
+        patience = _Patience(self.path)
+        while True:
+            with self._lock:
+                topic, properties = self._topic, self._log.properties()
+                wanted = mirrored_properties(topic)
+                changes = {
+                    name: wanted[name] for name in wanted if properties.get(name) != wanted[name]
+                }
+                if not changes or mirrored_version(properties) > topic.config_version:
+                    return
+                version = self._log.version
+                error: Exception | None = None
+                try:
+                    self._log.set_properties(uuid4().hex, changes)
+                except Exception as failure:  # may have landed all the same: the next look tells
+                    error = failure
+                self._log.refresh()
+                if error is None:
+                    self._log.checkpoint_if_due()
+                    continue
+                patience.lost(error, to_others=self._log.version > version)
+            patience.wait()
 
     def _check_plan(self, change: Change, planned_on: ColdSnapshot) -> None:
         """Refuse a change that would lose or double records if it were committed as planned.
@@ -202,9 +275,10 @@ class PathTable:
             before = planned_on.registers.get(register, 0)
             if value < before:
                 raise InvalidArgumentError(f"{register} only grows: from {before}, not to {value}")
-        rewritten = {
-            file.path for add in change.adds if isinstance(add, Rewrite) for file in add.files
-        }
+        rewrites = [add for add in change.adds if isinstance(add, Rewrite)]
+        rewritten = {file.path for rewrite in rewrites for file in rewrite.files}
+        for rewrite in rewrites:
+            self._check_rewrite(rewrite, planned_on)
         for partition in change.partitions:
             log_start = planned_on.log_start(partition)
             for hot_range in change.hot_ranges(partition)[:1]:
@@ -224,6 +298,17 @@ class PathTable:
                     raise InvalidArgumentError(
                         f"removing {file.path} would lose records above the log start {log_start}"
                     )
+
+    def _check_rewrite(self, rewrite: Rewrite, planned_on: ColdSnapshot) -> None:
+        """`orphans` tells by the files in its range whether a rewrite may still be under way."""
+        start, end = rewrite.start_offset, rewrite.end_offset
+        within = planned_on.files.within(rewrite.topic_partition.partition, start, end)
+        left_out = set(within) - {file.path for file in rewrite.files}
+        if left_out:
+            raise InvalidArgumentError(
+                f"a rewrite of [{start}, {end}) of {rewrite.topic_partition} leaves out "
+                f"{min(left_out)}, which lies within; rewrite all files in a range"
+            )
 
     def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
         """At the log's version: from the commits since the latest snapshot, else by asking."""
@@ -279,6 +364,52 @@ class PathTable:
         return {ids[name]: version for name, version in transactions.items() if name in ids}
 
 
+class _Patience:
+    """How long to try against the commits of others, and with a store that takes none."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._attempts = 0
+        self._refused = 0  # in a row, without a commit of others in the way
+
+    def lost(self, error: Exception | None, *, to_others: bool) -> None:
+        """Note a commit that did not land.
+
+        Raises:
+            ColdTierError: the store refuses again and again.
+            CommitConflictError: others win again and again.
+        """
+        self._attempts += 1
+        self._refused = 0 if to_others else self._refused + 1
+        if self._refused == REFUSED_ATTEMPTS:
+            raise ColdTierError(
+                f"the table at {self._path} takes no commit: {error}. Nothing was changed. Check "
+                "that it may be written by this user and has room",
+                path=self._path,
+            ) from error
+        if self._attempts == COMMIT_ATTEMPTS:
+            raise CommitConflictError(
+                f"others kept committing to {self._path}: none of {COMMIT_ATTEMPTS} attempts won. "
+                "Nothing of this change was committed; try again",
+                path=self._path,
+            )
+        logger.debug("%s: attempt %d did not land: %s", self._path, self._attempts, error)
+
+    def wait(self) -> None:
+        """Before the next attempt; others should not meet us again at the same moment."""
+        time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.005 * 2 ** min(self._attempts, 10))))
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One try to make the version after `since`, which nobody else's commit can be then."""
+
+    commit_id: str
+    since: int
+    standing: frozenset[int]
+    transactions: Mapping[str, int]
+
+
 @dataclass
 class _Committing:
     """One change on its way into the table: the same files, as often as it takes."""
@@ -287,58 +418,61 @@ class _Committing:
     change: Change
     planned_on: ColdSnapshot
     written: Sequence[WrittenFile]
-    attempts: dict[str, tuple[frozenset[int], dict[str, int]]] = field(default_factory=dict)
-    refused: int = 0  # in a row, without a commit of others in the way
 
     def run(self) -> Applied:
-        for attempt in range(COMMIT_ATTEMPTS):
-            if attempt:
-                time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.005 * 2 ** min(attempt, 10))))
-            applied = self._attempt()
+        patience = _Patience(self.table.path)
+        while True:
+            with self.table._lock:
+                applied = self._attempt(patience)
             if applied is not None:
                 return applied
-        raise CommitConflictError(
-            f"others kept committing to {self.table.path}: none of {COMMIT_ATTEMPTS} attempts won. "
-            "Nothing of this change was committed; try again",
-            path=self.table.path,
-        )
+            patience.wait()
 
-    def _attempt(self) -> Applied | None:
+    def _attempt(self, patience: _Patience) -> Applied | None:
         """Commit what stands; None if that was refused."""
-        with self.table._lock:
-            snapshot = self.table.snapshot()
-            standing = _standing(self.change, self.planned_on, snapshot)
-            if not standing:
-                return Applied(snapshot, superseded=self.change.partitions)
-            failpoint("cold.before_commit")
-            error = self._commit(snapshot, standing)
-            # Whatever the answer was, the log knows: a lost reply looks like a lost race.
-            landed = self._read_back(snapshot.version, error)
-            if landed is not None:
-                return self._applied(landed)
-            if self.table._log.version == snapshot.version:
-                self.refused += 1
-                if self.refused == REFUSED_ATTEMPTS:
-                    raise ColdTierError(
-                        f"the table at {self.table.path} takes no commit: {error}. Nothing was "
-                        "changed. Check that it may be written by this user and has room",
-                        path=self.table.path,
-                    ) from error
-            else:
-                self.refused = 0
-                logger.debug("%s: another commit was faster: %s", self.table.path, error)
-            return None
+        snapshot = self.table.snapshot()
+        standing = _standing(self.change, self.planned_on, snapshot)
+        if not standing:
+            return Applied(snapshot, superseded=self.change.partitions)
+        failpoint("cold.before_commit")
+        self._check_files(standing)
+        attempt = _Attempt(
+            uuid4().hex,
+            snapshot.version,
+            standing,
+            self.table._transactions(self.change, standing, snapshot),
+        )
+        error = self._commit(attempt)
+        # Whatever the answer was, the log knows: a lost reply looks like a lost race.
+        if self._read_back(attempt, error):
+            applied = self._applied(standing)
+            self.table._log.checkpoint_if_due()
+            return applied
+        patience.lost(error, to_others=self.table._log.version > snapshot.version)
+        return None
 
-    def _commit(self, snapshot: ColdSnapshot, standing: frozenset[int]) -> Exception | None:
-        commit_id = uuid4().hex
-        transactions = self.table._transactions(self.change, standing, snapshot)
-        self.attempts[commit_id] = (standing, transactions)
+    def _check_files(self, standing: frozenset[int]) -> None:
+        """Nobody may have deleted what was just written: delta-rs commits it all the same.
+
+        Our own runs do not (see `orphans`), but somebody's full VACUUM takes whatever no commit
+        names, and after a RESTORE, what was superseded may look as planned again.
+        """
+        paths = [f"{self.table.path}/{file.path}" for file in self._files(standing)]
+        for path in self.table._storage.missing(paths)[:1]:
+            raise MissingFileError(
+                f"{path} was deleted before the commit that was to name it, as a full VACUUM with "
+                "a retention shorter than a run does. Nothing was committed and nothing is lost; "
+                "run again",
+                path=path,
+            )
+
+    def _commit(self, attempt: _Attempt) -> Exception | None:
         try:
             self.table._log.commit(
-                commit_id,
-                [add for add in self.written if add.file.partition in standing],
-                [file for file in self.change.removes if file.partition in standing],
-                transactions,
+                attempt.commit_id,
+                [add for add in self.written if add.file.partition in attempt.standing],
+                [file for file in self.change.removes if file.partition in attempt.standing],
+                attempt.transactions,
                 data_change=self.change.data_change,
             )
             failpoint("cold.after_commit")
@@ -346,49 +480,64 @@ class _Committing:
             return error
         return None
 
-    def _read_back(self, since: int, error: Exception | None) -> frozenset[int] | None:
-        """The partitions that an attempt of ours committed after that version; None if none did.
+    def _read_back(self, attempt: _Attempt, error: Exception | None) -> bool:
+        """Whether it landed.
 
         Raises:
             CommitUnknownError: the log cannot be read.
             ContradictionError: it landed, but without the registers it carried.
         """
-        commits = None
-        for attempt in range(REFUSED_ATTEMPTS):
+        for retry in range(REFUSED_ATTEMPTS):
             try:
                 self.table._log.refresh()
-                commits = self.table._log.commits(after=since)
+                if self.table._log.version == attempt.since:
+                    return False
+                commit = self.table._log.commit_at(attempt.since + 1)
+                if commit is None:
+                    return self._left_traces(attempt)
                 break
             except ColdTierError as failure:
                 error = error or failure
-                if attempt < REFUSED_ATTEMPTS - 1:
-                    time.sleep(0.02 * 2**attempt)
-        if commits is None:
+                if retry < REFUSED_ATTEMPTS - 1:
+                    time.sleep(0.02 * 2**retry)
+        else:
             raise CommitUnknownError(
                 f"a commit to {self.table.path} may have landed: the store did not say, and "
                 "reading back failed too. Take a new snapshot when it answers again; running this "
                 "once more is safe",
                 path=self.table.path,
             ) from error
-        for commit in commits:
-            if commit.commit_id in self.attempts:
-                standing, transactions = self.attempts[commit.commit_id]
-                if commit.transactions != transactions:
-                    raise ContradictionError(
-                        f"version {commit.version} of {self.table.path} should carry the registers "
-                        f"{transactions}, but has {dict(commit.transactions)}. Check the deltalake "
-                        "version",
-                        path=self.table.path,
-                    )
-                return standing
-        return None
+        if commit.commit_id != attempt.commit_id:
+            return False
+        if commit.transactions != attempt.transactions:
+            raise ContradictionError(
+                f"version {commit.version} of {self.table.path} should carry the registers "
+                f"{attempt.transactions}, but has {dict(commit.transactions)}. Check the deltalake "
+                "version",
+                path=self.table.path,
+            )
+        return True
+
+    def _left_traces(self, attempt: _Attempt) -> bool:
+        """Whether it landed, when its log file would be cleaned up already.
+
+        Nobody else names the files it added. Without any, "no" is safe to say: if it did land, the
+        registers it moved supersede the next attempt, as if somebody else had done the same.
+        """
+        own = {file.path for file in self._files(attempt.standing)}
+        return bool(
+            own - self.table._log.files().missing(own) or own & self.table._log.tombstones()
+        )
+
+    def _files(self, standing: frozenset[int]) -> list[SegmentFile]:
+        """What was written, by partition and offset."""
+        files = [add.file for add in self.written if add.file.partition in standing]
+        return sorted(files, key=lambda file: (file.partition, file.start_offset))
 
     def _applied(self, standing: frozenset[int]) -> Applied:
-        files = [add.file for add in self.written if add.file.partition in standing]
-        files.sort(key=lambda file: (file.partition, file.start_offset))
         return Applied(
             self.table.snapshot(self.planned_on),
-            tuple(files),
+            tuple(self._files(standing)),
             superseded=self.change.partitions - standing,
         )
 
@@ -411,14 +560,3 @@ def _standing(change: Change, planned_on: ColdSnapshot, current: ColdSnapshot) -
 
 def _registers_of(partition: int) -> tuple[Register, Register, Register]:
     return ArchivedEnd(partition), LogStart(partition), CleanedEnd(partition)
-
-
-def _never_committable(path: str, snapshot: ColdSnapshot) -> bool:
-    """Whether it is an archive file that starts below what is archived already."""
-    start = archived_start(path)
-    partition = path.partition("/")[0].removeprefix("partition=")
-    return (
-        start is not None
-        and partition.isdecimal()
-        and start < snapshot.archived_end(int(partition))
-    )

@@ -16,13 +16,17 @@ index within a file: small enough to read one for one record, large enough to co
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import Any
+from uuid import UUID
 
 import pyarrow as pa
 
-from ..config import MIB
+from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
+from ..errors import ColdTierError
 from ..record import RECORDS
-from ..topic import Topic
+from ..topic import Topic, check_topic_name
 
 PARTITION_COLUMNS = ["partition", "segment"]
 
@@ -40,6 +44,22 @@ TABLE_SCHEMA = pa.schema(
 
 TOPIC_ID_PROPERTY = "lakelog.topic.id"
 TOPIC_NAME_PROPERTY = "lakelog.topic.name"
+GENERATION_PROPERTY = "lakelog.topic.generation"
+
+#: What of a topic may change. Where one is mirrored all are.
+PARTITIONS_PROPERTY = "lakelog.topic.partitions"
+CONFIG_PROPERTY = "lakelog.topic.config"
+CONFIG_VERSION_PROPERTY = "lakelog.topic.config_version"
+
+#: How long VACUUM (anybody's) leaves files that a commit removed.
+FILE_RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
+FILE_RETENTION_DEFAULT_MS = 7 * DAY_MS  # Delta's own, where a table does not say
+
+#: Spark counts intervals in µs: of a table with a longer one it opens nothing any more (tried).
+MAX_INTERVAL_MS = INT64_MAX // 1000
+
+CHECKPOINT_PROPERTY = "delta.checkpointInterval"
+CHECKPOINT_INTERVAL = 50
 
 ROW_GROUP_ROWS = 64 * 1024
 ROW_GROUP_BYTES = 16 * MIB  # of Arrow memory, before compression
@@ -50,6 +70,7 @@ def table_properties(topic: Topic) -> dict[str, str]:
     return {
         TOPIC_ID_PROPERTY: str(topic.topic_id),
         TOPIC_NAME_PROPERTY: topic.name,
+        **mirrored_properties(topic),
         # The add actions are the segment index, so these two must always have statistics.
         "delta.dataSkippingStatsColumns": "offset,timestamp",
         "delta.enableDeletionVectors": "false",
@@ -57,8 +78,74 @@ def table_properties(topic: Topic) -> dict[str, str]:
         "delta.autoOptimize.optimizeWrite": "false",
         # A checkpoint costs as much as some commits, and each log file since it costs an opener a
         # request.
-        "delta.checkpointInterval": "50",
+        CHECKPOINT_PROPERTY: str(CHECKPOINT_INTERVAL),
+        # An archiver that commits once a minute makes 10,000 log files in this time, and local
+        # folders are listed as a whole. A stream over the table may pause for as long.
+        "delta.logRetentionDuration": "interval 7 days",
     }
+
+
+def mirrored_properties(topic: Topic) -> dict[str, str]:
+    """What the table's properties say of the topic, for those who have no Redis to ask."""
+    delay_ms = min(topic.config["file.delete.delay.ms"], MAX_INTERVAL_MS)
+    return {
+        GENERATION_PROPERTY: str(topic.generation),
+        PARTITIONS_PROPERTY: str(topic.partitions),
+        CONFIG_PROPERTY: topic.config.to_json(),
+        CONFIG_VERSION_PROPERTY: str(topic.config_version),
+        FILE_RETENTION_PROPERTY: f"interval {delay_ms} milliseconds",
+    }
+
+
+def mirrored_topic(properties: Mapping[str, str]) -> Topic:
+    """The topic that a table's properties speak of.
+
+    Raises:
+        ValueError, KeyError: they are not what lakelog wrote; an unknown setting is among it.
+    """
+    return Topic(
+        check_topic_name(properties[TOPIC_NAME_PROPERTY]),
+        UUID(properties[TOPIC_ID_PROPERTY]),
+        int(properties[PARTITIONS_PROPERTY]),
+        TopicConfig.from_json(properties[CONFIG_PROPERTY]),
+        int(properties[CONFIG_VERSION_PROPERTY]),
+        int(properties[GENERATION_PROPERTY]),
+    )
+
+
+def mirrored_version(properties: Mapping[str, str]) -> int:
+    """The config version that the properties say; 0 if they say none."""
+    text = properties.get(CONFIG_VERSION_PROPERTY, "")
+    return int(text) if text.isdecimal() else 0
+
+
+def file_retention_ms(properties: Mapping[str, str]) -> int:
+    """What the table says about how long removed files stay.
+
+    Raises:
+        ColdTierError: it says it in another way than lakelog, delta-rs and people do.
+    """
+    text = properties.get(FILE_RETENTION_PROPERTY)
+    if text is None:
+        return FILE_RETENTION_DEFAULT_MS
+    found = re.fullmatch(r"(?:interval )?(\d+) ([a-z]+?)s?", text.strip().lower())
+    if found is None or found[2] not in _UNITS_MS:
+        raise ColdTierError(
+            f"the table property {FILE_RETENTION_PROPERTY} is {text!r}, which is not one number "
+            "and one unit. Set it to 'interval 86400000 milliseconds', or change the topic's "
+            "file.delete.delay.ms, which sets it"
+        )
+    return int(found[1]) * _UNITS_MS[found[2]]
+
+
+_UNITS_MS = {
+    "millisecond": 1,
+    "second": SECOND_MS,
+    "minute": MINUTE_MS,
+    "hour": HOUR_MS,
+    "day": DAY_MS,
+    "week": 7 * DAY_MS,
+}
 
 
 #: For `pyarrow.parquet.ParquetWriter`. Offsets and timestamps hardly differ from their neighbours;

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -70,7 +71,15 @@ def file_name(kind: str, start_offset: int, end_offset: int, unique: str) -> str
     return f"{kind}-{start_offset:020}-{end_offset:020}-{unique}.parquet"
 
 
-_OURS = r"(?:^|/)(?P<kind>archive|clean)-(?P<start>\d{20})-(?P<end>\d{20})-[0-9a-f]{32}\.parquet$"
+def sources_digest(paths: Iterable[str]) -> str:
+    """16 hex digits that begin a clean file's unique part: which files it was made of."""
+    return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:16]
+
+
+_OURS = (
+    r"(?:^|/)(?P<kind>archive|clean)-(?P<start>\d{20})-(?P<end>\d{20})"
+    r"-(?P<sources>[0-9a-f]{16})[0-9a-f]{16}\.parquet$"
+)
 
 
 def is_ours(path: str) -> bool:
@@ -82,6 +91,14 @@ def archived_start(path: str) -> int | None:
     """The first offset of an archive file's range; None if it is not one."""
     found = re.search(_OURS, path)
     return int(found["start"]) if found and found["kind"] == "archive" else None
+
+
+def clean_sources(path: str) -> tuple[int, int, str] | None:
+    """The range of a clean file and the digest of what it was made of; None if it is not one."""
+    found = re.search(_OURS, path)
+    if not found or found["kind"] != "clean":
+        return None
+    return int(found["start"]), int(found["end"]), found["sources"]
 
 
 #: One row a file; the first ten are `SegmentFile`'s. ``first`` and ``last`` are the offsets of its
@@ -192,6 +209,24 @@ class SegmentIndex:
         beyond = bisect_right(self._starts, end - 1, first, high)
         files = (self._file(row) for row in range(first, beyond))
         return [file for file in files if file.end_offset > start]
+
+    def within(self, partition: int, start: int, end: int) -> list[str]:
+        """The paths of the files that lie in [start, end) as a whole.
+
+        Where a file of somebody else lies is told by its records, since the rest of its range
+        depends on its neighbours: the answer for a range changes only if files come or go.
+        """
+        low, high = self._slices.get(partition, (0, 0))
+        beyond = bisect_left(self._starts, end, low, high)
+        first = min(
+            bisect_left(self._starts, start, low, beyond),
+            bisect_left(self._reach, start, low, beyond),
+        )
+        rows = self.columns.slice(first, beyond - first)
+        lowest = pc.if_else(rows["ours"], rows["start_offset"], rows["first"])
+        highest = pc.if_else(rows["ours"], rows["end_offset"], pc.add(rows["last"], 1))
+        inside = pc.and_(pc.greater_equal(lowest, start), pc.less_equal(highest, end))
+        return list(rows["path"].filter(inside).to_pylist())
 
     def first_with_timestamp(
         self, partition: int, timestamp_ms: int, from_offset: int

@@ -20,7 +20,7 @@ from ..record import RECORDS
 from ..topic import Topic
 from .change import HotRange, Rewrite, RowsOf
 from .schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, WRITER_OPTIONS
-from .segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name
+from .segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from .segment_reader import SegmentReader
 from .storage import Storage
 from .tombstones import Tombstones
@@ -50,9 +50,8 @@ def write_segment_file(
     Runs on: executor (or in process).
     """
     table_path = storage.table_path(topic)
-    kind = "archive" if isinstance(add, HotRange) else "clean"
     folder = f"partition={add.topic_partition.partition}/segment={add.segment}"
-    name = file_name(kind, add.start_offset, add.end_offset, uuid4().hex)
+    name = _new_name(add)
     path = f"{table_path}/{folder}/{name}"
     storage.make_folder(f"{table_path}/{folder}")
     rows = (
@@ -71,6 +70,13 @@ def write_segment_file(
         storage.delete_file(path)  # ours alone, and no commit can name it: this call returns none
         raise
     return tally.written(f"{folder}/{name}", storage.size_bytes(path))
+
+
+def _new_name(add: HotRange | Rewrite) -> str:
+    if isinstance(add, HotRange):
+        return file_name("archive", add.start_offset, add.end_offset, uuid4().hex)
+    unique = sources_digest(file.path for file in add.files) + uuid4().hex[:16]
+    return file_name("clean", add.start_offset, add.end_offset, unique)
 
 
 def _write(storage: Storage, path: str, row_groups: Iterable[pa.Table], tally: _Tally) -> None:

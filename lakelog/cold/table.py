@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 import pyarrow as pa
 
 from ..record import OffsetAndTimestamp
+from ..topic import Topic
 from .change import Change
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
 from .segment import SegmentFile, SegmentIndex
@@ -48,6 +49,15 @@ class Applied:
     superseded: frozenset[int] = frozenset()  # partitions left out: plan them again
 
 
+@dataclass(frozen=True, slots=True)
+class Vacuumed:
+    """What a vacuum deleted, or would delete."""
+
+    files: int
+    size_bytes: int
+    retention_ms: int  # how long the table keeps files that a commit removed
+
+
 class ColdTable(Protocol):
     """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
 
@@ -83,10 +93,13 @@ class ColdTable(Protocol):
         move and whose removed files are all still there are committed all the same, with the same
         files; the others are reported as superseded. A lost reply is settled by reading back. The
         change's files that no commit names are left for `orphans`: nothing is deleted on a guess.
+        A rewrite reads all files that lie within its range.
 
         Raises:
             CommitConflictError: others kept committing; nothing of the change was committed.
             CommitUnknownError: the commit may have landed and reading back failed.
+            MissingFileError: somebody deleted a file that a rewrite reads, or one that the change
+                had just written (a full VACUUM does); nothing was committed.
             ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
         """
         ...
@@ -132,8 +145,36 @@ class ColdTable(Protocol):
         """The first record at or above `from_offset` that carries the largest timestamp."""
         ...
 
+    def describe(self, topic: Topic) -> None:
+        """Make the table's properties say the topic's settings, for those without a Redis.
+
+        A commit only if they say something else. What a newer config version said stays. Costs
+        nothing when the version was described before; a table that is not there yet is made with
+        these settings.
+
+        Raises:
+            CommitConflictError, ColdTierError: as for `apply`.
+        """
+        ...
+
+    def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
+        """Delete files that commits removed longer ago than the table's retention.
+
+        Only files that the table's log names: one that is being written is never touched.
+
+        Args:
+            dry_run: only say what would go.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
+        """
+        ...
+
     def orphans(self, snapshot: ColdSnapshot) -> list[str]:
-        """Paths of files that a failed change left and that no commit can ever name."""
+        """Paths of files that a failed change left and that no commit can ever name.
+
+        What a change wrote that may still be under way is not among them.
+        """
         ...
 
     def remove_orphans(self, snapshot: ColdSnapshot) -> list[str]:
