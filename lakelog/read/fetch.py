@@ -37,7 +37,8 @@ def fetches(
 
     Each step begins where the one before ended. Trimming, archiving and rewriting of files may
     happen at any time in between. Offsets lost with a hot tail are skipped and reported as the
-    step's gaps (and in the log); those that compaction removed are skipped.
+    step's gaps (and in the log); those that compaction removed are skipped, once they are no longer
+    hot.
 
     An offset that may be hot is asked of the hot tier at once, and both tiers are looked at only
     when it has no answer: so reading one hot record costs one command. What this cannot see is a
@@ -133,7 +134,7 @@ def _cold(
     look: Look,
     max_bytes: int,
 ) -> Generator[Fetched, None, int]:
-    """Steps of the cold tier, as far as it is archived and not hot again; returns where they ended."""
+    """Steps of the cold tier up to where hot goes on, if not further; returns where they ended."""
     assert tiers.table is not None  # something is archived
     partition = topic_partition.partition
     offsets = look.offsets[partition]
@@ -155,9 +156,9 @@ def _cold(
                     return at  # the file lacks the records it is said to hold
                 break  # its next record lies beyond the limit
     except MissingFileError:
-        if tiers.cold().version == look.cold.version:
+        if not tiers.outdated(look):
             raise
-        return at  # rewritten and vacuumed, or expired, since the look
+        return at
     if at < limit:  # what follows the last record was removed by compaction
         yield _lost(topic_partition, empty_records(), at, limit, offsets.gaps)
     return limit
@@ -208,7 +209,8 @@ def _lost(
     """A step that says which of its missing offsets were lost with a hot tail."""
     lost = []
     for gap in _within(gaps, start, end):
-        # Cold may hold the beginning of a lost tail: what is lost follows the last such record.
+        # Where segments were merged over the gap, only the records still tell what cold got of the
+        # lost tail: what is lost follows the last of them.
         below = pc.sum(pc.less(records.column("offset"), gap.end)).as_py() or 0
         held = records.column("offset")[below - 1].as_py() + 1 if below else start
         if max(gap.start, held) < gap.end:

@@ -15,7 +15,8 @@ class RangeRead:
     """The records of [start_offset, end_offset), read anew by each iteration.
 
     Iterating gives `RECORDS` batches in bounded memory. A record that the log held when the
-    iteration began is there, or the iteration raises; see `fetches` for the errors.
+    iteration began is there, or the iteration raises; see `fetches` for the errors. Only what
+    compaction removes meanwhile may be there or not.
     """
 
     def __init__(

@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..clock import Clock
+from ..errors import MissingFileError
 from ..offsets import (
     Ago,
     AtOffset,
@@ -83,13 +84,18 @@ def offset_for_timestamp(
     offsets = look.offsets[partition]
     cold = None
     if tiers.table is not None and offsets.archived_end > offsets.log_start:
-        cold = tiers.table.offset_for_timestamp(
-            look.cold, partition, timestamp_ms, offsets.log_start
-        )
+        try:
+            cold = tiers.table.offset_for_timestamp(
+                look.cold, partition, timestamp_ms, offsets.log_start
+            )
+        except MissingFileError:
+            if not tiers.outdated(look):
+                raise
+            return offset_for_timestamp(tiers, topic_partition, timestamp_ms)
     if hot is not None and hot.offset < offsets.log_start:  # trimming lags behind the log start
         end = None if cold is None else cold.offset
         hot = _first_at_or_after(tiers, topic_partition, timestamp_ms, offsets.log_start, end)
-    # Hot's may come first also where cold's copy begins earlier: compaction leaves hot as it is.
+    # Hot's may come first although cold was copied from it: compaction leaves hot as it is.
     return min((found for found in (hot, cold) if found is not None), default=None)
 
 
@@ -124,7 +130,12 @@ def max_timestamp(tiers: Tiers, topic_partition: TopicPartition) -> OffsetAndTim
                 first = pc.index(times_ms, largest).as_py()
                 found.append(_at(step.records, times_ms, first))
     if tiers.table is not None and offsets.archived_end > offsets.log_start:
-        cold = tiers.table.max_timestamp(look.cold, partition, offsets.log_start)
+        try:
+            cold = tiers.table.max_timestamp(look.cold, partition, offsets.log_start)
+        except MissingFileError:
+            if not tiers.outdated(look):
+                raise
+            return max_timestamp(tiers, topic_partition)
         if cold is not None:
             found.append(cold)
     return max(found, key=lambda one: (one.timestamp_ms, -one.offset), default=None)

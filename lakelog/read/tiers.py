@@ -70,6 +70,10 @@ class Tiers:
         self._cold = self.table.snapshot(self._cold)
         return self._cold
 
+    def outdated(self, look: Look) -> bool:
+        """Whether a file that the look names may be gone by right: rewritten, or expired, since."""
+        return self.cold().version != look.cold.version
+
     def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
         return self.hot.offsets(asked, topic_id=self.topic.topic_id)
 
@@ -123,8 +127,8 @@ def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterato
     firsts = pc.max_element_wise(files["start_offset"], files["segment"]).to_pylist()
     at = max(gap.start, log_start)
     for first, end in zip(firsts, files["end_offset"].to_pylist(), strict=True):
-        if first <= gap.start and gap.end <= end:
-            continue  # segments on both sides of the gap were merged
+        if first < gap.end <= end:
+            continue  # segments on both sides of the gap were merged, so who knows what it held
         if at < first:
             yield OffsetRange(at, min(first, gap.end))
         at = max(at, end)

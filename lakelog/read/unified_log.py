@@ -181,7 +181,8 @@ class UnifiedLog:
 
         Returns:
             At most `n` rows, ordered by partition and offset; columns ``partition`` (int32) and
-            `RECORDS`. Fewer only if the log has fewer or compaction thinned it out.
+            `RECORDS`. All if the log has no more; else `n`, or somewhat fewer where compaction
+            thinned the log out.
         """
         return sample(self._tiers, n, seed)
 

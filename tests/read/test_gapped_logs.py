@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby, pairwise
+from itertools import groupby, islice, pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -21,13 +21,17 @@ from hypothesis import strategies as st
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.path_table import PathTable
-from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
-from lakelog.cold.segment import Segment
+from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart, app_id
+from lakelog.cold.segment import Segment, SegmentFile, file_name
+from lakelog.cold.segment_reader import SegmentReader
+from lakelog.cold.segment_writer import WrittenFile, write_segment_file
 from lakelog.cold.storage import Storage
 from lakelog.config import EntryFormat
 from lakelog.engine import InlineEngine
-from lakelog.errors import OffsetOutOfRangeError
+from lakelog.errors import MissingFileError, OffsetOutOfRangeError
 from lakelog.record import RECORDS, OffsetAndTimestamp, OffsetRange, Record, to_records
+
+VALUE_BYTES = 100  # some seven records a segment
 
 Dropped = Callable[[list[int]], Iterable[int]]
 """Which of a run of offsets compaction drops."""
@@ -71,10 +75,13 @@ class Story:
     # -- what happens ----------------------------------------------------------------------------
 
     def append(self, partition: int, times: list[int], entry_format: EntryFormat) -> None:
-        base = self.bench.hot_offsets(partition).log_end
-        self.bench.append(times, partition=partition, entry_format=entry_format)
-        self._remember(partition, self.bench.records(base, times, partition=partition))
-        self.in_hot[partition] |= set(range(base, base + len(times)))
+        appended = self.bench.appended[partition]
+        known = len(appended)
+        self.bench.append(
+            times, partition=partition, entry_format=entry_format, value_bytes=VALUE_BYTES
+        )
+        self._remember(partition, appended[known:])
+        self.in_hot[partition] |= {record.offset for record in appended[known:]}
 
     def archive(self, partition: int, share: int) -> None:
         offsets = self._offsets(partition)
@@ -210,6 +217,11 @@ def _neighbours(segments: list[Segment]) -> Iterator[list[Segment]]:
 
 def _table_of(bench: Any, records: list[Record]) -> PathTable:
     """The bench's table, archiving those records whatever hot holds."""
+    batch = batch_of(records)
+    return PathTable(bench.topic, Storage(str(bench.root)), InlineEngine(), lambda _: iter([batch]))
+
+
+def batch_of(records: list[Record]) -> pa.RecordBatch:
     rows = [
         {
             "offset": record.offset,
@@ -221,8 +233,7 @@ def _table_of(bench: Any, records: list[Record]) -> PathTable:
         }
         for record in records
     ]
-    batch = pa.RecordBatch.from_pylist(rows, RECORDS)
-    return PathTable(bench.topic, Storage(str(bench.root)), InlineEngine(), lambda _: iter([batch]))
+    return pa.RecordBatch.from_pylist(rows, RECORDS)
 
 
 # -- reading in every way ----------------------------------------------------------------------
@@ -437,3 +448,355 @@ def test_every_reader_agrees_with_a_list(make_bench, beginning, steps, seed):
             Readers(story, partition).check_offsets()
             assert list(story.bench.log.read(partition).records()) == story.held(partition)
     check_everything(story, random.Random(seed))
+
+
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))
+@settings(max_examples=40)
+def test_readers_in_the_midst_of_a_change_miss_nothing_that_outlives_it(
+    make_bench, beginning, steps, seed
+):
+    """Each change comes, and its old files go, while a range is half read and a consumer polls."""
+    chance = random.Random(seed)
+    story = Story(make_bench(partitions=2))
+    consumer = story.bench.consumer(auto_offset_reset="earliest")
+    assigned = [story.bench.topic.partition(partition) for partition in range(2)]
+    consumer.assign(assigned)
+    polled: dict[Any, list[Record]] = {one: [] for one in assigned}
+
+    def poll(count: int) -> bool:
+        found = consumer.poll(max_records=count)
+        for topic_partition, records in found.items():
+            polled[topic_partition] += records
+        return bool(found)
+
+    for kind, *arguments in [*beginning, *steps]:
+        before = story.held(0)
+        batches = iter(story.bench.log.read(0, max_bytes=chance.choice([1, 200, 1 << 20])))
+        read: list[Record] = []
+        for batch in islice(batches, chance.randint(0, 6)):
+            read += to_records(assigned[0], batch)
+        poll(chance.randint(1, 9))
+
+        getattr(story, kind)(*arguments)
+        story.vacuum()
+
+        outlived = [record for record in before if record in story.held(0)]
+        refused = None
+        try:
+            for batch in batches:
+                read += to_records(assigned[0], batch)
+        except OffsetOutOfRangeError as error:
+            refused = error
+        if refused:  # deleted before it was read
+            assert refused.log_start == story.log_starts[0] > refused.offset
+        else:
+            assert [record for record in read if record in outlived] == outlived
+        assert read == [record for record in before if record in read]
+
+    while poll(9):
+        pass
+    for partition, records in enumerate(polled.values()):
+        known = story.records[partition]
+        assert records == [known[offset] for offset in sorted({r.offset for r in records})]
+        assert [record for record in records if record in story.held(partition)] == story.held(
+            partition
+        )
+
+
+# -- what the stories are about, one by one ----------------------------------------------------
+
+
+@pytest.fixture
+def story(make_bench):
+    """One partition of five segments or so, [0, 40), all archived, nothing of it hot."""
+    story = Story(make_bench(partitions=1))
+    story.append(0, list(range(100, 140)), EntryFormat.FIELDS)
+    story.archive(0, 8)
+    story.trim(0, 8)
+    assert len(story.bench.table.snapshot().files) >= 4
+    return story
+
+
+def everything(offsets):
+    return offsets
+
+
+def test_everything_but_the_last_record_may_go(story):
+    story.compact(0, everything, True, True)
+
+    (file,) = story.bench.table.snapshot().files
+    assert (file.start_offset, file.end_offset, file.records) == (0, 40, 1)
+    assert [record.offset for record in story.held(0)] == [39]
+    check_everything(story, random.Random(0))
+
+
+@pytest.mark.parametrize("end", [1, 5, 20])
+def test_a_range_that_ends_where_compaction_emptied_the_log_is_empty(story, end):
+    story.compact(0, everything, False, False)
+
+    assert story.bench.log.read(0, 0, end).to_arrow().num_rows == 0
+
+
+def test_a_search_by_time_gives_the_next_record_that_is_left(story):
+    story.compact(0, lambda offsets: [o for o in offsets if o % 10], False, False)
+
+    assert story.bench.log.offset_for_timestamp(0, 101) == (10, 110)
+    assert story.bench.log.seek(0, "max-timestamp") == 39
+
+
+def test_a_superseded_record_is_in_the_log_while_it_is_hot(bench):
+    story = Story(bench)
+    story.append(0, list(range(100, 140)), EntryFormat.FIELDS)
+    story.archive(0, 8)
+    story.compact(0, everything, False, False)
+    bench.trim(5)
+
+    assert [record.offset for record in bench.log.read(0).records()] == list(range(5, 40))
+    assert bench.log.seek(0, "@100") == 5
+    assert bench.log.seek(0, "@107") == 7
+    check_everything(story, random.Random(0))
+
+
+def test_what_compaction_removed_of_a_lost_tail_was_not_lost(bench):
+    """Hot knows of [0, 6) and then a gap; cold got [6, 9) in time, and compaction removes it."""
+    story = Story(bench)
+    story.append(0, [1] * 6, EntryFormat.FIELDS)
+    story.lose_tail(0, [2, 2, 2])
+    (gap,) = story.lost[0]
+    story.append(0, [3] * 20, EntryFormat.FIELDS)
+    story.archive(0, 8)
+    story.compact(0, lambda offsets: [o for o in offsets if 5 <= o < 9], False, False)
+    story.trim(0, 8)
+
+    step = bench.log.fetch(0, 5)
+
+    assert gap.start == 9
+    assert step.gaps == (gap,)
+    assert step.records.column("offset")[0].as_py() == gap.end
+    assert bench.log.offsets()[0].gaps == (gap,)
+
+
+def test_segments_merged_over_a_gap_are_read_over_it(bench):
+    """What cold got of the lost tail can then no longer be told from what was lost."""
+    story = Story(bench)
+    story.append(0, [1] * 6, EntryFormat.FIELDS)
+    story.lose_tail(0, [2, 2, 2])
+    story.append(0, [3] * 20, EntryFormat.FIELDS)
+    story.archive(0, 8)
+    story.trim(0, 8)
+    (gap,) = story.lost[0]
+    files = tuple(story.bench.table.snapshot().files)
+    story._apply(Change((story._rewrite(files, [8]),), files, {CleanedEnd(0): gap.end + 20}))
+    story.in_cold[0].remove(8)
+
+    assert list(bench.log.read(0).records()) == story.held(0)
+    assert bench.log.fetch(0, 0).gaps == (OffsetRange(8, gap.end),)
+    assert bench.log.fetch(0, gap.start).gaps == (gap,)
+
+
+def test_a_search_goes_on_in_the_files_that_replaced_its_own(story):
+    """Rewritten and vacuumed between the look and the search."""
+    table = story.bench.table
+
+    class Late:
+        def __init__(self):
+            self.happened = False
+
+        def __getattr__(self, name):
+            return getattr(table, name)
+
+        def offset_for_timestamp(self, *args):
+            self.happen()
+            return table.offset_for_timestamp(*args)
+
+        def max_timestamp(self, *args):
+            self.happen()
+            return table.max_timestamp(*args)
+
+        def happen(self):
+            if not self.happened:
+                self.happened = True
+                story.compact(0, lambda offsets: offsets[::2], True, False)
+                story.vacuum()
+
+    for where, found in (("@0", 1), ("max-timestamp", 39)):
+        log = story.bench.open()
+        log._tiers.table = Late()
+        assert log.seek(0, where) == found
+
+
+def test_a_search_names_a_file_that_is_missing_for_good(story):
+    for file in story.bench.root.rglob("archive-*.parquet"):
+        file.unlink()
+
+    for where in ("@0", "max-timestamp"):
+        with pytest.raises(MissingFileError):
+            story.bench.log.seek(0, where)
+
+
+@pytest.mark.parametrize("tiered", [True, False], ids=["tiered", "untiered"])
+def test_a_log_may_start_inside_a_gap(make_bench, tiered):
+    bench = make_bench(tiered=tiered)
+    bench.append([1] * 5)
+    bench.log.recover(0, 6)
+    end = bench.log.offsets()[0].log_end
+    bench.append([2])
+
+    assert bench.log.raise_log_start(0, 100) == 100
+
+    for log in (bench.log, bench.open()):
+        assert log.offsets()[0].gaps == (OffsetRange(100, end),)
+        assert log.seek(0, "earliest") == 100
+        step = log.fetch(0, 100)
+        assert (step.next_offset, step.gaps) == (end + 1, (OffsetRange(100, end),))
+        assert log.seek(0, "@0") == log.seek(0, "max-timestamp") == end
+        with pytest.raises(OffsetOutOfRangeError):
+            log.fetch(0, 99)
+
+
+def test_a_consumer_in_a_removed_range_goes_on_with_the_next_record(story):
+    (partition,) = story.bench.topic.topic_partitions()
+    consumer = story.bench.consumer(auto_offset_reset="none")
+    consumer.assign([partition])
+    consumer.seek(partition, 3)
+    story.compact(0, lambda offsets: [o for o in offsets if o < 30], False, False)
+    first = story.held(0)[0]
+
+    assert consumer.position(partition) == 3
+    assert consumer.poll(max_records=1) == {partition: [first]}
+    assert consumer.position(partition) == first.offset + 1
+
+
+@pytest.mark.parametrize(
+    ("policy", "next_offset"), [("earliest", None), ("latest", 40), ("none", OffsetOutOfRangeError)]
+)
+def test_a_consumer_below_a_new_log_start_asks_its_policy(story, policy, next_offset):
+    (partition,) = story.bench.topic.topic_partitions()
+    consumer = story.bench.consumer(auto_offset_reset=policy)
+    consumer.assign([partition])
+    consumer.seek(partition, 3)
+    consumer.poll(max_records=2)
+    story.retain(0, 4, True)
+    story.vacuum()
+    log_start = story.log_starts[0]
+    assert 5 < log_start < 40
+    consumer.seek(partition, 5)
+
+    if next_offset is OffsetOutOfRangeError:
+        with pytest.raises(OffsetOutOfRangeError) as refused:
+            consumer.poll()
+        assert refused.value.log_start == log_start
+        assert consumer.position(partition) == 5
+    else:
+        consumer.poll(max_records=1)
+        expected = log_start + 1 if next_offset is None else next_offset
+        assert consumer.position(partition) == expected
+
+
+# -- ten thousand segments, nearly all of them emptied -------------------------------------------
+
+EMPTIED = 10_000
+FIRST, LAST = 40, 40 + 10 * EMPTIED  # the emptied ones lie between, ten offsets each
+
+
+@pytest.fixture
+def emptied(bench, monkeypatch):
+    """Records [0, 40) and [LAST, LAST + 40); a counter of the files that are opened.
+
+    The files between are only in the table's log: whoever opens one fails.
+    """
+    topic_partition = bench.topic.partition(0)
+    bench.append(list(range(100, 140)))
+    bench.tier(40, 40)
+    table, topic = bench.table, bench.topic
+    tail = bench.records(LAST, range(200, 240))
+    rows = batch_of(tail)
+    files = [
+        SegmentFile(
+            0,
+            base,
+            f"partition=0/segment={base}/{file_name('clean', base, base + 10, f'{base:032x}')}",
+            1000,
+            0,
+            base,
+            base + 10,
+            -1,
+            -1,
+            1,
+        )
+        for base in range(FIRST, LAST, 10)
+    ]
+    last = write_segment_file(
+        HotRange(topic_partition, topic.topic_id, LAST, LAST, LAST + 40),
+        topic=topic,
+        storage=Storage(str(bench.root)),
+        rows_of=lambda _: iter([rows]),
+    )
+    table._log.commit(
+        "by hand",
+        [*(WrittenFile(file, '{"numRecords":0}') for file in files), last],
+        [],
+        {
+            app_id(topic.topic_id, ArchivedEnd(0)): LAST + 40,
+            app_id(topic.topic_id, CleanedEnd(0)): LAST,
+        },
+        data_change=True,
+    )
+    bench.log.recover(0, 0)
+    bench.trim(LAST + 40)
+    bench.appended[0] += tail
+
+    opened = []
+    parts = SegmentReader._parts
+
+    def counted(reader, stack, file):
+        opened.append(file.path)
+        return parts(reader, stack, file)
+
+    monkeypatch.setattr(SegmentReader, "_parts", counted)
+    bench.opened = opened
+    return bench
+
+
+def read_by_consumer(bench, offset):
+    (partition,) = bench.topic.topic_partitions()
+    consumer = bench.consumer()
+    consumer.assign([partition])
+    consumer.seek(partition, offset)
+    found = []
+    while batch := consumer.poll():
+        found += batch[partition]
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ask", "answer", "files"),
+    [
+        (lambda bench: bench.fetched(39), [39], 1),
+        (lambda bench: bench.fetched(40, max_bytes=1), [LAST], 1),
+        (lambda bench: bench.fetched(LAST // 2, max_bytes=1), [LAST], 1),
+        (lambda bench: bench.log.read(0, 50, LAST).records(), [], 0),
+        (lambda bench: bench.log.read(0, 38, LAST + 2).records(), [38, 39, LAST, LAST + 1], 2),
+        (lambda bench: read_by_consumer(bench, LAST + 37), range(LAST + 37, LAST + 40), 1),
+        (lambda bench: read_by_consumer(bench, 39)[:2], [39, LAST], 2),
+    ],
+)
+def test_no_reader_opens_files_that_compaction_emptied(emptied, ask, answer, files):
+    assert [record.offset for record in ask(emptied)] == list(answer)
+    assert len(emptied.opened) == files
+
+
+@pytest.mark.parametrize(
+    ("where", "offset"),
+    [("@139", 39), ("@140", LAST), ("@239", LAST + 39), ("max-timestamp", LAST + 39)],
+)
+def test_no_search_opens_files_that_compaction_emptied(emptied, where, offset):
+    assert emptied.log.seek(0, where) == offset
+    assert len(emptied.opened) == 1
+
+
+def test_a_sample_goes_by_records_not_by_offsets(emptied):
+    assert emptied.log.sample(1000).num_rows == 80
+    offsets = emptied.log.sample(60)["offset"].to_pylist()
+    assert len(offsets) == 60
+    assert 20 < sum(offset < FIRST for offset in offsets) < 40

@@ -74,6 +74,7 @@ def test_two_tiers_are_one_log(hot_tier, cold_tier, log):
         ([(10, 90)], cold(95, 0, [(0, 0, 12), (50, 12, 53), (90, 53, 95)]), [(12, 50), (53, 90)]),
         # the segments on both sides were merged
         ([(10, 90)], cold(95, 0, [(0, 0, 95)]), [(10, 90)]),
+        ([(10, 90)], cold(95, 0, [(0, 0, 11), (11, 11, 95)]), [(11, 90)]),
         # nothing below the log start is missed
         ([(2, 5), (10, 90)], cold(0, 40), [(40, 90)]),
         ([(10, 90)], cold(95, 40, [(90, 40, 95)]), [(40, 90)]),
