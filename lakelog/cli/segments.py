@@ -354,10 +354,13 @@ def _file_object(scan: FileScan) -> dict[str, Any]:
 
 
 def _file_text(scan: FileScan) -> str:
+    from ..explore.finding import predicate
+
     file, found, tombstones = scan.file, scan.found, scan.said_tombstones
     lines = [file.path]
     if scan.flaw is not None:
-        return "\n".join([*lines, f"  UNREADABLE  {scan.flaw.message}"])
+        why = predicate(scan.flaw.message, getattr(scan.flaw, "path", ""))
+        return "\n".join([*lines, _wrapped(f"UNREADABLE: {why}")])
     lines.append(
         f"  {scan.records:,} records in {file.size_bytes:,} bytes, "
         f"{'sorted' if scan.ascending else 'NOT SORTED'}, covers offsets "
@@ -472,23 +475,24 @@ def _findings(findings: list[Finding], as_json: bool) -> Table | Message:
         )
     if not findings:
         return Message("verified: everything holds what it says")
-    width = max(60, shutil.get_terminal_size((100, 0)).columns - 1)
     parts = [f"{len(findings):,} finding{'s' if len(findings) > 1 else ''}"]
     for place, group in groupby(findings, lambda f: (f.topic_partition, f.tier, f.where)):
         topic_partition, tier, where = place
         parts.append(f"\n{topic_partition}, {'both tiers' if tier == 'both' else tier}: {where}")
-        parts += [
-            textwrap.fill(
-                finding.what,
-                width,
-                initial_indent="  ",
-                subsequent_indent="    ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-            for finding in group
-        ]
+        parts += [_wrapped(finding.what) for finding in group]
     return Message("\n".join(parts))
+
+
+def _wrapped(text: str) -> str:
+    width = max(60, shutil.get_terminal_size((100, 0)).columns - 1)
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent="  ",
+        subsequent_indent="    ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
 
 
 def _time(time_ms: int | None) -> str | None:

@@ -28,7 +28,7 @@ from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, is_ours
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import ContradictionError, MissingFileError
 from ..record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange, TopicPartition
-from .finding import COLD, Findings, Progress
+from .finding import COLD, Findings, Progress, predicate
 
 #: Files are handed to the engine in such lots, so that there is progress to be seen.
 _LOT = 64
@@ -132,7 +132,7 @@ class ColdVerification:
             if isinstance(scan.flaw, MissingFileError) and not last and self._is_gone(file):
                 raise LookAgain
             self.unreadable.add(file.path)
-            add(scan.flaw.message)
+            add(predicate(scan.flaw.message, getattr(scan.flaw, "path", "")))
             return
         for group in scan.row_groups:
             self._judge_row_group(file, group)

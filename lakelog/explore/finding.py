@@ -53,3 +53,8 @@ class Findings:
         """Adds one if what was said of something is not what holds."""
         if said != holds:
             self.add(where, f"says {name} {said}, but {of} {name} {holds}")
+
+
+def predicate(message: str, subject: str) -> str:
+    """An error's sentence without the subject that it begins with, which stands beside it."""
+    return message.removeprefix(f"{subject} ")

@@ -16,7 +16,7 @@ from ..hot.inspection import EntryPage, HotLook, StoredEntry
 from ..offsets import HotSegment
 from ..record import NO_TIMESTAMP_MS, OffsetRange
 from ..topic import Topic
-from .finding import HOT, Findings, Progress
+from .finding import HOT, Findings, Progress, predicate
 
 
 @dataclass
@@ -111,7 +111,8 @@ class HotVerification:
 
     def _entry(self, entry: StoredEntry, local_log_start: int) -> None:
         if entry.flaw is not None:
-            self.findings.add(f"entry {entry.id}", entry.flaw)
+            where = f"entry {entry.id}"
+            self.findings.add(where, predicate(entry.flaw, where))
         base, end = entry.base_offset, entry.end_offset
         if base is None:
             return

@@ -27,7 +27,7 @@ from ..hot.inspection import HotLook
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
 from .cold_verification import ColdVerification, LookAgain
-from .finding import BOTH, COLD, HOT, TIERS, Finding, Findings, Progress
+from .finding import BOTH, COLD, HOT, TIERS, Finding, Findings, Progress, predicate
 from .hot_verification import HotVerification
 
 __all__ = ["Finding", "Verified", "verify"]
@@ -219,9 +219,9 @@ class _Comparison:
             )
             if gone and not self.last:
                 raise LookAgain from error
-            self.findings.add(error.path, error.message)
+            self.findings.add(error.path, predicate(error.message, error.path))
         except CorruptRecordError as error:
-            self.findings.add(error.path, error.message)
+            self.findings.add(error.path, predicate(error.message, error.path))
 
     def _compare(self, hot: pa.RecordBatch, offsets: np.ndarray, cold: pa.RecordBatch) -> None:
         theirs, first = np.unique(_offsets(cold), return_index=True)

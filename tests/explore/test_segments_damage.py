@@ -42,7 +42,7 @@ def test_a_changed_byte(full):
         return entries
 
     full.rewrite_stream(change)
-    only(full.said(), r"hot \| entry 259-20 \| entry 259-20 is not what was written: its CRC-32C")
+    only(full.said(), r"hot \| entry 259-20 \| is not what was written: its CRC-32C")
 
 
 def test_a_changed_field(bench):
@@ -92,7 +92,7 @@ def test_an_entry_of_somebody_else(full):
     assert full.findings() == []  # past the log end: nothing anybody reads, until it is appended to
     full.client.xdel(full.keys.stream, "400-1")
     full.rewrite_stream(lambda entries: [*entries[:-1], (entries[-1][0], {b"hello": b"world"})])
-    assert any("entry 399-20 | entry 399-20 was not written by lakelog" in s for s in full.said())
+    assert any("entry 399-20 | was not written by lakelog" in s for s in full.said())
 
 
 def test_an_id_of_somebody_else(full):
@@ -355,7 +355,7 @@ def test_a_missing_file_and_the_rest_goes_on(full):
     full.rewrite_file(damaged, lambda table: table.take([1, 0, *range(2, table.num_rows)]))
     only(
         full.said(),
-        rf"cold \| {gone.path} \| .* is missing: it was deleted behind the table's back",
+        rf"cold \| {gone.path} \| is missing: it was deleted behind the table's back",
         rf"{damaged.path} \| holds rows out of order",
     )
 
@@ -375,13 +375,13 @@ def test_a_damaged_file(full, place):
         end_of_values = values.data_page_offset + values.total_compressed_size
         content[{"page": end_of_values - 9, "footer": len(content) - 6}[place]] ^= 0xFF
     path.write_bytes(content)
-    only(full.said(), rf"cold \| {file.path} \| .* is not the Parquet file that was written")
+    only(full.said(), rf"cold \| {file.path} \| is not the Parquet file that was written")
 
 
 def test_a_damaged_file_in_the_overlap_is_named_once(full):
     file = full.files()[-1]
     full.path(file).write_bytes(b"no Parquet")
-    only(full.said(), rf"cold \| {file.path} \| .* is not the Parquet file that was written")
+    only(full.said(), rf"cold \| {file.path} \| is not the Parquet file that was written")
 
 
 def test_a_file_without_a_column(full):
