@@ -103,6 +103,7 @@ class Archiver:
             CommitUnknownError, CommitConflictError, ColdTierError: from the table.
             HotTierUnavailableError: Redis does not answer.
         """
+        self._table.describe(self._topic)
         look = self._look()
         return self._archive(look, FlushLimit(ends=self._ends(until, look)))
 
@@ -344,9 +345,8 @@ class Archiver:
         )
 
     def _reload_topic(self) -> None:
-        if self._current_topic is None:
-            return
-        topic = self._current_topic()
+        """Take up changed settings, and have the table say them."""
+        topic = self._topic if self._current_topic is None else self._current_topic()
         if topic.topic_id != self._topic.topic_id:
             raise UnknownTopicIdError(
                 f"topic {topic.name!r} was dropped and created again: this archiver works on "
@@ -355,6 +355,7 @@ class Archiver:
                 topic_id=self._topic.topic_id,
             )
         self._topic = _tiered(topic)
+        self._table.describe(topic)
 
 
 def _tiered(topic: Topic) -> Topic:
