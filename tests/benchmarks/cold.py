@@ -93,7 +93,7 @@ def make(lakelog: Lakelog, client: redis.Redis, root: str, case: Case) -> Unifie
     topic = lakelog.topics.create(case.topic, PARTITIONS, {"retention.ms": -1})
     storage = Storage(root)
     log = DeltaLog(storage, topic)
-    log.create()
+    log.create(schema.table_properties(topic))
     places = [
         (partition, base)
         for base in range(0, case.partition_rows, case.rows)
@@ -186,6 +186,7 @@ def commit(log: DeltaLog, topic: Topic, files: list[WrittenFile]) -> None:
             transactions[app_id(topic.topic_id, register)] = value
     log.commit(uuid4().hex, files, [], transactions, data_change=True)
     log.refresh()
+    log.checkpoint_if_due()
 
 
 # -- measuring ---------------------------------------------------------------------------------
