@@ -7,11 +7,12 @@ it sees and checks that the choice was legal.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ..config import HOUR_MS
 from ..errors import (
+    InvalidRecordError,
     InvalidTimestampError,
     LakelogError,
     OutOfOrderSequenceError,
@@ -31,6 +32,7 @@ from ..record import (
     TopicPartition,
     to_records,
 )
+from .cleaning import superseded
 
 #: timestamp_ms, key, value, headers
 Row = tuple[int, "bytes | None", "bytes | None", Headers]
@@ -88,6 +90,7 @@ class ModelLog:
 
     Args:
         run_id: of the server under which the partition was created.
+        keys_required: a record without a key is refused, as compacted topics do.
     """
 
     def __init__(
@@ -95,13 +98,20 @@ class ModelLog:
         topic_partition: TopicPartition,
         run_id: str,
         timestamp_type: TimestampType = TimestampType.CREATE_TIME,
+        *,
+        keys_required: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
         self.timestamp_type = timestamp_type
-        self.records: list[Record] = []  # all that were not lost, deleted ones too
+        self.keys_required = keys_required
+        self.records: list[Record] = []  # all that were not lost; deleted and removed ones too
         self.gaps: list[OffsetRange] = []  # what recoveries declared lost, cold's share included
         self.log_start = 0
         self.archived_end = 0
+        self.cleaned_end = 0
+        self.removed: set[int] = set()  # offsets that compaction took out of the cold tier
+        self.horizons_ms: dict[int, int] = {}  # by offset, of tombstones that compaction kept
+        self.deleted_rows: set[int] = set()  # offsets below log_start that cold was seen to hold
         self.local_log_start = 0  # as last seen
         self.hot_end = 0  # log end by the hot tier, which may have lost its tail
         self.told_end = 0  # one past the highest offset anybody was ever told of
@@ -162,6 +172,8 @@ class ModelLog:
         stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
         if not stamped and any(row[0] - now_ms > TIMESTAMP_AFTER_MAX_MS for row in rows):
             return InvalidTimestampError
+        if self.keys_required and any(row[1] is None for row in rows):
+            return InvalidRecordError
         answer = Answer(self.place(rows, now_ms), now_ms if stamped else -1)
         if known is None or epoch > known.epoch:
             known = self.producers[producer_id] = _Producer(epoch, [])
@@ -209,6 +221,26 @@ class ModelLog:
     def raise_log_start(self, offset: int) -> None:
         self.log_start = max(self.log_start, offset)
 
+    def compact(
+        self, first_dirty: int, cleaned_end: int, now_ms: int, delete_retention_ms: int
+    ) -> set[int]:
+        """Compacts the archived records below an offset; returns the offsets that went.
+
+        Args:
+            first_dirty: where the dirty segments begin.
+        """
+        records = [record for record in self.stored() if record.offset < cleaned_end]
+        gone = superseded(records, self.horizons_ms, first_dirty, now_ms)
+        self.removed |= gone
+        self.deleted_rows -= gone
+        for record in records:
+            if record.offset in gone:
+                self.horizons_ms.pop(record.offset, None)
+            elif record.value is None:
+                self.horizons_ms.setdefault(record.offset, now_ms + delete_retention_ms)
+        self.cleaned_end = cleaned_end
+        return gone
+
     def pause(self) -> None:
         """A clean mark is left for a planned stop."""
         self.clean = True
@@ -252,27 +284,46 @@ class ModelLog:
     # -- what a reader must find -----------------------------------------------------------------
 
     def read(self, start: int = 0, end: int | None = None) -> list[Record]:
-        """The records of [start, end) that the log holds."""
-        limit = self.log_end if end is None else end
-        return [r for r in self.records if max(start, self.log_start) <= r.offset < limit]
+        """The records of [start, end) that the log holds.
 
-    def hot(self) -> list[Record]:
-        """The records that Redis holds."""
+        What compaction removed is there for as long as the hot tier has it.
+        """
+        limit = self.log_end if end is None else end
         return [
             record
             for record in self.records
-            if self.local_log_start <= record.offset < self.hot_end
-            and not any(gap.start <= record.offset < gap.end for gap in self.gaps)
+            if max(start, self.log_start) <= record.offset < limit
+            and (record.offset not in self.removed or self._is_hot(record.offset))
         ]
+
+    def hot(self) -> list[Record]:
+        """The records that Redis holds."""
+        return [record for record in self.records if self._is_hot(record.offset)]
 
     def cold(self) -> list[Record]:
         """The records that the cold tier must hold."""
-        return self.read(self.log_start, self.archived_end)
+        return [
+            record
+            for record in self.records
+            if self.log_start <= record.offset < self.archived_end
+            and record.offset not in self.removed
+        ]
+
+    def stored(self) -> list[Record]:
+        """The rows of the Delta table: those and, as last seen, deleted ones."""
+        return [r for r in self.records if r.offset in self.deleted_rows] + self.cold()
+
+    def _is_hot(self, offset: int) -> bool:
+        return self.local_log_start <= offset < self.hot_end and not any(
+            gap.start <= offset < gap.end for gap in self.gaps
+        )
 
     def lost(self, start: int, end: int) -> list[OffsetRange]:
-        """The offsets of [start, end) that no record has, as ranges."""
+        """The offsets of [start, end) that no record ever had, as ranges; also if removed since."""
         ranges, position = [], start
-        for record in self.read(start, end):
+        for record in self.records:
+            if not start <= record.offset < end:
+                continue
             if record.offset > position:
                 ranges.append(OffsetRange(position, record.offset))
             position = record.offset + 1
@@ -324,14 +375,14 @@ class ModelLog:
             not seen.recovered or run_id == self.run_id,
             f"it says recovered, but the server changed since. {where}",
         )
-        # A gap of which cold holds a part begins after it.
-        declared = {
-            gap
-            if not gap.start < self.archived_end < gap.end
-            else OffsetRange(self.archived_end, gap.end)
-            for gap in self.gaps
-        }
-        require(set(seen.gaps) == declared, f"expected the gaps {self.gaps}. {where}")
+        # What cold got of a lost tail is not lost, but a file that spans the gap cannot tell.
+        lost = [
+            hole for gap in self.gaps for hole in self.lost(max(gap.start, self.log_start), gap.end)
+        ]
+        require(
+            _cover(seen.gaps, lost) and _cover(self.gaps, seen.gaps),
+            f"expected the gaps {lost} within {self.gaps}. {where}",
+        )
 
     def check_segments(self, seen: HotOffsets, segment_bytes: int) -> None:
         """Checks that hot segments follow each other and know their records' largest timestamp."""
@@ -362,19 +413,38 @@ class ModelLog:
             )
         require(position == seen.log_end == self.hot_end, f"the last one ends early. {where}")
 
-    def check_rows(self, rows: list[Record]) -> None:
-        """Checks the rows of the Delta table: each archived record once, and no other.
+    def check_rows(self, rows: list[Record], horizons_ms: Mapping[int, int] | None = None) -> None:
+        """Checks the rows of the Delta table: each that must be there once, and no other.
 
         Those of deleted records may be there or not, until cleanup.
+
+        Args:
+            horizons_ms: the delete horizons of those rows that have one, by offset.
         """
         rows = sorted(rows, key=lambda row: row.offset)
-        require_same([row for row in rows if row.offset >= self.log_start], self.cold())
+        live = [row for row in rows if row.offset >= self.log_start]
+        require_same(live, self.cold())
+        require(
+            self.log_start >= self.archived_end
+            or (rows and rows[-1].offset + 1 == self.archived_end),
+            f"{self.topic_partition}: the last archived record below {self.archived_end} is gone",
+        )
+        found = {offset: h for offset, h in (horizons_ms or {}).items() if offset >= self.log_start}
+        kept = {offset: h for offset, h in self.horizons_ms.items() if offset >= self.log_start}
+        require(
+            found == kept,
+            f"{self.topic_partition}: tombstones should go at {kept}, but the rows say {found}",
+        )
         deleted = [row for row in rows if row.offset < self.log_start]
         known = {r.offset: r for r in self.records if r.offset < self.log_start}
         require_same(deleted, [known[n] for n in sorted({r.offset for r in deleted} & set(known))])
+        self.deleted_rows = {row.offset for row in deleted}
 
     def check_fetched(self, seen: Fetched, offset: int) -> None:
-        """Checks one fetch: the next records, and every lost offset on the way reported."""
+        """Checks one fetch: the next records, and every lost offset on the way reported.
+
+        What compaction removed is passed over without a word.
+        """
         expected = self.read(offset)
         records = to_records(self.topic_partition, seen.records)
         where = f"{self.topic_partition}: fetch at {offset} went on at {seen.next_offset}"
@@ -389,7 +459,18 @@ class ModelLog:
             low = high = self.log_end
         require(low <= seen.next_offset <= high, f"{where}, not within {low}..{high}")
         lost = self.lost(offset, seen.next_offset)
-        require(_joined(seen.gaps) == lost, f"{where}, reports lost {seen.gaps} instead of {lost}")
+        require(
+            _cover(seen.gaps, lost)
+            and _cover(self.gaps, seen.gaps)
+            and not any(gap.start <= r.offset < gap.end for gap in seen.gaps for r in expected),
+            f"{where}, reports lost {seen.gaps} instead of {lost}",
+        )
+
+
+def _cover(outer: Iterable[OffsetRange], inner: Iterable[OffsetRange]) -> bool:
+    """Whether the one ranges hold all offsets of the others."""
+    joined = _joined(sorted(outer, key=lambda gap: gap.start))
+    return all(any(o.start <= i.start and i.end <= o.end for o in joined) for i in inner)
 
 
 def _joined(ranges: Iterable[OffsetRange]) -> list[OffsetRange]:

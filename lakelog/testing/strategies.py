@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..codec import Entry, encode
-from ..config import Compression, EntryFormat
+from ..config import DAY_MS, HOUR_MS, INT64_MAX, Compression, EntryFormat
 from ..errors import MissingExtraError
 from ..record import Headers, produced_batch
 from .model import Row
@@ -59,6 +59,25 @@ class Batch:
     layout: tuple[EntryFormat, ...]  # the records are cut into as many runs
     compression: Compression
     flatten: bool
+    fresh: bool  # the timestamps lie around now, not around BASE_TIME_MS
+
+    def at(self, now_ms: int) -> Batch:
+        """With the timestamps that it has now."""
+        if not self.fresh:
+            return self
+        later_ms = now_ms - BASE_TIME_MS
+        rows = tuple(
+            (time_ms if time_ms <= 1 else time_ms + later_ms, key, value, headers)
+            for time_ms, key, value, headers in self.rows
+        )
+        return replace(self, rows=rows)
+
+    def keyed(self) -> Batch:
+        """With a key in each record."""
+        rows = tuple(
+            (time_ms, key or b"", value, headers) for time_ms, key, value, headers in self.rows
+        )
+        return replace(self, rows=rows)
 
     def entries(self) -> tuple[Entry, ...]:
         count = -(-len(self.rows) // len(self.layout))
@@ -91,21 +110,44 @@ def batches(draw: st.DrawFn) -> Batch:
         ),
         draw(st.sampled_from(Compression)),
         draw(st.booleans()),
+        draw(st.booleans()),
     )
 
 
-def topic_settings() -> st.SearchStrategy[dict[str, object]]:
-    """Settings that make small logs do what large ones do: roll, index, trim."""
-    return st.fixed_dictionaries(
-        {
-            "retention.ms": st.just(-1),
-            "internal.segment.bytes": st.sampled_from([8_000, 30_000]),
-            "segment.ms": st.sampled_from([5_000, 604_800_000]),
-            "index.interval.bytes": st.sampled_from([0, 1, 300, 4096]),
-            "local.retention.ms": st.sampled_from([0, 10_000, -1]),
-            "local.retention.bytes": st.sampled_from([-1, 2_000]),
-            "message.timestamp.type": st.sampled_from(
-                ["CreateTime", "CreateTime", "LogAppendTime"]
-            ),
-        }
-    )
+@st.composite
+def topic_settings(draw: st.DrawFn) -> dict[str, object]:
+    """Settings that make small logs do what large ones do: roll, index, trim, expire, compact."""
+    retention_ms = draw(st.sampled_from([-1, 10_000, HOUR_MS, 7 * DAY_MS]))
+    retention_bytes = draw(st.sampled_from([-1, -1, 0, 5_000, 20_000]))
+    min_lag_ms = draw(st.sampled_from([0, 0, HOUR_MS]))
+    return {
+        "cleanup.policy": draw(
+            st.sampled_from(["delete", "compact", "compact,delete", "compact,delete", ""])
+        ),
+        "retention.ms": retention_ms,
+        "retention.bytes": retention_bytes,
+        "delete.retention.ms": draw(st.sampled_from([0, HOUR_MS, DAY_MS])),
+        "min.compaction.lag.ms": min_lag_ms,
+        "max.compaction.lag.ms": draw(st.sampled_from([INT64_MAX, INT64_MAX, 2 * HOUR_MS])),
+        "min.cleanable.dirty.ratio": draw(st.sampled_from(["0", "0", "0", "0.5", "1"])),
+        "file.delete.delay.ms": draw(st.sampled_from([0, DAY_MS])),
+        "internal.segment.bytes": draw(st.sampled_from([8_000, 30_000])),
+        "segment.ms": draw(st.sampled_from([1_000, 5_000, 7 * DAY_MS])),
+        "producer.id.expiration.ms": 100 * 365 * DAY_MS,  # the oracle forgets no producer
+        "index.interval.bytes": draw(st.sampled_from([0, 1, 300, 4096])),
+        "local.retention.ms": _at_most(retention_ms, draw(st.sampled_from([0, 10_000, -1]))),
+        "local.retention.bytes": _at_most(retention_bytes, draw(st.sampled_from([-1, 2_000]))),
+        "message.timestamp.type": draw(
+            st.sampled_from(["CreateTime", "CreateTime", "LogAppendTime"])
+        ),
+    }
+
+
+def _at_most(total: int, local: int) -> int:
+    """The hot tier never keeps more than the log does; -2: as much."""
+    return -2 if total >= 0 and not 0 <= local <= total else local
+
+
+def clock_jumps() -> st.SearchStrategy[int]:
+    """Milliseconds: a little back, and forwards past every setting of `topic_settings`."""
+    return st.sampled_from([-60_000, 1, 11_000, HOUR_MS, DAY_MS, 8 * DAY_MS, 5 * 365 * DAY_MS])

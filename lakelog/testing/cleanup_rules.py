@@ -1,0 +1,530 @@
+"""What cleans up a log, and who else touches its table, as rules of the state machine.
+
+Retention, compaction, optimize and vacuum, crashed and raced at each failpoint, held up, under a
+clock that jumps, beside somebody else's OPTIMIZE and VACUUM. The outcome of each step is worked out
+by `cleaning` from the segments that were there, and the rows of the Delta table must agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from deltalake import DeltaTable
+
+from .. import failpoints
+from ..cleanup.cleanup import STEPS, Cleanup
+from ..cleanup.compaction import Compacted, compact
+from ..cleanup.dirty import Cleanable
+from ..cleanup.optimize import optimize_change, plan_optimize
+from ..cleanup.plan import cleanables
+from ..cleanup.report import CleanupReport
+from ..cleanup.retention import plan_retention, retention_change
+from ..cold.change import Change
+from ..cold.registers import LogStart
+from ..cold.segment import is_ours
+from ..cold.table import ColdSnapshot
+from ..config import MIB
+from ..errors import MissingExtraError, MissingFileError, OffsetOutOfRangeError
+from ..record import Record, to_records
+from . import strategies
+from .cleaning import ColdSegment, Dirty, dirty, eligible, retained
+from .log_rules import PARTITIONS, Death, LogRules, any_records, partitions
+from .model import ModelLog, require, require_same
+
+try:
+    from hypothesis import strategies as st
+    from hypothesis.stateful import precondition, rule
+except ImportError as error:
+    raise MissingExtraError(
+        "lakelog.testing's strategies and machine need hypothesis: pip install hypothesis"
+    ) from error
+
+#: Failpoints that a cleanup run passes.
+FAILPOINTS = [name for name in failpoints.NAMES if name.startswith(("cleanup.", "cold."))]
+
+Layout = list[list[ColdSegment]]
+"""The segments of each partition, as last seen."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where one partition's cleanup may lead."""
+
+    log_starts: tuple[int, int]  # lowest, highest
+    dropped: frozenset[int] = frozenset()  # base offsets
+    cleaned: Dirty | None = None
+    optional: bool = False  # the cleaning is
+
+
+@dataclass(frozen=True, slots=True)
+class HeldCleanup:
+    """What a cleaner planned that then got no further for a while."""
+
+    cold: ColdSnapshot
+    layout: Layout
+    now_ms: int
+    work: Change | Sequence[Cleanable]  # the latter are to be compacted
+
+
+def _any_archived(machine: CleanupRules) -> bool:
+    return any(model.archived_end for model in machine.models)
+
+
+class CleanupRules(LogRules):
+    """Adds cleanup, strangers and time to what happens to a log."""
+
+    MEANWHILE: ClassVar[tuple[str, ...]] = (*LogRules.MEANWHILE, "clean", "optimize", "shuffle")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.held_cleanup: HeldCleanup | None = None
+        self.strays: dict[Path, set[Path]] = {}  # files that died with a cleaner, and their sources
+
+    @precondition(any_records)
+    @rule(by_ms=strategies.clock_jumps())
+    def turn_clock(self, by_ms: int) -> None:
+        self.clock.advance(by_ms)
+
+    # -- cleanup runs ------------------------------------------------------------------------------
+
+    @precondition(_any_archived)
+    @rule(
+        steps=st.sampled_from([STEPS, STEPS, STEPS[:1], STEPS[1:2], STEPS[2:3], STEPS[1:]]),
+        with_hot=st.booleans(),
+        trims=st.booleans(),
+    )
+    def clean_up(self, steps: tuple[str, ...], with_hot: bool, trims: bool) -> None:
+        """Some of the steps or all, then the same again: that changes nothing."""
+        report = self._clean_up(steps, with_hot=with_hot)
+        self._check_optimized(steps)
+        if steps == STEPS:
+            self._check_leftovers()
+        if len(steps) == 1:
+            again = self._cleanup(with_hot=with_hot).run(steps)
+            require(not again, f"{report} and then again {again}")
+        if trims:
+            self._trim()
+
+    @precondition(_any_archived)
+    @rule(failpoint=st.sampled_from(FAILPOINTS), with_hot=st.booleans())
+    def crash_cleaner(self, failpoint: str, with_hot: bool) -> None:
+        """It dies there: what it had committed stays, the rest never was."""
+
+        def die() -> None:
+            raise Death
+
+        layout = self._look_cold()
+        outcomes = self._outcomes(layout, STEPS, with_hot=with_hot)
+        with failpoints.armed(failpoint, die):
+            try:
+                self._cleanup(with_hot=with_hot).run()
+            except Death:
+                self._open()
+        self._settle_cleaned(layout, [outcomes])
+        self._note_strays()
+
+    @precondition(_any_archived)
+    @rule(failpoint=st.sampled_from(FAILPOINTS), with_hot=st.booleans(), data=st.data())
+    def race_cleaners(self, failpoint: str, with_hot: bool, data: st.DataObject) -> None:
+        """While one cleaner is there, another one runs, or an archiver, or somebody OPTIMIZEs."""
+        meanwhile = self._draw_meanwhile(data)
+        interfered: list[BaseException | None] = []
+        layout = self._look_cold()
+        outcomes = [self._outcomes(layout, STEPS, with_hot=with_hot)]
+
+        def interfere() -> None:
+            nonlocal layout
+            if interfered:
+                return
+            interfered.append(None)
+            try:
+                layout = self._settle_cleaned(layout, outcomes)
+                outcomes.append(self._outcomes(layout, STEPS, with_hot=with_hot))
+                meanwhile()
+                layout = self._look_cold()
+                outcomes.append(self._outcomes(layout, STEPS, with_hot=with_hot))
+            except BaseException as error:  # not for the cleaner: it may take it for the store's
+                interfered[0] = error
+
+        with failpoints.armed(failpoint, interfere):
+            report = self._cleanup(with_hot=with_hot).run()
+        if interfered and interfered[0] is not None:
+            raise interfered[0]
+        require(not report.failures, f"beside others cleanup failed: {report}")
+        self._settle_cleaned(layout, outcomes)
+
+    @precondition(_any_archived)
+    @rule(partition=partitions, data=st.data(), max_bytes=st.sampled_from([1, 500, 8 * MIB]))
+    def read_across_cleanup(self, partition: int, data: st.DataObject, max_bytes: int) -> None:
+        """A reader that has begun gets what stays, in order, whatever goes away under it."""
+        model = self.models[partition]
+        start = self._draw_offset(data, partition)
+        there = model.read(start)
+        steps = self.log.fetches(partition, start, max_bytes=max_bytes)
+        found: list[Record] = []
+        position = start
+        for _ in range(data.draw(st.integers(0, 3), "steps before")):
+            step = next(steps, None)
+            if step is None:
+                break
+            found += to_records(model.topic_partition, step.records)
+            position = step.next_offset
+        if data.draw(st.booleans(), "archived"):
+            self._archive(self.archiver, None)
+        self._clean_up(STEPS, with_hot=True)
+        self._trim()
+        if data.draw(st.booleans(), "vacuumed by a stranger"):
+            self._vacuum_as_stranger()
+        ended = True
+        try:
+            for step in steps:
+                found += to_records(model.topic_partition, step.records)
+                position = step.next_offset
+        except OffsetOutOfRangeError:
+            require(position < model.log_start, f"offset {position} was refused: {model.log_start}")
+            ended = False
+        known = {record.offset: record for record in there}
+        require_same(found, [known[r.offset] for r in found if r.offset in known])
+        offsets = [record.offset for record in found]
+        require(offsets == sorted(set(offsets)), f"records came twice or out of order: {offsets}")
+        missed = {record.offset for record in model.read(start) if ended} - set(offsets)
+        require(not missed, f"a reader from {start} on missed {sorted(missed)[:5]}")
+
+    # -- held up -----------------------------------------------------------------------------------
+
+    @precondition(_any_archived)
+    @rule(step=st.sampled_from(["retain", "compact", "optimize"]), with_hot=st.booleans())
+    def hold_cleanup(self, step: str, with_hot: bool) -> None:
+        """A cleaner plans a step and is then held up."""
+        layout, now_ms = self._look_cold(), self.clock.now_ms()
+        hot_ends = self._hot_ends() if with_hot else None
+        cold = self.table.snapshot()
+        work: Change | Sequence[Cleanable]
+        if step == "compact":
+            work = [one for one in cleanables(self.topic, cold, now_ms) if one.eligible]
+        elif step == "optimize":
+            work = optimize_change(plan_optimize(self.topic, cold))
+        else:
+            plans = plan_retention(self.topic, cold, now_ms, hot_ends)
+            work = retention_change([one for one in plans if one.dropped])
+        if work.partitions if isinstance(work, Change) else work:
+            self.held_cleanup = HeldCleanup(cold, layout, now_ms, work)
+
+    @precondition(lambda self: self.held_cleanup is not None)
+    @rule()
+    def apply_held_cleanup(self) -> None:
+        """It goes on, however much others did meanwhile: what no longer stands must not land."""
+        held, self.held_cleanup = self.held_cleanup, None
+        assert held is not None
+        now = self.table.snapshot()
+        active = {
+            str(path.relative_to(self._table_directory())) for path, *_ in self._active_files()
+        }
+        table = self._new_table()
+        if isinstance(held.work, Change):
+            change = held.work
+            standing = {
+                p
+                for p in change.partitions
+                if {f.path for f in change.removes if f.partition == p} <= active
+                and all(
+                    now.registers.get(register, 0) == held.cold.registers.get(register, 0)
+                    for register in change.registers
+                    if register.partition == p
+                )
+            }
+            applied = table.apply(change, held.cold)
+            require(
+                applied.superseded == change.partitions - standing,
+                f"of a held cleanup all but {set(applied.superseded)} landed, not {standing}",
+            )
+            for partition in standing:
+                start = change.registers.get(LogStart(partition), 0)
+                self.models[partition].raise_log_start(start)
+        else:
+            done = compact(self.topic, table, held.cold, held.work, held.now_ms)
+            self._settle_held_compaction(held, now, done)
+        self._look_cold()
+
+    def _settle_held_compaction(
+        self, held: HeldCleanup, before: ColdSnapshot, done: Compacted
+    ) -> None:
+        for error in done.failed.values():
+            path = self._table_directory() / str(error.fields["path"])
+            gone = isinstance(error, MissingFileError) and not path.exists()
+            require(gone, f"a held compaction failed: {error}")
+        for one in done.done:
+            partition = one.topic_partition.partition
+            untouched = before.cleaned_end(partition) == held.cold.cleaned_end(partition)
+            require(untouched, f"{one.topic_partition} was cleaned twice from one plan")
+            model = self.models[partition]
+            found = dirty(
+                held.layout[partition],
+                self.topic.config,
+                held.cold.log_start(partition),
+                model.cleaned_end,
+                held.now_ms,
+            )
+            require(
+                found is not None and found.cleaned_end == one.cleaned_end,
+                f"{one.topic_partition} was cleaned up to {one.cleaned_end}, expected {found}",
+            )
+            assert found is not None
+            self._clean_model(model, found, held.now_ms)
+
+    # -- strangers ---------------------------------------------------------------------------------
+
+    @precondition(_any_archived)
+    @rule(what=st.sampled_from(["optimize", "shuffle", "vacuum"]), data=st.data())
+    def be_a_stranger(self, what: str, data: st.DataObject) -> None:
+        """Somebody else's OPTIMIZE, with Z-ORDER or without, or VACUUM, changes no answer."""
+        if what == "vacuum":
+            self._vacuum_as_stranger()
+        else:
+            self._optimize_as_stranger(what, data)
+
+    def _optimize_as_stranger(self, what: str, data: st.DataObject) -> None:
+        table = self._delta_table()
+        if table is None:
+            return
+        if what == "optimize":
+            table.optimize.compact(target_size=data.draw(st.sampled_from([1_000, 5_000, MIB])))
+        else:
+            columns = data.draw(st.sampled_from([["timestamp"], ["key"], ["key", "timestamp"]]))
+            table.optimize.z_order(columns)
+        self._look_cold()
+
+    def _vacuum_as_stranger(self) -> None:
+        """A full one without delay, which would take files in flight too: there are none."""
+        table = self._delta_table()
+        if table is not None:
+            table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+        self._look_cold()
+
+    def _delta_table(self) -> DeltaTable | None:
+        path = str(self._table_directory())
+        return DeltaTable(path) if DeltaTable.is_deltatable(path) else None
+
+    # -- how ---------------------------------------------------------------------------------------
+
+    def _begin(self) -> None:
+        self.held_cleanup = None
+        self.strays.clear()
+        super()._begin()
+
+    def _meanwhile(self, what: str, data: st.DataObject) -> Callable[[], None]:
+        if what == "clean":
+            with_hot = data.draw(st.booleans(), "with hot")
+            return lambda: self._clean_up_and_forget(with_hot)
+        if what in ("optimize", "shuffle"):
+            return lambda: self._optimize_as_stranger(what, data)
+        return super()._meanwhile(what, data)
+
+    def _clean_up_and_forget(self, with_hot: bool) -> None:
+        self._clean_up(STEPS, with_hot=with_hot)
+        self._trim()
+
+    def _cleanup(self, *, with_hot: bool) -> Cleanup:
+        hot_ends = self._hot_ends if with_hot else None
+        return Cleanup(self.topic, self._new_table(), self.clock, hot_ends=hot_ends)
+
+    def _hot_ends(self) -> dict[int, int]:
+        return {tp.partition: seen.log_end for tp, seen in self._observe().items()}
+
+    def _clean_up(self, steps: Sequence[str], *, with_hot: bool) -> CleanupReport:
+        """A run that nobody disturbs."""
+        layout = self._look_cold()
+        outcomes = self._outcomes(layout, steps, with_hot=with_hot)
+        before = [(model.cleaned_end, len(model.removed)) for model in self.models]
+        report = self._cleanup(with_hot=with_hot).run(steps)
+        require(not report.failures, f"cleanup failed: {report}")
+        self._settle_cleaned(layout, [outcomes], done=True)
+        if report.vacuumed is not None and self.topic.config["file.delete.delay.ms"] > 0:
+            require(report.vacuumed.files == 0, f"files went too early: {report}")
+        reported = {
+            one.topic_partition.partition: (one.log_start, len(one.dropped))
+            for one in report.retained
+        }
+        expected = {
+            number: (self.models[number].log_start, len(outcome.dropped))
+            for number, outcome in enumerate(outcomes)
+            if outcome.dropped
+        }
+        require(reported == expected, f"retention reported {reported}, dropped {expected}")
+        compacted = {
+            one.topic_partition.partition: (one.cleaned_end, one.records_dropped)
+            for one in report.compacted
+        }
+        cleaned = {
+            number: (model.cleaned_end, len(model.removed) - removed)
+            for number, (model, (end, removed)) in enumerate(zip(self.models, before, strict=True))
+            if model.cleaned_end != end
+        }
+        require(compacted == cleaned, f"compaction reported {compacted}, removed {cleaned}")
+        return report
+
+    def _trim(self) -> None:
+        """What follows in the hot tier."""
+        self.archiver.trim()
+        for tp, seen in self._observe().items():
+            self.models[tp.partition].local_log_start = seen.local_log_start
+
+    def _outcomes(self, layout: Layout, steps: Sequence[str], *, with_hot: bool) -> list[Outcome]:
+        """What retention and compaction must come to, of each partition."""
+        hot_ends = self._hot_ends() if with_hot else None
+        config, now_ms = self.topic.config, self.clock.now_ms()
+        cold = self.table.snapshot()
+        found = []
+        for number, model in enumerate(self.models):
+            segments: Sequence[ColdSegment] = layout[number]
+            log_start = cold.log_start(number)
+            log_starts, dropped = (log_start, log_start), frozenset[int]()
+            if "retain" in steps:
+                kept = retained(
+                    segments,
+                    config,
+                    log_start,
+                    model.archived_end,
+                    now_ms,
+                    all_archived=hot_ends is not None and hot_ends[number] <= model.archived_end,
+                )
+                segments, log_starts = kept.kept, (kept.lowest, kept.highest)
+                dropped = frozenset(segment.base_offset for segment in kept.dropped)
+            cleaned, must = None, None
+            if "compact" in steps:
+                cleaned = dirty(segments, config, log_starts[0], model.cleaned_end, now_ms)
+            if cleaned is not None:
+                must = eligible(cleaned, config, now_ms)
+                cleaned = None if must is False else cleaned
+            found.append(Outcome(log_starts, dropped, cleaned, optional=must is None))
+        return found
+
+    def _settle_cleaned(
+        self, layout: Layout, outcomes: Iterable[list[Outcome]], *, done: bool = False
+    ) -> Layout:
+        """Tells the models what cleanup came to, which must be among the outcomes.
+
+        Args:
+            layout: before.
+            outcomes: of which each partition has reached one, or a part of one.
+            done: nobody disturbed it, so it has reached the whole.
+
+        Returns:
+            The layout now.
+        """
+        cold = self.table.snapshot()
+        now_ms = self.clock.now_ms()
+        for number, model in enumerate(self.models):
+            possible = [one[number] for one in outcomes]
+            where = f"{model.topic_partition}, planned {possible}"
+            log_start = cold.log_start(number)
+            legal = any(o.log_starts[0] <= log_start <= o.log_starts[1] for o in possible)
+            unchanged = log_start <= model.log_start and not done
+            require(legal or unchanged, f"the log starts at {log_start}. {where}")
+            model.raise_log_start(log_start)
+            cleaned_end = cold.cleaned_end(number)
+            ends = {o.cleaned.cleaned_end: o.cleaned for o in possible if o.cleaned is not None}
+            if cleaned_end != model.cleaned_end:
+                require(cleaned_end in ends, f"it is cleaned up to {cleaned_end}. {where}")
+                self._clean_model(model, ends[cleaned_end], now_ms)
+            elif done:
+                require(
+                    not ends or possible[0].optional,
+                    f"it is cleaned up to {cleaned_end} still. {where}",
+                )
+        after = self._look_cold()
+        if done:
+            (only,) = outcomes
+            for number, outcome in enumerate(only):
+                bases = {segment.base_offset for segment in after[number]}
+                require(not bases & outcome.dropped, f"expired segments are there: {outcome}")
+        return after
+
+    def _clean_model(self, model: ModelLog, plan: Dirty, now_ms: int) -> None:
+        model.compact(
+            plan.dirty[0].base_offset,
+            plan.cleaned_end,
+            now_ms,
+            self.topic.config["delete.retention.ms"],
+        )
+
+    def _look_cold(self) -> Layout:
+        """Checks the Delta rows against the models; the segments that they lie in."""
+        self._check_delta_rows()
+        rows: dict[tuple[int, int], list[Record]] = {}
+        for path, partition, segment in self._active_files():
+            rows.setdefault((partition, segment), []).extend(self._rows_of(path, partition).records)
+        files = self.table.snapshot().files
+        layout: Layout = [[] for _ in range(PARTITIONS)]
+        for partition in range(PARTITIONS):
+            for seen in files.segments(partition):
+                records = sorted(
+                    rows.get((partition, seen.base_offset), []), key=lambda r: r.offset
+                )
+                require(
+                    seen.records == len(records)
+                    and seen.max_timestamp_ms == max((r.timestamp_ms for r in records), default=-1)
+                    and all(seen.start_offset <= r.offset < seen.end_offset for r in records),
+                    f"the index has {seen}, which holds {records[:3]} … {records[-3:]}",
+                )
+                layout[partition].append(
+                    ColdSegment(
+                        seen.base_offset,
+                        seen.end_offset,
+                        seen.size_bytes,
+                        seen.modified_ms,
+                        tuple(records),
+                    )
+                )
+        return layout
+
+    def _check_optimized(self, steps: Sequence[str]) -> None:
+        """Afterwards a closed segment is one file, sorted by offset."""
+        if "optimize" not in steps:
+            return
+        for partition in range(PARTITIONS):
+            for segment in self.table.snapshot().files.segments(partition)[:-1]:
+                paths = [file.path for file in segment.files]
+                require(len(paths) == 1 and is_ours(paths[0]), f"{paths} are not optimized")
+                records = self._rows_of(self._table_directory() / paths[0], partition).records
+                offsets = [record.offset for record in records]
+                require(offsets == sorted(offsets), f"{paths} is not sorted: {offsets}")
+
+    def _note_strays(self) -> None:
+        """Remember what the files that nobody will ever commit were made of."""
+        for path in self._uncommitted():
+            if path.name.startswith("clean-"):
+                self.strays.setdefault(path, self._active_within(path))
+
+    def _check_leftovers(self) -> None:
+        """No file is left that no commit can name any more, nor one that need not be kept."""
+        self._check_orphans()
+        for path in self._uncommitted():
+            if path.name.startswith("clean-"):
+                require(
+                    self._active_within(path) == self.strays.get(path),
+                    f"{path} is left over, though it can never be committed",
+                )
+        if self.topic.config["file.delete.delay.ms"] == 0:
+            active = {path for path, *_ in self._active_files()}
+            removed = self._committed() - active
+            kept = [path for path in removed if is_ours(path.name) and path.exists()]
+            require(not kept, f"{kept} were removed from the table and not deleted")
+
+    def _active_within(self, path: Path) -> set[Path]:
+        """The active files that lie in the range of a file's name as a whole."""
+        start, end = map(int, path.name.split("-")[1:3])
+        found = set()
+        for active, partition, _ in self._active_files():
+            if active.parents[1] != path.parents[1]:
+                continue
+            offsets = [record.offset for record in self._rows_of(active, partition).records]
+            low, high = (min(offsets), max(offsets) + 1) if offsets else (0, 0)
+            if is_ours(active.name):
+                low, high = map(int, active.name.split("-")[1:3])
+            if start <= low and high <= end:
+                found.add(active)
+        return found
