@@ -22,7 +22,7 @@ from .clock import Clock
 from .cold.path_table import PathTable
 from .cold.storage import Storage
 from .cold.table import ColdTable
-from .engine import Engine, InlineEngine
+from .engine import Engine
 from .errors import InvalidArgumentError, LakelogError
 from .explore.summary import Status, status
 from .hot import HotLog, HotSource, TopicRegistry
@@ -33,6 +33,7 @@ from .offsets import Latest
 from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
 from .record import TopicPartition
+from .spark.lazy_engine import choose_engine
 from .topic import Topic
 
 #: How often a continuous run applies retention to untiered topics. Kafka: 5 minutes.
@@ -50,7 +51,7 @@ class Lakelog:
         self,
         source: HotSource,
         storage: Storage | None,
-        engine: Engine | None = None,
+        engine: Engine,
         *,
         clock: Clock | None = None,
     ) -> None:
@@ -92,7 +93,7 @@ class Lakelog:
         """
         storage = None if cold is None else Storage(str(cold))
         source = HotSource(redis_url, keyspace, password_ref)
-        lakelog = cls(source, storage, _engine(engine), clock=clock)
+        lakelog = cls(source, storage, choose_engine(engine), clock=clock)
         try:
             lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
         except BaseException:
@@ -336,8 +337,6 @@ class Lakelog:
             )
         with self._lock:
             if topic.topic_id not in self._tables:
-                if self._engine is None:
-                    self._engine = _default_engine()
                 self._tables[topic.topic_id] = PathTable(
                     topic, self._storage, self._engine, HotRows(self._source)
                 )
@@ -355,41 +354,6 @@ class _HotClock:
 
     def now_ms(self) -> int:
         return self._hot.now_ms()
-
-
-class _LazySparkEngine:
-    """Starts Spark when there is something to run, not before."""
-
-    def __init__(self) -> None:
-        self._engine: Engine | None = None
-        self._lock = threading.Lock()
-
-    def map(self, function: Any, tasks: Any) -> Iterator[Any]:
-        if not tasks:
-            return iter(())
-        with self._lock:
-            if self._engine is None:
-                from .spark.engine import SparkEngine
-                from .spark.session import session
-
-                self._engine = SparkEngine(session())
-        return self._engine.map(function, tasks)
-
-
-def _engine(engine: Engine | str | None) -> Engine | None:
-    if engine == "spark":
-        return _LazySparkEngine()
-    if engine == "inline":
-        return InlineEngine()
-    if isinstance(engine, str):
-        raise InvalidArgumentError(f"engine={engine!r} is not 'spark' or 'inline'")
-    return engine
-
-
-def _default_engine() -> Engine:
-    from importlib.util import find_spec
-
-    return _LazySparkEngine() if find_spec("pyspark") else InlineEngine()
 
 
 def _pause(url: str) -> None:

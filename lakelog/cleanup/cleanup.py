@@ -18,6 +18,7 @@ from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
 from ..errors import (
     CleanupFailedError,
+    ColdTierError,
     CommitConflictError,
     CorruptRecordError,
     InvalidArgumentError,
@@ -125,16 +126,21 @@ def clean_all(
     cleanups: Iterable[Cleanup],
     steps: Sequence[str] = STEPS,
     after: Callable[[Topic], Mapping[int, OffsetRange]] | None = None,
+    broken: Iterable[ColdTierError] = (),
 ) -> list[CleanupReport]:
     """Runs them one after the other; a report each.
 
     Args:
         after: what follows in the hot tier; answers which records went there, by partition.
+        broken: tables that could not be told; they fail whatever else is done.
 
     Raises:
         CleanupFailedError: something failed; the rest was done, and its reports are in the error.
     """
-    reports = []
+    reports = [
+        CleanupReport(str(error.fields.get("path")), failures=(Failure("open", None, error),))
+        for error in broken
+    ]
     for cleanup in cleanups:
         topic = cleanup.topic
         try:

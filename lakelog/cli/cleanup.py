@@ -80,9 +80,13 @@ def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
     steps = tuple(arguments.step or _STEPS)
     if _cold_alone(arguments):
         from ..cleanup.cold_only import clean_cold
+        from ..spark.lazy_engine import choose_engine
 
         return clean_cold(
-            arguments.cold, arguments.topics or None, engine=arguments.engine, steps=steps
+            arguments.cold,
+            arguments.topics or None,
+            engine=choose_engine(arguments.engine),
+            steps=steps,
         )
     with open_log(arguments) as log:
         return log.cleanup(arguments.topics or None, steps=steps)
@@ -92,8 +96,14 @@ def _plan(arguments: argparse.Namespace) -> Page:
     settings = _settings(arguments.set)
     if _cold_alone(arguments):
         from ..cleanup.cold_only import plan_cold
+        from ..spark.lazy_engine import choose_engine
 
-        plans = plan_cold(arguments.cold, arguments.topics or None, settings)
+        plans = plan_cold(
+            arguments.cold,
+            arguments.topics or None,
+            settings,
+            engine=choose_engine(arguments.engine),
+        )
     else:
         with open_log(arguments) as log:
             plans = log.cleanup_plan(arguments.topics or None, settings)

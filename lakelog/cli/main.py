@@ -100,7 +100,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     if not arguments.verbose:  # on Ctrl-C py4j logs the traceback of the call it was in
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     try:
-        output.show(arguments.run(arguments), arguments.output)
+        try:
+            output.show(arguments.run(arguments), arguments.output)
+            code = 0
+        except output.Failed as failed:
+            output.show(failed.result, arguments.output)
+            code = 1
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -108,15 +113,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("stopped", file=sys.stderr)
         return 130
-    except output.Failed as failed:
-        output.show(failed.result, arguments.output)
-        return 1
     except Exception as error:
         if arguments.verbose:
             raise
         print(f"lakelog: {output.describe(error)}", file=sys.stderr)
         return 1
-    return 0
+    return code
 
 
 def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:

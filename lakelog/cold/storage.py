@@ -112,8 +112,16 @@ class Storage:
         return bool(info.type == pafs.FileType.File)
 
     def size_bytes(self, path: str) -> int:
+        """How large a file is.
+
+        Raises:
+            MissingFileError: there is none.
+        """
         with self.naming(path):
-            return int(self.filesystem().get_file_info(self.arrow_path(path)).size)
+            info = self.filesystem().get_file_info(self.arrow_path(path))
+            if info.type != pafs.FileType.File:
+                raise FileNotFoundError(path)
+            return int(info.size)
 
     def delete_file(self, path: str) -> None:
         """Remove a file, if it is there."""

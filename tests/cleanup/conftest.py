@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,8 @@ from lakelog.config import TopicConfig
 from lakelog.engine import Engine, InlineEngine
 from lakelog.record import HEADERS_TYPE, RECORDS, Record, TopicPartition, to_records
 from lakelog.topic import Topic
+
+sys.path.insert(0, str(Path(__file__).parent))  # cleanup_process.py is no test module
 
 NOW_MS = ManualClock().now_ms()
 

@@ -101,7 +101,7 @@ def test_a_cleanup_killed_at_any_step_is_settled_by_the_next_run(make_case, step
         case.check(partition)
         snapshot = case.table().snapshot()
         assert snapshot.cleaned_end(partition) == 4 * made.SEGMENT_RECORDS
-        assert all(len(s.files) == 1 for s in snapshot.files.segments(partition))
+        assert all(len(s.files) == 1 for s in snapshot.files.segments(partition)[:-1])
     Cleanup(case.topic, case.table()).run(("vacuum",))
     there = {str(path) for path in Path(case.table().path).rglob("*.parquet")}
     assert there == set(DeltaTable(case.table().path).file_uris())  # nothing is left over

@@ -1,0 +1,54 @@
+"""Which engine runs things, and a Spark that starts only when there is something to run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from importlib.util import find_spec
+from typing import TypeVar
+
+from ..engine import Engine, InlineEngine
+from ..errors import InvalidArgumentError
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def choose_engine(engine: Engine | str | None = None) -> Engine:
+    """An engine by its name: ``"spark"``, ``"inline"``; None for Spark where it is installed.
+
+    Raises:
+        InvalidArgumentError: another name.
+    """
+    if engine is None:
+        engine = "spark" if find_spec("pyspark") else "inline"
+    if engine == "spark":
+        return LazySparkEngine()
+    if engine == "inline":
+        return InlineEngine()
+    if isinstance(engine, str):
+        raise InvalidArgumentError(f"engine={engine!r} is not 'spark' or 'inline'")
+    return engine
+
+
+class LazySparkEngine:
+    """A `SparkEngine` over the session there is, or over a local one that is started when needed.
+
+    Thread-safe.
+    """
+
+    def __init__(self) -> None:
+        self._engine: Engine | None = None
+        self._lock = threading.Lock()
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """See `Engine.map`."""
+        if not tasks:
+            return iter(())
+        with self._lock:
+            if self._engine is None:
+                from .engine import SparkEngine
+                from .session import session
+
+                self._engine = SparkEngine(session())
+        return self._engine.map(function, tasks)
