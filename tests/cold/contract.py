@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -13,11 +14,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from made_up import EPOCH_MS, MadeUpRows, archive, batch_of
 
+from lakelog import failpoints
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
-from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable
-from lakelog.errors import ContradictionError, InvalidArgumentError, UnknownTopicIdError
+from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable, Vacuumed
+from lakelog.config import DAY_MS, TopicConfig
+from lakelog.errors import (
+    ContradictionError,
+    InvalidArgumentError,
+    MissingFileError,
+    UnknownTopicIdError,
+)
 from lakelog.record import RECORDS, OffsetAndTimestamp, Record, TopicPartition, to_records
 from lakelog.topic import Topic
 
@@ -38,6 +46,11 @@ def read(
 
 def offsets(table: ColdTable, snapshot: ColdSnapshot, partition: int = 0) -> list[int]:
     return [record.offset for record in read(table, snapshot, 0, 2**53, partition)]
+
+
+def settings(topic: Topic, version: int, **config: Any) -> Topic:
+    """The topic after an alteration."""
+    return replace(topic, config_version=version, config=TopicConfig.of(**config))
 
 
 def rewrite(snapshot: ColdSnapshot, **more: Any) -> Change:
@@ -291,6 +304,102 @@ class ColdTableContract:
         assert found is not None
         assert found.segment == 50
         assert table.max_timestamp(after, 0, 0) == OffsetAndTimestamp(99, EPOCH_MS + 99)
+
+    # -- settings --------------------------------------------------------------------------------
+
+    def test_a_table_is_made_with_the_topics_settings(self, table, topic: Topic):
+        changed = settings(topic, 4, retention_ms=5)
+        table.describe(changed)
+        assert table.snapshot().version == NO_TABLE  # it is made by the first change
+        after = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
+        table.describe(changed)
+        assert table.snapshot() is after
+        assert table.vacuum().retention_ms == topic.config["file.delete.delay.ms"]
+
+    def test_changed_settings_are_a_commit_and_the_same_ones_are_not(
+        self, table, make_table, topic: Topic
+    ):
+        before = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
+        changed = settings(topic, 7, file_delete_delay_ms=1234)
+        for opened in (table, make_table()):
+            for _ in range(2):
+                opened.describe(changed)
+            assert opened.snapshot().version == before.version + 1
+            assert opened.vacuum().retention_ms == 1234
+
+    def test_an_older_config_version_never_comes_back(self, table, make_table, topic: Topic):
+        table.apply(archive(topic, table.snapshot(), 10), table.snapshot())
+        table.describe(settings(topic, 7, file_delete_delay_ms=7000))
+        version = table.snapshot().version
+        for opened in (table, make_table()):
+            opened.describe(settings(topic, 6, file_delete_delay_ms=6000))
+            assert opened.vacuum().retention_ms == 7000
+        assert table.snapshot().version == version
+
+    def test_changed_settings_stand_in_nobodys_way(self, table, make_table, topic: Topic):
+        before = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+        make_table().describe(settings(topic, 2, retention_ms=5))
+        applied = table.apply(archive(topic, before, 150), before)
+        assert applied.superseded == frozenset()
+        assert applied.snapshot.version == before.version + 2
+
+    # -- files that go ---------------------------------------------------------------------------
+
+    def test_vacuum_deletes_what_was_removed_longer_ago_than_the_retention(
+        self, table, make_table, topic: Topic
+    ):
+        before = table.apply(archive(topic, table.snapshot(), 50, 100), table.snapshot()).snapshot
+        after = table.apply(rewrite(before), before).snapshot
+        size_bytes = sum(file.size_bytes for file in before.files)
+
+        day = table.vacuum()
+        assert (day.files, day.size_bytes, day.retention_ms) == (0, 0, DAY_MS)
+        assert offsets(table, before) == list(range(100))  # a reader of then still may
+
+        table.describe(settings(topic, 2, file_delete_delay_ms=0))
+        assert table.vacuum(dry_run=True) == Vacuumed(2, size_bytes, 0)
+        assert make_table().vacuum() == Vacuumed(2, size_bytes, 0)
+        assert table.vacuum() == make_table().vacuum(dry_run=True) == Vacuumed(0, 0, 0)
+        with pytest.raises(MissingFileError):
+            offsets(table, before)
+        assert offsets(table, table.snapshot(after)) == list(range(100))
+
+    def test_there_is_nothing_to_vacuum_without_a_table(self, table):
+        assert table.vacuum() == Vacuumed(0, 0, DAY_MS)
+
+    def test_a_rewrite_that_leaves_out_a_file_in_its_range_is_refused(self, table, topic: Topic):
+        before = table.apply(
+            archive(topic, table.snapshot(), 10, 20, 30), table.snapshot()
+        ).snapshot
+        first, _, last = before.files.of_partition(0)
+        change = Change(adds=(Rewrite(ORDERS_0, 0, (first, last)),), removes=(first, last))
+        with pytest.raises(InvalidArgumentError, match="leaves out"):
+            table.apply(change, before)
+
+    def test_a_rewrite_under_way_is_no_orphan_and_one_that_lost_its_sources_is(
+        self, table, make_table, topic: Topic
+    ):
+        before = table.apply(archive(topic, table.snapshot(), 50, 100), table.snapshot()).snapshot
+        other = make_table()
+        seen = []
+
+        def meanwhile() -> None:
+            if not seen:  # the other one passes here too
+                snapshot = other.snapshot()
+                seen.append(other.remove_orphans(snapshot))
+                other.apply(rewrite(snapshot), snapshot)
+
+        with failpoints.armed("cold.after_files", meanwhile):
+            applied = table.apply(rewrite(before), before)
+
+        assert seen == [[]]  # its sources were active
+        assert applied.superseded == {0}
+        left = table.orphans(applied.snapshot)
+        assert len(left) == 1
+        assert "clean-" in left[0]
+        assert make_table().remove_orphans(table.snapshot()) == left
+        assert table.orphans(table.snapshot()) == []
+        assert offsets(table, table.snapshot()) == list(range(100))
 
     # -- reading ---------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from contract import offsets, read, rewrite
+from contract import offsets, read, rewrite, settings
 from deltalake import DeltaTable
 from made_up import MadeUpRows, archive
 
@@ -18,11 +18,13 @@ from lakelog import failpoints
 from lakelog.cold.change import Change
 from lakelog.cold.delta_log import DeltaLog
 from lakelog.cold.registers import LogStart
+from lakelog.cold.schema import mirrored_topic, mirrored_version
 from lakelog.errors import (
     ColdTierError,
     CommitConflictError,
     CommitUnknownError,
     ContradictionError,
+    MissingFileError,
 )
 from lakelog.record import TopicPartition
 
@@ -85,6 +87,36 @@ def test_a_process_killed_at_any_step_leaves_nothing_that_the_next_does_not_sett
     assert len(removed) == (0 if committed else 1)
     assert table.remove_orphans(snapshot) == []
     assert len(parquet_files(root)) == len(snapshot.files)
+
+
+@pytest.mark.parametrize(
+    ("step", "committed"),
+    [("cold.after_files", False), ("cold.before_commit", False), ("cold.after_commit", True)],
+)
+def test_a_rewrite_killed_at_any_step_is_settled_by_the_next(
+    table, topic, root, archived, step, committed
+):
+    process = subprocess.run(
+        [sys.executable, str(PROGRAM.with_name("rewriter_process.py")), root, str(topic.topic_id)],
+        env={**os.environ, "LAKELOG_FAILPOINTS": f"{step}=exit"},
+        check=False,
+        timeout=60,
+    )
+    assert process.returncode == failpoints.KILLED
+    snapshot = table.snapshot()
+    assert len(snapshot.files) == (1 if committed else 2)
+    assert len(parquet_files(root)) == 3
+    assert table.orphans(snapshot) == []  # what is left could still be what somebody commits
+
+    snapshot = table.apply(rewrite(snapshot), snapshot).snapshot
+    removed = table.remove_orphans(snapshot)
+
+    assert len(removed) == (0 if committed else 1)
+    assert offsets(table, snapshot) == list(range(1000))
+    assert {path.name for path in parquet_files(root)} == {
+        *(Path(file.path).name for file in snapshot.files),
+        *(Path(path).name for path in table._log.tombstones()),
+    }
 
 
 def test_a_process_killed_while_it_makes_the_table_is_no_obstacle(table, topic, root):
@@ -220,6 +252,102 @@ def test_others_that_keep_committing_end_in_a_retriable_error(table, topic, arch
     assert table.snapshot().archived_end(0) == 1000
 
 
+@pytest.mark.parametrize("kind", ["archive", "rewrite"])
+def test_a_file_deleted_before_its_commit_is_never_committed(table, topic, archived, root, kind):
+    """As somebody's full VACUUM does."""
+    before = set(parquet_files(root))
+    change = archive(topic, archived, 1100) if kind == "archive" else rewrite(archived)
+
+    def delete() -> None:
+        for path in set(parquet_files(root)) - before:
+            path.unlink()
+
+    with (
+        failpoints.armed("cold.after_files", delete),
+        pytest.raises(MissingFileError, match=r"Nothing was committed.*run again"),
+    ):
+        table.apply(change, archived)
+    assert table.snapshot() is archived
+    assert table.apply(change, archived).superseded == frozenset()
+
+
+def test_a_restore_does_not_revive_a_rewrite_whose_file_was_removed(table, make_table, archived):
+    """What was superseded looks as planned again; only its file is gone."""
+
+    def meanwhile() -> None:
+        _rewrite_elsewhere(make_table)
+        other = make_table()
+        assert len(other.remove_orphans(other.snapshot())) == 1
+        DeltaTable(table.path).restore(archived.version)
+
+    with (
+        failpoints.armed("cold.before_commit", _once(meanwhile)),
+        pytest.raises(MissingFileError),
+    ):
+        table.apply(rewrite(archived), archived)
+    assert offsets(table, table.snapshot()) == list(range(1000))
+
+
+# -- settings ----------------------------------------------------------------------------------
+
+
+def test_archiving_and_changing_settings_do_not_stop_each_other(
+    table, topic, archived, start_applier
+):
+    process = start_applier(0, 2000, 20)
+    for version in range(2, 22):
+        table.describe(settings(topic, version, retention_ms=version))
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0, errors
+    snapshot = table.snapshot()
+    assert offsets(table, snapshot) == list(range(2000))
+    assert mirrored_version(DeltaTable(table.path).metadata().configuration) == 21
+    assert snapshot.version == archived.version + 50 + 20
+
+
+@pytest.mark.parametrize(("other_version", "winner"), [(9, 9), (4, 5)])
+def test_settings_of_two_at_once_end_with_the_newer(
+    table, make_table, topic, archived, monkeypatch, other_version, winner
+):
+    set_properties = DeltaLog.set_properties
+    other = make_table()
+
+    def late(self: DeltaLog, *args: Any) -> None:
+        monkeypatch.setattr(DeltaLog, "set_properties", set_properties)
+        other.describe(settings(topic, other_version, retention_ms=other_version))
+        set_properties(self, *args)
+
+    monkeypatch.setattr(DeltaLog, "set_properties", late)
+    table.describe(settings(topic, 5, retention_ms=5))
+
+    mirrored = mirrored_topic(DeltaTable(table.path).metadata().configuration)
+    assert mirrored == settings(topic, winner, retention_ms=winner)
+
+
+def test_a_lost_reply_to_changed_settings_is_settled_too(table, topic, archived, monkeypatch):
+    set_properties = DeltaLog.set_properties
+
+    def lossy(self: DeltaLog, *args: Any) -> None:
+        set_properties(self, *args)
+        raise OSError("connection reset by peer")
+
+    monkeypatch.setattr(DeltaLog, "set_properties", lossy)
+    table.describe(settings(topic, 5, retention_ms=5))
+    assert table.snapshot().version == archived.version + 1
+
+
+def test_settings_that_the_store_does_not_take_say_so(table, topic, archived, monkeypatch):
+    def refuse(self: DeltaLog, *args: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaLog, "set_properties", refuse)
+        with pytest.raises(ColdTierError, match=r"takes no commit.*No space left"):
+            table.describe(settings(topic, 5, file_delete_delay_ms=5))
+    table.describe(settings(topic, 5, file_delete_delay_ms=5))
+    assert table.vacuum().retention_ms == 5
+
+
 # -- replies -----------------------------------------------------------------------------------
 
 
@@ -262,6 +390,37 @@ def test_a_lost_reply_of_a_change_without_files_is_settled_too(table, archived, 
     applied = table.apply(Change(registers={LogStart(0): 300}), archived)
     assert applied.superseded == frozenset()
     assert applied.snapshot.version == archived.version + 1
+
+
+@pytest.mark.parametrize("kind", ["archive", "rewrite", "log start"])
+def test_a_lost_reply_is_settled_when_its_log_file_was_cleaned_up(
+    table, make_table, topic, archived, monkeypatch, kind
+):
+    """A store that takes minutes to fail, others that commit a lot, a log that is kept briefly."""
+    change = {
+        "archive": archive(topic, archived, 1100),
+        "rewrite": rewrite(archived),
+        "log start": Change(registers={LogStart(0): 300}),
+    }[kind]
+
+    def clean_up() -> None:
+        DeltaTable(table.path).alter.set_table_properties(
+            {"delta.checkpointInterval": "5", "delta.logRetentionDuration": "interval 0 seconds"}
+        )
+        other = make_table()
+        for end in range(1, 13):
+            snapshot = other.snapshot()
+            other.apply(archive(topic, snapshot, end, partition=1), snapshot)
+
+    _lose_replies(monkeypatch, then=clean_up)
+    applied = table.apply(change, archived)
+
+    assert table._log.commit_at(archived.version + 1) is None
+    # Without files nothing proves whose log start it is; planning again finds nothing to do.
+    assert applied.superseded == ({0} if kind == "log start" else frozenset())
+    assert applied.snapshot.log_start(0) == (300 if kind == "log start" else 0)
+    assert len(offsets(table, applied.snapshot)) == (1100 if kind == "archive" else 1000)
+    assert table.orphans(applied.snapshot) == []
 
 
 def test_when_reading_back_fails_too_the_commit_is_unknown(
