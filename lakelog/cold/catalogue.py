@@ -102,7 +102,7 @@ def _read(storage: Storage, path: str) -> Topic | None:
         ColdTierError: it cannot be opened, or says nothing of its topic.
     """
     try:
-        table = DeltaTable(path, storage_options=storage.delta_options(), without_files=True)
+        table = DeltaTable(path, storage_options=storage.delta_options())
         properties = dict(table.metadata().configuration)
     except TableNotFoundError:
         return None

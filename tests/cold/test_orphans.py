@@ -128,7 +128,7 @@ class Model:
 @given(data=st.data())
 def test_a_rewrite_is_left_over_as_soon_as_it_cannot_be_committed_and_not_before(data):
     model = Model()
-    for _ in range(data.draw(st.integers(2, 12), label="steps")):
+    for _ in range(data.draw(st.integers(2, 25), label="steps")):
         step = data.draw(st.sampled_from(["archive", "begin", "commit", "retain", "optimize"]))
         if step == "archive" or not model.files:
             model.archive(data.draw(st.integers(1, 9)), data.draw(st.sampled_from([0, 0, 1, 5])))
@@ -146,6 +146,21 @@ def test_a_rewrite_is_left_over_as_soon_as_it_cannot_be_committed_and_not_before
             committable = sources <= model.files.keys()
             assert may_be_orphan(path, snapshot)
             assert is_settled(path, snapshot) == (not committable), path
+
+
+def test_a_rewrite_of_a_file_of_others_stays_under_way_when_its_neighbour_goes():
+    """Such a file covers the gap before its segment, the more the fewer files lie below."""
+    model = Model()
+    model.archive(10, gap=0)
+    model.archive(10, gap=5)
+    model.optimize_by_others(15)
+    sources = model.snapshot().files.of_partition(PARTITION)[1:]
+    assert sources[0].start_offset == 10
+    paths = frozenset(file.path for file in sources)
+    path = model.name("clean", 15, 10, 25, sources_digest(paths))
+    model.retain(keep=2)
+    assert model.snapshot().files.of_partition(PARTITION)[0].start_offset == 0
+    assert not is_settled(path, model.snapshot())
 
 
 def test_an_archive_file_is_left_over_once_its_start_is_archived():

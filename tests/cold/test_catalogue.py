@@ -1,0 +1,157 @@
+"""What a cold root tells of its topics to someone who has no Redis."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from uuid import UUID
+
+import pyarrow as pa
+import pytest
+from contract import settings
+from deltalake import DeltaTable, write_deltalake
+from made_up import archive
+
+from lakelog.cold.catalogue import Catalogue, tables
+from lakelog.cold.schema import (
+    CONFIG_PROPERTY,
+    FILE_RETENTION_PROPERTY,
+    MAX_INTERVAL_MS,
+    file_retention_ms,
+    mirrored_properties,
+    mirrored_topic,
+    table_properties,
+)
+from lakelog.cold.storage import Storage
+from lakelog.config import DAY_MS, INT64_MAX, TopicConfig
+from lakelog.errors import ColdTierError, ForeignTableError
+from lakelog.topic import Topic
+
+
+@pytest.fixture
+def make(make_table):
+    """Makes a topic's table and says where it lies."""
+
+    def make(topic: Topic) -> Path:
+        table = make_table(topic=topic)
+        table.apply(archive(topic, table.snapshot(), 10), table.snapshot())
+        return Path(table.path)
+
+    return make
+
+
+@pytest.fixture
+def storage(root) -> Storage:
+    return Storage(str(root))
+
+
+def test_nothing_lies_under_a_root_that_is_not_there(storage):
+    assert tables(storage) == Catalogue()
+
+
+def test_topics_come_back_as_they_were_described(make, make_table, storage, topic):
+    config = TopicConfig.of({"cleanup.policy": "compact", "retention.ms": 5}).with_defaults(
+        [("segment.ms", "77")]
+    )
+    orders = replace(topic, config=config, config_version=3, partitions=5, generation=17)
+    other = Topic("a.b_c-d", UUID(int=3), 1)
+    make(orders)
+    make(other)
+    assert tables(storage) == Catalogue((other, orders))
+
+    altered = replace(orders, config_version=4, partitions=6)
+    make_table(topic=orders).describe(altered)
+    assert tables(storage).topics == (other, altered)
+
+
+def test_of_several_creations_of_a_name_the_newest_is_the_topic(make, storage, topic):
+    creations = [replace(topic, topic_id=UUID(int=9 - n), generation=n) for n in range(3)]
+    for creation in reversed(creations):
+        make(creation)
+    assert tables(storage) == Catalogue((creations[2],), tuple(creations[:2]))
+
+
+def test_folders_of_others_are_passed_over(make, storage, root, topic, caplog):
+    make(topic)
+    (root / "notes.txt").write_text("mine")
+    (root / "bad name!" / "x").mkdir(parents=True)
+    (root / "orders" / "backup").mkdir()
+    (root / "orders" / str(topic.topic_id).upper()).mkdir(exist_ok=True)
+    (root / "empty" / str(UUID(int=4))).mkdir(parents=True)
+    with caplog.at_level("INFO", "lakelog.cold.catalogue"):
+        assert tables(storage) == Catalogue((topic,))
+    for name in ("bad name!", "orders/backup", f"empty/{UUID(int=4)}"):
+        assert f"{name} " in caplog.text
+
+
+def test_tables_that_cannot_be_told_are_named_and_the_others_found(make, storage, root, topic):
+    good = make(topic)
+    broken = make(Topic("broken", UUID(int=1), 1))
+    (broken / "_delta_log" / f"{0:020}.json").write_text("{}")
+    copied = root / "copied" / str(UUID(int=2))
+    shutil.copytree(good, copied)
+    unsaid = make(Topic("unsaid", UUID(int=3), 1))
+    DeltaTable(unsaid).alter.set_table_properties(
+        {CONFIG_PROPERTY: '{"no": "config"}'}, raise_if_not_exists=False
+    )
+    foreign = root / "foreign" / str(UUID(int=4))
+    write_deltalake(foreign, pa.table({"a": [1]}))
+
+    found = tables(storage)
+
+    assert found.topics == (topic,)
+    assert [Path(error.path) for error in found.broken] == [broken, copied, foreign, unsaid]
+    assert [type(error) for error in found.broken] == [
+        ColdTierError,
+        ForeignTableError,
+        ColdTierError,
+        ColdTierError,
+    ]
+
+
+# -- properties --------------------------------------------------------------------------------
+
+
+def test_properties_say_the_topic_and_back(topic):
+    changed = settings(topic, 12, retention_ms=-1, cleanup_policy="compact,delete")
+    assert mirrored_topic(table_properties(changed)) == changed
+
+
+@pytest.mark.parametrize("name", sorted(mirrored_properties(Topic("t", UUID(int=1), 1))))
+def test_a_property_that_lacks_or_is_strange_is_an_error(topic, name):
+    properties = table_properties(topic)
+    del properties[name]
+    if name != FILE_RETENTION_PROPERTY:
+        with pytest.raises(KeyError):
+            mirrored_topic(properties)
+        with pytest.raises(ValueError, match="strange"):
+            mirrored_topic({**properties, name: "strange"})
+
+
+@pytest.mark.parametrize(
+    ("text", "retention_ms"),
+    [
+        ("interval 1234 milliseconds", 1234),
+        ("interval 0 milliseconds", 0),
+        ("interval 1 week", 7 * DAY_MS),
+        ("7 days", 7 * DAY_MS),
+        ("INTERVAL 36 HOURS", 36 * DAY_MS // 24),
+        (None, 7 * DAY_MS),
+    ],
+)
+def test_the_retention_is_read_as_people_write_it(text, retention_ms):
+    assert file_retention_ms({} if text is None else {FILE_RETENTION_PROPERTY: text}) == (
+        retention_ms
+    )
+
+
+@pytest.mark.parametrize("text", ["", "soon", "interval 1 month", "interval 1 day 2 hours"])
+def test_a_retention_that_cannot_be_read_is_not_guessed(text):
+    with pytest.raises(ColdTierError, match=r"file\.delete\.delay\.ms"):
+        file_retention_ms({FILE_RETENTION_PROPERTY: text})
+
+
+def test_the_longest_retention_is_one_that_spark_can_count(topic):
+    forever = settings(topic, 2, file_delete_delay_ms=INT64_MAX)
+    assert file_retention_ms(mirrored_properties(forever)) == MAX_INTERVAL_MS
