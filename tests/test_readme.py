@@ -34,7 +34,7 @@ def run_section(heading: str, checker: doctest.OutputChecker | None = None) -> N
     test = doctest.DocTestParser().get_doctest(code, {}, heading, "README.md", 0)
     assert len(test.examples) > 5
     said: list[str] = []
-    runner = doctest.DocTestRunner(checker, verbose=False)
+    runner = doctest.DocTestRunner(checker, verbose=False, optionflags=doctest.ELLIPSIS)
     runner.run(test, out=said.append)
     assert runner.failures == 0, "".join(said)
 
@@ -44,6 +44,13 @@ def test_the_fifteen_lines_print_what_they_show(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("Fifteen lines of Python")
+
+
+def test_a_cleanup_does_what_it_shows(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("Cleanup")
 
 
 def test_the_demo_prints_what_it_shows_and_its_data_can_be_looked_up(

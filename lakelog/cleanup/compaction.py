@@ -260,7 +260,8 @@ def _groups(
     """Runs of segments that are rewritten, each as large as one segment may be afterwards.
 
     A segment with nothing to drop is never rewritten. One that holds no records joins its
-    neighbours.
+    neighbours. None grows over the gap that a lost tail left: where a segment's range ends tells
+    readers which of a lost tail's records were archived.
     """
     groups: list[list[Segment]] = []
     run: list[Segment] = []  # the open group, or empty segments that may become its beginning
@@ -273,6 +274,8 @@ def _groups(
         run, room = [], segment_bytes
 
     for segment in (*cleanable.clean, *cleanable.dirty):
+        if run and segment.base_offset > run[-1].end_offset:
+            close()
         rewrite = any(findings[file.path].rewrite for file in segment.files)
         if segment.records and not rewrite:
             close()

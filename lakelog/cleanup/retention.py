@@ -78,8 +78,8 @@ def plan_retention(
     """What each partition that has files forgets now.
 
     A policy without ``delete`` (``compact``, or the empty one, which keeps forever) leaves only the
-    log-start pass. The newest segment may still grow, so no size makes it go; its age does when all
-    of the partition is archived, and the log start when it has passed it.
+    log-start pass. The newest segment may still grow: it goes when all of the partition is archived,
+    or when the log start has passed it.
 
     Other than in Kafka, the size is that of the Parquet files alone: what the hot tier holds is not
     counted.
@@ -120,7 +120,7 @@ def _plan_partition(
     log_start = cold.log_start(partition)
     archived_end = cold.archived_end(partition)
     all_archived = hot_end is not None and hot_end <= archived_end
-    closed = len(segments) - 1
+    expirable = len(segments) if all_archived else len(segments) - 1
 
     first = 0  # of those that stay
     while first < len(segments) and segments[first].end_offset <= log_start:
@@ -130,12 +130,11 @@ def _plan_partition(
     limit_bytes, limit_ms = _limits(config)
     if limit_bytes >= 0:
         excess_bytes = sum(segment.size_bytes for segment in segments[first:]) - limit_bytes
-        while first < closed and excess_bytes >= segments[first].size_bytes:
+        while first < expirable and excess_bytes >= segments[first].size_bytes:
             excess_bytes -= segments[first].size_bytes
             first += 1
         by_size = first
     if limit_ms >= 0:
-        expirable = len(segments) if all_archived else closed
         while first < expirable and _expired(segments[first], limit_ms, now_ms):
             first += 1
 

@@ -72,7 +72,11 @@ class SegmentReader:
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
         schema = _projection(columns)
-        wanted = (file for file in files if file.end_offset > start and file.start_offset < end)
+        wanted = (
+            file
+            for file in files
+            if file.records and file.end_offset > start and file.start_offset < end
+        )
         for together in _overlapping(
             sorted(wanted, key=lambda file: file.start_offset),
             lambda file: (file.start_offset, file.end_offset),

@@ -106,7 +106,7 @@ def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> Partiti
         offsets,
         seen.size_bytes,
         max(0, now_ms - since) if waiting and since is not None else None,
-        seen.gaps,
+        offsets.gaps,
         seen.paused,
         pc.sum(files["size_bytes"]).as_py() or 0,
         pc.count_distinct(files["segment"]).as_py(),

@@ -137,19 +137,21 @@ def oracle(
     def drop(reason: str) -> None:
         gone.append((alive.pop(0).base_offset, reason))
 
+    def may_grow() -> bool:
+        return len(alive) == 1 and (hot_end is None or hot_end > archived_end)
+
     while alive and all(file.end_offset - 1 < log_start for file in alive[0].files):
         drop("log start")
     if "delete" in config["cleanup.policy"]:
         limit_bytes, limit_ms = config["retention.bytes"], config["retention.ms"]
         while (
             limit_bytes != -1
-            and len(alive) > 1
+            and alive
+            and not may_grow()
             and sum(segment.size_bytes for segment in alive[1:]) >= limit_bytes
         ):
             drop("retention.bytes")
-        while limit_ms != -1 and alive:
-            if len(alive) == 1 and (hot_end is None or hot_end > archived_end):
-                break
+        while limit_ms != -1 and alive and not may_grow():
             newest = max(file.max_timestamp_ms for file in alive[0].files)
             if newest == -1:
                 newest = max(file.modified_ms for file in alive[0].files)
@@ -285,11 +287,14 @@ def test_the_newest_segment_goes_with_the_log_start_though_nobody_knows_the_hot_
     assert outcome(planned(beyond, **OFF))[0] == 99
 
 
-def test_no_size_makes_the_newest_segment_go():
-    assert outcome(planned(a_snapshot(*FIVE_EACH), 15, retention_bytes=0, retention_ms=-1)) == (
-        10,
-        [(0, "retention.bytes"), (5, "retention.bytes")],
-    )
+def test_no_bytes_at_all_make_the_newest_segment_go_too_once_everything_is_archived():
+    cold = a_snapshot(*FIVE_EACH)
+    for hot_end, start in [(15, 15), (16, 10), (None, 10)]:
+        plan = planned(cold, hot_end, retention_bytes=0, retention_ms=-1)
+        assert outcome(plan) == (
+            start,
+            [(base, "retention.bytes") for base in (0, 5, 10) if base < start],
+        )
 
 
 def test_partitions_are_planned_apart_and_changed_together():
