@@ -219,14 +219,12 @@ class Lakelog:
             InvalidArgumentError: the topic is untiered, or this lakelog has no cold root.
         """
         found = self.topics.get(topic) if isinstance(topic, str) else topic
-        table = self._table(found)
-        if table is None:
-            raise InvalidArgumentError(
-                f"topic {found.name!r} has no cold tier (remote.storage.enable=false), so there "
-                "is nothing to archive it to",
-                topic=found.name,
-            )
-        return Archiver(found, self.hot, table, current_topic=lambda: self.topics.get(found.name))
+        return Archiver(
+            found,
+            self.hot,
+            self._cold_table(found),
+            current_topic=lambda: self.topics.get(found.name),
+        )
 
     def cleanup(
         self, topics: str | Iterable[str] | None = None, *, steps: Sequence[str] = STEPS
@@ -245,12 +243,10 @@ class Lakelog:
             CleanupFailedError: something failed (a damaged file, a table that contradicts itself);
                 the rest was done, and `reports` is in the error.
         """
-        chosen = self._tiered(topics)
+        chosen = [self._cleaner(topic) for topic in self._tiered(topics)]
         if topics is None:
             self._retain_untiered()
-        return clean_all(
-            map(self._cleaner, chosen), steps, lambda topic: self.archiver(topic).trim()
-        )
+        return clean_all(chosen, steps, lambda topic: self.archiver(topic).trim())
 
     def cleanup_plan(
         self,
@@ -311,20 +307,24 @@ class Lakelog:
             seen = self.hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
             return {tp.partition: offsets.log_end for tp, offsets in seen.items()}
 
-        table = self._table(topic)
-        if table is None:
-            raise InvalidArgumentError(
-                f"topic {topic.name!r} has no cold tier to clean up "
-                "(remote.storage.enable=false); its hot tier forgets by itself",
-                topic=topic.name,
-            )
-        return Cleanup(topic, table, self._clock or _HotClock(self.hot), hot_ends=hot_ends)
+        clock = self._clock or _HotClock(self.hot)
+        return Cleanup(topic, self._cold_table(topic), clock, hot_ends=hot_ends)
 
     def _retain_untiered(self) -> None:
         for topic in self.topics.list():
             if not topic.config.tiered:
                 for topic_partition in topic.topic_partitions():
                     self.hot.retain(topic_partition)
+
+    def _cold_table(self, topic: Topic) -> ColdTable:
+        table = self._table(topic)
+        if table is None:
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} has no cold tier (remote.storage.enable=false): there is "
+                "nothing to archive it to and nothing to clean up; its hot tier forgets by itself",
+                topic=topic.name,
+            )
+        return table
 
     def _table(self, topic: Topic) -> ColdTable | None:
         if not topic.config.tiered:

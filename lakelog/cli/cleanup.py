@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
 from .output import ConsoleProgress, Failed, Message, Page, Table
+from .settings import parse_settings
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from ..cleanup.plan import CleanupPlan
     from ..cleanup.report import CleanupReport
@@ -93,7 +94,7 @@ def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
 
 
 def _plan(arguments: argparse.Namespace) -> Page:
-    settings = _settings(arguments.set)
+    settings = parse_settings("--set", arguments.set)
     if _cold_alone(arguments):
         from ..cleanup.cold_only import plan_cold
         from ..spark.lazy_engine import choose_engine
@@ -266,15 +267,3 @@ def _done(report: CleanupReport) -> list[dict[str, Any]]:
         for partition, gone in sorted(report.trimmed.items())
     ]
     return rows
-
-
-def _settings(pairs: Sequence[str]) -> Mapping[str, object | None]:
-    from ..errors import InvalidConfigError
-
-    settings: dict[str, object | None] = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InvalidConfigError(f"--set {pair!r} should read NAME=VALUE", name=pair)
-        settings[name.strip()] = value.strip()
-    return settings

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
 from .output import Message, Page, Table
+from .settings import parse_settings
 
 if TYPE_CHECKING:
     from ..topic import Topic
@@ -95,7 +96,7 @@ def _create(arguments: argparse.Namespace) -> Message:
                 log.topics.repair(existing)
                 return Message(f"topic {arguments.topic} exists", _row(existing))
         topic = log.topics.create(
-            arguments.topic, arguments.partitions, _settings(arguments.config)
+            arguments.topic, arguments.partitions, parse_settings("--config", arguments.config)
         )
     return Message(f"created topic {topic.name} with {topic.partitions} partitions", _row(topic))
 
@@ -158,7 +159,7 @@ def _describe(arguments: argparse.Namespace) -> Page:
 def _alter(arguments: argparse.Namespace) -> Message:
     from ..errors import InvalidArgumentError
 
-    changes: dict[str, object] = {**_settings(arguments.config)}
+    changes: dict[str, object] = {**parse_settings("--config", arguments.config)}
     changes.update(dict.fromkeys(arguments.unset))
     if not changes and arguments.partitions is None:
         raise InvalidArgumentError("nothing to change: give --config, --unset or --partitions")
@@ -201,7 +202,7 @@ def _apply(arguments: argparse.Namespace) -> Table:
 def _defaults(arguments: argparse.Namespace) -> Table:
     from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 
-    changes: dict[str, object] = {**_settings(arguments.config)}
+    changes: dict[str, object] = {**parse_settings("--config", arguments.config)}
     changes.update(dict.fromkeys(arguments.unset))
     with open_log(arguments) as log:
         given = log.topics.set_defaults(changes) if changes else log.topics.defaults()
@@ -229,15 +230,3 @@ def _row(topic: Topic) -> dict[str, Any]:
         "config_version": topic.config_version,
         "config": dict(topic.config.overrides),
     }
-
-
-def _settings(pairs: list[str]) -> dict[str, str]:
-    from ..errors import InvalidConfigError
-
-    settings = {}
-    for pair in pairs:
-        name, equals, value = pair.partition("=")
-        if not equals:
-            raise InvalidConfigError(f"--config {pair!r} should read NAME=VALUE", name=pair)
-        settings[name.strip()] = value.strip()
-    return settings
