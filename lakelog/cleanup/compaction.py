@@ -48,6 +48,8 @@ class PartitionCompacted:
     segments_rewritten: int
     segments_before: int
     segments_after: int
+    files_before: int
+    files_after: int
     keys: int  # distinct ones in the dirty part
     keyless_dropped: int  # records that never had a key
     tombstones_dropped: int  # past their horizon
@@ -222,6 +224,8 @@ class _Plan:
             len(rewritten),
             len(before),
             len(before) - len(rewritten) + len(self.groups),
+            len(_files(before)),
+            len(_files(before)) - len(_files(rewritten)) + len(written),
             sum(one.keys for one in self.found),
             sum(file.keyless for file in files),
             sum(file.expired for file in files),

@@ -219,6 +219,8 @@ def _done(report: CleanupReport) -> list[dict[str, Any]]:
             one.topic_partition.partition,
             segments=one.segments_before,
             segments_after=one.segments_after,
+            files=one.files_before,
+            files_after=one.files_after,
             records=one.records_read,
             records_after=one.records_kept,
             size_bytes=one.bytes_read,

@@ -1,0 +1,134 @@
+"""``lakelog cleanup``: what it prints, its JSON, its exit codes, with and without Redis."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog import Lakelog
+from lakelog.cli import main as cli
+from lakelog.config import HOUR_MS
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"")))
+        assert cli.main([*arguments, "--engine", "inline"]) == code
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return captured.out, captured.err
+
+    return run
+
+
+@pytest.fixture
+def cold(tmp_path: Path) -> str:
+    return str(tmp_path / "cold")
+
+
+@pytest.fixture
+def filled(redis_url: str, cold: str) -> list[str]:
+    """A compacted topic of five segments and an old one of three, all archived."""
+    with Lakelog.connect(redis_url, cold, engine="inline") as log:
+        small = {"internal.segment.bytes": 200, "local.retention.ms": 0}
+        log.topics.create("prices", 1, {**small, "cleanup.policy": "compact"})
+        ahead = {"message.timestamp.after.max.ms": 10 * HOUR_MS}
+        log.topics.create("events", 1, {**small, **ahead, "retention.ms": 1000})
+        now_ms = log.hot.now_ms()
+        with log.producer(linger_ms=0) as producer:
+            for number in range(10):
+                producer.send("prices", f"{number}", key=f"item {number % 2}").result()
+                time_ms = now_ms - 100_000 if number < 8 else now_ms + 2 * HOUR_MS
+                producer.send("events", f"{number}", timestamp_ms=time_ms).result()
+        log.archive()
+    return ["--redis", redis_url, "--cold", cold]
+
+
+def test_a_run_does_what_the_plan_says_and_a_second_one_nothing(run: Run, filled: list[str]):
+    planned = json.loads(run(*filled, "cleanup", "plan", "--output", "json")[0])
+    steps = [(row["topic"], row["step"], row["action"]) for row in planned["plan"]]
+    assert steps == [("events", "retain", "delete"), ("prices", "compact", "clean")]
+    assert planned["plan"][0]["why"] == "retention.ms"
+
+    out, err = run(*filled, "cleanup", "run")
+    assert "retain" in out
+    assert "compact" in out
+    assert "warning" in out  # of the timestamps to come
+    assert "cleanup" in err  # the sign of life
+    assert run(*filled, "cleanup", "run", "prices")[0] == "nothing to clean up: prices\n"
+    offsets = json.loads(run(*filled, "offsets", "events", "--output", "json")[0])
+    assert offsets[0]["log_start"] == offsets[0]["local_log_start"] or offsets[0]["log_start"] > 0
+    assert offsets[0]["log_start"] > 0
+    left = run(*filled, "consume", "prices", "--output", "json")[0].splitlines()
+    assert len(left) < 10
+
+
+def test_json_has_kafkas_measures(run: Run, filled: list[str]):
+    done = json.loads(run(*filled, "cleanup", "run", "prices", "--output", "json")[0])["done"]
+    (compacted,) = [row for row in done if row["step"] == "compact"]
+    assert compacted["records_after"] == 2
+    assert compacted["dirty_ratio_before"] == 1
+    assert compacted["dirty_ratio_after"] == 0
+    assert 0 < compacted["recopy_percent"] < 100
+    assert compacted["size_bytes_after"] < compacted["size_bytes"]
+
+
+def test_what_if_settings_were_changed(run: Run, filled: list[str]):
+    out, _ = run(*filled, "cleanup", "plan", "events", "--set", "retention.ms=-1")
+    assert "nothing would go: events" in out
+    _, err = run(*filled, "cleanup", "plan", "--set", "retention.ms=soon", code=1)
+    assert "retention.ms='soon' is not legal" in err
+    _, err = run(*filled, "cleanup", "plan", "--set", "retention.ms", code=1)
+    assert "--set 'retention.ms' should read NAME=VALUE" in err
+
+
+def test_without_redis_the_tables_say_what_to_do(run: Run, filled: list[str], cold: str):
+    planned = json.loads(run("--cold", cold, "cleanup", "plan", "--output", "json")[0])
+    assert [row["step"] for row in planned["plan"]] == ["retain", "compact"]
+    out, _ = run("--cold", cold, "cleanup", "run")
+    assert "retain" in out
+    assert "compact" in out
+    offsets: Any = json.loads(run(*filled, "offsets", "events", "--output", "json")[0])
+    assert offsets[0]["log_start"] > 0
+    _, err = run("--cold", cold, "cleanup", "run", "nothing", code=1)
+    assert "there are events, prices" in err
+
+
+def test_only_some_steps(run: Run, filled: list[str]):
+    out, _ = run(*filled, "cleanup", "run", "--step", "retain")
+    assert "retain" in out
+    assert "compact" not in out
+
+
+def test_what_could_not_be_done_is_listed_and_the_exit_code_says_so(
+    run: Run, filled: list[str], cold: str
+):
+    first = sorted(Path(cold, "prices").rglob("archive-*.parquet"))[0]
+    first.unlink()
+    out, _ = run(*filled, "cleanup", "run", code=1)
+    assert "could not be done:" in out
+    assert first.name in out
+    assert "retain" in out  # the other topic's
+    failed = json.loads(run(*filled, "cleanup", "run", "--output", "json", code=1)[0])
+    assert failed["failures"][0]["error"] == "MissingFileError"
+    assert failed["failures"][0]["topic"] == "prices"
+
+
+def test_an_untiered_topic_is_refused_by_name_and_passed_over_otherwise(
+    run: Run, redis_url: str, cold: str
+):
+    with Lakelog.connect(redis_url, cold, engine="inline") as log:
+        log.topics.create("hot", 1, {"remote.storage.enable": False})
+    where = ["--redis", redis_url, "--cold", cold]
+    _, err = run(*where, "cleanup", "run", "hot", code=1)
+    assert "has no cold tier" in err
+    assert "no topics" in run(*where, "cleanup", "run")[0]
