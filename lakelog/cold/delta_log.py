@@ -236,7 +236,7 @@ class DeltaLog:
             self._table.create_checkpoint()
             # The log files that it stands for must not go before it is on the disk.
             log = f"{self.path}/_delta_log"
-            checkpoint = f"{log}/{self.version:020}.checkpoint.parquet"
+            checkpoint = self._checkpoint_file(self.version)
             self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
             self._table.cleanup_metadata()
             self._checkpointed_version = self.version
@@ -350,13 +350,26 @@ class DeltaLog:
         if not self._storage.is_local or self._table is None:
             return
         recent_s = time.time() - SYNC_S
-        for version in range(self.version, self._synced_version, -1):
+        for version in range(self.version, self._sync_checkpoint(), -1):
             path = Path(self._log_file(version))
             if not path.exists() or path.stat().st_mtime < recent_s:
                 break
             self._storage.sync(str(path))
         self._storage.sync(f"{self.path}/_delta_log", self.path)
         self._synced_version = self.version
+
+    def _sync_checkpoint(self) -> int:
+        """The version up to which all is on the disk: a checkpoint stands for what is below it."""
+        if self.version - self._synced_version > CHECKPOINT_INTERVAL:
+            version = self._last_checkpoint()
+            path = self._checkpoint_file(version)
+            if version > self._synced_version and self._storage.is_file(path):
+                self._storage.sync(path, f"{self.path}/_delta_log/{LAST_CHECKPOINT}")
+                return version
+        return self._synced_version
+
+    def _checkpoint_file(self, version: int) -> str:
+        return f"{self.path}/_delta_log/{version:020}.checkpoint.parquet"
 
 
 def _once(commit_id: str, transactions: Sequence[Any] = ()) -> dict[str, Any]:
