@@ -8,6 +8,7 @@ import pytest
 
 from lakelog import failpoints
 from lakelog.archive.report import PartitionArchived
+from lakelog.cold.schema import mirrored_topic
 from lakelog.errors import (
     CommitUnknownError,
     ContradictionError,
@@ -55,6 +56,16 @@ def test_running_it_again_does_nothing_and_says_so(make_tiers):
 
 def test_an_empty_topic_has_nothing_to_archive(make_tiers):
     assert not make_tiers(partitions=3).archiver().run_once()
+
+
+def test_settings_changed_between_two_runs_are_told_by_the_table(make_tiers):
+    tiers = make_tiers()
+    tiers.append(10)
+    tiers.archiver().run_once()
+    tiers.topic = tiers.hot.topics().alter(tiers.topic.name, {"file.delete.delay.ms": 5})
+    tiers.archiver().run_once()
+    assert mirrored_topic(tiers.delta().metadata().configuration) == tiers.topic
+    assert tiers.table().vacuum().retention_ms == 5
 
 
 def test_later_records_of_the_open_segment_go_on_where_the_last_run_ended(make_tiers):

@@ -13,6 +13,7 @@ from uuid import uuid4
 import pytest
 
 from lakelog.archive import ArchiveReport, archiver
+from lakelog.cold.schema import mirrored_topic
 from lakelog.engine import InlineEngine
 from lakelog.errors import HotTierUnavailableError, UnknownTopicIdError
 from lakelog.hot.hot_log import HotLog
@@ -179,6 +180,23 @@ def test_partitions_and_settings_added_while_it_runs_count(make_tiers):
     (report,) = look(tiers, nothing, grow, nothing)
     assert [(p.topic_partition.partition, p.records) for p in report.partitions] == [(1, 5)]
     assert tiers.archived(1) == tiers.expected(1)
+
+
+def test_the_table_says_changed_settings_although_nothing_is_to_be_archived(make_tiers):
+    tiers = make_tiers(**POLICY)
+    tiers.append(100)
+    look(tiers)
+    version = tiers.version()
+    assert mirrored_topic(tiers.delta().metadata().configuration) == tiers.topic
+
+    def alter() -> None:
+        changes = {"retention.ms": 7 * 86_400_000}
+        tiers.topic = tiers.hot.topics().alter(tiers.topic.name, changes)
+
+    assert look(tiers, nothing, alter, nothing) == []
+    assert mirrored_topic(tiers.delta().metadata().configuration) == tiers.topic
+    tiers.archiver().run_once()
+    assert tiers.version() == version + 1  # once, and a run that changes nothing adds nothing
 
 
 def test_a_topic_dropped_and_created_again_ends_the_run(make_tiers):

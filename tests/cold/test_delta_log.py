@@ -15,9 +15,10 @@ from made_up import archive
 
 from lakelog import failpoints
 from lakelog.cold.change import Change
-from lakelog.cold.delta_log import DeltaLog
+from lakelog.cold.delta_log import LAST_CHECKPOINT, DeltaLog
 from lakelog.cold.registers import LogStart
 from lakelog.cold.schema import CHECKPOINT_INTERVAL
+from lakelog.cold.storage import Storage
 from lakelog.errors import ColdTierError
 
 DAY_S = 24 * 60 * 60
@@ -117,6 +118,33 @@ def test_registers_and_files_survive_checkpoints_and_the_cleaning_up_of_the_log(
         assert list(snapshot.files) == list(newest.files)
         assert offsets(opened, snapshot) == list(range(50, newest.archived_end(0)))
     assert offsets(reader, seen) == list(range(50, seen.archived_end(0)))  # it goes on reading
+
+
+def test_a_checkpoint_is_on_the_disk_before_the_log_files_it_stands_for_go(
+    table, make_table, topic, monkeypatch
+):
+    steps: list[str] = []
+    sync, cleanup = Storage.sync, DeltaTable.cleanup_metadata
+
+    def noting(self: Storage, *paths: str) -> None:
+        sync(self, *paths)
+        steps.extend(Path(path).name for path in paths)
+
+    def cleaning(self: DeltaTable) -> None:
+        cleanup(self)
+        steps.append("clean up")
+
+    monkeypatch.setattr(Storage, "sync", noting)
+    monkeypatch.setattr(DeltaTable, "cleanup_metadata", cleaning)
+    commit(table, topic, CHECKPOINT_INTERVAL + 20)
+    (version,) = log_files(table, ".checkpoint.parquet")
+    checkpoint = f"{version:020}.checkpoint.parquet"
+    assert steps.index(checkpoint) < steps.index("clean up")
+
+    steps.clear()  # another process that would trim by what it sees
+    newest = make_table().snapshot().version
+    later = {f"{number:020}.json" for number in range(version + 1, newest + 1)}
+    assert set(steps) == {*later, checkpoint, LAST_CHECKPOINT, "_delta_log", table.path[-36:]}
 
 
 def test_log_files_stay_for_a_week(table, topic):
