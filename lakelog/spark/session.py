@@ -111,6 +111,8 @@ def local_settings(slots: int, jars: list[str], log4j2: Path) -> dict[str, str]:
         # 200 and 50 by default: each is a task, and a task costs more than its rows here.
         "spark.sql.shuffle.partitions": str(slots),
         "spark.databricks.delta.snapshotPartitions": "2",
+        # 10,000 by default: a VACUUM would start as many.
+        "spark.sql.sources.parallelPartitionDiscovery.parallelism": str(slots),
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.python.worker.reuse": "true",
         # Timestamps are moments; a local zone would only shift how they print.
