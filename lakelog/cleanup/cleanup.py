@@ -20,7 +20,9 @@ from ..errors import (
     CleanupFailedError,
     ColdTierError,
     CommitConflictError,
+    ContradictionError,
     CorruptRecordError,
+    ForeignTableError,
     InvalidArgumentError,
     LakelogError,
     MissingFileError,
@@ -184,7 +186,10 @@ class _Run:
     def do(self, step: str) -> None:
         try:
             getattr(self, step)()
-        except (CorruptRecordError, MissingFileError, CommitConflictError) as error:
+        except (ContradictionError, ForeignTableError):
+            raise
+        except (CorruptRecordError, ColdTierError) as error:
+            # The steps after it go on: on a full disk it is vacuum that makes room.
             self._failed(step, None, error)
 
     def report(self, seconds: float) -> CleanupReport:
@@ -239,6 +244,8 @@ class _Run:
             failpoint("cleanup.after_plan")
             done = compact(self.topic, self.table, cold, chosen, now_ms)
             self.compacted += done.done
+            for one in done.done:
+                self.warnings.update(dict.fromkeys(one.warnings))
             cleaned |= {one.topic_partition.partition for one in done.done}
             overtaken = bool(done.superseded)
             for number, error in done.failed.items():

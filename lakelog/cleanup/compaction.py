@@ -10,7 +10,6 @@ grouping of small neighbours).
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,8 +26,6 @@ from ..record import TopicPartition
 from ..topic import Topic
 from .dirty import Cleanable, cleanable
 from .superseded import FileFindings, Found, Search, TooManyKeys, Unreadable, find_superseded
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +55,17 @@ class PartitionCompacted:
     @property
     def records_dropped(self) -> int:
         return self.records_read - self.records_kept
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Sentences: what went that its writer may not have meant to go."""
+        if not self.keyless_dropped:
+            return ()
+        return (
+            f"compaction of {self.topic_partition} dropped {self.keyless_dropped:,} records "
+            "without a key, appended before the topic was compacted: none can be the latest of its "
+            "key. Where such records are to stay, set cleanup.policy=delete",
+        )
 
     @property
     def bytes_dropped(self) -> int:
@@ -114,13 +122,6 @@ def compact(
         for number, plan in plans.items()
         if number not in applied.superseded
     ]
-    for one in done:
-        if one.keyless_dropped:
-            logger.warning(
-                "%s: %d records without a key were dropped: a compacted topic cannot keep them",
-                one.topic_partition,
-                one.keyless_dropped,
-            )
     return Compacted(applied.snapshot, tuple(done), applied.superseded, failed)
 
 

@@ -78,8 +78,8 @@ def plan_retention(
     """What each partition that has files forgets now.
 
     A policy without ``delete`` (``compact``, or the empty one, which keeps forever) leaves only the
-    log-start pass. The newest segment may still grow: it goes when all of the partition is archived,
-    or when the log start has passed it.
+    log-start pass. The newest segment may still grow: it goes when all of the partition is
+    archived, or when the log start has passed it.
 
     Other than in Kafka, the size is that of the Parquet files alone: what the hot tier holds is not
     counted.

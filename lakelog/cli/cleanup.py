@@ -24,8 +24,9 @@ optimize  a segment that lies in several files becomes one
 vacuum    files that no reader should need any more are deleted (file.delete.delay.ms)
 
 Safe at any time, beside archivers and readers; running it again does nothing more. Without --redis
-(--cold alone) it works on the tables under the cold root by the settings they carry, and Redis
-follows with the next archive run. Exit code 1 when something could not be done; the rest was.
+(--cold alone) it works on the tables under the cold root, by the settings of the last run that had
+Redis (changed since: not known there), and Redis follows with the next archive run. Exit code 1
+when something could not be done; the rest was.
 
 examples:
   lakelog --dir ./log cleanup plan
@@ -33,6 +34,19 @@ examples:
   lakelog --dir ./log cleanup run
   lakelog --dir ./log cleanup run orders --step retain --step vacuum
   lakelog --cold s3://bucket/log cleanup run
+"""
+
+_PLAN_EPILOG = """\
+delete    whole segments would go          keep   compaction leaves the partition alone, and why
+clean     superseded records would go      merge  the files of a segment would become one
+
+Each step is planned on the table as it is now. What vacuum would delete is not planned: files that
+no reader of the newest version needs.
+
+examples:
+  lakelog --dir ./log cleanup plan
+  lakelog --dir ./log cleanup plan orders --set retention.ms=86400000
+  lakelog --dir ./log cleanup plan orders --set cleanup.policy=compact --output json
 """
 
 
@@ -45,7 +59,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     verbs = added.add_subparsers(dest="verb", metavar="VERB", required=True)
-    run = verbs.add_parser("run", parents=[common], help="do it")
+    run = verbs.add_parser(
+        "run",
+        parents=[common],
+        help="do it",
+        description="Forget by Kafka's rules, and keep the cold tier fast to read.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     run.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
     run.add_argument(
         "--step",
@@ -54,14 +75,21 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="only this step (may be given more than once); default: all, in this order",
     )
     run.set_defaults(run=_run)
-    plan = verbs.add_parser("plan", parents=[common], help="show what would be done, and why")
+    plan = verbs.add_parser(
+        "plan",
+        parents=[common],
+        help="show what would be done, and why",
+        description="Show what cleanup would do to each partition, and why; changes nothing.",
+        epilog=_PLAN_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     plan.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
     plan.add_argument(
         "--set",
         action="append",
         default=[],
         metavar="NAME=VALUE",
-        help="what if a setting were changed; changes nothing",
+        help="what if a setting were this; repeatable",
     )
     plan.set_defaults(run=_plan)
 
@@ -73,8 +101,8 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
         try:
             reports = _reports(arguments)
         except CleanupFailedError as error:
-            raise Failed(_page(error.reports)) from error
-    return _page(reports)
+            raise Failed(_page(error.reports, arguments)) from error
+    return _page(reports, arguments)
 
 
 def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
@@ -109,13 +137,20 @@ def _plan(arguments: argparse.Namespace) -> Page:
         with open_log(arguments) as log:
             plans = log.cleanup_plan(arguments.topics or None, settings)
     rows = [row for plan in plans for row in _planned(plan)]
-    empty = "nothing would go: " + ", ".join(plan.topic for plan in plans) if plans else "no topics"
-    warnings = [warning for plan in plans for warning in plan.warnings]
-    return _with_warnings({"plan": Table(rows, empty=empty)}, warnings)
+    topics = ", ".join(plan.topic for plan in plans)
+    empty = f"nothing would go: {topics}" if plans else _no_topics(arguments)
+    warnings = [(plan.topic, warning) for plan in plans for warning in plan.warnings]
+    return _with_warnings({"plan": Table(rows, empty=empty)}, arguments, warnings)
 
 
 def _cold_alone(arguments: argparse.Namespace) -> bool:
     return bool(arguments.cold and not arguments.redis and not arguments.dir)
+
+
+def _no_topics(arguments: argparse.Namespace) -> str:
+    if _cold_alone(arguments):
+        return f"no topic's table lies under {arguments.cold}: if one should, check that path"
+    return "no topic has a cold tier"
 
 
 def _planned(plan: CleanupPlan) -> list[dict[str, Any]]:
@@ -135,11 +170,14 @@ def _planned(plan: CleanupPlan) -> list[dict[str, Any]]:
     ]
 
 
-def _page(reports: Sequence[CleanupReport]) -> Page:
-    rows = [row for report in reports for row in _done(report)]
-    topics = ", ".join(report.topic for report in reports) or "no topics"
-    done = Table(rows, _COLUMNS, empty=f"nothing to clean up: {topics}")
-    parts: dict[str, Any] = {"done": done}
+def _page(reports: Sequence[CleanupReport], arguments: argparse.Namespace) -> Page:
+    fine = ", ".join(report.topic for report in reports if not report.failures)
+    empty = f"nothing to clean up: {fine}" if fine else "nothing was cleaned up"
+    done = Table(
+        [row for report in reports for row in _done(report)],
+        _COLUMNS,
+        empty=empty if reports else _no_topics(arguments),
+    )
     failures = [
         {
             "topic": report.topic,
@@ -151,15 +189,28 @@ def _page(reports: Sequence[CleanupReport]) -> Page:
         for report in reports
         for failure in report.failures
     ]
-    if failures:
-        parts["failures"] = Table(failures, title="could not be done:")
-    return _with_warnings(parts, [w for report in reports for w in report.warnings])
+    parts: dict[str, Any] = {"done": done}
+    if arguments.output == "json":
+        parts["failures"] = Table(failures)
+    elif failures:  # sentences, too long for a column
+        lines = [
+            f"{failure.topic_partition or report.topic}: {failure.step}: {failure.error}"
+            for report in reports
+            for failure in report.failures
+        ]
+        parts["failures"] = Message("\n".join(["could not be done:", *lines]))
+    warnings = [(report.topic, warning) for report in reports for warning in report.warnings]
+    return _with_warnings(parts, arguments, warnings)
 
 
-def _with_warnings(parts: dict[str, Any], warnings: Sequence[str]) -> Page:
-    if warnings:
-        values = {"warnings": list(warnings)}
-        parts["warnings"] = Message("\n".join(f"warning: {text}" for text in warnings), values)
+def _with_warnings(
+    parts: dict[str, Any], arguments: argparse.Namespace, warnings: Sequence[tuple[str, str]]
+) -> Page:
+    if arguments.output == "json":
+        rows = [{"topic": topic, "warning": text} for topic, text in warnings]
+        parts["warnings"] = Table(rows)
+    elif warnings:
+        parts["warnings"] = Message("\n".join(f"warning: {text}" for _, text in warnings))
     return Page(parts)
 
 

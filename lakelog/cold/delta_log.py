@@ -34,7 +34,7 @@ from .schema import (
 )
 from .segment import SegmentFile, SegmentIndex
 from .segment_writer import WrittenFile
-from .storage import Storage
+from .storage import Storage, one_line
 
 logger = logging.getLogger(__name__)
 
@@ -402,7 +402,7 @@ def _naming(path: str) -> Iterator[None]:
         if isinstance(error, LakelogError):
             raise
         raise ColdTierError(
-            f"the table at {path} cannot be used: {error}. Check that it may be read and written "
-            "by this user, and that its _delta_log is whole",
+            f"the table at {path} cannot be used: {one_line(error)}. Check that it may be read and "
+            "written by this user, and that its _delta_log is whole",
             path=path,
         ) from error

@@ -42,7 +42,7 @@ from .schema import file_retention_ms, mirrored_properties, mirrored_version, ta
 from .segment import SegmentFile
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
-from .storage import Storage
+from .storage import Storage, one_line
 from .table import Applied, ColdSnapshot, Vacuumed
 
 logger = logging.getLogger(__name__)
@@ -383,8 +383,8 @@ class _Patience:
         self._refused = 0 if to_others else self._refused + 1
         if self._refused == REFUSED_ATTEMPTS:
             raise ColdTierError(
-                f"the table at {self._path} takes no commit: {error}. Nothing was changed. Check "
-                "that it may be written by this user and has room",
+                f"the table at {self._path} takes no commit: {one_line(error)}. Nothing was "
+                "changed. Check that it may be written by this user and has room",
                 path=self._path,
             ) from error
         if self._attempts == COMMIT_ATTEMPTS:

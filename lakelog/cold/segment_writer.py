@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..errors import ContradictionError
+from ..errors import ColdTierError, ContradictionError
 from ..record import RECORDS
 from ..topic import Topic
 from .change import HotRange, Rewrite, RowsOf
@@ -67,7 +67,10 @@ def write_segment_file(
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
         storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
     except BaseException:
-        storage.delete_file(path)  # ours alone, and no commit can name it: this call returns none
+        # Ours alone, and no commit can name it: this call returns none. Where even that is refused,
+        # what went wrong first says more, and vacuum finds the file.
+        with suppress(ColdTierError):
+            storage.delete_file(path)
         raise
     return tally.written(f"{folder}/{name}", storage.size_bytes(path))
 

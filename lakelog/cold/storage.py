@@ -213,8 +213,8 @@ class Storage:
             if error.errno is None and self.is_local:  # Arrow's own: thrift, page or codec
                 raise _corrupt(path, error) from error
             raise ColdTierError(
-                f"{path} cannot be used: {error}. Check that {self.root} exists, has room, and "
-                "may be read and written by this user",
+                f"{path} cannot be used: {one_line(error)}. Check that {self.root} exists, has "
+                "room, and may be read and written by this user",
                 path=path,
             ) from error
 
@@ -235,9 +235,16 @@ def check_deltalake(version: str = deltalake.__version__) -> None:
         )
 
 
+def one_line(error: object) -> str:
+    """What a library says, to stand in a sentence: delta-rs colours its text and breaks lines."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    return " ".join(plain.split()).rstrip(".")
+
+
 def _corrupt(path: str, error: Exception) -> CorruptRecordError:
     return CorruptRecordError(
-        f"{path} is not the Parquet file that was written: {error}. Put it back from a backup",
+        f"{path} is not the Parquet file that was written: {one_line(error)}. Put it back from a "
+        "backup",
         path=path,
     )
 

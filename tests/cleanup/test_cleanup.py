@@ -13,7 +13,12 @@ from lakelog.cleanup.plan import plan_cleanup
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.config import DAY_MS
-from lakelog.errors import CleanupFailedError, InvalidArgumentError, InvalidConfigError
+from lakelog.errors import (
+    CleanupFailedError,
+    ColdTierError,
+    InvalidArgumentError,
+    InvalidConfigError,
+)
 
 BOTH = {
     "cleanup.policy": "compact,delete",
@@ -196,6 +201,23 @@ def test_what_cannot_be_done_is_named_and_the_rest_is_done(cold_log, damage):
     assert {one.topic_partition.partition for one in report.retained} == {0, 1}
     assert {one.topic_partition.partition for one in report.optimized} == {0, 1}
     assert bad in str(report)
+
+
+def test_a_full_disk_stops_no_vacuum(cold_log, monkeypatch):
+    log = filled(cold_log, **{"file.delete.delay.ms": "0"})
+    cleanup(log).run(["retain"])
+
+    def full(*_args: object) -> None:
+        raise ColdTierError("no space left")
+
+    monkeypatch.setattr("lakelog.cleanup.cleanup.compact", full)
+    report = cleanup(log).run()
+    assert [(failure.step, str(failure.error)) for failure in report.failures] == [
+        ("compact", "no space left")
+    ]
+    assert report.optimized
+    assert report.vacuumed is not None
+    assert report.vacuumed.files
 
 
 def test_a_table_that_contradicts_itself_stops_its_own_topic_only(cold_log):

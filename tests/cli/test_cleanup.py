@@ -118,6 +118,8 @@ def test_what_could_not_be_done_is_listed_and_the_exit_code_says_so(
     assert "could not be done:" in out
     assert first.name in out
     assert "retain" in out  # the other topic's
+    assert "prices-0: compact: " in out
+    assert run(*filled, "cleanup", "run", "prices", code=1)[0].startswith("nothing was cleaned up")
     failed = json.loads(run(*filled, "cleanup", "run", "--output", "json", code=1)[0])
     assert failed["failures"][0]["error"] == "MissingFileError"
     assert failed["failures"][0]["topic"] == "prices"
@@ -131,4 +133,27 @@ def test_an_untiered_topic_is_refused_by_name_and_passed_over_otherwise(
     where = ["--redis", redis_url, "--cold", cold]
     _, err = run(*where, "cleanup", "run", "hot", code=1)
     assert "has no cold tier" in err
-    assert "no topics" in run(*where, "cleanup", "run")[0]
+    assert "no topic has a cold tier" in run(*where, "cleanup", "run")[0]
+
+
+def test_a_cold_root_without_tables_is_named(run: Run, tmp_path: Path):
+    for verb in "run", "plan":
+        out, _ = run("--cold", str(tmp_path / "typo"), "cleanup", verb)
+        assert f"no topic's table lies under {tmp_path / 'typo'}" in out
+
+
+def test_keyless_records_that_go_are_told(run: Run, redis_url: str, cold: str):
+    with Lakelog.connect(redis_url, cold, engine="inline") as log:
+        log.topics.create("late", 1, {"internal.segment.bytes": 200, "local.retention.ms": 0})
+        with log.producer(linger_ms=0) as producer:
+            for number in range(6):
+                producer.send("late", f"{number}" * 50).result()
+        log.archive()
+        log.topics.alter("late", {"cleanup.policy": "compact"})
+    where = ["--redis", redis_url, "--cold", cold]
+    seen = json.loads(run(*where, "cleanup", "run", "--output", "json")[0])
+    (warning,) = seen["warnings"]
+    dropped = seen["done"][0]["keyless_dropped"]
+    assert warning["topic"] == "late"
+    assert f"dropped {dropped} records without a key" in warning["warning"]
+    assert seen["failures"] == []

@@ -9,7 +9,7 @@ import pytest
 from made_up import MadeUpRows, archive
 
 from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage, check_deltalake
+from lakelog.cold.storage import Storage, check_deltalake, one_line
 from lakelog.engine import InlineEngine
 from lakelog.errors import ColdTierError, InvalidArgumentError
 
@@ -66,6 +66,13 @@ def test_a_root_that_cannot_be_written_is_named(tmp_path, topic):
     ):
         with pytest.raises(ColdTierError, match=r"file/cold.*Check that"):
             attempt()
+
+
+def test_what_a_library_says_stands_in_a_sentence():
+    said = (
+        "Generic error\n    \x1b[31m↳\x1b[0m Unable to open\n   \x1b[31m↳\x1b[0m (os error 30).\n"
+    )
+    assert one_line(OSError(said)) == "Generic error ↳ Unable to open ↳ (os error 30)"
 
 
 def test_checking_a_root_leaves_nothing(tmp_path):
