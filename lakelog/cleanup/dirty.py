@@ -104,7 +104,10 @@ def _judge(config: TopicConfig, found: Cleanable) -> tuple[bool, str]:
 
 
 def _too_young(segment: Segment, min_lag_ms: int, now_ms: int) -> bool:
-    return min_lag_ms > 0 and segment.max_timestamp_ms > now_ms - min_lag_ms
+    newest_ms = segment.max_timestamp_ms
+    if newest_ms < 0:  # no record says when it was made: Kafka goes by the file
+        newest_ms = segment.modified_ms
+    return min_lag_ms > 0 and newest_ms > now_ms - min_lag_ms
 
 
 def _overdue_ms(dirty: list[Segment], max_lag_ms: int, now_ms: int) -> int:

@@ -52,20 +52,22 @@ def retained(
     """Kafka's three passes, each from the oldest segment to the first that does not qualify.
 
     Args:
-        all_archived: the newest segment is known to be closed for good, so that its age counts.
+        all_archived: nothing is known that is not in these segments, so that the newest may go.
     """
     kept = list(segments)
+
+    def may_go() -> bool:
+        return len(kept) > 1 or (all_archived and len(kept) == 1)
+
     while kept and kept[0].end_offset <= log_start:
         kept.pop(0)
     if "delete" in config["cleanup.policy"]:
         limit_bytes, limit_ms = config["retention.bytes"], config["retention.ms"]
         if limit_bytes != -1:
-            while len(kept) > 1 and sum(s.size_bytes for s in kept[1:]) >= limit_bytes:
+            while may_go() and sum(segment.size_bytes for segment in kept[1:]) >= limit_bytes:
                 kept.pop(0)
         if limit_ms != -1:
-            while (len(kept) > 1 or (kept and all_archived)) and (
-                now_ms - kept[0].largest_timestamp_ms > limit_ms
-            ):
+            while may_go() and now_ms - kept[0].largest_timestamp_ms > limit_ms:
                 kept.pop(0)
     dropped = tuple(segments[: len(segments) - len(kept)])
     if not dropped:

@@ -12,11 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
 
-from deltalake import DeltaTable
-
 from .. import failpoints
 from ..cleanup.cleanup import STEPS, Cleanup
-from ..cleanup.compaction import Compacted, compact
+from ..cleanup.compaction import compact
 from ..cleanup.dirty import Cleanable
 from ..cleanup.optimize import optimize_change, plan_optimize
 from ..cleanup.plan import cleanables
@@ -26,13 +24,14 @@ from ..cold.change import Change
 from ..cold.registers import LogStart
 from ..cold.segment import is_ours
 from ..cold.table import ColdSnapshot
-from ..config import MIB
+from ..config import HOUR_MS, MIB
 from ..errors import MissingExtraError, MissingFileError, OffsetOutOfRangeError
 from ..record import Record, to_records
 from . import strategies
 from .cleaning import ColdSegment, Dirty, dirty, eligible, retained
-from .log_rules import PARTITIONS, Death, LogRules, any_records, partitions
+from .harness import PARTITIONS, Death, LogHarness, any_records, partitions
 from .model import ModelLog, require, require_same
+from .strategies import Batch
 
 try:
     from hypothesis import strategies as st
@@ -50,6 +49,22 @@ Layout = list[list[ColdSegment]]
 
 
 @dataclass(frozen=True, slots=True)
+class Life:
+    """Writes to a partition that mostly begin a new segment each, archived in the end."""
+
+    partition: int
+    updates: list[Batch]
+    every_ms: int
+
+
+_lives = st.builds(
+    Life, partitions, strategies.updates(), st.sampled_from([2_000, 10_000, HOUR_MS])
+)
+
+_jumps = strategies.clock_jumps()
+
+
+@dataclass(frozen=True, slots=True)
 class Outcome:
     """Where one partition's cleanup may lead."""
 
@@ -59,34 +74,39 @@ class Outcome:
     optional: bool = False  # the cleaning is
 
 
-@dataclass(frozen=True, slots=True)
-class HeldCleanup:
-    """What a cleaner planned that then got no further for a while."""
-
-    cold: ColdSnapshot
-    layout: Layout
-    now_ms: int
-    work: Change | Sequence[Cleanable]  # the latter are to be compacted
-
-
 def _any_archived(machine: CleanupRules) -> bool:
     return any(model.archived_end for model in machine.models)
 
 
-class CleanupRules(LogRules):
+class CleanupRules(LogHarness):
     """Adds cleanup, strangers and time to what happens to a log."""
 
-    MEANWHILE: ClassVar[tuple[str, ...]] = (*LogRules.MEANWHILE, "clean", "optimize", "shuffle")
+    MEANWHILE: ClassVar[tuple[str, ...]] = (*LogHarness.MEANWHILE, "clean", "optimize", "shuffle")
 
     def __init__(self) -> None:
         super().__init__()
-        self.held_cleanup: HeldCleanup | None = None
         self.strays: dict[Path, set[Path]] = {}  # files that died with a cleaner, and their sources
 
     @precondition(any_records)
-    @rule(by_ms=strategies.clock_jumps())
+    @rule(by_ms=_jumps)
     def turn_clock(self, by_ms: int) -> None:
-        self.clock.advance(by_ms)
+        self._turn_clock(by_ms)
+
+    @rule(
+        seasons=st.lists(
+            st.tuples(_lives, st.sets(st.sampled_from(["shuffle", "clean"])), _jumps), max_size=3
+        )
+    )
+    def live_on(self, seasons: list[tuple[Life, set[str], int]]) -> None:
+        """Keys are written again and again, now and then somebody cleans up, and time goes by."""
+        for life, then, by_ms in seasons:
+            self._live(life)
+            if "shuffle" in then:
+                self._delta_table().optimize.z_order(["key"])
+            if "clean" in then:
+                self._clean_up(STEPS, with_hot=True)
+                self._trim()
+            self._turn_clock(by_ms)
 
     # -- cleanup runs ------------------------------------------------------------------------------
 
@@ -108,10 +128,10 @@ class CleanupRules(LogRules):
         if trims:
             self._trim()
 
-    @precondition(_any_archived)
-    @rule(failpoint=st.sampled_from(FAILPOINTS), with_hot=st.booleans())
-    def crash_cleaner(self, failpoint: str, with_hot: bool) -> None:
+    @rule(life=_lives, failpoint=st.sampled_from(FAILPOINTS), with_hot=st.booleans())
+    def crash_cleaner(self, life: Life, failpoint: str, with_hot: bool) -> None:
         """It dies there: what it had committed stays, the rest never was."""
+        self._live(life)
 
         def die() -> None:
             raise Death
@@ -126,10 +146,17 @@ class CleanupRules(LogRules):
         self._settle_cleaned(layout, [outcomes])
         self._note_strays()
 
-    @precondition(_any_archived)
-    @rule(failpoint=st.sampled_from(FAILPOINTS), with_hot=st.booleans(), data=st.data())
-    def race_cleaners(self, failpoint: str, with_hot: bool, data: st.DataObject) -> None:
+    @rule(
+        life=_lives,
+        failpoint=st.sampled_from(FAILPOINTS),
+        with_hot=st.booleans(),
+        data=st.data(),
+    )
+    def race_cleaners(
+        self, life: Life, failpoint: str, with_hot: bool, data: st.DataObject
+    ) -> None:
         """While one cleaner is there, another one runs, or an archiver, or somebody OPTIMIZEs."""
+        self._live(life)
         meanwhile = self._draw_meanwhile(data)
         interfered: list[BaseException | None] = []
         layout = self._look_cold()
@@ -195,85 +222,75 @@ class CleanupRules(LogRules):
 
     # -- held up -----------------------------------------------------------------------------------
 
-    @precondition(_any_archived)
-    @rule(step=st.sampled_from(["retain", "compact", "optimize"]), with_hot=st.booleans())
-    def hold_cleanup(self, step: str, with_hot: bool) -> None:
-        """A cleaner plans a step and is then held up."""
+    @rule(
+        life=_lives,
+        step=st.sampled_from(["retain", "compact", "optimize"]),
+        with_hot=st.booleans(),
+        data=st.data(),
+    )
+    def hold_cleaner_up(self, life: Life, step: str, with_hot: bool, data: st.DataObject) -> None:
+        """A cleaner plans and then gets no further until others have done this and that."""
+        self._live(life)
         layout, now_ms = self._look_cold(), self.clock.now_ms()
-        hot_ends = self._hot_ends() if with_hot else None
         cold = self.table.snapshot()
-        work: Change | Sequence[Cleanable]
+        plans = plan_retention(self.topic, cold, now_ms, self._hot_ends() if with_hot else None)
+        chosen = [one for one in cleanables(self.topic, cold, now_ms) if one.eligible]
+        optimize = optimize_change(plan_optimize(self.topic, cold))
+        for _ in range(data.draw(st.integers(0, 2), "others")):
+            self._draw_meanwhile(data)()
         if step == "compact":
-            work = [one for one in cleanables(self.topic, cold, now_ms) if one.eligible]
-        elif step == "optimize":
-            work = optimize_change(plan_optimize(self.topic, cold))
+            self._compact_late(layout, cold, chosen, now_ms)
         else:
-            plans = plan_retention(self.topic, cold, now_ms, hot_ends)
-            work = retention_change([one for one in plans if one.dropped])
-        if work.partitions if isinstance(work, Change) else work:
-            self.held_cleanup = HeldCleanup(cold, layout, now_ms, work)
-
-    @precondition(lambda self: self.held_cleanup is not None)
-    @rule()
-    def apply_held_cleanup(self) -> None:
-        """It goes on, however much others did meanwhile: what no longer stands must not land."""
-        held, self.held_cleanup = self.held_cleanup, None
-        assert held is not None
-        now = self.table.snapshot()
-        active = {
-            str(path.relative_to(self._table_directory())) for path, *_ in self._active_files()
-        }
-        table = self._new_table()
-        if isinstance(held.work, Change):
-            change = held.work
-            standing = {
-                p
-                for p in change.partitions
-                if {f.path for f in change.removes if f.partition == p} <= active
-                and all(
-                    now.registers.get(register, 0) == held.cold.registers.get(register, 0)
-                    for register in change.registers
-                    if register.partition == p
-                )
-            }
-            applied = table.apply(change, held.cold)
-            require(
-                applied.superseded == change.partitions - standing,
-                f"of a held cleanup all but {set(applied.superseded)} landed, not {standing}",
-            )
-            for partition in standing:
-                start = change.registers.get(LogStart(partition), 0)
-                self.models[partition].raise_log_start(start)
-        else:
-            done = compact(self.topic, table, held.cold, held.work, held.now_ms)
-            self._settle_held_compaction(held, now, done)
+            retain = retention_change([one for one in plans if one.dropped])
+            self._apply_late(optimize if step == "optimize" else retain, cold)
         self._look_cold()
 
-    def _settle_held_compaction(
-        self, held: HeldCleanup, before: ColdSnapshot, done: Compacted
+    def _apply_late(self, change: Change, planned_on: ColdSnapshot) -> None:
+        """What no longer stands must not land, and the rest must."""
+        now = self.table.snapshot()
+        directory = self._table_directory()
+        active = {str(path.relative_to(directory)) for path, *_ in self._active_files()}
+        standing = {
+            partition
+            for partition in change.partitions
+            if {file.path for file in change.removes if file.partition == partition} <= active
+            and all(
+                now.registers.get(register, 0) == planned_on.registers.get(register, 0)
+                for register in change.registers
+                if register.partition == partition
+            )
+        }
+        applied = self._new_table().apply(change, planned_on)
+        require(
+            applied.superseded == change.partitions - standing,
+            f"of a late change all but {set(applied.superseded)} landed, not {standing}",
+        )
+        for partition in standing:
+            self.models[partition].raise_log_start(change.registers.get(LogStart(partition), 0))
+
+    def _compact_late(
+        self, layout: Layout, cold: ColdSnapshot, chosen: Sequence[Cleanable], now_ms: int
     ) -> None:
+        before = self.table.snapshot()
+        done = compact(self.topic, self._new_table(), cold, chosen, now_ms)
         for error in done.failed.values():
             path = self._table_directory() / str(error.fields["path"])
             gone = isinstance(error, MissingFileError) and not path.exists()
-            require(gone, f"a held compaction failed: {error}")
+            require(gone, f"a late compaction failed: {error}")
         for one in done.done:
             partition = one.topic_partition.partition
-            untouched = before.cleaned_end(partition) == held.cold.cleaned_end(partition)
-            require(untouched, f"{one.topic_partition} was cleaned twice from one plan")
             model = self.models[partition]
-            found = dirty(
-                held.layout[partition],
-                self.topic.config,
-                held.cold.log_start(partition),
-                model.cleaned_end,
-                held.now_ms,
-            )
+            untouched = before.cleaned_end(partition) == cold.cleaned_end(partition)
+            require(untouched, f"{one.topic_partition} was cleaned twice from one plan")
+            log_start = cold.log_start(partition)
+            segments, config = layout[partition], self.topic.config
+            found = dirty(segments, config, log_start, model.cleaned_end, now_ms)
             require(
                 found is not None and found.cleaned_end == one.cleaned_end,
                 f"{one.topic_partition} was cleaned up to {one.cleaned_end}, expected {found}",
             )
             assert found is not None
-            self._clean_model(model, found, held.now_ms)
+            self._clean_model(model, found, now_ms)
 
     # -- strangers ---------------------------------------------------------------------------------
 
@@ -287,31 +304,38 @@ class CleanupRules(LogRules):
             self._optimize_as_stranger(what, data)
 
     def _optimize_as_stranger(self, what: str, data: st.DataObject) -> None:
-        table = self._delta_table()
-        if table is None:
-            return
-        if what == "optimize":
-            table.optimize.compact(target_size=data.draw(st.sampled_from([1_000, 5_000, MIB])))
-        else:
-            columns = data.draw(st.sampled_from([["timestamp"], ["key"], ["key", "timestamp"]]))
-            table.optimize.z_order(columns)
+        if self._is_table():
+            optimizer = self._delta_table().optimize
+            if what == "optimize":
+                optimizer.compact(target_size=data.draw(st.sampled_from([1_000, 5_000, MIB])))
+            else:
+                by = data.draw(st.sampled_from([["timestamp"], ["key"], ["key", "timestamp"]]))
+                optimizer.z_order(by)
         self._look_cold()
 
     def _vacuum_as_stranger(self) -> None:
         """A full one without delay, which would take files in flight too: there are none."""
-        table = self._delta_table()
-        if table is not None:
-            table.vacuum(0, dry_run=False, enforce_retention_duration=False, full=True)
+        if self._is_table():
+            self._delta_table().vacuum(
+                0, dry_run=False, enforce_retention_duration=False, full=True
+            )
         self._look_cold()
-
-    def _delta_table(self) -> DeltaTable | None:
-        path = str(self._table_directory())
-        return DeltaTable(path) if DeltaTable.is_deltatable(path) else None
 
     # -- how ---------------------------------------------------------------------------------------
 
+    def _turn_clock(self, by_ms: int) -> None:
+        if by_ms < 0 and any(model.run_id != self.run_id for model in self.models):
+            return  # see `_lose_tail`
+        self.latest_ms = max(self.latest_ms, self.clock.now_ms())
+        self.clock.advance(by_ms)
+
+    def _live(self, life: Life) -> None:
+        for batch in life.updates:
+            self._produce(life.partition, 3, [batch])
+            self.clock.advance(life.every_ms)
+        self._archive(self.archiver, None)
+
     def _begin(self) -> None:
-        self.held_cleanup = None
         self.strays.clear()
         super()._begin()
 
@@ -425,6 +449,9 @@ class CleanupRules(LogRules):
             unchanged = log_start <= model.log_start and not done
             require(legal or unchanged, f"the log starts at {log_start}. {where}")
             model.raise_log_start(log_start)
+            if done:  # what went with its segment is not there to be compacted
+                kept = [s for s in layout[number] if s.base_offset not in possible[0].dropped]
+                model.deleted_rows &= {record.offset for s in kept for record in s.records}
             cleaned_end = cold.cleaned_end(number)
             ends = {o.cleaned.cleaned_end: o.cleaned for o in possible if o.cleaned is not None}
             if cleaned_end != model.cleaned_end:
@@ -453,10 +480,7 @@ class CleanupRules(LogRules):
 
     def _look_cold(self) -> Layout:
         """Checks the Delta rows against the models; the segments that they lie in."""
-        self._check_delta_rows()
-        rows: dict[tuple[int, int], list[Record]] = {}
-        for path, partition, segment in self._active_files():
-            rows.setdefault((partition, segment), []).extend(self._rows_of(path, partition).records)
+        rows = self._check_delta_rows()
         files = self.table.snapshot().files
         layout: Layout = [[] for _ in range(PARTITIONS)]
         for partition in range(PARTITIONS):

@@ -1,83 +1,54 @@
 """What happens to a log and how it is read, as rules of a Hypothesis state machine.
 
 Producing, resending, archiving, trimming, deleting, reading, seeking, crashes, restarts and lost
-tails, each compared with `ModelLog`. What cleans up after them is in `cleanup_rules`; `machine`
-runs both.
+tails. What cleans up after them is in `cleanup_rules`.
 """
 
 from __future__ import annotations
 
-import json
-import shutil
-import sys
-import tempfile
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any, ClassVar
-
-import pyarrow.parquet as pq
-from deltalake import DeltaTable
 
 from .. import failpoints
-from ..archive.archiver import Archiver
-from ..archive.copy import HotRows
 from ..archive.plan import FlushLimit, plan
-from ..clock import ManualClock
-from ..codec import ProducedBatch
 from ..cold.change import Change
-from ..cold.path_table import PathTable
 from ..cold.registers import ArchivedEnd
-from ..cold.segment import archived_start
-from ..cold.storage import Storage
 from ..cold.table import ColdSnapshot
 from ..config import HOUR_MS, MIB, Compression, EntryFormat
-from ..engine import InlineEngine
 from ..errors import (
     ContradictionError,
     CorruptRecordError,
     HotTierPausedError,
-    InvalidRecordError,
-    LakelogError,
     MissingExtraError,
     OffsetOutOfRangeError,
-    PolicyViolationError,
     RecoveryNeededError,
     TrimmedError,
     UnknownTopicIdError,
 )
-from ..hot.append import AppendCall, AppendResult
-from ..hot.hot_log import HotLog, HotSource
 from ..hot.keys import Keys
-from ..offsets import HotOffsets
-from ..read.unified_log import UnifiedLog
-from ..record import Record, TopicPartition, to_records
 from . import strategies
-from .model import REMEMBERED_CALLS, Answer, ModelLog, Row, require, require_same
-from .servers import RedisServer
+from .harness import (
+    PARTITIONS,
+    TOPIC,
+    Death,
+    LogHarness,
+    any_new,
+    any_records,
+    partitions,
+    producers,
+)
+from .model import REMEMBERED_CALLS, ModelLog, require, require_same
 from .strategies import BASE_TIME_MS, Batch
 
 try:
     from hypothesis import strategies as st
-    from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+    from hypothesis.stateful import precondition, rule
 except ImportError as error:
     raise MissingExtraError(
         "lakelog.testing's strategies and machine need hypothesis: pip install hypothesis"
     ) from error
 
-TOPIC = "orders"
-PARTITIONS = 2
-
-#: A server whose append-only file has grown beyond this makes place for a new one, since a restart
-#: reads all of it.
-RESTART_MS = 100  # what a restart takes at least; a gap is as wide as that time allows appends
-MAX_APPEND_ONLY_BYTES = 8 * MIB
-
 #: Failpoints that an archive run passes, before its commit and after it.
 FAILPOINTS = [name for name in failpoints.NAMES if name.startswith(("archive.", "cold."))]
-
-partitions = st.integers(0, PARTITIONS - 1)
-producers = st.integers(1, 3)
 
 
 _SMALL_BATCH = Batch(
@@ -89,30 +60,6 @@ _SMALL_BATCH = Batch(
 )
 
 
-class Death(BaseException):
-    """The archiver's process dies here."""
-
-
-@dataclass(frozen=True, slots=True)
-class Sent:
-    """A call as its producer remembers it."""
-
-    call: AppendCall
-    rows: tuple[Row, ...]
-    run_id: str  # of the server it was sent to
-
-    def again(self) -> Sent:
-        return replace(self, call=replace(self.call, sent_under=self.run_id))
-
-
-@dataclass(frozen=True, slots=True)
-class FileRows:
-    """What one file of the Delta table holds."""
-
-    records: list[Record]
-    horizons_ms: dict[int, int]  # by offset
-
-
 @dataclass(frozen=True, slots=True)
 class HeldPlan:
     """What an archiver planned that then got no further for a while."""
@@ -122,53 +69,12 @@ class HeldPlan:
     starts: dict[int, tuple[int, int]]  # archive_start and log_start by partition, by the model
 
 
-def any_records(machine: LogRules) -> bool:
-    return any(model.records for model in machine.models)
-
-
-def any_new(machine: LogRules) -> bool:
-    """Whether something was appended since the last upheaval; else that would make a dull story."""
-    return machine.news > 0
-
-
-class LogRules(RuleBasedStateMachine):
-    """One tiered topic of two partitions: real tiers on one side, `ModelLog` on the other."""
-
-    directory: ClassVar[Path]
-    server: ClassVar[RedisServer]
-
-    #: What may happen while an archiver is at work.
-    MEANWHILE: ClassVar[tuple[str, ...]] = ("all", "part", "produce", "delete")
+class LogRules(LogHarness):
+    """One log from its producers to its readers."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._cold_root = Path(tempfile.mkdtemp(dir=self.directory, prefix="cold-"))
-        self._empty_server()
-        self.clock = ManualClock(BASE_TIME_MS)
-        self.run_id = self._run_id()
-        self.models: list[ModelLog] = []
-        self.epochs: dict[tuple[int, int], int] = {}  # by producer and partition
-        self.sequences: dict[tuple[int, int], int] = {}
-        self.sent: list[list[Sent]] = [[] for _ in range(PARTITIONS)]
-        self.sizes: list[int] = []  # of the append-only file, after each step
         self.held: HeldPlan | None = None
-        self.news = 0  # calls appended since the last upheaval
-        self._files_read: dict[Path, FileRows] = {}
-
-    def teardown(self) -> None:
-        try:
-            if self.models and sys.exc_info()[0] is None:
-                self.compare_everything()
-        finally:
-            if self.models:
-                self.hot.close()
-            shutil.rmtree(self._cold_root)
-
-    @initialize(config=strategies.topic_settings())
-    def create_topic(self, config: dict[str, object]) -> None:
-        self.hot = HotLog.connect(self.server.url, clock=self.clock)
-        self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
-        self._begin()
 
     # -- producing -------------------------------------------------------------------------------
 
@@ -298,21 +204,6 @@ class LogRules(RuleBasedStateMachine):
             before = ends[model.topic_partition.partition]
             last = max((record.offset + 1 for record in model.records), default=0)
             self._settle_archived(model, model.archivable_end(before), last)
-
-    def _draw_meanwhile(self, data: st.DataObject) -> Callable[[], None]:
-        """What somebody else does; it settles with the models all that it changes."""
-        return self._meanwhile(data.draw(st.sampled_from(self.MEANWHILE), "meanwhile"), data)
-
-    def _meanwhile(self, what: str, data: st.DataObject) -> Callable[[], None]:
-        partition = data.draw(partitions, "partition")
-        if what == "produce":
-            batch = data.draw(strategies.batches(), "batch")
-            return lambda: self._produce(partition, 3, [batch])
-        if what == "delete":
-            return lambda: self._delete_records(partition, self._draw_offset(data, partition))
-        return lambda: self._archive(
-            self._new_archiver(), self._draw_ends(data) if what == "part" else None
-        )
 
     @precondition(any_records)
     @rule(data=st.data())
@@ -512,350 +403,8 @@ class LogRules(RuleBasedStateMachine):
                 self._write_stream(stream, entries)
         self._cannot_be_lost()
 
-    @precondition(any_records)
-    @rule()
-    def compare_everything(self) -> None:
-        """The whole log by its reader, the hot tier by its own, and the Delta table by pyarrow."""
-        for model in self.models:
-            tp = model.topic_partition
-            require_same(self.log.read(tp.partition).records(), model.read())
-            steps = self.hot.read(tp, model.local_log_start)
-            hot = [record for step in steps for record in to_records(tp, step.records)]
-            require_same(hot, model.hot())
-        self._check_delta_rows()
-
-    # -- what always holds -------------------------------------------------------------------------
-
-    @invariant()
-    def the_tiers_cover_the_log(self) -> None:
-        if not self.models:
-            return
-        for tp, seen in self._observe().items():
-            model = self.models[tp.partition]
-            model.check_segments(seen, self.topic.config.segment_bytes)
-            require(
-                seen.recovered == (model.run_id == self.run_id),
-                f"{tp}: recovered={seen.recovered}, but written under {model.run_id}",
-            )
-        for partition, offsets in self.log.offsets().items():
-            model = self.models[partition]
-            model.check_offsets(offsets, self.run_id)
-        self.sizes.append(self.server.append_only_size())
-
-    # -- how ---------------------------------------------------------------------------------------
-
-    def _begin(self) -> None:
-        self.models = [
-            ModelLog(
-                tp,
-                self.run_id,
-                self.topic.config["message.timestamp.type"],
-                keys_required=self.topic.config.compacted,
-            )
-            for tp in self.topic.topic_partitions()
-        ]
-        self.sent = [[] for _ in range(PARTITIONS)]
-        self.epochs.clear()
-        self.sequences.clear()
-        self._open()
-        self._cannot_be_lost()
-
-    def _open(self) -> None:
-        """Everything that a process holds in memory, anew."""
-        self.hot.close()
-        self.hot = HotLog.connect(self.server.url, clock=self.clock)
-        self.table = self._new_table()
-        self.archiver = self._new_archiver()
-        self.log = UnifiedLog(self.topic, self.hot, self.table, self.clock)
-
-    def _new_table(self) -> PathTable:
-        rows_of = HotRows(HotSource(self.server.url))
-        return PathTable(self.topic, Storage(str(self._cold_root)), InlineEngine(), rows_of)
-
-    def _new_archiver(self) -> Archiver:
-        return Archiver(self.topic, self.hot, self._new_table())
-
-    def _run_id(self) -> str:
-        with self.server.client() as client:
-            return str(client.info("server")["run_id"])
-
-    def _empty_server(self) -> None:
-        if self.server.append_only_size() > MAX_APPEND_ONLY_BYTES:
-            self.server.kill()
-            shutil.rmtree(self.server.directory)
-            self.server.start()
-        with self.server.client() as client:
-            client.flushall()
-
-    def _reconnect(self, *, reopen: bool) -> None:
-        self.run_id = self._run_id()
-        if reopen:
-            self._open()
-
-    def _lose_tail(self, size_bytes: int, *, reopen: bool = False) -> None:
-        kept = min(size_bytes, self.server.append_only_size())
-        self.server.cut_append_only_file(to_size=kept)
-        # Twice: Redis cuts a file that ends in the middle of a command of a transaction behind the
-        # command before, not before the MULTI, and would append to that. The next start mends it.
-        self.server.start()
-        self.server.restart(clean=False)
-        self.clock.advance(RESTART_MS)
-        self._reconnect(reopen=reopen)
-        self.sizes = [size for size in self.sizes if size <= kept]
-        for tp, seen in self._observe().items():
-            model = self.models[tp.partition]
-            model.lose_tail(seen.log_end)
-            model.local_log_start = seen.local_log_start
-
-    def _cannot_be_lost(self) -> None:
-        """From here on no restart goes back behind this moment."""
-        self.sizes = [self.server.append_only_size()]
-
-    def _observe(self) -> dict[TopicPartition, HotOffsets]:
-        return self.hot.offsets(self.topic.topic_partitions(), topic_id=self.topic.topic_id)
-
-    # producing
-
-    def _produce(self, partition: int, producer: int, batches: Sequence[Batch]) -> None:
-        """As producers do it: after a change of server recover, a new epoch, and again."""
-        if not self._send(partition, self._calls(partition, producer, batches)):
-            self._recover_as_producer(partition)
-            self._new_epoch(partition, producer)
-            self._send(partition, self._calls(partition, producer, batches))
-
-    def _position(self, partition: int, producer: int) -> tuple[int, int]:
-        key = producer, partition
-        return self.epochs.get(key, 0), self.sequences.get(key, 0)
-
-    def _new_epoch(self, partition: int, producer: int) -> None:
-        self.epochs[producer, partition] = self.epochs.get((producer, partition), 0) + 1
-        self.sequences[producer, partition] = 0
-
-    def _calls(self, partition: int, producer: int, batches: Sequence[Batch]) -> list[Sent]:
-        """The producer's next calls; their sequences are used up."""
-        calls = []
-        for batch in batches:
-            epoch, sequence = self._position(partition, producer)
-            fitting = self._fitting(batch)
-            calls.append(self._call(partition, fitting, producer, epoch, sequence))
-            self.sequences[producer, partition] = sequence + len(batch.rows)
-        return calls
-
-    def _fitting(self, batch: Batch) -> Batch:
-        """As a producer that knows the time and the topic would send it."""
-        batch = batch.at(self.clock.now_ms())
-        return batch.keyed() if self.topic.config.compacted else batch
-
-    def _call(self, partition: int, batch: Batch, producer: int, epoch: int, sequence: int) -> Sent:
-        produced = ProducedBatch(
-            batch.entries(), producer, epoch, sequence, sequence + len(batch.rows) - 1
-        )
-        tp = self.topic.partition(partition)
-        return Sent(AppendCall(tp, self.topic.topic_id, produced), batch.rows, self.run_id)
-
-    def _send(self, partition: int, calls: list[Sent]) -> bool:
-        """Sends the calls and compares the answers; False if the partition must be recovered."""
-        answers = self.hot.append_all([sent.call for sent in calls])
-        for sent, answer in zip(calls, answers, strict=True):
-            batch = sent.call.batch
-            expected = self.models[partition].append(
-                sent.rows,
-                batch.producer_id,
-                batch.epoch,
-                batch.first_sequence,
-                run_id=self.run_id,
-                now_ms=self.clock.now_ms(),
-                sent_under=sent.call.sent_under,
-            )
-            _check_answer(answer, expected)
-            if isinstance(answer, InvalidRecordError):
-                keys = [row[1] for row in sent.rows]
-                require(answer.fields["index"] == keys.index(None), f"the wrong record: {answer}")
-            if isinstance(expected, Answer):
-                if not expected.duplicate:
-                    self.sent[partition].append(sent)
-                    self.news += 1
-            elif expected is not RecoveryNeededError:
-                # A definite refusal: the producer takes a new epoch.
-                self._new_epoch(partition, batch.producer_id)
-        return not any(isinstance(answer, RecoveryNeededError) for answer in answers)
-
-    def _recover_as_producer(self, partition: int) -> None:
-        model = self.models[partition]
-        self.log.recover(partition, model.told_end)
-        self._settle_recoveries()
-
-    def _settle_recoveries(self) -> None:
-        """Tells the models of partitions that somebody has recovered."""
-        for tp, seen in self._observe().items():
-            model = self.models[tp.partition]
-            if seen.recovered and model.run_id != self.run_id:
-                was_clean = model.clean
-                model.recover(self.run_id, seen.log_end)
-                if was_clean:  # to take over is answered only once it is on disk
-                    self._cannot_be_lost()
-
-    # archiving
-
-    def _draw_ends(self, data: st.DataObject) -> dict[int, int]:
-        """Where to archive up to, of one or both partitions."""
-        chosen = data.draw(st.sets(partitions, min_size=1), "partitions")
-        return {partition: self._draw_offset(data, partition) for partition in sorted(chosen)}
-
-    def _draw_offset(self, data: st.DataObject, partition: int) -> int:
-        """An offset of the log, mostly where something begins or ends."""
-        model = self.models[partition]
-        edges = {model.log_start, model.log_end, model.archived_end, model.local_log_start}
-        edges |= {edge for gap in model.gaps for edge in (gap.start, gap.end)}
-        edges |= {record.offset for record in model.read()[:: max(1, len(model.records) // 16)]}
-        near = {edge + step for edge in edges for step in (-1, 0, 1)}
-        legal = sorted(offset for offset in near if model.log_start <= offset <= model.log_end)
-        return data.draw(st.sampled_from(legal), "offset")
-
-    def _archive(self, archiver: Archiver, ends: dict[int, int] | None) -> None:
-        before = {model.topic_partition: model.archived_end for model in self.models}
-        report = archiver.run_once("latest" if ends is None else ends)
-        self._settle_recoveries()
-        moved = 0
-        for model in self.models:
-            end = self._predict(model, ends)
-            moved += self._settle_archived(model, end, end)
-        require(report.records == moved, f"{report.records} reported, {moved} archived")
-        ranges = {p.topic_partition: p.end_offset for p in report.partitions}
-        expected = {
-            model.topic_partition: model.archived_end
-            for model in self.models
-            if model.archived_end != before[model.topic_partition]
-        }
-        require(ranges == expected, f"reported {ranges}, archived {expected}")
-        self._check_trimmed()
-
-    def _predict(self, model: ModelLog, ends: dict[int, int] | None) -> int:
-        bound = None if ends is None else ends.get(model.topic_partition.partition, 0)
-        return model.archivable_end(bound)
-
-    def _settle_archived(self, model: ModelLog, low: int, high: int) -> int:
-        """Tells the model how far its partition is archived now, which must be in [low, high]."""
-        tp = model.topic_partition
-        end = self.log.offsets([tp.partition])[tp.partition].archived_end
-        require(low <= end <= high, f"{tp} is archived up to {end}, expected {low}..{high}")
-        moved = model.archive(end)
-        model.local_log_start = self._observe()[tp].local_log_start
-        return moved
-
-    def _check_trimmed(self) -> None:
-        if self.topic.config.local_retention_ms == 0:
-            for tp, seen in self._observe().items():
-                model = self.models[tp.partition]
-                end = min(model.archive_start, seen.log_end)
-                require(seen.local_log_start >= end, f"{tp} was not trimmed up to {end}: {seen}")
-
-    def _delete_records(self, partition: int, offset: int) -> None:
-        if self.topic.config["cleanup.policy"] == {"compact"}:
-            self._refused(PolicyViolationError, lambda: self.log.raise_log_start(partition, offset))
-            return
-        start = self.log.raise_log_start(partition, offset)
-        model = self.models[partition]
-        model.raise_log_start(offset)
-        require(start == model.log_start, f"log start {start}, expected {model.log_start}")
-        tp = model.topic_partition
-        model.local_log_start = self._observe()[tp].local_log_start
-
-    # the Delta table, without lakelog
-
-    def _check_delta_rows(self) -> None:
-        """Each record that must be archived is one row of the table, and nothing else is."""
-        rows: dict[int, list[Record]] = {number: [] for number in range(PARTITIONS)}
-        horizons_ms: dict[int, dict[int, int]] = {number: {} for number in range(PARTITIONS)}
-        for path, partition, segment in self._active_files():
-            found = self._rows_of(path, partition)
-            require(
-                all(record.offset >= segment for record in found.records),
-                f"{path} holds records from before its segment",
-            )
-            rows[partition] += found.records
-            horizons_ms[partition] |= found.horizons_ms
-        for number, model in enumerate(self.models):
-            model.check_rows(rows[number], horizons_ms[number])
-
-    def _rows_of(self, path: Path, partition: int) -> FileRows:
-        """What is in a file of the table; files never change, so each is read once."""
-        if path not in self._files_read:
-            table = pq.ParquetFile(path).read()
-            records = to_records(self.topic.partition(partition), table)
-            horizons_us = table["delete_horizon"].cast("int64").to_pylist()
-            horizons_ms = {
-                record.offset: horizon_us // 1000
-                for record, horizon_us in zip(records, horizons_us, strict=True)
-                if horizon_us is not None
-            }
-            self._files_read[path] = FileRows(records, horizons_ms)
-        return self._files_read[path]
-
-    def _active_files(self) -> list[tuple[Path, int, int]]:
-        """Path, partition and segment of each file, as delta-rs has it."""
-        directory = self._table_directory()
-        if not DeltaTable.is_deltatable(str(directory)):
-            return []
-        actions: Any = DeltaTable(str(directory)).get_add_actions(flatten=True)
-        names = ("path", "partition.partition", "partition.segment")
-        columns = (actions.column(name).to_pylist() for name in names)
-        return [
-            (directory / path, int(partition), int(segment))
-            for path, partition, segment in zip(*columns, strict=True)
-        ]
-
-    def _check_orphans(self) -> None:
-        """No archived file is left that no commit can name any more."""
-        for path in self._uncommitted():
-            start = archived_start(str(path))
-            partition = int(path.parent.parent.name.partition("=")[2])
-            require(
-                start is None or start >= self.models[partition].archived_end,
-                f"{path} is left over, though it can never be committed",
-            )
-
-    def _committed(self) -> set[Path]:
-        """The files that a commit named at some time."""
-        directory = self._table_directory()
-        paths = set()
-        for commit in (directory / "_delta_log").glob("*.json"):
-            for line in commit.read_text().splitlines():
-                action = json.loads(line)
-                paths |= {directory / action[a]["path"] for a in ("add", "remove") if a in action}
-        return paths
-
-    def _uncommitted(self) -> set[Path]:
-        return set(self._table_directory().glob("partition=*/*/*.parquet")) - self._committed()
-
-    def _table_directory(self) -> Path:
-        return self._cold_root / self.topic.name / str(self.topic.topic_id)
-
-    # comparing
-
-    def _refused(self, error: type[LakelogError], action: Callable[[], object]) -> None:
-        try:
-            answer = action()
-        except error:
-            return
-        require(False, f"expected {error.__name__}, got {answer!r}")
-
     def _write_stream(self, stream: str, entries: list[tuple[bytes, list[bytes]]]) -> None:
         with self.server.client() as client:
             client.delete(stream)
             for entry_id, fields in entries:
                 client.execute_command("XADD", stream, entry_id, *fields)
-
-
-def _check_answer(
-    answer: AppendResult | LakelogError, expected: Answer | type[LakelogError]
-) -> None:
-    if isinstance(expected, Answer):
-        found = (
-            Answer(answer.base_offset, answer.append_time_ms, answer.duplicate)
-            if isinstance(answer, AppendResult)
-            else answer
-        )
-        require(found == expected, f"the append answered {found!r}, expected {expected}")
-    else:
-        require(type(answer) is expected, f"the append answered {answer!r}, not {expected}")

@@ -1,4 +1,4 @@
-"""A Hypothesis state machine over a real Redis and a real Delta table, beside the oracle.
+"""Hypothesis state machines over a real Redis and a real Delta table, beside the oracle.
 
 `LogMachine` produces, archives, cleans up, reads, crashes, restarts and loses tails in any order
 Hypothesis thinks of, and compares each answer with `ModelLog`'s. To run it::
@@ -17,20 +17,24 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from .cleanup_rules import CleanupRules
+from .harness import LogHarness
 from .log_rules import LogRules
 from .servers import RedisServer
 
 
 class LogMachine(CleanupRules, LogRules):
-    """One tiered topic of two partitions: real tiers on one side, `ModelLog` on the other."""
+    """Everything that may happen to a log."""
 
 
 @contextmanager
-def log_machine(directory: Path) -> Iterator[type[LogMachine]]:
+def log_machine(
+    directory: Path, rules: type[LogHarness] = LogMachine
+) -> Iterator[type[LogHarness]]:
     """The machine with a server of its own, which runs within the block.
 
     Args:
         directory: an empty one, for the server and for the cold tables.
+        rules: of the machine; `CleanupRules` or `LogRules` alone looks closer at fewer things.
     """
     conf: dict[str, str | int | Sequence[str]] = {
         "auto-aof-rewrite-percentage": 0,  # the machine cuts the file back to sizes it had
@@ -39,6 +43,6 @@ def log_machine(directory: Path) -> Iterator[type[LogMachine]]:
     }
     server = RedisServer(directory / "redis", conf).start()
     try:
-        yield type("LogMachine", (LogMachine,), {"directory": directory, "server": server})
+        yield type(rules.__name__, (rules,), {"directory": directory, "server": server})
     finally:
         server.kill()

@@ -8,19 +8,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from unittest import mock
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..archive import archiver
 from ..archive.copy import HotRows
-from ..codec import arrow_entry, codec, fields_entry
-from ..cold import path_table
-from ..cold.change import HotRange
+from ..cleanup import cleanup, compaction, dirty, plan, retention, superseded
+from ..codec import arrow_entry, codec, crc, fields_entry
+from ..cold import path_table, segment_reader, segment_writer
+from ..cold.change import Change, HotRange, Rewrite
+from ..cold.offset_set import OffsetSet
+from ..cold.segment import Segment, SegmentFile
+from ..cold.table import ColdSnapshot
+from ..config import TopicConfig
 from ..hot import connection
 from ..offsets import HotOffsets
+from ..topic import Topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,6 +98,117 @@ def _crc_unchecked() -> Iterator[None]:
         for module, name in ((arrow_entry, "crc32c"), (fields_entry, "crc32c_of_parts")):
             stack.enter_context(mock.patch.object(module, name, return_value=b"00000000"))
         yield
+
+
+def _standing_by_registers(
+    change: Change, planned_on: ColdSnapshot, current: ColdSnapshot
+) -> frozenset[int]:
+    moved = {
+        register.partition
+        for register in change.registers
+        if current.registers.get(register, 0) != planned_on.registers.get(register, 0)
+    }
+    return change.partitions - moved
+
+
+_plan_of = compaction._Plan.of
+
+
+@contextmanager
+def _horizon_from_the_record() -> Iterator[None]:
+    def only_retention(config: TopicConfig, cleanable: Any, found: Any, now_ms: int) -> object:
+        return _plan_of(config, cleanable, found, 0)
+
+    def from_timestamp(batch: pa.RecordBatch, retention_ms: int) -> pa.RecordBatch:
+        times_us = pc.add(batch.column("timestamp").cast(pa.int64()), retention_ms * 1000)
+        return _with_horizons(batch, times_us, pc.is_null(batch.column("delete_horizon")))
+
+    with (
+        mock.patch.object(compaction._Plan, "of", only_retention),
+        mock.patch.object(segment_writer, "_set_horizon", from_timestamp),
+    ):
+        yield
+
+
+def _renew_horizons(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:
+    return _with_horizons(batch, pa.scalar(horizon_ms * 1000), pa.scalar(value=True))
+
+
+def _with_horizons(batch: pa.RecordBatch, times_us: Any, where: Any) -> pa.RecordBatch:
+    horizons = batch.column("delete_horizon")
+    chosen = pc.and_(pc.is_null(batch.column("value")), where)
+    new = pc.if_else(chosen, pc.cast(times_us, horizons.type), horizons)
+    return pa.RecordBatch.from_arrays([*batch.columns[:-1], new], schema=batch.schema)
+
+
+_rewritten = segment_writer._rewritten
+
+
+def _rewritten_without_horizons(rewrite: Rewrite, *more: Any) -> Iterator[pa.RecordBatch]:
+    for batch in _rewritten(rewrite, *more):
+        if rewrite.delete_horizon_ms is None:
+            nothing = pa.nulls(batch.num_rows, batch.schema.field("delete_horizon").type)
+            yield pa.RecordBatch.from_arrays([*batch.columns[:-1], nothing], schema=batch.schema)
+        else:
+            yield batch
+
+
+_read_keys = superseded._read
+
+
+def _read_hashes(reader: Any, file: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    for batch in _read_keys(reader, file, columns):
+        if "key" in columns:
+            at = batch.schema.names.index("key")
+            keys = [key and bytes([int(crc.crc32c(key), 16) % 4]) for key in batch[at].to_pylist()]
+            batch = batch.set_column(at, batch.schema.field(at), pa.array(keys, pa.binary()))
+        yield batch
+
+
+def _tombstones_go_at_once(
+    reader: Any, file: SegmentFile, now_ms: int, gone: Any, keyless: int
+) -> superseded.FileFindings:
+    batches = list(reader.read([file], file.start_offset, file.end_offset, ["offset", "value"]))
+    tombstones = [
+        row["offset"] for batch in batches for row in batch.to_pylist() if row["value"] is None
+    ]
+    return superseded.FileFindings(
+        OffsetSet.of(np.union1d(gone, np.array(tombstones, np.int64))), keyless
+    )
+
+
+_cleanable = dirty.cleanable
+
+
+def _cleanable_with_the_open(topic: Topic, cold: Any, *more: Any) -> dirty.Cleanable:
+    def segments(partition: int) -> list[Segment]:
+        found = cold.files.segments(partition)
+        return [*found, *found[-1:]]
+
+    files = mock.Mock(wraps=cold.files, segments=segments)
+    return _cleanable(topic, mock.Mock(wraps=cold, files=files), *more)
+
+
+_compaction_change = compaction._change
+
+
+def _change_without_cleaned_end(plans: Any) -> Change:
+    change = _compaction_change(plans)
+    return Change(change.adds, change.removes)
+
+
+_expired = retention._expired
+_limits = retention._limits
+_plan_retention = retention.plan_retention
+
+
+def _oldest_expired(segment: Segment, *more: int) -> bool:
+    return _expired(replace(segment, max_timestamp_ms=segment.min_timestamp_ms), *more)
+
+
+def _plan_without_asking(topic: Topic, cold: ColdSnapshot, now_ms: int, *_: object) -> object:
+    ends = dict.fromkeys(range(topic.partitions), 0)
+    return _plan_retention(topic, cold, now_ms, ends)
 
 
 MUTANTS = (
@@ -170,5 +289,94 @@ MUTANTS = (
         "trim ignores what is archived",
         "nothing unarchived is dropped",
         _patch(archiver, "trim_points", _trim_everything),
+    ),
+    Mutant(
+        "orphans taken in flight",
+        "a file that may still be committed is never removed",
+        _patch(path_table, "is_settled", lambda *_: True),
+    ),
+    Mutant(
+        "keyless records taken",
+        "a compacted topic refuses a record without a key",
+        _script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
+    ),
+)
+
+#: Those that `CleanupRules` alone notice.
+CLEANUP_MUTANTS = (
+    Mutant(
+        "optimize without compare-and-set",
+        "what is committed replaces files that are still there",
+        _patch(path_table, "_standing", _standing_by_registers),
+    ),
+    Mutant(
+        "horizon from the record's time",
+        "a tombstone's time begins when cleaning first keeps it, however old it is",
+        _horizon_from_the_record,
+    ),
+    Mutant(
+        "horizon set anew",
+        "a tombstone's time begins when cleaning first keeps it, and only then",
+        _patch(segment_writer, "_set_horizon", _renew_horizons),
+    ),
+    Mutant(
+        "optimize forgets horizons",
+        "optimize changes no row",
+        _patch(segment_writer, "_rewritten", _rewritten_without_horizons),
+    ),
+    Mutant(
+        "tombstones go at once",
+        "a tombstone is kept for delete.retention.ms after its first cleaning",
+        _patch(superseded, "_with_tombstones", _tombstones_go_at_once),
+    ),
+    Mutant(
+        "compaction that drops by hash",
+        "keys are compared byte for byte",
+        _patch(superseded, "_read", _read_hashes),
+    ),
+    Mutant(
+        "clean part left as it is",
+        "of each key one record stays, wherever the older ones lie",
+        _patch(superseded, "_superseded_clean", lambda *_: superseded._NONE),
+    ),
+    Mutant(
+        "open segment compacted",
+        "compaction leaves the newest segment alone",
+        _patch(plan, "cleanable", _cleanable_with_the_open),
+    ),
+    Mutant(
+        "young records compacted",
+        "min.compaction.lag.ms keeps what is younger, and all after it",
+        _patch(dirty, "_too_young", lambda *_: False),
+    ),
+    Mutant(
+        "cleaned end not moved",
+        "a register moves in the commit of the files that it speaks of",
+        _patch(compaction, "_change", _change_without_cleaned_end),
+    ),
+    Mutant(
+        "retention not strict",
+        "a record is kept while it is not older than retention.ms",
+        _patch(retention, "_expired", lambda one, ms, now_ms: _expired(one, ms - 1, now_ms)),
+    ),
+    Mutant(
+        "age by the oldest record",
+        "a segment is as old as its youngest record",
+        _patch(retention, "_expired", _oldest_expired),
+    ),
+    Mutant(
+        "retention.bytes undershot",
+        "what remains is at least as large as retention.bytes",
+        _patch(retention, "_limits", lambda config: (_limits(config)[0] // 2, _limits(config)[1])),
+    ),
+    Mutant(
+        "open segment expires unasked",
+        "the newest segment goes only when hot has nothing that is not archived",
+        _patch(cleanup, "plan_retention", _plan_without_asking),
+    ),
+    Mutant(
+        "a stranger's file taken as sorted",
+        "readers trust statistics, never the order inside a file that somebody else wrote",
+        _patch(segment_reader, "is_ours", lambda _: True),
     ),
 )
