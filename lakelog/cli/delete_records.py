@@ -178,6 +178,8 @@ def _of_file(path: Path) -> list[_Asked]:
 
     try:
         content = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise InvalidArgumentError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"{path} is not JSON: {error}") from None
     if not isinstance(content, dict) or not isinstance(content.get("partitions"), list):

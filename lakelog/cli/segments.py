@@ -201,14 +201,20 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
             start, end = segment_range(unified, arguments.partition, arguments.segment)
         as_json = arguments.output == "json"
         dumps = {"cold": _dump_cold, "hot": _dump_hot}
+        found = False
         for tier in ("cold", "hot"):
             if tier not in _tiers(arguments):
                 continue
             try:
-                yield from dumps[tier](unified, arguments, start, end, as_json)
+                for part in dumps[tier](unified, arguments, start, end, as_json):
+                    found = True
+                    yield part
             except LakelogError:
                 if not arguments.verify:  # else it is among the findings
                     raise
+        if not found and not as_json and arguments.limit != 0:
+            where = unified.topic.partition(arguments.partition)
+            yield Message(f"{where} has no entries and no files there")
         if arguments.verify:
             findings, _ = _verify(unified, arguments, [arguments.partition], start, end)
             shown = _findings(findings, as_json)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
 from .output import Message, Page, Table
-from .settings import parse_settings
+from .settings import parse_changes, parse_settings
 
 if TYPE_CHECKING:
     from ..topic import Topic
@@ -159,8 +159,7 @@ def _describe(arguments: argparse.Namespace) -> Page:
 def _alter(arguments: argparse.Namespace) -> Message:
     from ..errors import InvalidArgumentError
 
-    changes: dict[str, object] = {**parse_settings("--config", arguments.config)}
-    changes.update(dict.fromkeys(arguments.unset))
+    changes = parse_changes(arguments.config, arguments.unset)
     if not changes and arguments.partitions is None:
         raise InvalidArgumentError("nothing to change: give --config, --unset or --partitions")
     with open_log(arguments) as log:
@@ -202,8 +201,7 @@ def _apply(arguments: argparse.Namespace) -> Table:
 def _defaults(arguments: argparse.Namespace) -> Table:
     from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 
-    changes: dict[str, object] = {**parse_settings("--config", arguments.config)}
-    changes.update(dict.fromkeys(arguments.unset))
+    changes = parse_changes(arguments.config, arguments.unset)
     with open_log(arguments) as log:
         given = log.topics.set_defaults(changes) if changes else log.topics.defaults()
     defaults = KeyspaceDefaults(tuple(given.items()))

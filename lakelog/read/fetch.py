@@ -230,8 +230,9 @@ def _refuse_hole(topic_partition: TopicPartition, offset: int, look: Look) -> No
     raise ContradictionError(
         f"offset {offset} of {topic_partition} is in neither tier: cold holds "
         f"[{offsets.log_start}, {offsets.archived_end}), hot says [{offsets.local_log_start}, "
-        f"{offsets.log_end}) but has no entry for it. Somebody deleted entries or files by hand; "
-        "'lakelog doctor' tells more. Delete the records up to the hole to read on above it",
+        f"{offsets.log_end}) but has no entry for it. Is this the cold root the topic was archived "
+        "to? If it is, somebody deleted entries or files by hand: `lakelog segments list --verify` "
+        "tells which. Delete the records up to the hole to read on above it",
         topic_partition=topic_partition,
         offset=offset,
         offsets=offsets,

@@ -140,8 +140,13 @@ def _cold_end(cold: ColdSnapshot, partition: int) -> int:
     return max(cold.archived_end(partition), cold.log_start(partition))
 
 
-def out_of_range(topic_partition: TopicPartition, offset: int, offsets: LogOffsets) -> NoReturn:
+def out_of_range(
+    topic_partition: TopicPartition, offset: int, offsets: LogOffsets, do: str | None = None
+) -> NoReturn:
     """Refuse an offset outside [log_start, log_end].
+
+    Args:
+        do: what to do instead, as a sentence; default: what a reader does.
 
     Raises:
         RecoveryNeededError: it lies past the end of a server that may have lost its tail, so it
@@ -161,9 +166,13 @@ def out_of_range(topic_partition: TopicPartition, offset: int, offsets: LogOffse
             "Wait: the next append or archive run settles it and the log goes on above",
             **fields,
         )
+    if do is None:
+        do = (
+            f"Seek to {offsets.log_start} (earliest) or {offsets.log_end} (latest), or let a "
+            "consumer do so with auto_offset_reset"
+        )
     raise OffsetOutOfRangeError(
         f"offset {offset} of {topic_partition} is out of range: the log holds "
-        f"[{offsets.log_start}, {offsets.log_end}). Seek to {offsets.log_start} (earliest) or "
-        f"{offsets.log_end} (latest), or let a consumer do so with auto_offset_reset",
+        f"[{offsets.log_start}, {offsets.log_end}). {do}",
         **fields,
     )

@@ -270,7 +270,8 @@ class UnifiedLog:
         offsets = look.offsets[topic_partition.partition]
         start = offsets.log_end if offset == END_OF_LOG else offset
         if not 0 <= start <= offsets.log_end:
-            out_of_range(topic_partition, start, offsets)
+            do = f"Delete before an offset up to {offsets.log_end}, or before -1, which is that end"
+            out_of_range(topic_partition, start, offsets, do)
         return look, max(start, offsets.log_start)
 
     def _offset(self, topic_partition: TopicPartition, where: Position) -> int | None:

@@ -239,6 +239,14 @@ def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
         (["topics", "create", "t", "--config", "retention.msec=1"], "did you mean retention.ms"),
         (["topics", "create", "t", "--config", "retention.ms=-2"], "whole number ≥ -1"),
         (["topics", "create", "t", "--config", "retention.ms"], "NAME=VALUE"),
+        (
+            ["topics", "create", "t", "--config", "retention.ms=1", "--config", "retention.ms=2"],
+            "--config gives retention.ms twice, as '1' and as '2'",
+        ),
+        (
+            ["topics", "alter", "there", "--config", "retention.ms=1", "--unset", "retention.ms"],
+            "--config sets retention.ms and --unset takes it back",
+        ),
         (["topics", "describe", "nope"], "there is no topic 'nope'"),
         (["topics", "apply", "/nowhere.yml"], "no file or folder"),
         (["topics", "defaults", "--config", "retention.ms=1"], "for all topics set log.retention"),

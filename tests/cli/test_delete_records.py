@@ -183,6 +183,7 @@ def test_each_partition_stands_by_itself(run, log, make_topic, tmp_path):
     for at, says in expected.items():
         assert says in rows[at]["error"]
         assert "low_watermark" not in rows[at]
+    assert "Delete before an offset up to 10, or before -1" in rows[0]["error"]
     assert left(log, partition=1) == list(range(3, 10))
     assert left(log, "both") == left(log, "compacted") == left(log) == list(range(10))
     text = run("delete-records", "--offset-json-file", file, code=1)
@@ -263,7 +264,7 @@ def test_a_partition_named_twice_is_refused_before_anything_goes(run, log, make_
         (["t"], "give TOPIC and --before POSITION"),
         (["--before", "3"], "give TOPIC and --before POSITION"),
         (["t", "--offset-json-file", "x"], "without TOPIC, -p and --before"),
-        (["--offset-json-file", "/nowhere.json"], "No such file"),
+        (["--offset-json-file", "/nowhere.json"], "/nowhere.json cannot be read: No such file"),
         (["t", "--before", "yesterday"], "is not a position"),
         (["t", "--before", "2013-12-31T12:00:00"], "no time zone"),
         (["nope", "--before", "1"], "there is no topic 'nope'"),

@@ -203,6 +203,11 @@ def test_dump_with_records(run):
     assert "größer 339 größer 339 größer 339 größer…" in shown
 
 
+def test_dump_says_that_there_is_nothing(run):
+    shown = run("segments", "dump", "orders", "-p", "0", "--from", "100000")
+    assert shown == "orders-0 has no entries and no files there\n"
+
+
 @pytest.mark.parametrize("limit", ["0", "1"])
 def test_dump_is_bounded(run, limit):
     dumped = lines(run, "segments", "dump", "orders", "-p", "0", "--limit", limit, "--tier", "hot")
