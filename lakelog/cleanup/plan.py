@@ -20,7 +20,7 @@ class Planned:
 
     topic_partition: TopicPartition
     step: str  # retain, compact or optimize
-    action: str  # what becomes of them: "delete", "clean", "merge"; "keep" with the reason
+    action: str  # what becomes of them: "delete", "clean", "merge", "sort"; "keep"
     segments: int
     files: int
     records: int
@@ -95,15 +95,18 @@ class CleanupPlan:
         for rewrite in self.optimize:
             by_partition.setdefault(rewrite.topic_partition, []).append(rewrite)
         for topic_partition, rewrites in by_partition.items():
+            several = any(len(rewrite.files) > 1 for rewrite in rewrites)
             yield Planned(
                 topic_partition,
                 "optimize",
-                "merge",
+                "merge" if several else "sort",
                 len(rewrites),
                 sum(len(rewrite.files) for rewrite in rewrites),
                 sum(file.records for rewrite in rewrites for file in rewrite.files),
                 sum(map(size_bytes, rewrites)),
-                "a segment that lies in several files becomes one",
+                "a segment that lies in several files becomes one"
+                if several
+                else "somebody else wrote the file, maybe not sorted by offset",
             )
 
 

@@ -39,6 +39,7 @@ examples:
 _PLAN_EPILOG = """\
 delete    whole segments would go          keep   compaction leaves the partition alone, and why
 clean     superseded records would go      merge  the files of a segment would become one
+sort      somebody else's file would be sorted by offset
 
 Each step is planned on the table as it is now. What vacuum would delete is not planned: files that
 no reader of the newest version needs.

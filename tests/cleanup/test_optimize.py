@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakelog.cleanup.optimize import optimize_change, plan_optimize
+from lakelog.cleanup.plan import plan_cleanup
 from lakelog.cold.segment import COLUMNS, SegmentFile, SegmentIndex, is_ours
 from lakelog.cold.table import ColdSnapshot
 from lakelog.topic import Topic
@@ -75,7 +76,11 @@ def test_what_a_stranger_merged_is_sorted_again(cold_log):
     log.segment(pairs(1))
     before = log.left()
     DeltaTable(log.table.path).optimize.z_order(["value"])
-    assert not all(is_ours(file.path) for file in log.table.snapshot().files)
+    cold = log.table.snapshot()
+    assert not all(is_ours(file.path) for file in cold.files)
+    (planned,) = plan_cleanup(log.topic, cold, log.clock.now_ms()).steps
+    assert planned.action == "sort"
+    assert planned.why.startswith("somebody else wrote the file")
     optimize(log)
     assert all(is_ours(file.path) for file in log.table.snapshot().files)
     assert log.left() == before
