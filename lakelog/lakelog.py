@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -36,6 +37,8 @@ from .record import TopicPartition
 from .spark.lazy_engine import choose_engine
 from .topic import Topic
 
+logger = logging.getLogger(__name__)
+
 #: How often a continuous run applies retention to untiered topics. Kafka: 5 minutes.
 RETENTION_INTERVAL_S = 300
 
@@ -63,7 +66,7 @@ class Lakelog:
         self._lock = threading.Lock()
         self._tables: dict[UUID, ColdTable] = {}
         self.hot: HotLog = source.connect(clock=clock)
-        self.topics: TopicRegistry = self.hot.topics()
+        self.topics: TopicRegistry = self.hot.topics(self._mirror)
 
     @classmethod
     def connect(
@@ -309,6 +312,20 @@ class Lakelog:
 
         clock = self._clock or _HotClock(self.hot)
         return Cleanup(topic, self._cold_table(topic), clock, hot_ends=hot_ends)
+
+    def _mirror(self, topic: Topic) -> None:
+        """Have the topic's table say its settings too: cleanup without Redis goes by them."""
+        if self._storage is None or not topic.config.tiered:
+            return
+        try:
+            self._cold_table(topic).describe(topic)
+        except LakelogError as error:
+            logger.warning(
+                "the settings of %s hold, but its table does not say so yet, so a cleanup without "
+                "Redis goes by the ones before; the next archive run tries again: %s",
+                topic.name,
+                error,
+            )
 
     def _retain_untiered(self) -> None:
         for topic in self.topics.list():

@@ -11,6 +11,8 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.clock import ManualClock
+from lakelog.cold.catalogue import tables
+from lakelog.cold.storage import Storage
 from lakelog.errors import (
     ColdTierError,
     CorruptRecordError,
@@ -279,3 +281,37 @@ def test_unknown_settings_and_engines_are_named(log: Lakelog, redis_url: str) ->
         log.producer(linger=5)
     with pytest.raises(InvalidArgumentError, match="'spark' or 'inline'"):
         Lakelog.connect(redis_url, engine="flink")
+
+
+def test_what_topics_are_changed_to_is_said_by_their_tables_at_once(
+    log: Lakelog, tmp_path: Path
+) -> None:
+    """A cleanup without Redis must not go by the settings before."""
+    log.topics.create("t", 1, {"retention.ms": 1000})
+    append(log, "t", 3)
+    log.archive("t")
+    (before,) = tables(Storage(str(tmp_path / "cold"))).topics
+    assert before.config["retention.ms"] == 1000
+    log.topics.alter("t", {"retention.ms": -1})
+    log.topics.set_defaults({"log.cleaner.enable": False})
+    log.topics.add_partitions("t", 2)
+    (after,) = tables(Storage(str(tmp_path / "cold"))).topics
+    assert after.config["retention.ms"] == -1
+    assert not after.config.cleaner_enabled
+    assert after.partitions == 2
+
+
+def test_cleanup_forgets_in_both_tiers(log: Lakelog) -> None:
+    log.topics.create("t", 1, {"retention.ms": 1000, "internal.segment.bytes": 200})
+    with log.producer(linger_ms=0) as producer:
+        for number in range(10):
+            producer.send("t", str(number), timestamp_ms=1_700_000_000_000).result()
+    log.archive("t")
+    (report,) = log.cleanup("t")
+    assert report.retained[0].log_start == 10
+    assert report.trimmed.keys() <= {0}  # the archive run may have trimmed it all
+    offsets = log.log("t").offsets()[0]
+    assert (offsets.log_start, offsets.local_log_start, offsets.log_end) == (10, 10, 10)
+    append(log, "t", 1)
+    assert values(log, "t") == [b"0"]
+    assert not log.cleanup()[0]

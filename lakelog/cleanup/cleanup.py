@@ -90,7 +90,8 @@ class Cleanup:
         config = self._topic.config.replace(settings or {})
         hot_ends, cold = self._look()
         topic = replace(self._topic, config=config)
-        return plan_cleanup(topic, cold, self._clock.now_ms(), hot_ends)
+        planned = plan_cleanup(topic, cold, self._clock.now_ms(), hot_ends)
+        return replace(planned, vacuum=self._table.vacuum(dry_run=True))
 
     def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
         """Does the steps, in their one order. Running it again does nothing more.
@@ -112,7 +113,7 @@ class Cleanup:
             )
         started_s = time.monotonic()
         run = _Run(self)
-        self._table.describe(self._topic)
+        run.do("describe")
         for step in STEPS:
             if step in steps:
                 run.do(step)
@@ -206,6 +207,10 @@ class _Run:
         )
 
     # -- the steps ---------------------------------------------------------------------------------
+
+    def describe(self) -> None:
+        """Have the table say the topic's settings."""
+        self.table.describe(self.topic)
 
     def retain(self) -> None:
         """Drop whole segments by Kafka's three passes; new log start and removals in one commit."""

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from ..cold.change import Change, Rewrite
 from ..cold.segment import Segment, SegmentFile, is_ours
 from ..cold.table import ColdSnapshot
-from ..record import TopicPartition
 from ..topic import Topic
 
 
@@ -17,16 +16,19 @@ def plan_optimize(topic: Topic, cold: ColdSnapshot) -> list[Rewrite]:
     A closed segment becomes one file, sorted by offset, also where somebody else's OPTIMIZE left
     one that is not. Of the open segment, newer files are merged with the ones before while these
     are no larger than all of them together: so n archive runs leave about log2(n) files, and a
-    record is copied about as often, not once a run.
+    record is copied about as often, not once a run. Closed segments that hold no record any more
+    become one where they follow each other.
     """
-    rewrites = []
+    rewrites: list[Rewrite] = []
     for partition in cold.files.partitions:
         topic_partition = topic.partition(partition)
-        segments = cold.files.segments(partition)
-        for segment in segments:
-            files = segment.files if segment is not segments[-1] else _tail(segment)
-            if len(files) > 1 or not is_ours(files[0].path):
-                rewrites.append(_rewrite(topic_partition, segment, files))
+        *closed, newest = cold.files.segments(partition)
+        merged = [[file for one in run for file in one.files] for run in _runs(closed)]
+        rewrites += [
+            Rewrite(topic_partition, files[0].segment, tuple(files))
+            for files in [*merged, _tail(newest)]
+            if len(files) > 1 or not is_ours(files[0].path)
+        ]
     rewrites.sort(key=size_bytes, reverse=True)
     return rewrites
 
@@ -45,10 +47,16 @@ def size_bytes(rewrite: Rewrite) -> int:
     return sum(file.size_bytes for file in rewrite.files)
 
 
-def _rewrite(
-    topic_partition: TopicPartition, segment: Segment, files: Sequence[SegmentFile]
-) -> Rewrite:
-    return Rewrite(topic_partition, segment.base_offset, tuple(files))
+def _runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
+    """Each by itself, but emptied ones that follow each other without a gap together."""
+    run: list[Segment] = []
+    for segment in segments:
+        if run and (segment.records or run[-1].records or segment.base_offset > run[-1].end_offset):
+            yield run
+            run = []
+        run.append(segment)
+    if run:
+        yield run
 
 
 def _tail(segment: Segment) -> tuple[SegmentFile, ...]:

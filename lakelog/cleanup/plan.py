@@ -2,30 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 from ..cold.change import Rewrite
-from ..cold.table import ColdSnapshot
+from ..cold.registers import LogStart
+from ..cold.table import ColdSnapshot, Vacuumed
 from ..record import TopicPartition
 from ..topic import Topic
 from .dirty import Cleanable, cleanable
 from .optimize import plan_optimize, size_bytes
-from .retention import PartitionRetention, plan_retention
+from .retention import RETENTION_BYTES, RETENTION_MS, PartitionRetention, plan_retention
 
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """One thing that would be done to one partition."""
+    """One thing that would be done to one partition, or to the whole topic."""
 
-    topic_partition: TopicPartition
-    step: str  # retain, compact or optimize
+    topic_partition: TopicPartition | None  # None: the whole topic
+    step: str  # retain, compact, optimize or vacuum
     action: str  # what becomes of them: "delete", "clean", "merge", "sort"; "keep"
-    segments: int
+    segments: int | None
     files: int
-    records: int
+    records: int | None
     size_bytes: int
     why: str
+
+    def __str__(self) -> str:
+        where = "" if self.topic_partition is None else f"{self.topic_partition}: "
+        what = f"{self.files:,} files"
+        if self.segments is not None:
+            what = f"{self.segments:,} segments in {what}, {self.records:,} records"
+        return f"{where}{self.step}: {self.action} {what}, {self.size_bytes:,} bytes: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,6 +44,8 @@ class CleanupPlan:
     retention: tuple[PartitionRetention, ...]
     compaction: tuple[Cleanable, ...]
     optimize: tuple[Rewrite, ...]
+    limits: Mapping[str, int]  # retention.bytes and retention.ms as they were
+    vacuum: Vacuumed | None = None  # what it would delete now; None: nobody asked the table
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -45,17 +55,14 @@ class CleanupPlan:
     def steps(self) -> tuple[Planned, ...]:
         """What would be done, by partition; also why a compacted partition is left alone."""
         found = [*self._retention(), *self._compaction(), *self._optimize()]
-        return tuple(sorted(found, key=lambda one: one.topic_partition.partition))
+        found.sort(key=lambda one: one.topic_partition.partition if one.topic_partition else -1)
+        return (*found, *self._vacuum())
 
     def __bool__(self) -> bool:
         return any(one.action != "keep" for one in self.steps)
 
     def __str__(self) -> str:
-        lines = [
-            f"{one.topic_partition}: {one.step}: {one.action} {one.segments:,} segments in "
-            f"{one.files:,} files, {one.records:,} records, {one.size_bytes:,} bytes: {one.why}"
-            for one in self.steps
-        ]
+        lines = list(map(str, self.steps))
         return "\n".join([*(lines or [f"{self.topic}: nothing to clean up"]), *self.warnings])
 
     def _retention(self) -> Iterator[Planned]:
@@ -73,8 +80,21 @@ class CleanupPlan:
                     sum(len(segment.files) for segment in segments),
                     sum(segment.records for segment in segments),
                     sum(segment.size_bytes for segment in segments),
-                    reason,
+                    f"{reason}={self.limits[reason]}" if reason in self.limits else reason,
                 )
+
+    def _vacuum(self) -> Iterator[Planned]:
+        if self.vacuum is not None and self.vacuum.files:
+            yield Planned(
+                None,
+                "vacuum",
+                "delete",
+                None,
+                self.vacuum.files,
+                None,
+                self.vacuum.size_bytes,
+                f"removed more than {self.vacuum.retention_ms} ms ago (file.delete.delay.ms)",
+            )
 
     def _compaction(self) -> Iterator[Planned]:
         for one in self.compaction:
@@ -118,15 +138,27 @@ def plan_cleanup(
 ) -> CleanupPlan:
     """What cleanup would do as things are. Pure; pass a topic with other settings to ask "what if".
 
-    Each step is planned on the table as it is now, so what retention would delete may be among
-    what compaction and optimize would read; a run plans each step anew.
+    What retention would delete is not among what compaction and optimize would read. Which records
+    compaction would drop, and with them which files there would be to merge, only a run finds out.
     """
+    retention = plan_retention(topic, cold, now_ms, hot_ends)
+    rest = _without(cold, retention)
     return CleanupPlan(
         topic.name,
-        tuple(plan_retention(topic, cold, now_ms, hot_ends)),
-        tuple(cleanables(topic, cold, now_ms)) if topic.config.compacted else (),
-        tuple(plan_optimize(topic, cold)),
+        tuple(retention),
+        tuple(cleanables(topic, rest, now_ms)) if topic.config.compacted else (),
+        tuple(plan_optimize(topic, rest)),
+        {name: topic.config[name] for name in (RETENTION_BYTES, RETENTION_MS)},
     )
+
+
+def _without(cold: ColdSnapshot, retention: Iterable[PartitionRetention]) -> ColdSnapshot:
+    """The snapshot as it would be after retention."""
+    paths = {file.path for plan in retention for file in plan.removes}
+    registers = dict(cold.registers)
+    for plan in retention:
+        registers[LogStart(plan.topic_partition.partition)] = plan.log_start
+    return replace(cold, files=cold.files.without(paths), registers=registers)
 
 
 def cleanables(topic: Topic, cold: ColdSnapshot, now_ms: int) -> list[Cleanable]:

@@ -158,7 +158,7 @@ def _planned(plan: CleanupPlan) -> list[dict[str, Any]]:
     return [
         {
             "topic": plan.topic,
-            "partition": one.topic_partition.partition,
+            "partition": one.topic_partition and one.topic_partition.partition,
             "step": one.step,
             "action": one.action,
             "segments": one.segments,

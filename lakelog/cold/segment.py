@@ -250,6 +250,11 @@ class SegmentIndex:
         files = (self._file(first + row.as_py()) for row in order)
         return (file for file in files if file.end_offset > from_offset)
 
+    def without(self, paths: Iterable[str]) -> SegmentIndex:
+        """The others."""
+        gone = pc.is_in(self.columns["path"], value_set=pa.array(sorted(paths), pa.string()))
+        return SegmentIndex(self.columns.filter(pc.invert(gone)))
+
     def missing(self, paths: Iterable[str]) -> set[str]:
         """Those paths that are not of these files."""
         paths = set(paths)

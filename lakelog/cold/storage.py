@@ -203,8 +203,9 @@ class Storage:
         except FileNotFoundError as error:
             raise MissingFileError(
                 f"{path} is missing: it was deleted behind the table's back. Put the file back "
-                "(from a backup, or the bucket's older versions), or raise the log start above "
-                "the range in its name to give it up",
+                "(from a backup, or the bucket's older versions), or give up the records up to the "
+                "end of the range in its name with `lakelog delete-records` (where "
+                "cleanup.policy=compact, set compact,delete for that)",
                 path=path,
             ) from error
         except pa.ArrowInvalid as error:

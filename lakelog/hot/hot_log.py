@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..offsets import HotOffsets, HotSegment, check_offset
 from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition
+from ..topic import Topic
 from . import time_index
 from .append import (
     MEMORY,
@@ -85,9 +86,13 @@ class HotLog:
     def keyspace(self) -> str:
         return self._keys.keyspace
 
-    def topics(self) -> TopicRegistry:
-        """The topics of this keyspace."""
-        return TopicRegistry(self._servers, self._keys, self._clock)
+    def topics(self, settled: Callable[[Topic], None] | None = None) -> TopicRegistry:
+        """The topics of this keyspace.
+
+        Args:
+            settled: told of each topic whose settings were written.
+        """
+        return TopicRegistry(self._servers, self._keys, self._clock, settled)
 
     def inspection(self) -> Inspection:
         """What the keys hold, sound or damaged."""

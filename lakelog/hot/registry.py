@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -40,12 +40,23 @@ MAX_PARTITIONS = 10_000
 
 
 class TopicRegistry:
-    """Creates, looks up and changes topics. Every call asks Redis; nothing is cached."""
+    """Creates, looks up and changes topics. Every call asks Redis; nothing is cached.
 
-    def __init__(self, servers: Servers, keys: Keys, clock: Clock | None = None) -> None:
+    Args:
+        settled: told of each topic whose settings were written, for what else keeps a copy of them.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        keys: Keys,
+        clock: Clock | None = None,
+        settled: Callable[[Topic], None] | None = None,
+    ) -> None:
         self._servers = servers
         self._keys = keys
         self._clock = clock
+        self._settled = settled
 
     def create(
         self,
@@ -220,6 +231,8 @@ class TopicRegistry:
             # Every partition is there now; one that is missing from here on was lost.
             whole = _to_json(topic, topic.generation, None)
             self._compare_and_set(topic, _own_version(topic), whole)
+        if self._settled is not None:
+            self._settled(topic)
 
     # -- how ---------------------------------------------------------------------------------
 

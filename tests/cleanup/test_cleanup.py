@@ -102,15 +102,27 @@ def test_the_plan_says_what_a_run_does(cold_log):
         for one in plan.steps
     ] == [
         (0, "retain", "delete", 1, 2),
-        (0, "compact", "clean", 4, 8),
+        (0, "compact", "clean", 3, 6),
         (0, "optimize", "merge", 1, 2),
         (1, "retain", "delete", 1, 2),
-        (1, "compact", "clean", 4, 8),
+        (1, "compact", "clean", 3, 6),
         (1, "optimize", "merge", 1, 2),
     ]
-    assert plan.steps[0].why == "retention.ms"
+    assert plan.steps[0].why == f"retention.ms={DAY_MS}"
     assert plan.steps[1].why == "dirty ratio 1.00 > min.cleanable.dirty.ratio=0"
     assert "orders-0: retain: delete 1 segments in 1 files, 2 records" in str(plan)
+
+
+def test_the_plan_tells_what_vacuum_would_delete(cold_log):
+    log = filled(cold_log, **{"file.delete.delay.ms": "0"})
+    cleanup(log).run(("retain", "compact", "optimize"))
+    (vacuum,) = [one for one in cleanup(log).plan().steps if one.step == "vacuum"]
+    assert vacuum.topic_partition is None
+    report = cleanup(log).run()
+    assert report.vacuumed is not None
+    assert (vacuum.files, vacuum.size_bytes) == (report.vacuumed.files, report.vacuumed.size_bytes)
+    assert vacuum.files > 0
+    assert str(vacuum).startswith(f"vacuum: delete {vacuum.files} files")
 
 
 def test_a_plan_under_changed_settings_changes_nothing_else(cold_log):

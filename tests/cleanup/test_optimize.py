@@ -13,6 +13,9 @@ from hypothesis import strategies as st
 
 from lakelog.cleanup.optimize import optimize_change, plan_optimize
 from lakelog.cleanup.plan import plan_cleanup
+from lakelog.cold.change import Change, Rewrite
+from lakelog.cold.offset_set import OffsetSet
+from lakelog.cold.registers import CleanedEnd
 from lakelog.cold.segment import COLUMNS, SegmentFile, SegmentIndex, is_ours
 from lakelog.cold.table import ColdSnapshot
 from lakelog.topic import Topic
@@ -84,6 +87,29 @@ def test_what_a_stranger_merged_is_sorted_again(cold_log):
     optimize(log)
     assert all(is_ours(file.path) for file in log.table.snapshot().files)
     assert log.left() == before
+
+
+def test_emptied_segments_that_follow_each_other_become_one_but_not_over_a_gap(cold_log):
+    log = cold_log(**{"cleanup.policy": "compact"})
+    for base in (None, None, None, 20, None, None):  # a tail was lost before 20
+        log.segment([(b"a", b"v")], base=base)
+    cold = log.table.snapshot()
+    *emptied, newest = cold.files.of_partition(0)
+    log.table.apply(
+        Change(
+            adds=tuple(
+                Rewrite(log.topic.partition(0), file.segment, (file,), OffsetSet.of(range(30)))
+                for file in emptied
+            ),
+            removes=tuple(emptied),
+            registers={CleanedEnd(0): newest.start_offset},
+        ),
+        cold,
+    )
+    optimize(log)
+    assert layout(log) == [(0, 0, 3), (20, 3, 22), (22, 22, 23)]
+    assert plan_optimize(log.topic, log.table.snapshot()) == []
+    assert log.left() == [(22, b"a", b"v")]
 
 
 @settings(max_examples=200)

@@ -57,7 +57,7 @@ def test_a_run_does_what_the_plan_says_and_a_second_one_nothing(run: Run, filled
     planned = json.loads(run(*filled, "cleanup", "plan", "--output", "json")[0])
     steps = [(row["topic"], row["step"], row["action"]) for row in planned["plan"]]
     assert steps == [("events", "retain", "delete"), ("prices", "compact", "clean")]
-    assert planned["plan"][0]["why"] == "retention.ms"
+    assert planned["plan"][0]["why"] == "retention.ms=1000"
 
     out, err = run(*filled, "cleanup", "run")
     assert "retain" in out
