@@ -122,9 +122,26 @@ def _warnings(topic: Topic, look: Look, now_ms: int) -> Iterable[PartitionWarnin
             *(segment for segment in cold if segment.end_offset > offsets.log_start),
             *(segment for segment in hot if segment.end_offset > offsets.local_log_start),
         ]
-        text = future_warning(topic_partition, topic.config, kept, now_ms)
-        if text is not None:
-            yield PartitionWarning(topic_partition, text)
+        for text in (
+            future_warning(topic_partition, topic.config, kept, now_ms),
+            _hole_warning(topic, look, partition),
+        ):
+            if text is not None:
+                yield PartitionWarning(topic_partition, text)
+
+
+def _hole_warning(topic: Topic, look: Look, partition: int) -> str | None:
+    """Where records lie in neither tier and no gap says that they were lost."""
+    seen = look.hot[partition]
+    cold_end = max(look.cold.archived_end(partition), look.cold.log_start(partition))
+    lost = any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps)
+    if not topic.config.tiered or seen.local_log_start <= cold_end or lost:
+        return None
+    return (
+        f"the cold tier of {topic.name}-{partition} ends at {cold_end}, but Redis holds records "
+        f"from {seen.local_log_start} on only, and trims nothing that is not archived. Is this the "
+        "cold root that the topic was archived to? Check --cold (cold=…)"
+    )
 
 
 def _with_later_timestamps(cold: ColdSnapshot, partition: int, now_ms: int) -> list[Segment]:

@@ -155,3 +155,15 @@ def test_redis_is_asked_once_a_topic(log, append):
     append(0, 0)
     assert status(Counted(), [topic], log._table) == log.status()
     assert asked == [topic.topic_partitions()]
+
+
+def test_a_wrong_cold_root_is_warned_about(log, append, redis_url, tmp_path, clock):
+    log.topics.create("t", 1, {"local.retention.ms": 0})
+    append(0, 0, 0)
+    log.archive()
+    append(0)
+    assert log.status().warnings == ()
+    with Lakelog.connect(redis_url, tmp_path / "other", engine="inline", clock=clock) as wrong:
+        (warning,) = wrong.status().warnings
+    assert warning.topic_partition == T_0
+    assert warning.text.startswith("the cold tier of t-0 ends at 0, but Redis holds records from 3")
