@@ -7,9 +7,10 @@ import threading
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .archive.archiver import Archiver, Until
@@ -30,12 +31,17 @@ from .hot import HotLog, HotSource, TopicRegistry
 from .hot.keys import DEFAULT_KEYSPACE
 from .hot.planned_stop import pause_all, resume_all
 from .ingest.producer import Producer, ProducerConfig
-from .offsets import Latest
+from .offsets import Latest, PositionLike
 from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
 from .record import TopicPartition
+from .spark.dataframe import dataframe
 from .spark.lazy_engine import choose_engine
+from .spark.recipe import LogRecipe
 from .topic import Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
 
 logger = logging.getLogger(__name__)
 
@@ -155,8 +161,26 @@ class Lakelog:
         """
         found = self.topics.get(topic) if isinstance(topic, str) else topic
         return UnifiedLog(
-            found, self.hot, self._table(found), clock=self._clock or _HotClock(self.hot)
+            found,
+            self.hot,
+            self._table(found),
+            clock=self._clock or _HotClock(self.hot),
+            frame_of=partial(dataframe, LogRecipe(self._source, self._storage)),
         )
+
+    def dataframe(
+        self,
+        topic: str | Topic,
+        start: PositionLike | Mapping[int, PositionLike] = "earliest",
+        end: PositionLike | Mapping[int, PositionLike] = "latest",
+        **options: Any,
+    ) -> DataFrame:
+        """The records of a range as a Spark DataFrame; see `UnifiedLog.dataframe`.
+
+        Args:
+            options: its other arguments.
+        """
+        return self.log(topic).dataframe(start, end, **options)
 
     def archive(
         self,

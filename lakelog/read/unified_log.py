@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -31,6 +32,13 @@ from .range_read import RangeRead
 from .sample import DEFAULT_SAMPLE_RECORDS, sample
 from .tiers import Look, Tiers, out_of_range
 
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Makes a DataFrame of a topic's tiers; ``spark`` is given by those who open logs, since it stands
+#: on what is here.
+FrameOf = Callable[..., "DataFrame"]
+
 END_OF_LOG = -1  # delete-records' word for the log end (Kafka's HIGH_WATERMARK)
 _ATTEMPTS = 10  # commits of other partitions may come first
 
@@ -46,16 +54,23 @@ class UnifiedLog:
         hot: the hot tier.
         table: the cold tier; None for an untiered topic.
         clock: what "10 minutes ago" is counted from.
+        frame_of: what `dataframe` is made with.
     """
 
     def __init__(
-        self, topic: Topic, hot: HotLog, table: ColdTable | None, clock: Clock | None = None
+        self,
+        topic: Topic,
+        hot: HotLog,
+        table: ColdTable | None,
+        clock: Clock | None = None,
+        frame_of: FrameOf | None = None,
     ) -> None:
         self.topic = topic
         self.hot = hot
         self.table = table
         self._clock = clock or SystemClock()
         self._tiers = Tiers(topic, hot, table)
+        self._frame_of = frame_of
 
     # -- where things lie ------------------------------------------------------------------------
 
@@ -173,6 +188,51 @@ class UnifiedLog:
                 end_offset=last,
             )
         return RangeRead(self._tiers, topic_partition, first, last, max_bytes)
+
+    def dataframe(
+        self,
+        start: PositionLike | Mapping[int, PositionLike] = "earliest",
+        end: PositionLike | Mapping[int, PositionLike] = "latest",
+        *,
+        spark: SparkSession | None = None,
+        partitions: Iterable[int] | None = None,
+        clip: bool = False,
+    ) -> DataFrame:
+        """The records of [start, end) of all partitions as one Spark DataFrame.
+
+        The ranges are fixed here, by one look at both tiers, and the rows are the same each time
+        the frame is evaluated, whatever is appended, archived, trimmed, compacted or expires
+        meanwhile; only after the removed files are vacuumed (``file.delete.delay.ms``) it fails.
+        What is archived is read by Spark's Delta reader, so that filters, column pruning and file
+        skipping work; the rest out of Redis by Spark's tasks.
+
+        Args:
+            start: a position for all partitions, or one for each. A time finds what the log has
+                from then on, an offset must be in the log.
+            end: where to end, exclusive. A time after every record is the log end.
+            spark: default the session there is, or a local one.
+            partitions: which to read; default those of a dict, or all.
+            clip: cut an offset outside the log to the nearest inside, instead of failing.
+
+        Returns:
+            The columns of Spark's Kafka source: key, value (binary), topic (string), partition
+            (int), offset (long), timestamp, timestampType (int), headers (array of structs of key,
+            value). In no order; sort by partition and offset.
+
+        Raises:
+            OffsetOutOfRangeError: an offset outside the log. May come from a task, inside Spark's
+                own exception, when the log does not cover the range any more.
+            InvalidArgumentError: a range ends before it begins, or the Redis URL has a password and
+                records in Redis are asked for: connect with ``password_ref``.
+        """
+        if self._frame_of is None:
+            raise InvalidArgumentError(
+                f"this log of topic {self.topic.name!r} does not know how executors would open it; "
+                "get it from Lakelog.log, or call lakelog.spark.read"
+            )
+        return self._frame_of(
+            self._tiers, self._clock, start, end, spark=spark, partitions=partitions, clip=clip
+        )
 
     def sample(self, n: int = DEFAULT_SAMPLE_RECORDS, *, seed: int = 0) -> pa.Table:
         """About `n` records spread over all partitions and both tiers: a first look at the data.

@@ -1,6 +1,7 @@
-"""Spark: the session the jobs run in, and the engine that runs them."""
+"""Spark: the session, the engine that runs the jobs, and logs as DataFrames and streams."""
 
+from .dataframe import read
 from .engine import SparkEngine
-from .session import session
+from .session import register, session
 
-__all__ = ["SparkEngine", "session"]
+__all__ = ["SparkEngine", "read", "register", "session"]

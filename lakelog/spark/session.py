@@ -7,6 +7,7 @@ import importlib.util
 import os
 import sys
 import warnings
+import weakref
 from collections.abc import Iterator, Mapping
 from importlib import resources
 from pathlib import Path
@@ -29,7 +30,8 @@ def session(
     """A Spark session that reads and writes Delta.
 
     On Databricks, with a Spark Connect server in SPARK_REMOTE, or when this process has a session
-    already: that one, untouched. Else a new local one, with settings for a small machine.
+    already: that one, untouched but for `register`. Else a new local one, with settings for a
+    small machine.
 
     Runs on: driver.
 
@@ -55,11 +57,28 @@ def session(
     from pyspark.sql import SparkSession
 
     if "DATABRICKS_RUNTIME_VERSION" in os.environ or "SPARK_REMOTE" in os.environ:
-        return SparkSession.builder.getOrCreate()
-    active = SparkSession.getActiveSession()
-    if active is not None:
-        return active
-    return _local_session(app_name, cores, dict(conf or {}))
+        found = SparkSession.builder.getOrCreate()
+    else:
+        active = SparkSession.getActiveSession()
+        found = active or _local_session(app_name, cores, dict(conf or {}))
+    register(found)
+    return found
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``format("lakelog")`` known to a session; `session` does so by itself.
+
+    Runs on: driver.
+    """
+    if spark in _REGISTERED:  # Spark would say each time that it replaces one
+        return
+    from .datasource import LakelogDataSource
+
+    spark.dataSource.register(LakelogDataSource)
+    _REGISTERED.add(spark)
+
+
+_REGISTERED: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
 def _local_session(app_name: str, cores: int | None, conf: dict[str, str]) -> SparkSession:

@@ -1,0 +1,477 @@
+"""``format("lakelog")``: topics as a Python data source of Spark, in batches and as a stream.
+
+What Spark calls where: `LakelogDataSource` and the planning of a batch in short-lived Python
+processes beside the driver; `LakelogStreamReader` in one that lives as long as the stream, but for
+`read`; `read` on executors, from a copy of the reader that knows nothing of the driver's. All that
+a task needs is therefore in its `InputRange`.
+
+Filters are never pushed down (``pushFilters``): Spark 4.1 and 4.2 then give wrong rows when one
+DataFrame is used twice in a query.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+import pyarrow as pa
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
+from pyspark.sql.types import (
+    ArrayType,
+    BinaryType,
+    IntegerType,
+    LongType,
+    StringType,
+    StructField,
+    StructType,
+    TimestampType,
+)
+
+from ..errors import (
+    InvalidArgumentError,
+    OffsetOutOfRangeError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from ..offsets import AtOffset, AtTimestamp, Latest, LogOffsets, Position
+from ..read.tiers import Look, Tiers, out_of_range
+from ..record import OffsetRange, TopicPartition
+from ..topic import Topic
+from .offsets_json import Offsets, StreamOffset
+from .options import ReadOptions, check, parse
+from .range_rows import patiently, range_rows, spark_rows
+from .ranges import SizedRange, advance, records_between, resolve, share, size_of, split
+
+try:
+    from pyspark.sql.streaming.datasource import (
+        ReadAllAvailable,
+        ReadMaxRows,
+        SupportsTriggerAvailableNow,
+    )
+
+    HAS_READ_LIMITS = True
+except ImportError:  # Spark 4.0 and 4.1: each micro-batch takes all there is
+    ReadAllAvailable = ReadMaxRows = None
+    SupportsTriggerAvailableNow = object
+    HAS_READ_LIMITS = False
+
+logger = logging.getLogger(__name__)
+
+NAME = "lakelog"
+
+#: Spark's Kafka source's columns; all nullable, as there.
+SCHEMA = StructType(
+    [
+        StructField("key", BinaryType()),
+        StructField("value", BinaryType()),
+        StructField("topic", StringType()),
+        StructField("partition", IntegerType()),
+        StructField("offset", LongType()),
+        StructField("timestamp", TimestampType()),
+        StructField("timestampType", IntegerType()),
+    ]
+)
+HEADERS = StructField(
+    "headers",
+    ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
+)
+
+
+class LakelogDataSource(DataSource):  # type: ignore[misc]  # pyspark is not typed for mypy here
+    """The data source; see `options` for what it takes."""
+
+    @classmethod
+    def name(cls) -> str:
+        return NAME
+
+    def schema(self) -> StructType:
+        """The columns, with headers if ``includeHeaders``.
+
+        Whether a batch or a stream is read is not known here, so what is wrong with one of them is
+        refused by its reader.
+        """
+        check(self.options)
+        headers = self.options.get("includeHeaders", "false").strip().lower() == "true"
+        return StructType([*SCHEMA, HEADERS]) if headers else SCHEMA
+
+    def reader(self, schema: StructType) -> LakelogReader:
+        return LakelogReader(self._read_options(schema, streaming=False))
+
+    def streamReader(self, schema: StructType) -> LakelogStreamReader:
+        return LakelogStreamReader(self._read_options(schema, streaming=True))
+
+    def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
+        options = parse(self.options, streaming=streaming)
+        if options.max_offsets_per_trigger is not None and not HAS_READ_LIMITS:
+            raise InvalidArgumentError(
+                "maxOffsetsPerTrigger needs Spark 4.2: the Python data sources of older ones take "
+                "all there is in each micro-batch. Leave it out, or update Spark"
+            )
+        own = self.schema()
+        if [(f.name, f.dataType) for f in schema] != [(f.name, f.dataType) for f in own]:
+            raise InvalidArgumentError(
+                f"lakelog's columns are fixed: {own.simpleString()}; leave schema(…) out and "
+                "select from them"
+            )
+        return options
+
+
+@dataclass(frozen=True)
+class InputRange(InputPartition):  # type: ignore[misc]
+    """What one task reads: offsets [start, end) of one partition of one creation of a topic."""
+
+    topic: Topic
+    partition: int
+    start_offset: int
+    end_offset: int
+
+    @classmethod
+    def of(cls, part: SizedRange) -> InputRange:
+        return cls(part.topic, part.partition, part.start_offset, part.end_offset)
+
+
+class _RangeReader:
+    """What both readers do on an executor."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self._options = options
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of an `InputRange`.
+
+        Runs on: executor.
+        """
+        if not isinstance(partition, InputRange):
+            return  # Spark makes one of its own when there are none
+        options = self._options
+        for records in range_rows(
+            options.recipe,
+            partition.topic,
+            partition.partition,
+            partition.start_offset,
+            partition.end_offset,
+            fail_on_data_loss=options.fail_on_data_loss,
+            as_of_version=options.as_of_version,
+        ):
+            topic_partition = TopicPartition(partition.topic.name, partition.partition)
+            yield spark_rows(records, topic_partition, headers=options.include_headers)
+
+
+class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
+    """Reads a range of each partition, fixed when Spark plans the query.
+
+    Runs on: driver, but for `read`.
+    """
+
+    def partitions(self) -> list[InputRange]:
+        """The ranges, cut so that no task has much more than the others."""
+        return patiently(self._partitions)
+
+    def _partitions(self) -> list[InputRange]:
+        options = self._options
+        topics = _topics(options)
+        wanted = [tp for topic in topics.values() for tp in _partitions_of(options, topic)]
+        starts, ends = options.starting.of(wanted), options.ending.of(wanted)
+        _check_ids({**options.starting.topic_ids, **options.ending.topic_ids}, topics)
+        sized: list[SizedRange] = []
+        for topic in topics.values():
+            numbers = [tp.partition for tp in wanted if tp.topic == topic.name]
+            tiers = options.recipe.tiers(topic)
+            look, ranges = _resolve(options, tiers, starts, ends, numbers)
+            sized += _sized(topic, look, ranges)
+        return [InputRange.of(part) for part in split(sized, options.min_partitions)]
+
+
+class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
+    """Says how far a stream can go and what each micro-batch reads.
+
+    A stream's position is where it will read next in each partition. Partitions that come later are
+    read from their first record on, and so are topics that match a pattern later. It needs nothing
+    but the position: `commit` never comes for the last micro-batch, so nothing depends on it.
+
+    Runs on: driver, but for `read`.
+    """
+
+    def __init__(self, options: ReadOptions) -> None:
+        super().__init__(options)
+        self._target: Offsets | None = None  # of AvailableNow
+        self._ends: StreamOffset | None = None  # as last looked at
+        self._looks: dict[UUID, Look] = {}  # the last, for sizes
+        self._initial: StreamOffset | None = None  # Spark 4.0, 4.1: where the stream would begin
+        self._begun = False  # it has read something before
+        self._last: StreamOffset | None = None  # what latestOffset said last
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Where a stream without a checkpoint begins."""
+        self._initial = patiently(self._begin)
+        return self._initial.to_json()
+
+    def getDefaultReadLimit(self) -> Any:
+        """``maxOffsetsPerTrigger``, or everything. Spark 4.2 and later."""
+        limit = self._options.max_offsets_per_trigger
+        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """From here on, the stream ends where the log ends now."""
+        self._target = patiently(self._look).offsets
+
+    def latestOffset(
+        self, start: Mapping[str, Any] | None = None, limit: Any = None
+    ) -> Mapping[str, Any]:
+        """How far the next micro-batch goes: the log's end, or as far as the limit allows.
+
+        Args:
+            start: where it begins. None on Spark 4.0 and 4.1, which do not say.
+            limit: `ReadMaxRows`, or anything else for all there is.
+        """
+        if start is None:
+            return self._latest_without_start().to_json()
+        begin = StreamOffset.from_json(start)
+        ends = patiently(lambda: self._look(begin))
+        offsets = self._limited(begin.offsets, ends, getattr(limit, "max_rows", None))
+        if offsets == begin.offsets:
+            return start
+        since = begin.offsets if begin.initial else None
+        # Of a deleted topic too, so that its next creation is told from it.
+        topic_ids = {**begin.topic_ids, **ends.topic_ids}
+        return StreamOffset(offsets, topic_ids, since=since).to_json()
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Where the log ended when last looked at, for the query's progress."""
+        return None if self._ends is None else self._ends.to_json()
+
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputRange]:
+        """What a micro-batch reads, cut so that no task has much more than the others."""
+        begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
+        self._begun = self._begun or not begin.initial
+        first = until.since if begin.initial and until.since is not None else begin.offsets
+        _check_same(begin.topic_ids, until.topic_ids)
+        ranges: dict[str, dict[int, OffsetRange]] = {}
+        for tp, end_offset in until.offsets.items():
+            if first.get(tp, 0) < end_offset:
+                of_topic = ranges.setdefault(tp.topic, {})
+                of_topic[tp.partition] = OffsetRange(first.get(tp, 0), end_offset)
+        return patiently(lambda: self._input_ranges(ranges, until.topic_ids))
+
+    def commit(self, end: Mapping[str, Any]) -> None:
+        """Nothing: see the class."""
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _begin(self) -> StreamOffset:
+        options = self._options
+        topics = _topics(options)
+        wanted = [tp for topic in topics.values() for tp in _partitions_of(options, topic)]
+        starts = options.starting.of(wanted)
+        _check_ids(options.starting.topic_ids, topics)
+        offsets: dict[TopicPartition, int] = {}
+        ends: dict[TopicPartition, Position] = dict.fromkeys(wanted, Latest())
+        for topic in topics.values():
+            numbers = [tp.partition for tp in wanted if tp.topic == topic.name]
+            _, ranges = _resolve(options, options.recipe.tiers(topic), starts, ends, numbers)
+            for number, found in ranges.items():
+                offsets[TopicPartition(topic.name, number)] = found.start
+        return StreamOffset(offsets, _ids(topics), initial=True)
+
+    def _look(self, begin: StreamOffset | None = None) -> StreamOffset:
+        """Where the log ends in each partition, now."""
+        options = self._options
+        topics = _topics(options, required=begin is None)
+        if begin is not None:
+            _check_there(options, begin.topic_ids, topics)
+        offsets: dict[TopicPartition, int] = {}
+        for topic in topics.values():
+            tps = _partitions_of(options, topic)
+            look = options.recipe.tiers(topic).look(tp.partition for tp in tps)
+            self._looks[topic.topic_id] = look
+            for tp in tps:
+                offsets[tp] = look.offsets[tp.partition].log_end
+                at = begin.offsets.get(tp, 0) if begin is not None else 0
+                if at > offsets[tp]:
+                    offsets[tp] = _hold(tp, at, look.offsets[tp.partition])
+        self._ends = StreamOffset(offsets, _ids(topics))
+        return self._ends
+
+    def _limited(
+        self, begin: Offsets, ends: StreamOffset, limit: int | None
+    ) -> dict[TopicPartition, int]:
+        """The ends, but not beyond the target or the limit; never before the beginning."""
+        reachable = dict(ends.offsets)
+        if self._target is not None:
+            reachable = {
+                tp: min(end, self._target[tp])
+                for tp, end in reachable.items()
+                if tp in self._target
+            }
+        logs = {tp: self._looks[ends.topic_ids[tp.topic]].offsets[tp.partition] for tp in reachable}
+        offsets = dict(begin)
+        if limit is not None:
+            available = {
+                tp: records_between(logs[tp], begin.get(tp, 0), end)
+                for tp, end in reachable.items()
+            }
+            shares = share(available, limit)
+            reachable = {
+                tp: min(end, advance(logs[tp], begin.get(tp, 0), shares[tp]))
+                for tp, end in reachable.items()
+            }
+        for tp, end in reachable.items():
+            offsets[tp] = max(end, begin.get(tp, 0))
+        return offsets
+
+    def _latest_without_start(self) -> StreamOffset:
+        """For Spark 4.0 and 4.1, which asks for the end before the beginning of the first batch."""
+        if self._initial is None and not self._begun:
+            try:
+                self._initial = patiently(self._begin)
+            except (
+                OffsetOutOfRangeError
+            ):  # not asked for if there is a checkpoint; else raised then
+                self._begun = True
+        known = self._last or self._initial or StreamOffset({})
+        ends = patiently(lambda: self._look(StreamOffset({}, known.topic_ids)))
+        since = None if self._begun or self._initial is None else self._initial.offsets
+        offsets = self._limited(known.offsets, ends, None)
+        if self._last is None or self._last.offsets != offsets:
+            topic_ids = {**known.topic_ids, **ends.topic_ids}
+            self._last = StreamOffset(offsets, topic_ids, since=since)
+        return self._last
+
+    def _input_ranges(
+        self, ranges: Mapping[str, Mapping[int, OffsetRange]], topic_ids: Mapping[str, UUID]
+    ) -> list[InputRange]:
+        options = self._options
+        registry = options.recipe.hot().topics()
+        sized: list[SizedRange] = []
+        for name, of_topic in ranges.items():
+            try:
+                topic = registry.get(name)
+            except UnknownTopicOrPartitionError:
+                _deleted(options, name, topic_ids.get(name))
+                continue
+            _check_ids(topic_ids, {name: topic})
+            look = self._looks.get(topic.topic_id)
+            if look is None or not of_topic.keys() <= look.offsets.keys():
+                look = options.recipe.tiers(topic).look(of_topic)
+            sized += _sized(topic, look, of_topic)
+        return [InputRange.of(part) for part in split(sized, options.min_partitions)]
+
+
+def _topics(options: ReadOptions, *, required: bool = True) -> dict[str, Topic]:
+    topics = options.subscription.topics(options.recipe.hot().topics())
+    if required:
+        for name in options.subscription.required():
+            if name not in topics:
+                options.recipe.hot().topics().get(name)  # says so
+    return topics
+
+
+def _partitions_of(options: ReadOptions, topic: Topic) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, n) for n in options.subscription.partitions(topic)]
+
+
+def _ids(topics: Mapping[str, Topic]) -> dict[str, UUID]:
+    return {topic.name: topic.topic_id for topic in topics.values()}
+
+
+def _sized(topic: Topic, look: Look, ranges: Mapping[int, OffsetRange]) -> Iterator[SizedRange]:
+    for number, (start, end) in ranges.items():
+        yield SizedRange(topic, number, start, end, size_of(look, number, start, end))
+
+
+def _resolve(
+    options: ReadOptions,
+    tiers: Tiers,
+    starts: Mapping[TopicPartition, Position],
+    ends: Mapping[TopicPartition, Position],
+    numbers: Sequence[int],
+) -> tuple[Look, dict[int, OffsetRange]]:
+    """See `ranges.resolve`; a time that no record answers to follows the strategy option."""
+    name = tiers.topic.name
+    begin = {number: starts[TopicPartition(name, number)] for number in numbers}
+    until = {number: ends[TopicPartition(name, number)] for number in numbers}
+    if options.as_of_version is not None:
+        # A frame's, checked when it was made. Whether they can still be read is for the tasks to
+        # find out, who have more than the log's newest state to read from.
+        return tiers.look(numbers), {n: _offsets(begin[n], until[n]) for n in numbers}
+    look, ranges = resolve(
+        tiers, begin, until, options.recipe.clock(), clip=not options.fail_on_data_loss
+    )
+    if not options.latest_if_too_young:
+        for number, where in begin.items():
+            offsets = look.offsets[number]
+            if isinstance(where, AtTimestamp) and ranges[number].start == offsets.log_end:
+                raise InvalidArgumentError(
+                    f"{tiers.topic.partition(number)} has no record at or after "
+                    f"{where.timestamp_ms} ({options.starting.option}). Choose an earlier time, or "
+                    "set startingOffsetsByTimestampStrategy=latest to begin at the log end"
+                )
+    return look, ranges
+
+
+def _offsets(start: Position, end: Position) -> OffsetRange:
+    if not isinstance(start, AtOffset) or not isinstance(end, AtOffset):
+        raise InvalidArgumentError(
+            "readAsOfVersion needs startingOffsets and endingOffsets as offsets"
+        )
+    return OffsetRange(start.offset, end.offset)
+
+
+def _hold(topic_partition: TopicPartition, at: int, offsets: LogOffsets) -> int:
+    """Where a stream waits that is further than the log of a server that may have lost its tail.
+
+    Raises:
+        OffsetOutOfRangeError: it did not lose its tail, so somebody put back an old copy.
+    """
+    if offsets.recovered:
+        out_of_range(topic_partition, at, offsets)
+    return at
+
+
+def _check_there(
+    options: ReadOptions, known: Mapping[str, UUID], topics: Mapping[str, Topic]
+) -> None:
+    """What a stream has read of must still be there."""
+    _check_ids(known, topics)
+    for name in [*known, *options.subscription.required()]:
+        if name not in topics:
+            _deleted(options, name, known.get(name))
+
+
+def _deleted(options: ReadOptions, name: str, topic_id: UUID | None) -> None:
+    what = f"topic {name!r} (id {topic_id}) was deleted under the stream"
+    if options.fail_on_data_loss:
+        raise UnknownTopicIdError(
+            f"{what}. Stop the query, or set failOnDataLoss=false to go on with the other topics",
+            topic=name,
+            topic_id=topic_id,
+        )
+    logger.warning("%s; going on without it", what)
+
+
+def _check_ids(known: Mapping[str, UUID], topics: Mapping[str, Topic]) -> None:
+    _check_same(known, _ids(topics))
+
+
+def _check_same(known: Mapping[str, UUID], now: Mapping[str, UUID]) -> None:
+    """Offsets of one creation of a topic say nothing of another.
+
+    Raises:
+        UnknownTopicIdError: a topic was deleted and created again.
+    """
+    for name, topic_id in known.items():
+        if name in now and now[name] != topic_id:
+            raise UnknownTopicIdError(
+                f"topic {name!r} was deleted and created again: the offsets are of its creation "
+                f"{topic_id}, and it is {now[name]} now. Begin a new query, with a new checkpoint",
+                topic=name,
+                topic_id=topic_id,
+            )

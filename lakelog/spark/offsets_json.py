@@ -1,0 +1,123 @@
+"""Offsets as JSON, as Spark's Kafka source writes them, and what a checkpoint needs besides.
+
+| member                          |                                                              |
+|---------------------------------|--------------------------------------------------------------|
+| ``"orders": {"0": 23, "1": 7}`` | the next offset of each partition; options take -2 for       |
+|                                 | earliest and -1 for latest                                   |
+| ``"@topic_ids": {"orders": …}`` | of which creation of the topic the offsets are               |
+| ``"@initial": true``            | where a stream without a checkpoint would begin              |
+| ``"@since": {"orders": {…}}``   | in the first micro-batch's end: where that one began         |
+
+No topic's name has an ``@``. ``@since`` is there because Spark keeps where a micro-batch ends but
+not where the first one began: it asks again after a restart, and "latest" would be another place by
+then, with the records in between lost.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+from uuid import UUID
+
+from ..errors import InvalidArgumentError
+from ..record import MAX_OFFSET, TopicPartition
+from ..topic import check_topic_name
+
+EARLIEST = -2
+LATEST = -1
+
+_TOPIC_IDS = "@topic_ids"
+_INITIAL = "@initial"
+_SINCE = "@since"
+
+Offsets = Mapping[TopicPartition, int]
+
+
+@dataclass(frozen=True, slots=True)
+class StreamOffset:
+    """How far a stream has come. Equal ones give the same JSON: Spark compares texts."""
+
+    offsets: Offsets
+    topic_ids: Mapping[str, UUID] = field(default_factory=dict)
+    initial: bool = False
+    since: Offsets | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """The members of the table above, in one order."""
+        members = _nested(self.offsets)
+        members[_TOPIC_IDS] = {name: str(self.topic_ids[name]) for name in sorted(self.topic_ids)}
+        if self.initial:
+            members[_INITIAL] = True
+        if self.since is not None:
+            members[_SINCE] = _nested(self.since)
+        return members
+
+    @classmethod
+    def from_json(cls, members: Mapping[str, Any], what: str = "a stream's offset") -> StreamOffset:
+        """What `to_json` made, or somebody who writes as Kafka does.
+
+        Args:
+            what: what the JSON is, for the error.
+
+        Raises:
+            InvalidArgumentError: it is something else.
+        """
+        try:
+            since = members.get(_SINCE)
+            ids = members.get(_TOPIC_IDS, {})
+            return cls(
+                _flat({name: members[name] for name in members if not name.startswith("@")}),
+                {check_topic_name(name): UUID(ids[name]) for name in ids},
+                members.get(_INITIAL) is True,
+                None if since is None else _flat(since),
+            )
+        except (AttributeError, TypeError, ValueError) as error:
+            raise InvalidArgumentError(
+                f'{what} should be JSON such as {{"orders": {{"0": 23, "1": -2}}}}: {error}'
+            ) from None
+
+
+def parse_offsets(text: str, what: str) -> StreamOffset:
+    """The JSON of an option.
+
+    Raises:
+        InvalidArgumentError: it is not JSON, or says something else.
+    """
+    try:
+        members = json.loads(text)
+    except ValueError as error:
+        raise InvalidArgumentError(f"{what}={text!r} is no JSON: {error}") from None
+    return StreamOffset.from_json(members, what)
+
+
+def _nested(offsets: Offsets) -> dict[str, Any]:
+    members: dict[str, Any] = {}
+    for topic, partition in sorted(offsets):
+        members.setdefault(topic, {})[str(partition)] = offsets[TopicPartition(topic, partition)]
+    return members
+
+
+def _flat(members: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    return {
+        TopicPartition(check_topic_name(topic), _partition(number)): _offset(offset)
+        for topic, partitions in members.items()
+        for number, offset in partitions.items()
+    }
+
+
+def _partition(text: str) -> int:
+    if not text.isdecimal():
+        raise ValueError(f"{text!r} is no partition")
+    return int(text)
+
+
+def _offset(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise ValueError(f"{value!r} is no offset")
+    if not EARLIEST <= value <= MAX_OFFSET:
+        raise ValueError(
+            f"{value} is no offset: it is below -2 (earliest), -1 (latest), or above 2^53"
+        )
+    return value

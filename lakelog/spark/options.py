@@ -1,0 +1,339 @@
+"""The data source's options when reading: the Kafka source's names, and where the log is.
+
+| option                              | read   | value                                             |
+|-------------------------------------|--------|---------------------------------------------------|
+| redis                               | both   | the hot tier's URL, without a password            |
+| passwordRef                         | both   | ``env:NAME``, in the driver's and executors' env  |
+| keyspace                            | both   | default ``lakelog``                               |
+| cold                                | both   | folder or URL of the cold root                    |
+| subscribe, subscribePattern, assign | both   | one of: names, a regular expression, JSON         |
+| startingOffsets                     | both   | a position, or JSON with -2 and -1; default       |
+|                                     |        | ``earliest`` (batch), ``latest`` (stream)         |
+| startingTimestamp                   | both   | epoch ms or a time with its zone; over the others |
+| startingOffsetsByTimestamp          | both   | JSON in epoch ms; over startingOffsets            |
+| startingOffsetsByTimestampStrategy  | both   | ``error`` or ``latest``: if no record is as young |
+| endingOffsets, endingTimestamp,     | batch  | likewise; if no record is as young, the log end   |
+| endingOffsetsByTimestamp            |        |                                                   |
+| maxOffsetsPerTrigger                | stream | Spark 4.2 and later                               |
+| minPartitions                       | both   | tasks at least; large ranges are split anyway     |
+| failOnDataLoss                      | both   | default ``true``                                  |
+| includeHeaders                      | both   | default ``false``                                 |
+| readAsOfVersion                     | batch  | set by frames over both tiers: what the archive   |
+|                                     |        | took since that table version is read as it was   |
+
+Positions are lakelog's (``earliest``, ``-10m``, ``2013-12-30T12:00:00Z``, an offset for all, …).
+"""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+from uuid import UUID
+
+from ..cold.storage import Storage
+from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from ..hot.hot_log import HotSource
+from ..hot.keys import DEFAULT_KEYSPACE
+from ..hot.registry import TopicRegistry
+from ..offsets import AtOffset, AtTimestamp, Earliest, Latest, Position, position, timestamp_ms
+from ..record import TopicPartition
+from ..topic import Topic, check_topic_name
+from .offsets_json import EARLIEST, LATEST, StreamOffset, parse_offsets
+from .recipe import LogRecipe, check_no_password
+
+WHERE = ("redis", "passwordRef", "keyspace", "cold")
+READ = (
+    *WHERE,
+    "subscribe",
+    "subscribePattern",
+    "assign",
+    "startingOffsets",
+    "startingTimestamp",
+    "startingOffsetsByTimestamp",
+    "startingOffsetsByTimestampStrategy",
+    "endingOffsets",
+    "endingTimestamp",
+    "endingOffsetsByTimestamp",
+    "maxOffsetsPerTrigger",
+    "minPartitions",
+    "failOnDataLoss",
+    "includeHeaders",
+    "readAsOfVersion",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Which topic-partitions are read; exactly one of the three is given."""
+
+    names: tuple[str, ...] = ()
+    pattern: re.Pattern[str] | None = None  # of whole names
+    assigned: Mapping[str, tuple[int, ...]] | None = None
+
+    def topics(self, registry: TopicRegistry) -> dict[str, Topic]:
+        """The topics as they are now, by name. A named one that does not exist is not there."""
+        if self.pattern is not None:
+            found = registry.list()
+            return {topic.name: topic for topic in found if self.pattern.fullmatch(topic.name)}
+        topics = {}
+        for name in self.assigned if self.assigned is not None else self.names:
+            try:
+                topics[name] = registry.get(name)
+            except UnknownTopicOrPartitionError:
+                continue
+        return topics
+
+    def partitions(self, topic: Topic) -> list[int]:
+        """Those of a topic that are read.
+
+        Raises:
+            UnknownTopicOrPartitionError: one was assigned that the topic does not have.
+        """
+        if self.assigned is None:
+            return list(range(topic.partitions))
+        return [topic.partition(number).partition for number in self.assigned[topic.name]]
+
+    def required(self) -> tuple[str, ...]:
+        """The topics that must exist."""
+        return tuple(self.assigned) if self.assigned is not None else self.names
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """One end of what is read: a position for all partitions, or one for each."""
+
+    everywhere: Position | None
+    each: Mapping[TopicPartition, Position] = field(default_factory=dict)
+    topic_ids: Mapping[str, UUID] = field(default_factory=dict)
+    option: str = ""  # that said so, for errors
+
+    def of(self, partitions: list[TopicPartition]) -> dict[TopicPartition, Position]:
+        """The position of each partition.
+
+        Raises:
+            InvalidArgumentError: positions were given one by one, and not for these.
+        """
+        if self.everywhere is not None:
+            return dict.fromkeys(partitions, self.everywhere)
+        missing = [str(tp) for tp in partitions if tp not in self.each]
+        unknown = [str(tp) for tp in self.each if tp not in partitions]
+        if missing or unknown:
+            parts = [f"lacks {', '.join(missing)}"] if missing else []
+            parts += [f"names {', '.join(unknown)}, which is not read"] if unknown else []
+            raise InvalidArgumentError(
+                f"{self.option} {' and '.join(parts)}: it must name each partition that is read, "
+                "with an offset, -2 (earliest) or -1 (latest)"
+            )
+        return {tp: self.each[tp] for tp in partitions}
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """What the options say."""
+
+    recipe: LogRecipe
+    subscription: Subscription
+    starting: Bound
+    ending: Bound
+    latest_if_too_young: bool = False  # startingOffsetsByTimestampStrategy
+    max_offsets_per_trigger: int | None = None
+    min_partitions: int = 1
+    fail_on_data_loss: bool = True
+    include_headers: bool = False
+    as_of_version: int | None = None
+
+
+def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
+    """The options of a batch or streaming read. Names are told apart without their case.
+
+    Raises:
+        InvalidArgumentError: an option is unknown, not legal, missing, or contradicts another.
+    """
+    options = _known(given)
+    if streaming:
+        for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
+            if name in options:
+                _refuse(f"{name} cannot be used with a stream, which has no end; use spark.read")
+    if not streaming and "maxOffsetsPerTrigger" in options:
+        _refuse("maxOffsetsPerTrigger is for streams; a batch reads its whole range")
+    return ReadOptions(
+        recipe=recipe(options),
+        subscription=_subscription(options),
+        starting=_bound(options, "starting", Latest() if streaming else Earliest(), streaming),
+        ending=_bound(options, "ending", Latest(), streaming),
+        latest_if_too_young=_strategy(options),
+        max_offsets_per_trigger=_count(options, "maxOffsetsPerTrigger"),
+        min_partitions=_count(options, "minPartitions") or 1,
+        fail_on_data_loss=_flag(options, "failOnDataLoss", True),
+        include_headers=_flag(options, "includeHeaders", False),
+        as_of_version=_count(options, "readAsOfVersion", least=-1),
+    )
+
+
+def check(given: Mapping[str, str]) -> None:
+    """Refuse what is wrong whether a batch or a stream is read.
+
+    Raises:
+        InvalidArgumentError: see `parse`.
+    """
+    options = _known(given)
+    recipe(options)
+    _subscription(options)
+
+
+def recipe(options: Mapping[str, str]) -> LogRecipe:
+    """Where the log is, by the options of `WHERE`.
+
+    Raises:
+        InvalidArgumentError: no Redis is named, or its URL has a password.
+    """
+    if "redis" not in options:
+        _refuse("the option 'redis' is missing: the URL of the Redis that holds the hot tier")
+    check_no_password(options["redis"])
+    source = HotSource(
+        options["redis"], options.get("keyspace", DEFAULT_KEYSPACE), options.get("passwordRef")
+    )
+    return LogRecipe(source, Storage(options["cold"]) if "cold" in options else None)
+
+
+def _known(given: Mapping[str, str]) -> dict[str, str]:
+    """The options under their proper spelling: Spark hands them over in lower case."""
+    spelling = {name.lower(): name for name in READ}
+    options = {}
+    for name, value in given.items():
+        known = spelling.get(name.lower())
+        if known is None:
+            _refuse_unknown(name, spelling)
+        options[known] = value
+    return options
+
+
+def _refuse_unknown(name: str, spelling: Mapping[str, str]) -> NoReturn:
+    if name.lower().startswith("kafka."):
+        _refuse(
+            f"{name} is a setting of a Kafka client, and there is none here; say where the log is "
+            "with 'redis' and 'cold'"
+        )
+    near = difflib.get_close_matches(name.lower(), spelling, n=3, cutoff=0.6)
+    hint = f"did you mean {' or '.join(spelling[one] for one in near)}?"
+    legal = f"legal: {', '.join(READ)}"
+    _refuse(f"there is no option {name!r}; {hint if near else legal}")
+
+
+def _subscription(options: Mapping[str, str]) -> Subscription:
+    ways = [name for name in ("assign", "subscribe", "subscribePattern") if name in options]
+    if len(ways) != 1:
+        given = f"{' and '.join(ways)} contradict each other" if ways else "none is given"
+        _refuse(f"say which topics with one of subscribe, subscribePattern, assign: {given}")
+    text = options[ways[0]]
+    if ways == ["assign"]:
+        return Subscription(assigned=_assigned(text))
+    if ways == ["subscribePattern"]:
+        try:
+            return Subscription(pattern=re.compile(text))
+        except re.error as error:
+            _refuse(f"subscribePattern={text!r} is no regular expression: {error}")
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    if not names:
+        _refuse("subscribe names no topic; give names separated by commas")
+    return Subscription(names=tuple(dict.fromkeys(map(check_topic_name, names))))
+
+
+def _assigned(text: str) -> dict[str, tuple[int, ...]]:
+    wanted = 'JSON such as {"orders": [0, 1]}'
+    try:
+        members = json.loads(text)
+    except ValueError as error:
+        _refuse(f"assign={text!r} should be {wanted}: {error}")
+    if not isinstance(members, dict) or not members:
+        _refuse(f"assign={text!r} should be {wanted}")
+    for name, numbers in members.items():
+        check_topic_name(name)
+        whole = isinstance(numbers, list) and all(type(number) is int for number in numbers)
+        if not whole or not numbers or min(numbers) < 0:
+            _refuse(f"assign={text!r} should be {wanted}; {numbers!r} is no list of partitions")
+    return {name: tuple(sorted(set(numbers))) for name, numbers in members.items()}
+
+
+def _bound(options: Mapping[str, str], end: str, default: Position, streaming: bool) -> Bound:
+    """By Kafka's precedence: a timestamp for all, timestamps one by one, offsets."""
+    name = f"{end}Timestamp"
+    if name in options:
+        return Bound(AtTimestamp(_time(name, options[name])), option=name)
+    name = f"{end}OffsetsByTimestamp"
+    if name in options:
+        times = parse_offsets(options[name], name)
+        if min(times.offsets.values(), default=0) < 0:
+            _refuse(f"{name}={options[name]!r} has a negative time; -1 and -2 are for offsets")
+        each = {tp: AtTimestamp(time) for tp, time in times.offsets.items()}
+        return Bound(None, each, option=name)
+    name = f"{end}Offsets"
+    text = options.get(name, "").strip()
+    if not text:
+        return Bound(default, option=name)
+    forbidden = Earliest() if end == "ending" else Latest() if not streaming else None
+    if text.startswith("{"):
+        given = parse_offsets(text, name)
+        bound = _bound_of(given, name)
+    else:
+        bound = Bound(position(text.lower() if text.lower() in _NAMES else text), option=name)
+    if forbidden is not None and forbidden in {bound.everywhere, *bound.each.values()}:
+        _refuse(
+            f"{name} cannot be {'earliest (-2)' if end == 'ending' else 'latest (-1)'} in a batch: "
+            "it would always be empty"
+        )
+    return bound
+
+
+_NAMES = ("earliest", "latest")  # in any case, as with Kafka's
+
+
+def _bound_of(given: StreamOffset, option: str) -> Bound:
+    special: dict[int, Position] = {EARLIEST: Earliest(), LATEST: Latest()}
+    each = {
+        tp: special[offset] if offset in special else AtOffset(offset)
+        for tp, offset in given.offsets.items()
+    }
+    return Bound(None, each, given.topic_ids, option)
+
+
+def _time(name: str, text: str) -> int:
+    text = text.strip()
+    if text.isdecimal():
+        return int(text)
+    try:
+        return timestamp_ms(text)
+    except InvalidArgumentError as error:
+        _refuse(f"{name}: {error.message}; or give epoch milliseconds")
+
+
+def _strategy(options: Mapping[str, str]) -> bool:
+    name = "startingOffsetsByTimestampStrategy"
+    text = options.get(name, "error").lower()
+    if text not in {"error", "latest"}:
+        _refuse(f"{name}={options[name]!r} is not 'error' or 'latest'")
+    return text == "latest"
+
+
+def _count(options: Mapping[str, str], name: str, least: int = 1) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    if not re.fullmatch(r"\s*-?\d{1,18}\s*", text) or int(text) < least:
+        _refuse(f"{name}={text!r} is not a whole number from {least} on")
+    return int(text)
+
+
+def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:
+    text = options.get(name, str(default)).strip().lower()
+    if text not in {"true", "false"}:
+        _refuse(f"{name}={options[name]!r} is not true or false")
+    return text == "true"
+
+
+def _refuse(message: str) -> NoReturn:
+    raise InvalidArgumentError(message)

@@ -1,0 +1,184 @@
+"""The rows of one range of offsets, as a Spark task reads them.
+
+Runs on: executor.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterator
+from typing import TypeVar, cast
+
+import pyarrow as pa
+
+from ..cold.as_archived import AsArchived
+from ..cold.table import ColdTable
+from ..errors import LakelogError, OffsetOutOfRangeError
+from ..read.fetch import fetches
+from ..read.tiers import Tiers
+from ..record import TopicPartition
+from ..topic import Topic
+from .recipe import LogRecipe
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+#: How long a server that does not answer is asked again: as long as a Redis takes to restart.
+PATIENCE_S = 10.0
+_FIRST_WAIT_S = 0.1
+_LONGEST_WAIT_S = 2.0
+
+#: Spark's Kafka source's columns, in its order, as Spark's Arrow reader wants them.
+COLUMNS = pa.schema(
+    [
+        ("key", pa.binary()),
+        ("value", pa.binary()),
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("offset", pa.int64()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("timestampType", pa.int32()),
+    ]
+)
+HEADERS = pa.field(
+    "headers",
+    pa.list_(
+        pa.field(
+            "element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+        )
+    ),
+)
+
+
+def range_rows(
+    recipe: LogRecipe,
+    topic: Topic,
+    partition: int,
+    start: int,
+    end: int,
+    *,
+    fail_on_data_loss: bool,
+    as_of_version: int | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """The records of [start, end), from whichever tier holds them, as `RECORDS` batches.
+
+    A tier that does not answer is asked again for `PATIENCE_S`, and the read goes on where it was.
+
+    Args:
+        fail_on_data_loss: if not, records below the log start are passed over with a warning.
+        as_of_version: read what was archived after that table version as it was archived, even if
+            compaction or retention removed it since.
+
+    Raises:
+        OffsetOutOfRangeError: the log does not cover the range (any more).
+        UnknownTopicIdError: the topic was deleted, or deleted and created again.
+        HotTierUnavailableError, ColdTierError: a tier does not answer.
+    """
+    topic_partition = topic.partition(partition)
+    tiers, archived = _tiers(recipe, topic, partition, start, end, as_of_version)
+    patience = Patience()
+    at = start
+    while at < end:
+        try:
+            for step in fetches(tiers, topic_partition, at, end):
+                at = step.next_offset
+                if archived is not None:
+                    archived.at = at
+                patience = Patience()
+                if step.records.num_rows:
+                    yield step.records
+        except OffsetOutOfRangeError as error:
+            log_start = error.fields.get("log_start", at)
+            if log_start <= at:
+                raise
+            if fail_on_data_loss:
+                raise _lost(topic_partition, at, end, error) from error
+            at = min(log_start, end)
+            logger.warning(
+                "%s: what lay below offset %d is gone; going on there", topic_partition, at
+            )
+        except LakelogError as error:
+            patience.wait(error)
+
+
+def _tiers(
+    recipe: LogRecipe,
+    topic: Topic,
+    partition: int,
+    start: int,
+    end: int,
+    as_of_version: int | None,
+) -> tuple[Tiers, AsArchived | None]:
+    table = recipe.table(topic)
+    if as_of_version is None or table is None or recipe.storage is None:
+        return Tiers(topic, recipe.hot(), table), None
+    archived = AsArchived(
+        table, recipe.storage, topic, partition, since=as_of_version, start=start, end=end
+    )
+    # `fetches` asks a table for snapshots and rows alone.
+    return Tiers(topic, recipe.hot(), cast("ColdTable", archived)), archived
+
+
+def _lost(
+    topic_partition: TopicPartition, start: int, end: int, error: OffsetOutOfRangeError
+) -> OffsetOutOfRangeError:
+    return OffsetOutOfRangeError(
+        f"[{start}, {end}) of {topic_partition} is no longer covered: the log holds "
+        f"[{error.log_start}, {error.log_end}); retention or delete-records removed what lay "
+        "below. Choose a range inside (clip=True cuts a DataFrame's), or set failOnDataLoss=false "
+        "to go on with what there is",
+        **error.fields,
+    )
+
+
+def spark_rows(
+    records: pa.RecordBatch, topic_partition: TopicPartition, *, headers: bool
+) -> pa.RecordBatch:
+    """A `RECORDS` batch as `COLUMNS`, with `HEADERS` if asked for."""
+    rows = records.num_rows
+    arrays = [
+        records.column("key"),
+        records.column("value"),
+        pa.repeat(pa.scalar(topic_partition.topic, pa.string()), rows),
+        pa.repeat(pa.scalar(topic_partition.partition, pa.int32()), rows),
+        records.column("offset"),
+        records.column("timestamp"),
+        records.column("timestampType"),
+    ]
+    if not headers:
+        return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
+    arrays.append(records.column("headers").cast(HEADERS.type))
+    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS.append(HEADERS))
+
+
+class Patience:
+    """Waits longer and longer for a tier that does not answer, and gives up in the end."""
+
+    def __init__(self, patience_s: float = PATIENCE_S) -> None:
+        self._deadline_s = time.monotonic() + patience_s
+        self._wait_s = _FIRST_WAIT_S
+
+    def wait(self, error: LakelogError) -> None:
+        """Wait before the next try.
+
+        Raises:
+            LakelogError: the error, if it is not retriable or the time is over.
+        """
+        left_s = self._deadline_s - time.monotonic()
+        if not error.retriable or left_s <= 0:
+            raise error
+        logger.warning("%s; trying again", error)
+        time.sleep(min(self._wait_s, left_s))
+        self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
+
+
+def patiently(function: Callable[[], T]) -> T:
+    """What a function returns, tried again while it raises retriable errors, for `PATIENCE_S`."""
+    patience = Patience()
+    while True:
+        try:
+            return function()
+        except LakelogError as error:
+            patience.wait(error)

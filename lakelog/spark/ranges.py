@@ -1,0 +1,233 @@
+"""Which offsets a read covers, fixed by one look; and how they are dealt out to Spark's tasks."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+
+import pyarrow.compute as pc
+
+from ..clock import Clock
+from ..config import MIB
+from ..errors import InvalidArgumentError
+from ..offsets import (
+    Ago,
+    AtOffset,
+    AtTimestamp,
+    LogOffsets,
+    MaxTimestamp,
+    Position,
+    PositionLike,
+    position,
+)
+from ..read.seek import offset_of, seek
+from ..read.tiers import Look, Tiers
+from ..record import OffsetRange, TopicPartition
+from ..topic import Topic
+
+#: What one task reads, in stored bytes: some tenths of a second, many times what a task costs.
+SPLIT_BYTES = 32 * MIB
+
+SEEKS_AT_ONCE = 16
+
+#: Positions that need a search, and not just where the log begins and ends.
+SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
+
+Places = PositionLike | Mapping[int, PositionLike]
+
+
+def partitions_of(
+    topic: Topic, start: Places, end: Places, partitions: Iterable[int] | None = None
+) -> tuple[dict[int, Position], dict[int, Position]]:
+    """Start and end of each partition to be read: the named ones, those of a dict, or all.
+
+    Raises:
+        UnknownTopicOrPartitionError: the topic has no such partition.
+        InvalidArgumentError: a dict speaks of other partitions, or a value is no position.
+    """
+    named = None if partitions is None else set(partitions)
+    for places in (start, end):
+        if isinstance(places, Mapping):
+            named = set(places) if named is None else named
+            if set(places) != named:
+                raise InvalidArgumentError(
+                    f"a start or end by partition names {sorted(places)}, but {sorted(named)} are "
+                    f"read of topic {topic.name!r}; name the same partitions everywhere"
+                )
+    numbers = sorted(range(topic.partitions) if named is None else named)
+    for number in numbers:
+        topic.partition(number)
+
+    def spread(places: Places) -> dict[int, Position]:
+        if isinstance(places, Mapping):
+            return {number: position(places[number]) for number in numbers}
+        return dict.fromkeys(numbers, position(places))
+
+    return spread(start), spread(end)
+
+
+def resolve(
+    tiers: Tiers,
+    starts: Mapping[int, Position],
+    ends: Mapping[int, Position],
+    clock: Clock,
+    *,
+    clip: bool = False,
+) -> tuple[Look, dict[int, OffsetRange]]:
+    """The offset range of each partition, and the look that they were fixed by.
+
+    A time finds what the log has from then on; one after every record is an empty range as a start
+    and the log end as an end. Nothing that is appended after the look is in a range.
+
+    Args:
+        starts, ends: of the same partitions; an end is exclusive.
+        clip: cut an offset outside the log to the nearest inside.
+
+    Raises:
+        OffsetOutOfRangeError: an offset outside the log.
+        InvalidArgumentError: a range ends before it begins.
+    """
+    look = tiers.look(starts)
+    found = _sought(tiers, clock, [*starts.items(), *ends.items()])
+    ranges = {}
+    for number, start in starts.items():
+        offsets = look.offsets[number]
+
+        def place(
+            where: Position, number: int = number, offsets: LogOffsets = offsets
+        ) -> int | None:
+            if isinstance(where, SOUGHT):
+                offset = found[number, where]
+                return None if offset is None else min(offset, offsets.log_end)
+            if clip and isinstance(where, AtOffset):
+                return min(max(where.offset, offsets.log_start), offsets.log_end)
+            return offset_of(where, tiers.topic.partition(number), offsets)
+
+        end = ends[number]
+        if isinstance(start, AtOffset) and isinstance(end, AtOffset) and start.offset > end.offset:
+            _refuse_reversed(tiers.topic.partition(number), start.offset, end.offset)
+        first, last = place(start), place(end)
+        if first is None:
+            first = last = offsets.log_end if last is None else last
+        elif last is None:
+            last = offsets.log_end if isinstance(end, (AtTimestamp, Ago)) else first
+        if last < first:
+            _refuse_reversed(tiers.topic.partition(number), first, last)
+        ranges[number] = OffsetRange(first, last)
+    return look, ranges
+
+
+def _sought(
+    tiers: Tiers, clock: Clock, places: Iterable[tuple[int, Position]]
+) -> dict[tuple[int, Position], int | None]:
+    """Offsets of the positions that need a search; many at once, since each waits for answers."""
+    wanted = list(dict.fromkeys(item for item in places if isinstance(item[1], SOUGHT)))
+
+    def one(item: tuple[int, Position]) -> int | None:
+        return seek(tiers, tiers.topic.partition(item[0]), item[1], clock)
+
+    if len(wanted) < 2:
+        return {item: one(item) for item in wanted}
+    with ThreadPoolExecutor(SEEKS_AT_ONCE, thread_name_prefix="lakelog-seek") as threads:
+        return dict(zip(wanted, threads.map(one, wanted), strict=True))
+
+
+def _refuse_reversed(topic_partition: TopicPartition, first: int, last: int) -> None:
+    raise InvalidArgumentError(
+        f"the range [{first}, {last}) of {topic_partition} ends before it begins; the end is "
+        "exclusive and comes second",
+        start_offset=first,
+        end_offset=last,
+    )
+
+
+# -- dealing out -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SizedRange:
+    """Offsets [start, end) of one partition, and about how much is stored of them."""
+
+    topic: Topic
+    partition: int
+    start_offset: int
+    end_offset: int
+    size_bytes: float
+
+
+def size_of(look: Look, partition: int, start: int, end: int) -> float:
+    """About how many stored bytes a range takes, by the average of the partition."""
+    hot = look.hot[partition]
+    held = records_between(look.offsets[partition], hot.local_log_start, hot.log_end)
+    size_bytes = float(hot.size_bytes)
+    if not held:
+        files = look.cold.files.rows_of_partition(partition)
+        held = pc.sum(files["records"]).as_py() or 1
+        size_bytes = float(pc.sum(files["size_bytes"]).as_py() or 0)
+    return max(1.0, size_bytes / held) * records_between(look.offsets[partition], start, end)
+
+
+def split(
+    ranges: Sequence[SizedRange], min_parts: int = 1, split_bytes: int = SPLIT_BYTES
+) -> list[SizedRange]:
+    """The ranges cut into parts of about one size, so that no task has much more than the others.
+
+    At least `min_parts` in all, unless there are fewer offsets; a larger range is cut into more.
+    Empty ranges are left out.
+    """
+    ranges = [one for one in ranges if one.end_offset > one.start_offset]
+    total_bytes = sum(one.size_bytes for one in ranges)
+    part_bytes = max(1.0, min(split_bytes, total_bytes / max(1, min_parts)))
+    parts = []
+    for one in ranges:
+        length = one.end_offset - one.start_offset
+        count = max(1, min(length, math.ceil(one.size_bytes / part_bytes)))
+        cuts = [one.start_offset + length * number // count for number in range(count + 1)]
+        parts += [
+            replace(
+                one,
+                start_offset=cuts[number],
+                end_offset=cuts[number + 1],
+                size_bytes=one.size_bytes / count,
+            )
+            for number in range(count)
+        ]
+    return parts
+
+
+# -- how far a micro-batch goes ----------------------------------------------------------------
+
+
+def advance(offsets: LogOffsets, start: int, records: int) -> int:
+    """Where that many records from an offset on end; what was lost with a hot tail is no record."""
+    at = start
+    for gap in sorted(offsets.gaps):
+        if gap.end <= at:
+            continue
+        before = max(0, gap.start - at)
+        if records <= before:
+            break
+        at, records = gap.end, records - before
+    return min(at + records, offsets.log_end)
+
+
+def records_between(offsets: LogOffsets, start: int, end: int) -> int:
+    """How many records [start, end) has, at most."""
+    lost = sum(max(0, min(gap.end, end) - max(gap.start, start)) for gap in offsets.gaps)
+    return max(0, end - start - lost)
+
+
+def share(available: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:
+    """A limit dealt out in proportion to what is there; each that has some gets at least one.
+
+    Source: Spark's KafkaMicroBatchStream, `rateLimit`.
+    """
+    total = sum(available.values())
+    if total <= limit:
+        return dict(available)
+    return {
+        tp: min(count, max(1, count * limit // total)) if count else 0
+        for tp, count in available.items()
+    }
