@@ -23,7 +23,7 @@ from ..errors import CorruptRecordError, MissingFileError
 from ..record import RECORDS, TopicPartition
 
 #: Keys are merged into the map, and looked up in it, by so many bytes at least.
-CHUNK_BYTES = 8 * MIB
+CHUNK_BYTES = 32 * MIB
 #: A search is cut into so many ranges of keys at most at a time.
 MAX_CUTS = 64
 
