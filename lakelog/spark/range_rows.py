@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TypeVar, cast
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ import pyarrow as pa
 from ..cold.as_archived import AsArchived
 from ..cold.table import ColdTable
 from ..errors import LakelogError, OffsetOutOfRangeError
+from ..offsets import HotOffsets
 from ..read.fetch import fetches
 from ..read.tiers import Tiers
 from ..record import TopicPartition
@@ -118,7 +120,14 @@ def _tiers(
         table, recipe.storage, topic, partition, since=as_of_version, start=start, end=end
     )
     # `fetches` asks a table for snapshots and rows alone.
-    return Tiers(topic, recipe.hot(), cast("ColdTable", archived)), archived
+    return _WholeTiers(topic, recipe.hot(), cast("ColdTable", archived)), archived
+
+
+class _WholeTiers(Tiers):
+    """Tiers of which cold alone says where the log starts: hot knows of a later log start."""
+
+    def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
+        return {tp: replace(one, log_start=0) for tp, one in super()._hot_offsets(asked).items()}
 
 
 def _lost(

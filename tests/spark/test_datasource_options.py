@@ -1,0 +1,133 @@
+"""The options a reader takes, by the Kafka source's names, and what it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakelog.errors import InvalidArgumentError
+from lakelog.hot.hot_log import HotSource
+from lakelog.offsets import Ago, AtOffset, AtTimestamp, Earliest, Latest
+from lakelog.record import TopicPartition
+from lakelog.spark.options import check, parse
+from lakelog.spark.recipe import LogRecipe
+
+WHERE = {"redis": "redis://localhost:6379", "subscribe": "orders"}
+ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+
+
+def batch(**options: str):
+    return parse({**WHERE, **options}, streaming=False)
+
+
+def stream(**options: str):
+    return parse({**WHERE, **options}, streaming=True)
+
+
+def test_what_is_not_said_is_as_in_the_kafka_source() -> None:
+    read = batch()
+    assert (read.starting.everywhere, read.ending.everywhere) == (Earliest(), Latest())
+    assert stream().starting.everywhere == Latest()
+    assert (read.fail_on_data_loss, read.include_headers, read.min_partitions) == (True, False, 1)
+    assert read.recipe == LogRecipe(HotSource("redis://localhost:6379"))
+
+
+def test_names_are_told_apart_without_their_case() -> None:
+    assert batch(INCLUDEHEADERS="True", minpartitions="7").min_partitions == 7
+
+
+def test_offsets_are_json_positions_or_names() -> None:
+    starts = batch(startingOffsets='{"orders": {"0": 23, "1": -2}}').starting
+    assert starts.of([ORDERS_0, ORDERS_1]) == {ORDERS_0: AtOffset(23), ORDERS_1: Earliest()}
+    assert stream(startingOffsets='{"orders": {"0": -1}}').starting.each == {ORDERS_0: Latest()}
+    assert stream(startingOffsets="EARLIEST").starting.everywhere == Earliest()
+    assert isinstance(batch(startingOffsets="10 minutes ago").starting.everywhere, Ago)
+    assert batch(startingOffsets="250").starting.everywhere == AtOffset(250)
+
+
+def test_a_timestamp_comes_before_timestamps_and_those_before_offsets() -> None:
+    offsets = {"startingOffsets": "latest", "endingOffsets": "5"}
+    each = {"startingOffsetsByTimestamp": '{"orders": {"0": 1000}}'}
+    every = {"startingTimestamp": "2000", "endingTimestamp": "1970-01-01T00:00:03Z"}
+    assert batch(**offsets, **each).starting.each == {ORDERS_0: AtTimestamp(1000)}
+    read = batch(**offsets, **each, **every)
+    assert read.starting.everywhere == AtTimestamp(2000)
+    assert read.ending.everywhere == AtTimestamp(3000)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"subscribTo": "x"}, "no option 'subscribTo'; did you mean subscribe"),
+        ({"frobnicate": "x"}, "no option 'frobnicate'; legal: redis, passwordRef"),
+        ({"kafka.bootstrap.servers": "x"}, "say where the log is with 'redis' and 'cold'"),
+        ({"assign": '{"orders": [0]}'}, "assign and subscribe contradict each other"),
+        ({"subscribe": " , "}, "names no topic"),
+        ({"subscribe": "a b"}, "'a b' is not a legal topic name"),
+        ({"redis": "redis://:secret@localhost"}, "passwordRef=env:NAME"),
+        ({"redis": "redis://localhost?password=secret"}, "passwordRef=env:NAME"),
+        ({"startingOffsets": "{"}, "is no JSON"),
+        ({"startingOffsets": '{"orders": [1]}'}, "should be JSON such as"),
+        ({"startingOffsets": '{"orders": {"0": -3}}'}, "-3 is no offset"),
+        ({"startingOffsets": '{"orders": {"x": 3}}'}, "'x' is no partition"),
+        ({"startingOffsets": "latest"}, "cannot be latest"),
+        ({"startingOffsets": '{"orders": {"0": -1}}'}, "cannot be latest"),
+        ({"startingOffsets": "soon"}, "'soon' is not a position"),
+        ({"startingTimestamp": "2013-01-01T00:00:00"}, "has no time zone"),
+        ({"startingOffsetsByTimestamp": '{"orders": {"0": -2}}'}, "has a negative time"),
+        ({"startingOffsetsByTimestampStrategy": "none"}, "is not 'error' or 'latest'"),
+        ({"endingOffsets": "earliest"}, "cannot be earliest"),
+        ({"endingOffsets": '{"orders": {"0": -2}}'}, "cannot be earliest"),
+        ({"maxOffsetsPerTrigger": "5"}, "is for streams"),
+        ({"minPartitions": "0"}, "minPartitions='0' is not a whole number from 1 on"),
+        ({"minPartitions": "1e3"}, "is not a whole number"),
+        ({"failOnDataLoss": "no"}, "is not true or false"),
+        ({"readAsOfVersion": "x"}, "is not a whole number"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_name(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        batch(**options)
+    assert sentence in str(caught.value)
+    assert "secret" not in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])
+def test_a_stream_has_no_end(name: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"{name} cannot be used with a stream"):
+        stream(**{name: "5"})
+
+
+def test_no_topics_and_no_redis_are_refused_at_once() -> None:
+    with pytest.raises(InvalidArgumentError, match="none is given"):
+        check({"redis": "redis://localhost"})
+    with pytest.raises(InvalidArgumentError, match="the option 'redis' is missing"):
+        check({"subscribe": "orders"})
+    with pytest.raises(InvalidArgumentError, match="is no regular expression"):
+        check({"redis": "redis://localhost", "subscribePattern": "("})
+    for assign in ("[]", "{}", '{"orders": []}', '{"orders": ["0"]}', '{"orders": [-1]}', "x"):
+        with pytest.raises(InvalidArgumentError, match="should be JSON such as"):
+            check({"redis": "redis://localhost", "assign": assign})
+
+
+def test_offsets_one_by_one_name_each_partition_that_is_read() -> None:
+    starts = batch(startingOffsets='{"orders": {"0": 23, "7": 1}}').starting
+    with pytest.raises(InvalidArgumentError, match=r"lacks orders-1 and names orders-7"):
+        starts.of([ORDERS_0, ORDERS_1])
+
+
+def test_a_recipe_and_its_options_say_the_same(tmp_path) -> None:
+    source = HotSource("redis://ada@localhost", "shop", "env:PASSWORD")
+    for cold in ({}, {"cold": str(tmp_path)}):
+        read = parse(
+            {
+                "redis": source.url,
+                "keyspace": "shop",
+                "passwordRef": "env:PASSWORD",
+                "subscribe": "orders",
+                **cold,
+            },
+            streaming=True,
+        )
+        again = parse({**read.recipe.options(), "subscribe": "orders"}, streaming=True)
+        assert again.recipe == read.recipe
+        assert read.recipe.source == source
