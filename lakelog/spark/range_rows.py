@@ -96,7 +96,9 @@ def range_rows(
             if log_start <= at:
                 raise
             if fail_on_data_loss:
-                raise _lost(topic_partition, at, end, error) from error
+                raise not_covered(
+                    topic_partition, at, end, log_start, error.fields["log_end"]
+                ) from error
             at = min(log_start, end)
             logger.warning(
                 "%s: what lay below offset %d is gone; going on there", topic_partition, at
@@ -130,15 +132,19 @@ class _WholeTiers(Tiers):
         return {tp: replace(one, log_start=0) for tp, one in super()._hot_offsets(asked).items()}
 
 
-def _lost(
-    topic_partition: TopicPartition, start: int, end: int, error: OffsetOutOfRangeError
+def not_covered(
+    topic_partition: TopicPartition, start: int, end: int, log_start: int, log_end: int
 ) -> OffsetOutOfRangeError:
+    """The error of a range that begins below the log start."""
     return OffsetOutOfRangeError(
         f"[{start}, {end}) of {topic_partition} is no longer covered: the log holds "
-        f"[{error.log_start}, {error.log_end}); retention or delete-records removed what lay "
-        "below. Choose a range inside (clip=True cuts a DataFrame's), or set failOnDataLoss=false "
-        "to go on with what there is",
-        **error.fields,
+        f"[{log_start}, {log_end}); retention or delete-records removed what lay below. Choose a "
+        "range inside (clip=True cuts a DataFrame's), or set failOnDataLoss=false to go on with "
+        "what there is",
+        topic_partition=topic_partition,
+        offset=start,
+        log_start=log_start,
+        log_end=log_end,
     )
 
 

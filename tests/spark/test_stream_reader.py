@@ -1,0 +1,161 @@
+"""The stream reader as Spark calls it, at moments that Spark alone does not show."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from spark_log import EPOCH_MS, SparkLog
+
+from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError, UnknownTopicIdError
+from lakelog.spark import datasource
+from lakelog.spark.datasource import InputRange, LakelogStreamReader, ReadMaxRows
+from lakelog.spark.options import parse
+
+
+def reader(log: SparkLog, **options: Any) -> LakelogStreamReader:
+    """A new one, as a query that starts has it."""
+    return LakelogStreamReader(parse(log.options(**options), streaming=True))
+
+
+def ranges(parts: list[InputRange]) -> list[tuple[int, int, int]]:
+    return [(part.partition, part.start_offset, part.end_offset) for part in parts]
+
+
+def logged(offset: Any) -> Any:
+    """As it comes back from a checkpoint."""
+    return json.loads(json.dumps(offset))
+
+
+@pytest.mark.parametrize("says_start", [True, False], ids=["Spark 4.2", "Spark 4.0, 4.1"])
+def test_a_first_batch_that_died_begins_where_it_began(make_log, says_start) -> None:
+    log = make_log()
+    log.append(10)
+    first = reader(log)  # from the latest on
+    if says_start:
+        start = first.initialOffset()
+        log.append(5)
+        end = first.latestOffset(start, None)
+    else:  # asked for the end first
+        assert first.latestOffset()["orders"] == {"0": 10}
+        log.append(5)
+        end = first.latestOffset()
+        start = first.initialOffset()
+    assert end["orders"] == {"0": 15}
+    # The end is in the checkpoint; then the process dies, and more is appended.
+    log.append(100)
+    again = reader(log)
+    assert ranges(again.partitions(again.initialOffset(), logged(end))) == [(0, 10, 15)]
+    # The next batch, also after another restart, begins where that one ended.
+    once_more = reader(log)
+    then = once_more.latestOffset(logged(end), None) if says_start else once_more.latestOffset()
+    assert ranges(once_more.partitions(logged(end), logged(then))) == [(0, 15, 115)]
+
+
+def test_nothing_new_is_the_same_text(make_log) -> None:
+    log = make_log()
+    log.append(10)
+    for start in (reader(log, startingOffsets="earliest").initialOffset(), None):
+        one = reader(log, startingOffsets="earliest")
+        end = one.latestOffset(start, None)
+        if start is None:
+            assert json.dumps(one.latestOffset()) == json.dumps(end)
+        else:
+            assert json.dumps(one.latestOffset(logged(end), None)) == json.dumps(end)
+            assert "@since" in end
+            log.append(1)
+            assert "@since" not in one.latestOffset(logged(end), None)
+
+
+def test_available_now_ends_where_the_log_ended(make_log) -> None:
+    log = make_log(2)
+    log.append(10)
+    one = reader(log, startingOffsets="earliest")
+    one.prepareForTriggerAvailableNow()
+    log.append(10)
+    log.append(5, 1)
+    log.lakelog.topics.add_partitions("orders", 3)
+    log.append(5, 2)
+    offset = one.initialOffset()
+    seen = []
+    while (then := one.latestOffset(logged(offset), ReadMaxRows(4))) != logged(offset):
+        seen.append(then["orders"])
+        offset = then
+    assert seen[-1] == {"0": 10, "1": 0, "2": 0} or seen[-1] == {"0": 10, "1": 0}
+    assert [one["0"] for one in seen] == [4, 8, 10]
+
+
+def test_the_limit_is_shared_and_reported(make_log) -> None:
+    log = make_log(2)
+    log.append(90)
+    log.append(10, 1)
+    one = reader(log, startingOffsets="earliest", maxOffsetsPerTrigger=20)
+    assert one.getDefaultReadLimit() == ReadMaxRows(20)
+    assert one.reportLatestOffset() is None
+    end = one.latestOffset(one.initialOffset(), one.getDefaultReadLimit())
+    assert end["orders"] == {"0": 18, "1": 2}
+    assert one.reportLatestOffset()["orders"] == {"0": 90, "1": 10}
+
+
+def test_older_sparks_refuse_a_limit_they_cannot_keep(make_log, monkeypatch) -> None:
+    log = make_log()
+    monkeypatch.setattr(datasource, "HAS_READ_LIMITS", False)
+    source = datasource.LakelogDataSource(log.options(maxOffsetsPerTrigger=5))
+    with pytest.raises(InvalidArgumentError, match=r"maxOffsetsPerTrigger needs Spark 4\.2"):
+        source.streamReader(source.schema())
+
+
+def test_where_a_stream_begins(make_log) -> None:
+    log = make_log(2)
+    for partition in (0, 1):
+        log.append(50, partition)
+    begin = {
+        "earliest": {"0": 0, "1": 0},
+        "latest": {"0": 50, "1": 50},
+        '{"orders": {"0": 7, "1": -1}}': {"0": 7, "1": 50},
+        f"@{EPOCH_MS + 20_000}": {"0": 20, "1": 20},
+    }
+    for text, offsets in begin.items():
+        assert reader(log, startingOffsets=text).initialOffset()["orders"] == offsets
+    with pytest.raises(OffsetOutOfRangeError, match="offset 51 of orders-1"):
+        reader(log, startingOffsets='{"orders": {"0": 7, "1": 51}}').initialOffset()
+    with pytest.raises(InvalidArgumentError, match="has no record at or after"):
+        reader(log, startingTimestamp=EPOCH_MS + 10**7).initialOffset()
+
+
+def test_offsets_of_another_creation_are_refused_wherever_they_come_from(make_log) -> None:
+    log = make_log()
+    log.append(10)
+    end = reader(log, startingOffsets="earliest").initialOffset()
+    until = reader(log).latestOffset(end, None)
+    log.lakelog.topics.delete("orders")
+    with pytest.raises(UnknownTopicIdError, match=r"'orders' \(id .*was deleted under the stream"):
+        reader(log).latestOffset(end, None)
+    with pytest.raises(UnknownTopicIdError, match="was deleted under the stream"):
+        reader(log).partitions(end, until)
+    lenient = reader(log, failOnDataLoss="false")
+    assert lenient.latestOffset(until, None) == until
+    assert lenient.partitions(end, until) == []
+    log.create().append(20)
+    for one in (reader(log), lenient):
+        with pytest.raises(UnknownTopicIdError, match="deleted and created again"):
+            one.latestOffset(until, None)
+        with pytest.raises(UnknownTopicIdError, match="deleted and created again"):
+            one.partitions(end, until)
+    with pytest.raises(UnknownTopicIdError, match="deleted and created again"):
+        reader(log, startingOffsets=json.dumps(until)).initialOffset()
+
+
+def test_a_stream_ahead_of_a_log_that_was_put_back_fails(make_log) -> None:
+    log = make_log()
+    log.append(10)
+    end = reader(log).initialOffset()
+    ahead = {**end, "orders": {"0": 99}}
+    with pytest.raises(OffsetOutOfRangeError, match="offset 99 of orders-0 is out of range"):
+        reader(log).latestOffset(ahead, None)
+
+
+def test_an_offset_nobody_wrote_is_refused(make_log) -> None:
+    with pytest.raises(InvalidArgumentError, match="a stream's offset should be JSON such as"):
+        reader(make_log()).latestOffset({"orders": 5}, None)
