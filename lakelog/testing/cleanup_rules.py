@@ -62,6 +62,7 @@ _lives = st.builds(
 )
 
 _jumps = strategies.clock_jumps()
+_cleanings = st.sampled_from(["", "cold", "hot", "hot shuffled"])
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +82,13 @@ def _any_archived(machine: CleanupRules) -> bool:
 class CleanupRules(LogHarness):
     """Adds cleanup, strangers and time to what happens to a log."""
 
-    MEANWHILE: ClassVar[tuple[str, ...]] = (*LogHarness.MEANWHILE, "clean", "optimize", "shuffle")
+    MEANWHILE: ClassVar[tuple[str, ...]] = (
+        *LogHarness.MEANWHILE,
+        "clean",
+        "vacuum",
+        "optimize",
+        "shuffle",
+    )
 
     def __init__(self) -> None:
         super().__init__()
@@ -92,21 +99,17 @@ class CleanupRules(LogHarness):
     def turn_clock(self, by_ms: int) -> None:
         self._turn_clock(by_ms)
 
-    @rule(
-        seasons=st.lists(
-            st.tuples(_lives, st.sets(st.sampled_from(["shuffle", "clean"])), _jumps), max_size=3
-        )
-    )
-    def live_on(self, seasons: list[tuple[Life, set[str], int]]) -> None:
-        """Keys are written again and again, now and then somebody cleans up, and time goes by."""
-        for life, then, by_ms in seasons:
+    @rule(seasons=st.lists(st.tuples(_lives, _jumps, _cleanings), max_size=3))
+    def live_on(self, seasons: list[tuple[Life, int, str]]) -> None:
+        """Keys are written again and again, time goes by, and mostly somebody cleans up."""
+        for life, by_ms, cleaning in seasons:
             self._live(life)
-            if "shuffle" in then:
-                self._delta_table().optimize.z_order(["key"])
-            if "clean" in then:
-                self._clean_up(STEPS, with_hot=True)
-                self._trim()
             self._turn_clock(by_ms)
+            if "shuffled" in cleaning:
+                self._delta_table().optimize.z_order(["key"])
+            if cleaning:
+                self._clean_up(STEPS, with_hot="cold" not in cleaning)
+                self._trim()
 
     # -- cleanup runs ------------------------------------------------------------------------------
 
@@ -289,8 +292,7 @@ class CleanupRules(LogHarness):
                 found is not None and found.cleaned_end == one.cleaned_end,
                 f"{one.topic_partition} was cleaned up to {one.cleaned_end}, expected {found}",
             )
-            assert found is not None
-            self._clean_model(model, found, now_ms)
+            self._clean_model(model, segments, one.cleaned_end, now_ms)
 
     # -- strangers ---------------------------------------------------------------------------------
 
@@ -314,7 +316,7 @@ class CleanupRules(LogHarness):
         self._look_cold()
 
     def _vacuum_as_stranger(self) -> None:
-        """A full one without delay, which would take files in flight too: there are none."""
+        """A full one without delay, which takes files in flight too."""
         if self._is_table():
             self._delta_table().vacuum(
                 0, dry_run=False, enforce_retention_duration=False, full=True
@@ -343,6 +345,8 @@ class CleanupRules(LogHarness):
         if what == "clean":
             with_hot = data.draw(st.booleans(), "with hot")
             return lambda: self._clean_up_and_forget(with_hot)
+        if what == "vacuum":
+            return self._vacuum_as_stranger
         if what in ("optimize", "shuffle"):
             return lambda: self._optimize_as_stranger(what, data)
         return super()._meanwhile(what, data)
@@ -453,10 +457,10 @@ class CleanupRules(LogHarness):
                 kept = [s for s in layout[number] if s.base_offset not in possible[0].dropped]
                 model.deleted_rows &= {record.offset for s in kept for record in s.records}
             cleaned_end = cold.cleaned_end(number)
-            ends = {o.cleaned.cleaned_end: o.cleaned for o in possible if o.cleaned is not None}
+            ends = {o.cleaned.cleaned_end for o in possible if o.cleaned is not None}
             if cleaned_end != model.cleaned_end:
                 require(cleaned_end in ends, f"it is cleaned up to {cleaned_end}. {where}")
-                self._clean_model(model, ends[cleaned_end], now_ms)
+                self._clean_model(model, layout[number], cleaned_end, now_ms)
             elif done:
                 require(
                     not ends or possible[0].optional,
@@ -470,13 +474,14 @@ class CleanupRules(LogHarness):
                 require(not bases & outcome.dropped, f"expired segments are there: {outcome}")
         return after
 
-    def _clean_model(self, model: ModelLog, plan: Dirty, now_ms: int) -> None:
-        model.compact(
-            plan.dirty[0].base_offset,
-            plan.cleaned_end,
-            now_ms,
-            self.topic.config["delete.retention.ms"],
-        )
+    def _clean_model(
+        self, model: ModelLog, segments: Sequence[ColdSegment], cleaned_end: int, now_ms: int
+    ) -> None:
+        """Tells the model that its partition was compacted up to there."""
+        below = max(model.log_start, model.cleaned_end)
+        first_dirty = next(s.base_offset for s in segments if s.end_offset > below)
+        delete_retention_ms = self.topic.config["delete.retention.ms"]
+        model.compact(first_dirty, cleaned_end, now_ms, delete_retention_ms)
 
     def _look_cold(self) -> Layout:
         """Checks the Delta rows against the models; the segments that they lie in."""

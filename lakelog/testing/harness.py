@@ -432,6 +432,7 @@ class LogHarness(RuleBasedStateMachine):
 
     def _rows_of(self, path: Path, partition: int) -> FileRows:
         """What is in a file of the table; files never change, so each is read once."""
+        require(path.exists(), f"{path} is gone, though the table names it")
         if path not in self._files_read:
             table = pq.ParquetFile(path).read()
             records = to_records(self.topic.partition(partition), table)

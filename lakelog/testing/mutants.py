@@ -211,6 +211,7 @@ def _plan_without_asking(topic: Topic, cold: ColdSnapshot, now_ms: int, *_: obje
     return _plan_retention(topic, cold, now_ms, ends)
 
 
+#: Those that `LogRules` alone notice.
 MUTANTS = (
     Mutant(
         "trim before commit",
@@ -289,11 +290,6 @@ MUTANTS = (
         "trim ignores what is archived",
         "nothing unarchived is dropped",
         _patch(archiver, "trim_points", _trim_everything),
-    ),
-    Mutant(
-        "orphans taken in flight",
-        "a file that may still be committed is never removed",
-        _patch(path_table, "is_settled", lambda *_: True),
     ),
     Mutant(
         "keyless records taken",
