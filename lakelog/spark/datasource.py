@@ -289,16 +289,41 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             _check_there(options, begin.topic_ids, topics)
         offsets: dict[TopicPartition, int] = {}
         for topic in topics.values():
-            tps = _partitions_of(options, topic)
-            look = options.recipe.tiers(topic).look(tp.partition for tp in tps)
+            known = {} if begin is None else begin.offsets
+            look = self._look_at(topic, _partitions_of(options, topic), known)
             self._looks[topic.topic_id] = look
-            for tp in tps:
+            for number in look.offsets:
+                tp = topic.partition(number)
                 offsets[tp] = look.offsets[tp.partition].log_end
-                at = begin.offsets.get(tp, 0) if begin is not None else 0
+                at = known.get(tp, 0)
                 if at > offsets[tp]:
                     offsets[tp] = _hold(tp, at, look.offsets[tp.partition])
         self._ends = StreamOffset(offsets, _ids(topics))
         return self._ends
+
+    def _look_at(self, topic: Topic, wanted: list[TopicPartition], known: Offsets) -> Look:
+        """A look at those partitions that there are: a topic is defined before they are made.
+
+        Raises:
+            UnknownTopicIdError: the topic, or a partition that the stream knows, is gone.
+        """
+        tiers = self._options.recipe.tiers(topic)
+        try:
+            return tiers.look(tp.partition for tp in wanted)
+        except UnknownTopicIdError:
+            topics = _topics(self._options, required=False)
+            _check_there(self._options, {topic.name: topic.topic_id}, topics)
+            made = []
+            for tp in wanted:
+                try:
+                    tiers.look([tp.partition])
+                except UnknownTopicIdError:
+                    if tp in known:
+                        raise
+                else:
+                    made.append(tp.partition)
+            logger.info("%s: only partitions %s are made yet", topic.name, made)
+            return tiers.look(made)
 
     def _limited(
         self, begin: Offsets, ends: StreamOffset, limit: int | None

@@ -158,6 +158,8 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
             if name in options:
                 _refuse(f"{name} cannot be used with a stream, which has no end; use spark.read")
+        if "readAsOfVersion" in options:
+            _refuse("readAsOfVersion is for batches, which are read again; a stream goes on")
     if not streaming and "maxOffsetsPerTrigger" in options:
         _refuse("maxOffsetsPerTrigger is for streams; a batch reads its whole range")
     return ReadOptions(

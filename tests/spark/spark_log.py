@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from lakelog import Lakelog
 from lakelog.record import Record
+from lakelog.spark.datasource import HAS_READ_LIMITS
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 
@@ -88,6 +89,11 @@ class SparkLog:
 
     def expected(self, start: int = 0, end: int | None = None) -> list[Row]:
         return sorted(row for row in self.rows if start <= row[1] and (end is None or row[1] < end))
+
+
+def limited(records: int) -> dict[str, int]:
+    """``maxOffsetsPerTrigger``, where this Spark has it."""
+    return {"maxOffsetsPerTrigger": records} if HAS_READ_LIMITS else {}
 
 
 def rows_of(frame: Any) -> list[Row]:

@@ -97,6 +97,11 @@ def test_a_stream_has_no_end(name: str) -> None:
         stream(**{name: "5"})
 
 
+def test_a_stream_is_not_read_as_of_a_version() -> None:
+    with pytest.raises(InvalidArgumentError, match="readAsOfVersion is for batches"):
+        stream(readAsOfVersion="3")
+
+
 def test_no_topics_and_no_redis_are_refused_at_once() -> None:
     with pytest.raises(InvalidArgumentError, match="none is given"):
         check({"redis": "redis://localhost"})

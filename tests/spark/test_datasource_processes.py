@@ -14,7 +14,7 @@ from typing import Any
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from spark_log import SparkLog
+from spark_log import SparkLog, limited
 
 KILLS = 3
 
@@ -49,13 +49,11 @@ def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
 ) -> None:
     log = make_log(3, segment_ms=60_000)
     for partition in range(3):
-        log.append(4000, partition, batch=500)
+        log.append(2000, partition, batch=250)
     log.archive()
     checkpoint, sink = tmp_path / "checkpoint", tmp_path / "sink"
     wanted: dict[str, Any] = {
-        "options": log.options(
-            startingOffsets="earliest", maxOffsetsPerTrigger=600, minPartitions=4
-        ),
+        "options": log.options(startingOffsets="earliest", minPartitions=4, **limited(300)),
         "checkpoint": str(checkpoint),
         "sink": str(sink),
         "mode": "follow",
@@ -87,13 +85,13 @@ def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
             log.archive()
     assert killed_in_the_middle
 
-    wanted["options"]["maxOffsetsPerTrigger"] = "10000"
+    wanted["options"].pop("maxOffsetsPerTrigger", None)
     finish(start({**wanted, "mode": "drain"}))
 
     columns = ["partition", "offset", "key", "value"]
     found = pa.table(DeltaTable(str(sink)).to_pyarrow_table(columns=columns))
     rows = sorted(tuple(row[name] for name in columns) for row in found.to_pylist())
-    assert len(rows) == 3 * (4000 + KILLS * 300)
+    assert len(rows) == 3 * (2000 + KILLS * 300)
     assert rows == log.expected()
 
 
@@ -108,7 +106,7 @@ def test_the_password_is_nowhere_to_be_read(make_redis, tmp_path) -> None:
     events.mkdir()
     wanted: dict[str, Any] = {
         "options": {
-            **log.options(startingOffsets="earliest", maxOffsetsPerTrigger=40),
+            **log.options(startingOffsets="earliest", **limited(40)),
             "redis": f"redis://127.0.0.1:{server.port}",
             "passwordRef": "env:LAKELOG_TEST_PASSWORD",
         },
