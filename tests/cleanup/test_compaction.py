@@ -267,6 +267,18 @@ def test_min_compaction_lag_keeps_young_records_and_all_after_them(cold_log):
     assert [offset for offset, _, _ in log.left()] == [1, 2, 3]
 
 
+def test_records_without_a_timestamp_are_as_young_as_their_file(cold_log):
+    log = cold_log(**COMPACT, **{"min.compaction.lag.ms": str(HOUR_MS)})
+    log.times_ms.update(dict.fromkeys(range(2), -1))
+    for _ in range(2):
+        log.segment([(b"a", b"1")])
+    written_ms = log.table.snapshot().files.segments(0)[0].modified_ms
+    young = cleanable(log.topic, log.table.snapshot(), 0, written_ms + HOUR_MS - 1)
+    assert (young.first_uncleanable, young.eligible) == (0, False)
+    old = cleanable(log.topic, log.table.snapshot(), 0, written_ms + HOUR_MS)
+    assert (old.first_uncleanable, old.eligible) == (1, True)
+
+
 def test_max_compaction_lag_makes_an_unworthy_partition_eligible(cold_log):
     log = cold_log(
         **{

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.errors import (
+    InvalidRecordError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecoveryNeededError,
@@ -92,6 +93,31 @@ def test_rows_are_wrong_when_missing_doubled_or_of_nobody():
     model.check_rows(rows[1:])  # a deleted record may be gone, but not be there twice
     with pytest.raises(Difference):
         model.check_rows([rows[0], *rows])
+
+
+def test_what_compaction_removed_is_read_while_it_is_hot():
+    model = ModelLog(TopicPartition("orders", 0), "first run")
+    append(
+        model, [(-1, key, value, ()) for key, value in [(b"a", b"1"), (b"a", b"2"), (b"b", None)]]
+    )
+    model.archive(3)
+    assert model.compact(0, 3, now_ms=9, delete_retention_ms=5) == {0}
+    assert [record.offset for record in model.cold()] == [1, 2]
+    assert [record.offset for record in model.read()] == [0, 1, 2]
+    model.local_log_start = 1
+    assert [record.offset for record in model.read()] == [1, 2]
+    assert model.lost(0, 3) == []
+
+    model.check_rows(model.cold(), {2: 14})
+    for horizons_ms in ({}, {2: 15}):
+        with pytest.raises(Difference, match="tombstones should go at"):
+            model.check_rows(model.cold(), horizons_ms)
+
+
+def test_a_compacted_topic_takes_no_record_without_a_key():
+    model = ModelLog(TopicPartition("orders", 0), "first run", keys_required=True)
+    assert append(model, [(-1, b"a", None, ()), row()]) is InvalidRecordError
+    assert model.records == []
 
 
 def test_archiving_ends_one_past_a_record():
