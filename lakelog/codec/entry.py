@@ -105,6 +105,10 @@ class ProducedBatch:
     epoch: int
     first_sequence: int
     last_sequence: int  # inclusive
+    #: Of the producer's records of this epoch before this batch, and with it: hex digits. For work
+    #: that is repeated as a whole by somebody who does not know how far the first one came: a
+    #: batch that does not continue, or repeat, the very records that are there is refused.
+    checksums: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:
         if not self.entries:

@@ -1,8 +1,9 @@
 -- Appends one call (1..n entries) to a topic-partition, or answers why not.
 --
 -- ARGV: topic_id, sent_under, now_ms or '', producer_id, epoch, first_sequence, last_sequence,
---   number of entries; then for each entry: record_count, size_bytes, min_timestamp_ms,
---   max_timestamp_ms, first_keyless or -1, number of values, the values.
+--   checksum before and with this call or '' twice, number of entries; then for each entry:
+--   record_count, size_bytes, min_timestamp_ms, max_timestamp_ms, first_keyless or -1, number of
+--   values, the values.
 -- Returns {'OK', base offset, append time or -1, log start, 1 if a duplicate} or {reason, …}.
 --
 -- Everything is checked before the first write, because Lua does not roll back: the types of the
@@ -24,7 +25,7 @@ if st[2] ~= RUN_ID then
   return { 'RECOVERY_NEEDED' }
 end
 if st[3] then
-  -- Paused without a clean mark: whoever was taking over after a stop died, which recover() settles.
+  -- Paused without a clean mark: whoever was taking over after a stop died. recover() settles it.
   return { st[14] and 'PAUSED' or 'RECOVERY_NEEDED' }
 end
 local sent_under = ARGV[2]
@@ -41,14 +42,16 @@ local p = {
 local producer_count = tonumber(st[10])
 local largest_entry = tonumber(st[15] or '0')
 local index_bytes, index_timestamp, largest = string.match(st[7], '(%S+) (%S+) (%S+)')
-index_bytes, index_timestamp, largest = tonumber(index_bytes), tonumber(index_timestamp), tonumber(largest)
+index_bytes, index_timestamp = tonumber(index_bytes), tonumber(index_timestamp)
+largest = tonumber(largest)
 
 -- Idempotence ------------------------------------------------------------------------------------
 local producer_id, epoch = ARGV[4], tonumber(ARGV[5])
 local first_sequence, last_sequence = tonumber(ARGV[6]), tonumber(ARGV[7])
+local checksum_before, checksum = ARGV[8], ARGV[9]
 -- A producer's value: `epoch last_ms`, then its last five calls, the newest first, each as
--- `|first_sequence last_sequence base_offset append_time`. Searched as text: parsing the numbers of
--- five calls takes longer than the append itself.
+-- `|first_sequence last_sequence base_offset append_time[ checksum]`. Searched as text: parsing the
+-- numbers of five calls takes longer than the append itself.
 local calls = '' -- those that stay beside this one
 local known = redis.call('HGET', producers, producer_id)
 local is_new = not known
@@ -60,9 +63,14 @@ if known then
   elseif epoch < known_epoch then
     return { 'FENCED', known_epoch }
   elseif epoch == known_epoch then
-    local same = string.find(known, '|' .. int(first_sequence) .. ' ' .. int(last_sequence) .. ' ', 1, true)
+    local sequences = '|' .. int(first_sequence) .. ' ' .. int(last_sequence) .. ' '
+    local same = string.find(known, sequences, 1, true)
     if same then
-      local base, append_time = string.match(known, '^|%d+ %d+ (%d+) (%-?%d+)', same)
+      local base, append_time, appended =
+        string.match(known, '^|%d+ %d+ (%d+) (%-?%d+) ?(%x*)', same)
+      if appended ~= checksum then
+        return { 'OTHER_RECORDS' }
+      end
       -- Written again, so that a WAIT after this answer covers the first one's effects.
       redis.call('HSET', state, 'log_end', int(p.log_end))
       return { 'OK', tonumber(base), tonumber(append_time), p.log_start, 1 }
@@ -70,6 +78,9 @@ if known then
     local expected = (newest + 1) % SEQUENCES
     if first_sequence ~= expected then
       return { 'OUT_OF_ORDER', expected }
+    end
+    if checksum_before ~= string.match(known, '^[^|]*|%d+ %d+ %d+ %-?%d+ ?(%x*)') then
+      return { 'OTHER_RECORDS' }
     end
     calls = string.match(known, FOUR_CALLS) or string.match(known, '^[^|]*(.*)')
   elseif first_sequence ~= 0 then
@@ -86,8 +97,8 @@ if not known then
 end
 
 -- The entries ------------------------------------------------------------------------------------
-local entries, at, total = {}, 9, 0
-for i = 1, tonumber(ARGV[8]) do
+local entries, at, total = {}, 11, 0
+for i = 1, tonumber(ARGV[10]) do
   local values = tonumber(ARGV[at + 5])
   local e = {
     count = tonumber(ARGV[at]), bytes = tonumber(ARGV[at + 1]), min = tonumber(ARGV[at + 2]),
@@ -100,9 +111,11 @@ for i = 1, tonumber(ARGV[8]) do
 end
 if not settings.log_append_time then
   for i, e in ipairs(entries) do
-    if e.min >= 0 and now - e.min > settings.before_max_ms or e.max >= 0 and e.max - now > settings.after_max_ms then
+    if e.min >= 0 and now - e.min > settings.before_max_ms
+      or e.max >= 0 and e.max - now > settings.after_max_ms then
       return { 'INVALID_TIMESTAMP', i - 1, now,
-        string.format('%.0f', settings.before_max_ms), string.format('%.0f', settings.after_max_ms) }
+        string.format('%.0f', settings.before_max_ms),
+        string.format('%.0f', settings.after_max_ms) }
     end
   end
 end
@@ -174,7 +187,8 @@ for i, e in ipairs(entries) do
 end
 
 redis.call('HSET', producers, producer_id, string.format('%d %d|%d %d %d %d', epoch, now,
-  first_sequence, last_sequence, base_offset, append_time) .. calls)
+  first_sequence, last_sequence, base_offset, append_time)
+  .. (checksum ~= '' and ' ' .. checksum or '') .. calls)
 if is_new then
   producer_count = producer_count + 1
   -- Each newcomer looks at a few others and forgets the expired ones, so the hash stays as large as
@@ -188,7 +202,8 @@ if is_new then
   end
 end
 
-local changes = { 'log_end', int(p.log_end), 'index', string.format('%d %d %d', index_bytes, index_timestamp, largest) }
+local changes = { 'log_end', int(p.log_end),
+  'index', string.format('%d %d %d', index_bytes, index_timestamp, largest) }
 local function changed(field, before, value)
   if tonumber(before) ~= value then -- most appends change none of these
     changes[#changes + 1] = field

@@ -18,6 +18,7 @@ from ..errors import (
     ProducerFencedError,
     RecordTooLargeError,
     RecoveryNeededError,
+    RepeatDiffersError,
     UnknownProducerError,
     UnknownTopicIdError,
 )
@@ -99,6 +100,7 @@ def append_arguments(call: AppendCall, now_ms: int | None) -> list[Any]:
         batch.epoch,
         batch.first_sequence,
         batch.last_sequence,
+        *(batch.checksums or ("", "")),
         len(batch.entries),
     ]
     for entry in batch.entries:
@@ -178,6 +180,14 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 topic_partition=tp,
                 sequence=batch.first_sequence,
                 expected=details[0],
+            )
+        case "OTHER_RECORDS":
+            return RepeatDiffersError(
+                f"up to sequence {batch.last_sequence} of producer {batch.producer_id} epoch "
+                f"{batch.epoch}, {tp} holds other records than the ones sent now; nothing of the "
+                "call was written",
+                topic_partition=tp,
+                sequence=batch.first_sequence,
             )
         case "UNKNOWN_PRODUCER":
             return UnknownProducerError(

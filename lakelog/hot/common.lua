@@ -16,14 +16,15 @@
 --   log_start         untiered topics and delete-records: the first readable offset
 --   local_log_start   the first offset the hot tier holds
 --   segment           the open segment, see parse_segment
---   index             bytes since the last time-index entry, its timestamp, largest timestamp so far
+--   index             bytes since the last time-index entry, its timestamp, the largest so far
 --   closed_bytes      stored bytes of the closed segments
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; another number means that somebody deleted some
 --   unarchived_since  no record that is not archived yet was appended before this time
 --   gaps              start-end, comma separated: offsets lost with a hot tail
 --
--- `:segments` holds the closed segments, `base end bytes first max created modified`, scored by base.
+-- `:segments` holds the closed segments, scored by base:
+-- `base end bytes first max created modified`.
 -- Numbers are formatted with %d, never with `..`, which turns to exponents at 10^14.
 
 local stream, state, segments, times, producers = KEYS[1], KEYS[2], KEYS[3], KEYS[4], KEYS[5]
@@ -34,9 +35,9 @@ local APPENDS_PER_MS = 16384 -- more records than one partition can take: 16 M a
 local YEAR_MS = 31622400000
 
 -- RUN_ID is a constant of this text, which is loaded when a connection is made, so a server process
--- that started later does not know the text. One process can lose its tail too: demoted, filled from
--- the server that took over, promoted again. Its cached scripts survive that; only the replication
--- id tells (it is none of this server's own as long as it never took over from another).
+-- that started later does not know the text. One process can lose its tail too: demoted, filled
+-- from the server that took over, promoted again. Its cached scripts survive that; only the
+-- replication id tells (it is none of this server's own as long as it never took over).
 local REPLICATION = redis.call('INFO', 'replication')
 local TOOK_OVER = not string.find(REPLICATION, 'master_replid2:' .. string.rep('0', 40), 1, true)
 if (TOOK_OVER and string.match(REPLICATION, 'master_replid:(%x+)') or '') ~= REPLICATION_ID then
@@ -51,7 +52,8 @@ end
 local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+)$'
 
 local function parse_settings(text)
-  local a, b, c, d, e, f, g, h, i, j, k, l, m, n = string.match(text, SETTINGS) -- faster than gmatch
+  -- Faster than gmatch.
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n = string.match(text, SETTINGS)
   return {
     segment_bytes = tonumber(a), segment_ms = tonumber(b), max_jitter_ms = tonumber(c),
     max_message_bytes = tonumber(d), log_append_time = e == '1', before_max_ms = tonumber(f),
@@ -84,8 +86,9 @@ local function parse_closed(text)
   local base, ending, bytes, first, max, created, modified =
     string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
   return {
-    base = tonumber(base), ending = tonumber(ending), bytes = tonumber(bytes), first = tonumber(first),
-    max = tonumber(max), created = tonumber(created), modified = tonumber(modified), text = text,
+    base = tonumber(base), ending = tonumber(ending), bytes = tonumber(bytes),
+    first = tonumber(first), max = tonumber(max), created = tonumber(created),
+    modified = tonumber(modified), text = text,
   }
 end
 
@@ -95,7 +98,8 @@ local function jitter_ms(settings, topic_id, base)
   if settings.max_jitter_ms == 0 then
     return 0
   end
-  return tonumber(string.sub(redis.sha1hex(topic_id .. ':' .. int(base)), 1, 8), 16) % settings.max_jitter_ms
+  local drawn = string.sub(redis.sha1hex(topic_id .. ':' .. int(base)), 1, 8)
+  return tonumber(drawn, 16) % settings.max_jitter_ms
 end
 
 local function close_segment(s, ending)
@@ -204,7 +208,8 @@ local function retain(p, settings, now)
       return now - largest > settings.retention_ms
     end)
   end
-  if settings.retention_entries >= 0 and redis.call('XLEN', stream) > settings.retention_entries then
+  if settings.retention_entries >= 0
+    and redis.call('XLEN', stream) > settings.retention_entries then
     redis.call('XTRIM', stream, 'MAXLEN', int(settings.retention_entries))
     local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
     local start = p.log_end

@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -57,6 +57,7 @@ Command = tuple[Any, ...]
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_CONNECTIONS = 32  # a server; a caller above it waits for one to come back
+_WRITE_BYTES = 64 * 1024  # commands are joined up to about so many
 
 #: script → the flags it needs. `allow-oom`: making room must work when Redis is full.
 SCRIPTS = {
@@ -153,7 +154,7 @@ class Wire:
         return self._run.run_id
 
     def exchange(self, commands: Sequence[Command]) -> list[Any]:
-        """Sends all commands in one write and returns their replies, errors in place.
+        """Sends all commands, then returns their replies, errors in place.
 
         Raises:
             HotTierUnavailableError: no answer; ``sent`` is True, some may have been executed.
@@ -161,8 +162,7 @@ class Wire:
         connection = self._connection
         replies: list[Any] = []
         try:
-            # One write for what goes together: each costs a system call and a wait for the GIL.
-            connection.send_packed_command([b"".join(map(pack_command, commands))])
+            connection.send_packed_command(_writes(commands))
             for _ in commands:
                 try:
                     replies.append(connection.read_response())
@@ -189,6 +189,23 @@ class Wire:
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Command:
         """The command that runs a script on this run of the server."""
         return ("EVALSHA", script_sha(name, self._run), len(keys), *keys, *args)
+
+
+def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
+    """The commands as bytes to write, small ones together: each write costs a system call and a
+    wait for the GIL. Large ones go as they are: to join them would copy them once more, and the
+    server can begin with the first while the next is packed.
+    """
+    small: list[bytes] = []
+    small_bytes = 0
+    for packed in map(pack_command, commands):
+        small.append(packed)
+        small_bytes += len(packed)
+        if small_bytes >= _WRITE_BYTES:
+            yield small[0] if len(small) == 1 else b"".join(small)
+            small, small_bytes = [], 0
+    if small:
+        yield b"".join(small)
 
 
 @dataclass(eq=False)
@@ -391,6 +408,17 @@ def connect(url: str, password: str | None = None) -> Servers:
     Raises:
         InvalidArgumentError: not such a URL.
     """
+    options, is_cluster = connection_options(url, password)
+    name = mask(url)
+    return ClusterServers(options, name) if is_cluster else SingleServer(options, name)
+
+
+def connection_options(url: str, password: str | None = None) -> tuple[dict[str, Any], bool]:
+    """What redis-py connects with, and whether the URL says that it is a Redis Cluster.
+
+    Raises:
+        InvalidArgumentError: see `connect`.
+    """
     parts = _split(url)
     if parts is None or parts.scheme not in {"redis", "rediss", "unix"}:
         raise InvalidArgumentError(
@@ -398,7 +426,7 @@ def connect(url: str, password: str | None = None) -> Servers:
             "TLS, unix:///path, and add ?cluster=true for a Redis Cluster"
         )
     query = parse_qs(parts.query)
-    cluster = query.pop("cluster", ["false"])[-1].lower() in {"true", "1", "yes"}
+    is_cluster = query.pop("cluster", ["false"])[-1].lower() in {"true", "1", "yes"}
     plain = f"{url.partition('?')[0]}?{urlencode(query, doseq=True)}"
     try:
         given = dict(parse_url(plain))  # type: ignore[no-untyped-call]
@@ -418,8 +446,7 @@ def connect(url: str, password: str | None = None) -> Servers:
             f"{mask(url)!r} is not a Redis URL: its port, database or a parameter after '?' is "
             "none that redis-py takes. Percent-encode special characters in the password"
         ) from None
-    name = mask(url)
-    return ClusterServers(options, name) if cluster else SingleServer(options, name)
+    return options, is_cluster
 
 
 _TCP_OPTIONS = {

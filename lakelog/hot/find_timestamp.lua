@@ -1,9 +1,10 @@
--- Where to scan from for the first record at or after a timestamp. ARGV: timestamp_ms, topic_id or ''.
+-- Where to scan from for the first record at or after a timestamp.
+-- ARGV: timestamp_ms, topic_id or ''.
 -- Returns {'OK', offset}, {'NONE'} or {'UNKNOWN_TOPIC_ID', found or ''}.
 --
--- The answer is in the first segment whose largest timestamp reaches the target, or after it if that
--- record lies below the local log start. The index holds the largest timestamp *so far*: everything
--- up to the last index entry below the target is below it too.
+-- The answer is in the first segment whose largest timestamp reaches the target, or after it if
+-- that record lies below the local log start. The index holds the largest timestamp *so far*:
+-- everything up to the last index entry below the target is below it too.
 
 local target = tonumber(ARGV[1])
 local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'segment')

@@ -23,6 +23,7 @@ from ..errors import (
 )
 from ..offsets import HotOffsets, HotSegment, check_offset
 from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition
+from ..secret_reference import resolve_secret
 from ..topic import Topic
 from . import time_index
 from .append import (
@@ -564,8 +565,8 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
 class HotSource:
     """How to open a hot log elsewhere: what travels to Spark's executors.
 
-    ``password_ref`` names where the password is, so that it need not travel: ``env:NAME`` is read
-    from the environment of the process that opens. The URL is shown without its password.
+    ``password_ref`` names where the password is, so that it need not travel (see
+    `secret_reference`): the process that opens reads it. The URL is shown without its password.
     """
 
     url: str = field(repr=False)
@@ -576,7 +577,7 @@ class HotSource:
         """The hot log, one a process and recipe.
 
         Raises:
-            InvalidArgumentError: the reference names nothing.
+            InvalidArgumentError, MissingExtraError: the reference names nothing that can be read.
         """
         key = (os.getpid(), self)
         with _OPEN_LOCK:
@@ -586,18 +587,17 @@ class HotSource:
 
     def connect(self, clock: Clock | None = None) -> HotLog:
         """A hot log of one's own; see `HotLog`."""
-        return HotLog.connect(self.url, self.keyspace, password=self._password(), clock=clock)
+        return HotLog.connect(self.url, self.keyspace, password=self.password(), clock=clock)
 
-    def _password(self) -> str | None:
+    def password(self) -> str | None:
+        """The password that the reference names, as this process sees it; None without one.
+
+        Raises:
+            InvalidArgumentError, MissingExtraError: see `resolve_secret`.
+        """
         if self.password_ref is None:
             return None
-        kind, _, name = self.password_ref.partition(":")
-        if kind != "env" or name not in os.environ:
-            raise InvalidArgumentError(
-                f"password_ref {self.password_ref!r} names no password here: write env:NAME, with "
-                "NAME in the environment of every process that reads (executors too)"
-            )
-        return os.environ[name]
+        return resolve_secret(self.password_ref, "password_ref")
 
     def __str__(self) -> str:
         return mask(self.url)

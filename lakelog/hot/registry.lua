@@ -37,5 +37,6 @@ local now = redis.call('TIME')
 local created_us = tonumber(now[1]) * 1000000 + tonumber(now[2])
 local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
 created_us = string.format('%.0f', math.max(created_us, before + 1))
-redis.call('HSET', topics, '#created_us', created_us, name, (string.gsub(ARGV[3], '"@created_us@"', created_us)))
+local text = string.gsub(ARGV[3], '"@created_us@"', created_us)
+redis.call('HSET', topics, '#created_us', created_us, name, text)
 return { 'OK', created_us }

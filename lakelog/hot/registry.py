@@ -19,7 +19,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from ..clock import Clock
-from ..config import TopicConfig
+from ..config import TopicConfig, check_change
 from ..errors import (
     ConcurrentConfigChangeError,
     ForeignEntryError,
@@ -125,8 +125,8 @@ class TopicRegistry:
         """Changes settings (None: back to the default) and returns the topic as it is then.
 
         Raises:
-            InvalidConfigError: not legal, or the tier of a topic with records would be switched;
-                nothing was changed.
+            InvalidConfigError: not legal, or the tier of a topic with records would be switched, or
+                a value column would go or get another type; nothing was changed.
             ConcurrentConfigChangeError: somebody else altered it meanwhile.
         """
         topic = self._whole(name)
@@ -138,6 +138,7 @@ class TopicRegistry:
                 "Create another topic and copy them",
                 name="remote.storage.enable",
             )
+        check_change(topic.config, config)
         if config == topic.config:
             self.repair(topic)
             return topic

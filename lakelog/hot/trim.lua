@@ -3,8 +3,8 @@
 -- Returns {'OK', local log start}, {'UNKNOWN_TOPIC_ID', found or ''} or {'OUT_OF_RANGE', local log
 -- start, log end}. Only grows; repeating it changes nothing.
 
-local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'log_start', 'log_end', 'segment',
-  'closed_bytes', 'unarchived_since', 'run_id')
+local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'log_start', 'log_end',
+  'segment', 'closed_bytes', 'unarchived_since', 'run_id')
 if not st[1] or ARGV[1] ~= '' and st[1] ~= ARGV[1] then
   return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
@@ -16,7 +16,8 @@ if before > tonumber(st[4]) and st[8] == RUN_ID then
 end
 if before > local_log_start then
   local freed = trim_to(before, parse_segment(st[5]).base)
-  redis.call('HSET', state, 'local_log_start', int(before), 'closed_bytes', int(tonumber(st[6]) - freed))
+  local closed_bytes = int(tonumber(st[6]) - freed)
+  redis.call('HSET', state, 'local_log_start', int(before), 'closed_bytes', closed_bytes)
   local_log_start = before
 end
 if ARGV[3] ~= '' and tonumber(ARGV[3]) > tonumber(st[3]) then

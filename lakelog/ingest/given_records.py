@@ -245,18 +245,28 @@ def _headers(column: pa.ChunkedArray) -> pa.ChunkedArray:
         column = column.cast(
             pa.list_(pa.struct([("key", kind.key_type), ("value", kind.item_type)]))
         )
-    column = _cast("headers", column, HEADERS_TYPE, "lists of (key text, value binary)")
-    if column.null_count:
-        column = pa.chunked_array([_filled(chunk) for chunk in column.chunks], HEADERS_TYPE)
-    return column
+    if kind == HEADERS_TYPE and not column.null_count:
+        return column
+    column = _cast("headers", column, _NULLABLE_HEADERS, HEADERS_LEGAL)
+    return pa.chunked_array([_filled(chunk) for chunk in column.chunks], HEADERS_TYPE)
+
+
+HEADERS_LEGAL = "lists of (key text, value binary)"
+
+#: pyarrow below 20 casts no field that may be null to one that may not.
+_NULLABLE_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def _filled(headers: pa.ListArray) -> pa.ListArray:
-    """Null lists as empty ones."""
+    """Null lists as empty ones, and keys that may not be null."""
     lengths = pc.fill_null(pc.list_value_length(headers), 0)
     ends = pc.cumulative_sum(lengths)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
-    return pa.ListArray.from_arrays(offsets, headers.flatten(), type=HEADERS_TYPE)
+    keys, values = headers.flatten().flatten()
+    if keys.null_count:
+        raise InvalidArgumentError(f"column headers takes {HEADERS_LEGAL}: a key is null")
+    pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADERS_TYPE.value_type))
+    return pa.ListArray.from_arrays(offsets, pairs, type=HEADERS_TYPE)
 
 
 def _no_headers(count: int) -> pa.ChunkedArray:

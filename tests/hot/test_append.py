@@ -18,6 +18,7 @@ from lakelog.errors import (
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecordTooLargeError,
+    RepeatDiffersError,
     UnknownProducerError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -123,6 +124,45 @@ def test_partial_duplicates_and_holes_are_out_of_order(bench, make_batch, first_
     error = refusal(bench, batch)
     assert isinstance(error, OutOfOrderSequenceError)
     assert (error.sequence, error.expected) == (first_sequence, 4)
+
+
+def chained(calls, *, other_from=None):
+    """The calls with checksums; from that call on, those of other records."""
+    chain = [f"{n:08x}" for n in range(len(calls) + 1)]
+    if other_from is not None:
+        chain[other_from + 1 :] = [f"{n:08x}" for n in range(100, 100 + len(calls) - other_from)]
+    return [replace(c, checksums=(chain[n], chain[n + 1])) for n, c in enumerate(calls)]
+
+
+def test_a_repeat_with_the_same_checksums_goes_on_where_the_first_one_stopped(bench, make_batch):
+    calls = chained(calls_of(make_batch, 8))
+    for call in calls[:6]:
+        bench.send(call)
+    assert refusal(bench, calls[0]).expected == 12
+    assert [bench.send(call).duplicate for call in calls[1:]] == [True] * 5 + [False] * 2
+    assert bench.offsets().log_end == 16
+
+
+@pytest.mark.parametrize("other_from", [0, 1, 2])
+def test_a_repeat_of_other_records_neither_passes_for_the_first_nor_continues_it(
+    bench, make_batch, other_from
+):
+    calls = calls_of(make_batch, 4)
+    for call in chained(calls)[:3]:
+        bench.send(call)
+    others = chained(calls, other_from=other_from)
+    for call in others[other_from:]:
+        assert isinstance(refusal(bench, call), RepeatDiffersError)
+    assert [bench.send(call).duplicate for call in others[:other_from]] == [True] * other_from
+
+
+def test_checksums_begin_anew_with_an_epoch(bench, make_batch):
+    for call in chained(calls_of(make_batch, 2)):
+        bench.send(call)
+    later = chained(calls_of(make_batch, 2, epoch=1), other_from=0)
+    assert [bench.send(call).base_offset for call in later] == [4, 6]
+    assert isinstance(refusal(bench, make_batch([NOW_MS], epoch=1, first_sequence=4)),
+        RepeatDiffersError)  # fmt: skip
 
 
 def test_the_same_range_of_another_producer_is_not_a_duplicate(bench, make_batch):

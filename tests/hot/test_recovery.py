@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
 import pytest
 import redis
@@ -178,6 +179,22 @@ def test_recovery_forgets_producers(bench, make_batch):
     with pytest.raises(UnknownProducerError):
         bench.send(make_batch([NOW_MS], first_sequence=1))
     assert bench.send(make_batch([NOW_MS], epoch=1)).base_offset == GAP + 1
+
+
+def test_recovery_keeps_what_survived_of_producers_with_checksums(bench, make_batch):
+    ours = [
+        replace(make_batch([NOW_MS], first_sequence=n), checksums=(f"{n:08x}", f"{n + 1:08x}"))
+        for n in range(3)
+    ]
+    for call in ours[:2]:
+        bench.send(call)
+    bench.send(make_batch([NOW_MS], producer_id=2))
+    another_run(bench)
+    bench.hot.recover(bench.tp(), 3)
+    assert [bench.send(call).duplicate for call in ours] == [True, True, False]
+    assert bench.client.hget(bench.keys()[1], "producer_count") == b"1"
+    with pytest.raises(UnknownProducerError):
+        bench.send(ours[2], sent_under="the run before")
 
 
 def test_a_call_that_was_sent_before_is_never_sent_again(lost, make_batch):

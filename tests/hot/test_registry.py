@@ -151,6 +151,16 @@ def test_alter_changes_what_append_goes_by(make_bench):
     assert back.config == TopicConfig()
 
 
+def test_value_columns_can_only_be_added(topics):
+    topics.create("flights", 1, {"lakelog.value.columns": "flight int"})
+    more = "origin string, flight int COMMENT 'number'"
+    assert topics.alter("flights", {"lakelog.value.columns": more}).config.value_columns == more
+    for less in ("origin string", "origin string, flight bigint", None):
+        with pytest.raises(InvalidConfigError, match="columns can only be added"):
+            topics.alter("flights", {"lakelog.value.columns": less})
+    assert topics.get("flights").config.value_columns == more
+
+
 def test_alter_refuses_what_is_not_legal_and_changes_nothing(topics):
     created = topics.create("orders", config={"retention.ms": 10})
     for changes in (

@@ -128,6 +128,7 @@ def test_time_finer_than_a_millisecond_is_rounded_up():
         ({"value": ["a"], "timestamp_ms": [-2]}, "timestamp -2 cannot be stored"),
         ({"value": ["a"], "timestamp_ms": ["x"]}, "column timestamp is of type string"),
         ({"value": ["a"], "headers": ["x"]}, "column headers takes lists"),
+        ({"value": ["a"], "headers": [[{"key": None, "value": b""}]]}, "a key is null"),
         ({"value": ["a"], "partition": ["x"]}, "column partition takes whole numbers"),
     ],
 )
