@@ -1,0 +1,178 @@
+"""Which columns a topic's values could have, told by some of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import reduce
+from typing import Any
+
+import pyarrow as pa
+
+from ..value_ddl import (
+    MAX_DEPTH,
+    RESERVED,
+    Array,
+    Column,
+    Primitive,
+    Struct,
+    Type,
+    ddl_of,
+    illegal_in_name,
+    parse_columns,
+)
+from .json_object import Unfit, date_of, is_number, members, timestamp_of
+from .value_columns import columns_of, value_schema
+
+_UNKNOWN = Primitive("unknown")  # of a null, and of what is in an empty array
+_STRING, _DOUBLE, _BIGINT = Primitive("string"), Primitive("double"), Primitive("bigint")
+_BOOLEAN, _DATE, _TIMESTAMP = Primitive("boolean"), Primitive("date"), Primitive("timestamp")
+
+
+@dataclass(frozen=True, slots=True)
+class InferredColumn:
+    """A member that objects among the values have."""
+
+    name: str
+    type: str | None  # None: it cannot be a column
+    present: int  # in so many values, and not null
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Inferred:
+    """What some values say."""
+
+    sampled: int
+    null: int  # tombstones
+    unparsed: int  # values that would have a value_error
+    columns: tuple[InferredColumn, ...]
+    ddl: str  # of ``lakelog.value.columns``; empty if there is no column
+
+
+def infer(values: pa.Array | pa.ChunkedArray, known: str = "") -> Inferred:
+    """Columns that take every member of the values that are JSON objects.
+
+    Whole numbers become bigint, others double, strings that are all dates or times date or
+    timestamp; arrays and objects keep what is in them. What differs from value to value becomes
+    string, which holds other JSON as text.
+
+    Args:
+        values: binary; a few thousand at most, for they are read one by one.
+        known: columns that the topic has already. They stay as they are and come first.
+    """
+    objects = []
+    for value in values.to_pylist():
+        try:
+            objects.append({} if value is None else members(value))
+        except (Unfit, RecursionError):  # the reader of columns counts levels before it reads
+            continue
+    kept = parse_columns(known)
+    taken = {column.name.lower() for column in kept}
+    found: list[InferredColumn] = []
+    new: list[Column] = []
+    for name, types in _types_by_name(objects).items():
+        present = sum(type_ != _UNKNOWN for type_ in types)
+        column = next((column for column in kept if column.name == name), None)
+        if column is not None:
+            found.append(InferredColumn(name, str(column.type), present, "is there already"))
+            continue
+        type_, why_not = reduce(_merged, types), _why_not(name, taken)
+        if type_ == _UNKNOWN and not why_not:
+            why_not = "is always null"
+        if why_not:
+            found.append(InferredColumn(name, None, present, f"{why_not}; left out"))
+            continue
+        taken.add(name.lower())
+        new.append(Column(name, _known(type_)))
+        note = "differs from value to value" if _differs(types) else ""
+        found.append(InferredColumn(name, str(new[-1].type), present, note))
+    ddl = ddl_of([*kept, *new])
+    unparsed = _unparsed(values, ddl) if ddl else len(values) - len(objects)
+    return Inferred(len(values), values.null_count, unparsed, tuple(found), ddl)
+
+
+def _types_by_name(objects: Iterable[dict[str, Any]]) -> dict[str, list[Type]]:
+    """In the order in which the names come first."""
+    found: dict[str, list[Type]] = {}
+    for one in objects:
+        for name, member in one.items():
+            found.setdefault(name, []).append(_type_of(member))
+    return found
+
+
+def _type_of(member: Any, depth: int = 0) -> Type:
+    if member is None:
+        return _UNKNOWN
+    if isinstance(member, bool):
+        return _BOOLEAN
+    if is_number(member):
+        return _BIGINT if type(member) is int and -(2**63) <= member < 2**63 else _DOUBLE
+    if isinstance(member, (list, dict)) and depth == MAX_DEPTH:
+        return _STRING
+    if isinstance(member, list):
+        unknown: Type = _UNKNOWN
+        return Array(reduce(_merged, (_type_of(one, depth + 1) for one in member), unknown))
+    if isinstance(member, dict):
+        types = ((name, _type_of(one, depth + 1)) for name, one in member.items())
+        return Struct(tuple(Column(name, type_) for name, type_ in types))
+    for type_, reads in ((_DATE, date_of), (_TIMESTAMP, timestamp_of)):
+        try:
+            reads(member)
+        except ValueError:
+            continue
+        return type_
+    return _STRING
+
+
+def _merged(one: Type, other: Type) -> Type:
+    """A type that takes what either takes."""
+    if one == other or other == _UNKNOWN:
+        return one
+    if one == _UNKNOWN:
+        return other
+    if isinstance(one, Array) and isinstance(other, Array):
+        return Array(_merged(one.element, other.element))
+    if isinstance(one, Struct) and isinstance(other, Struct):
+        types = {field.name: field.type for field in one.fields}
+        for field in other.fields:
+            types[field.name] = _merged(types.get(field.name, _UNKNOWN), field.type)
+        return Struct(tuple(Column(name, type_) for name, type_ in types.items()))
+    for pair in ((_BIGINT, _DOUBLE), (_DATE, _TIMESTAMP)):
+        if {one, other} == set(pair):
+            return pair[1]
+    return _STRING
+
+
+def _known(type_: Type) -> Type:
+    """With string in the place of what was never seen, or cannot be said in a table."""
+    if isinstance(type_, Array):
+        return Array(_known(type_.element))
+    if isinstance(type_, Struct):
+        taken: set[str] = set()
+        for field in type_.fields:
+            if _why_not(field.name, taken, frozenset()):
+                return _STRING
+            taken.add(field.name.lower())
+        fields = tuple(Column(field.name, _known(field.type)) for field in type_.fields)
+        return Struct(fields) if fields else _STRING
+    return _STRING if type_ == _UNKNOWN else type_
+
+
+def _why_not(name: str, taken: set[str], reserved: frozenset[str] = RESERVED) -> str:
+    if name.lower() in reserved:
+        return "has the name of a column of lakelog's own"
+    if name.lower() in taken:
+        return "differs from another by case alone"
+    return "has a name that no Parquet column has" if illegal_in_name(name) else ""
+
+
+def _differs(types: Sequence[Type]) -> bool:
+    """Whether string is all that they have in common, and not all are strings."""
+    texts = (_STRING, _DATE, _TIMESTAMP, _UNKNOWN)
+    return reduce(_merged, types) == _STRING and any(type_ not in texts for type_ in types)
+
+
+def _unparsed(values: pa.Array | pa.ChunkedArray, ddl: str) -> int:
+    errors = columns_of(values, value_schema(ddl)).column("value_error")
+    return int(len(errors) - errors.null_count)

@@ -1,0 +1,256 @@
+"""One JSON object in Python: its members, and what makes Arrow's values of them, type by type.
+
+The types are those of `value_columns`, which has the rules, and reads blocks of values by Arrow's
+own reader; here it goes with the few that the reader does not take.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Callable
+from datetime import date, datetime, timedelta, timezone
+from decimal import Context, Decimal, Inexact, InvalidOperation
+from typing import Any
+
+import pyarrow as pa
+
+NOT_AN_OBJECT = "not a JSON object"
+NOT_JSON = "not JSON"
+NOT_UTF8 = "not UTF-8"
+
+TIMESTAMP = pa.timestamp("us", tz="UTC")
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_US = timedelta(microseconds=1)
+
+#: Years 1 to 9999, which is as far as everybody's dates go.
+MIN_DATE = (date.min - _EPOCH.date()).days
+MAX_DATE = (date.max - _EPOCH.date()).days
+MIN_TIMESTAMP_US = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // _US
+MAX_TIMESTAMP_US = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // _US
+
+_DATE = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIMESTAMP = re.compile(
+    r"([0-9]{4})-([0-9]{2})-([0-9]{2})"
+    r"(?:[T ]([0-9]{2})(?::([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,9}))?)?)?"
+    r"(?:Z|([+-])([0-9]{2})(?::?([0-9]{2}))?)?)?"
+)
+_DECIMAL = re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_EXACTLY = Context(prec=76, traps=[Inexact, InvalidOperation])
+
+
+class Unfit(Exception):
+    """Why a value has no columns."""
+
+
+class _Number(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def members(value: bytes) -> dict[str, Any]:
+    """The members of a JSON object; numbers are int or text (see `is_number`).
+
+    Raises:
+        Unfit: it is none.
+    """
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        raise Unfit(NOT_UTF8) from None
+    try:
+        try:
+            found = _DECODER.decode(text)
+        except json.JSONDecodeError:
+            raise
+        except ValueError:  # Python makes no int of thousands of digits
+            found = _DECODER_OF_LONG_NUMBERS.decode(text)
+    except json.JSONDecodeError:
+        raise Unfit(NOT_JSON) from None
+    if not isinstance(found, dict):
+        raise Unfit(NOT_AN_OBJECT)
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise Unfit(NOT_JSON)
+
+
+_DECODER = json.JSONDecoder(parse_float=_Number, parse_constant=_refuse_constant)
+_DECODER_OF_LONG_NUMBERS = json.JSONDecoder(
+    parse_float=_Number, parse_int=_Number, parse_constant=_refuse_constant
+)
+
+Converter = Callable[[Any], Any]
+
+
+def converter(type_: pa.DataType, path: str) -> Converter:
+    """What makes of a member (None if it is not there) what Arrow takes for the type."""
+    convert = _converter_of_there(type_, path)
+    why = f"{path}: not {_named(type_)}"
+
+    def converted(member: Any) -> Any:
+        if member is None:
+            return None
+        try:
+            return convert(member)
+        except (ValueError, ArithmeticError):
+            raise Unfit(why) from None
+
+    return converted
+
+
+def _converter_of_there(type_: pa.DataType, path: str) -> Converter:
+    """The same for a member that is not null; raises ValueError or ArithmeticError."""
+    if pa.types.is_struct(type_):
+        fields = [(f.name, converter(f.type, f"{path}.{f.name}")) for f in type_]
+        return lambda member: {
+            name: convert(_of_type(member, dict).get(name)) for name, convert in fields
+        }
+    if pa.types.is_list(type_):
+        element = converter(type_.value_type, f"{path}[]")
+        return lambda member: list(map(element, _of_type(member, list)))
+    if pa.types.is_map(type_):
+        item = converter(type_.item_type, f"{path}[]")
+        return lambda member: [
+            (_text(name), item(one)) for name, one in _of_type(member, dict).items()
+        ]
+    if pa.types.is_integer(type_):
+        bound = 1 << (type_.bit_width - 1)
+        return lambda member: _integer(member, bound)
+    if pa.types.is_decimal(type_):
+        return lambda member: _decimal(member, type_.precision, type_.scale)
+    return _CONVERTERS[type_]
+
+
+def _of_type(member: Any, type_: type) -> Any:
+    if type(member) is not type_:
+        raise ValueError
+    return member
+
+
+def _integer(member: Any, bound: int) -> int:
+    if not -bound <= _of_type(member, int) < bound:
+        raise ValueError
+    return int(member)
+
+
+def is_number(member: Any) -> bool:
+    return type(member) in (int, _Number)
+
+
+def _written(member: Any) -> str:
+    """A number as text."""
+    if type(member) is int:
+        return str(member)
+    return str(_of_type(member, _Number))
+
+
+def _double(member: Any) -> float:
+    return _finite(float(_written(member)))
+
+
+def _float(member: Any) -> float:
+    # Not by way of a double, which would round twice.
+    return _finite(pa.scalar(_written(member)).cast(pa.float32()).as_py())
+
+
+def _finite(number: float) -> float:
+    if math.isinf(number):
+        raise ValueError
+    return number
+
+
+def _decimal(member: Any, precision: int, scale: int) -> Decimal:
+    if type(member) is str:
+        if not _DECIMAL.fullmatch(member):
+            raise ValueError
+        number = Decimal(member)
+    else:
+        number = Decimal(_written(member))
+    if number and number.adjusted() >= precision - scale:
+        raise ValueError
+    return number.quantize(Decimal((0, (1,), -scale)), context=_EXACTLY)
+
+
+def _text(member: Any) -> str:
+    text = member if type(member) is str else _json(member)
+    text.encode()  # half a surrogate pair is no text
+    return text
+
+
+def _json(member: Any) -> str:
+    """A member as compact JSON, numbers as they are written."""
+    if type(member) is str:
+        return json.dumps(member, ensure_ascii=False)
+    if isinstance(member, list):
+        return f"[{','.join(map(_json, member))}]"
+    if isinstance(member, dict):
+        pairs = (f"{_json(name)}:{_json(one)}" for name, one in member.items())
+        return f"{{{','.join(pairs)}}}"
+    if is_number(member):
+        return str(member)
+    return json.dumps(member)
+
+
+def date_of(member: Any) -> int:
+    """In days since the epoch; ValueError if it is none."""
+    found = _DATE.fullmatch(_of_type(member, str))
+    if found is None:
+        raise ValueError
+    return (date(*map(int, found.groups())) - _EPOCH.date()).days
+
+
+def timestamp_of(member: Any) -> int:
+    """In µs since the epoch; ValueError if it is none."""
+    found = _TIMESTAMP.fullmatch(_of_type(member, str))
+    if found is None:
+        raise ValueError
+    *local, fraction, sign, zone_hours, zone_minutes = found.groups(default="")
+    year, month, day, hour, minute, second = (int(part or 0) for part in local)
+    micros = int(fraction.ljust(6, "0")[:6])
+    at = datetime(year, month, day, hour, minute, second, micros, timezone.utc)
+    ahead_hours, ahead_minutes = int(zone_hours or 0), int(zone_minutes or 0)
+    if ahead_hours > 23 or ahead_minutes > 59:
+        raise ValueError
+    ahead_us = (ahead_hours * 60 + ahead_minutes) * 60_000_000
+    found_us = (at - _EPOCH) // _US + (ahead_us if sign == "-" else -ahead_us)
+    if not MIN_TIMESTAMP_US <= found_us <= MAX_TIMESTAMP_US:
+        raise ValueError
+    return found_us
+
+
+#: Of types without others in them and without parameters.
+_CONVERTERS: dict[pa.DataType, Converter] = {
+    pa.bool_(): lambda member: _of_type(member, bool),
+    pa.float32(): _float,
+    pa.float64(): _double,
+    pa.string(): _text,
+    pa.date32(): date_of,
+    TIMESTAMP: timestamp_of,
+}
+
+_NAMES = {
+    pa.bool_(): "a boolean",
+    pa.int8(): "a tinyint",
+    pa.int16(): "a smallint",
+    pa.int32(): "an int",
+    pa.int64(): "a bigint",
+    pa.float32(): "a float",
+    pa.float64(): "a double",
+    pa.string(): "a string",
+    pa.date32(): "a date",
+    TIMESTAMP: "a timestamp",
+}
+
+
+def _named(type_: pa.DataType) -> str:
+    if pa.types.is_decimal(type_):
+        return f"a decimal({type_.precision},{type_.scale})"
+    if pa.types.is_list(type_):
+        return "an array"
+    if pa.types.is_map(type_) or pa.types.is_struct(type_):
+        return "an object"
+    return _NAMES[type_]

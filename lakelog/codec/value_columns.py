@@ -1,0 +1,396 @@
+"""Typed columns out of JSON values: a pure function of a value's bytes and the topic's columns.
+
+Each value is judged by itself: it is a JSON object (RFC 8259, in UTF-8) of which every member that
+a column is named after has the column's type, or all of its columns are null and ``value_error``
+says why. A null value has neither columns nor an error. What counts as of a type:
+
+| type               | JSON                                                                      |
+|--------------------|---------------------------------------------------------------------------|
+| tinyint … bigint   | a number without fraction or exponent, within the type's bounds           |
+| float, double      | a number that does not overflow it                                        |
+| decimal(p,s)       | a number, or a string that holds one, that fits without rounding          |
+| boolean            | true or false                                                             |
+| string             | a string; anything else as its JSON text                                  |
+| date               | a string ``YYYY-MM-DD``                                                   |
+| timestamp          | a string, ISO 8601; UTC where it has no zone; what is below a µs is cut   |
+| array, struct, map | an array, an object, an object                                            |
+
+A member that is null or not there is a null column; of one that is there twice the last counts.
+
+Values are read in blocks by Arrow's JSON reader, which takes all of them or none. Where it does not
+take one, those around it are read one by one by Python's reader (``json_object.py``), and the rest
+is tried again. Whatever Arrow takes must therefore read the same there, and what it
+takes beyond that (two documents in a value, numbers that overflow, NaN) is kept from it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.json as pj
+
+from ..config import MIB
+from ..value_ddl import VALUE_ERROR, Array, Column, Decimal, Map, Struct, Type, parse_columns
+from .json_object import (
+    MAX_DATE,
+    MAX_TIMESTAMP_US,
+    MIN_DATE,
+    MIN_TIMESTAMP_US,
+    NOT_AN_OBJECT,
+    TIMESTAMP,
+    Unfit,
+    converter,
+    members,
+)
+
+#: A block's bytes and values: large enough for Arrow's reader, small enough to be tried again.
+BLOCK_BYTES = 4 * MIB
+BLOCK_ROWS = 16 * 1024
+
+#: So many values at least are read one by one where Arrow says which it does not take: another call
+#: of Arrow takes about as long. Where it does not say which, a block is cut into so many pieces,
+#: and those that it does not take are read one by one.
+FEW_ROWS = 64
+PIECES = 32
+
+#: Python's reader goes down by recursion, of which 1,000 levels are all there is for everybody.
+MAX_DEPTH = 200
+
+TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
+
+_BLANKS = np.frombuffer(b" \t\r\n", np.uint8)
+_BRACKETS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]', re.DOTALL)
+_ROW = re.compile(r"in row ([0-9]+)")
+_OBJECT = r"(?s)^[ \t\r\n]*\{.*\}[ \t\r\n]*$"
+_LINE_ENDS_TO_TABS = bytes.maketrans(b"\r\n", b"\t\t")
+_NOT_A_NUMBER = re.compile(rb"[:,\[\s]-?(?:NaN|Inf)")
+
+
+_TIME_BOUNDS = {
+    pa.date32(): (MIN_DATE, MAX_DATE),
+    TIMESTAMP: (MIN_TIMESTAMP_US, MAX_TIMESTAMP_US),
+}
+
+_ARROW_TYPES = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "string": pa.string(),
+    "date": pa.date32(),
+    "timestamp": TIMESTAMP,
+}
+
+
+@lru_cache(maxsize=64)
+def value_schema(columns: str) -> pa.Schema:
+    """The columns of a DDL string as Arrow types, and ``value_error``; nothing for an empty string.
+
+    Raises:
+        InvalidConfigError: it cannot be read.
+    """
+    fields = [_field(column) for column in parse_columns(columns)]
+    if fields:
+        fields.append(pa.field(VALUE_ERROR, pa.string()))
+    return pa.schema(fields)
+
+
+def columns_of(values: pa.Array | pa.ChunkedArray, schema: pa.Schema) -> pa.RecordBatch:
+    """The columns of values.
+
+    Args:
+        values: binary, of any of Arrow's layouts.
+        schema: from `value_schema`, not empty.
+
+    Returns:
+        As many rows as values, in `schema`.
+
+    Runs on: executor (or anywhere).
+    """
+    if isinstance(values, pa.ChunkedArray):
+        values = values.combine_chunks()
+    if values.type != pa.binary():
+        values = values.cast(pa.binary())
+    errors = np.full(len(values), None, object)
+    rows = np.flatnonzero(values.is_valid())
+    for refuse, why in ((_not_objects, NOT_AN_OBJECT), (_too_deep, TOO_DEEP)):
+        refused = refuse(values.take(pa.array(rows)))
+        errors[rows[refused]] = why
+        rows = rows[~refused]
+    objects = values if len(rows) == len(values) else values.take(pa.array(rows))
+    found = _Objects(pa.schema(list(schema)[:-1]))
+    for start, end in _blocks(objects):
+        found.read(objects.slice(start, end - start), rows[start:end], errors)
+    table = found.table()
+    if len(rows) < len(values):
+        places = np.full(len(values), -1)
+        places[rows] = np.arange(len(rows))
+        table = table.take(pa.array(places, mask=places < 0))
+    return pa.RecordBatch.from_arrays(
+        [*(_whole(column) for column in table.columns), pa.array(errors, pa.string())],
+        schema=schema,
+    )
+
+
+class _Objects:
+    """Reads values that begin and end as JSON objects do, block after block."""
+
+    def __init__(self, schema: pa.Schema) -> None:
+        self._schema = schema
+        self._found: list[pa.RecordBatch] = []
+        self._converters = [(field.name, converter(field.type, field.name)) for field in schema]
+        self._nothing = [None] * len(schema)
+        self._has_maps = any(_has_map(field.type) for field in schema)
+        self._options = pj.ParseOptions(
+            explicit_schema=pa.schema(
+                [pa.field(field.name, _as_read(field.type)) for field in schema]
+            ),
+            unexpected_field_behavior="ignore",
+        )
+
+    def read(self, values: pa.Array, rows: np.ndarray, errors: np.ndarray) -> None:
+        """Append the columns of a block, and set the errors of its rows."""
+        if self._has_maps:
+            self._one_by_one(values, rows, errors)
+            return
+        at, few = 0, FEW_ROWS
+        while at < len(values):
+            rest = values.slice(at)
+            stop = self._by_arrow(rest)
+            if stop == len(rest):
+                return
+            if stop is None or (stop >= few and self._by_arrow(rest.slice(0, stop)) != stop):
+                self._by_pieces(rest, rows[at:], errors)
+                return
+            if stop >= few:
+                at, few = at + stop, FEW_ROWS
+            self._one_by_one(values.slice(at, few), rows[at : at + few], errors)
+            at, few = at + few, 2 * few  # where nothing is taken, asking again is not worth while
+
+    def table(self) -> pa.Table:
+        """What was read, in order."""
+        return pa.Table.from_batches(self._found, schema=self._schema)
+
+    def _by_arrow(self, values: pa.Array) -> int | None:
+        """Append the columns of values if Arrow's reader takes all of them.
+
+        Each value begins with a brace that opens and ends with one that closes. Between two values
+        stands a line end, which no string may hold, and no comma, so that every value is one
+        document or several: with as many rows as values, each is one.
+
+        Returns:
+            How many it took before the first that it does not take; then none is appended. None if
+            it does not say.
+        """
+        try:
+            text = _lines(values)
+            table = pj.read_json(
+                pa.BufferReader(text),
+                read_options=pj.ReadOptions(use_threads=False, block_size=text.size + 1),
+                parse_options=self._options,
+            )
+            if table.num_rows != len(values):
+                return None
+            table = table.cast(self._schema)
+            for column in table.columns:
+                _check_bounds(_whole(column))
+        except pa.ArrowInvalid as error:
+            row = _ROW.search(str(error))
+            return None if row is None else min(int(row[1]), len(values) - 1)
+        self._found += table.to_batches()
+        return len(values)
+
+    def _by_pieces(self, values: pa.Array, rows: np.ndarray, errors: np.ndarray) -> None:
+        step = max(FEW_ROWS, -(-len(values) // PIECES))
+        for at in range(0, len(values), step):
+            piece = values.slice(at, step)
+            if len(values) <= step or self._by_arrow(piece) != len(piece):
+                self._one_by_one(piece, rows[at : at + step], errors)
+
+    def _one_by_one(self, values: pa.Array, rows: np.ndarray, errors: np.ndarray) -> None:
+        found = []
+        for row, value in zip(rows, values.to_pylist(), strict=True):
+            try:
+                there = members(value)
+                found.append([convert(there.get(name)) for name, convert in self._converters])
+            except Unfit as error:
+                errors[row] = str(error)
+                found.append(self._nothing)
+        columns = [
+            pa.array(column, field.type)
+            for column, field in zip(zip(*found, strict=True), self._schema, strict=True)
+        ]
+        self._found.append(pa.RecordBatch.from_arrays(columns, schema=self._schema))
+
+
+# -- before Arrow ------------------------------------------------------------------------------
+
+
+def _not_objects(values: pa.Array) -> np.ndarray:
+    """Which values do not begin and end with a brace, blanks aside."""
+    offsets, data = _layout(values)
+    starts, ends = offsets[:-1], offsets[1:]
+    filled = ends > starts
+    first = np.zeros(len(values), np.uint8)
+    last = np.zeros(len(values), np.uint8)
+    first[filled] = data[starts[filled]]
+    last[filled] = data[ends[filled] - 1]
+    refused: np.ndarray = (first != ord("{")) | (last != ord("}"))
+    blank = np.flatnonzero(np.isin(first, _BLANKS) | np.isin(last, _BLANKS))
+    if len(blank):
+        matches = pc.match_substring_regex(values.take(pa.array(blank)), _OBJECT)
+        refused[blank] = ~matches.to_numpy(zero_copy_only=False)
+    return refused
+
+
+def _too_deep(values: pa.Array) -> np.ndarray:
+    """Which values are nested deeper than `MAX_DEPTH`."""
+    refused = np.zeros(len(values), bool)
+    offsets, _ = _layout(values)
+    long = np.flatnonzero(np.diff(offsets) > 2 * MAX_DEPTH)
+    if len(long):
+        taken = values.take(pa.array(long))
+        opening = pc.add(pc.count_substring(taken, "{"), pc.count_substring(taken, "["))
+        for at in np.flatnonzero(opening.to_numpy() > MAX_DEPTH):
+            refused[long[at]] = _depth(taken[int(at)].as_py()) > MAX_DEPTH
+    return refused
+
+
+def _depth(value: bytes) -> int:
+    depth = deepest = 0
+    for found in _BRACKETS.finditer(value):
+        bracket = found[0]
+        if bracket in b"[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif bracket in b"]}":
+            depth -= 1
+    return deepest
+
+
+def _blocks(values: pa.Array) -> Iterator[tuple[int, int]]:
+    """Ranges of about `BLOCK_BYTES`, of one value at least and `BLOCK_ROWS` at most."""
+    offsets, _ = _layout(values)
+    start = 0
+    while start < len(values):
+        end = int(np.searchsorted(offsets, offsets[start] + BLOCK_BYTES, side="right")) - 1
+        end = min(max(end, start + 1), start + BLOCK_ROWS, len(values))
+        yield start, end
+        start = end
+
+
+def _lines(values: pa.Array) -> pa.Buffer:
+    """The values, one a line.
+
+    Raises:
+        pa.ArrowInvalid: one is not UTF-8, or holds what Arrow's reader takes for something else.
+    """
+    values.cast(pa.string())
+    offsets, data = _layout(values)
+    content = data[offsets[0] : offsets[-1]].tobytes()
+    if b"\0" in content:  # to the reader, the end of everything
+        raise pa.ArrowInvalid("a value holds a zero byte")
+    if (b"NaN" in content or b"Inf" in content) and _NOT_A_NUMBER.search(content):
+        raise pa.ArrowInvalid("a number is none")
+    if b"\n" in content or b"\r" in content:
+        # Where a line end is allowed a tab is, and where it is not a tab is not either.
+        values = pa.Array.from_buffers(
+            pa.binary(),
+            len(values),
+            [
+                None,
+                pa.py_buffer((offsets - offsets[0]).tobytes()),
+                pa.py_buffer(content.translate(_LINE_ENDS_TO_TABS)),
+            ],
+        )
+    together = pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)
+    return pc.binary_join(together, b"\n")[0].as_buffer()
+
+
+def _layout(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
+    """The offsets of a binary array and the bytes they point into."""
+    _, offsets, data = values.buffers()
+    if offsets is None or not len(values):
+        return np.zeros(1, np.int32), np.zeros(0, np.uint8)
+    found = np.frombuffer(offsets, np.int32, len(values) + 1, values.offset * 4)
+    return found, np.frombuffer(data or b"", np.uint8)
+
+
+# -- after Arrow -------------------------------------------------------------------------------
+
+
+def _as_read(type_: pa.DataType) -> pa.DataType:
+    """The type that Arrow's reader makes of what is then cast: it takes no strings for dates."""
+    if pa.types.is_date32(type_):
+        return pa.string()
+    if pa.types.is_list(type_):
+        return pa.list_(_as_read(type_.value_type))
+    if pa.types.is_struct(type_):
+        return pa.struct([pa.field(field.name, _as_read(field.type)) for field in type_])
+    return type_
+
+
+def _check_bounds(column: pa.Array) -> None:
+    """Refuse what Arrow's reader takes beyond the bounds of a type.
+
+    Raises:
+        pa.ArrowInvalid: there is such a value.
+    """
+    type_ = column.type
+    if pa.types.is_struct(type_):
+        for child in column.flatten():
+            _check_bounds(child)
+    elif pa.types.is_list(type_):
+        _check_bounds(column.flatten())
+    elif pa.types.is_floating(type_):
+        if pc.any(pc.is_inf(column)).as_py():
+            raise pa.ArrowInvalid("a number overflows")
+    elif pa.types.is_decimal(type_):
+        column.validate(full=True)
+    elif type_ in _TIME_BOUNDS:
+        number = pa.int32() if pa.types.is_date32(type_) else pa.int64()
+        found = pc.min_max(column.cast(number)).as_py()
+        low, high = _TIME_BOUNDS[type_]
+        if found["min"] is not None and not low <= found["min"] <= found["max"] <= high:
+            raise pa.ArrowInvalid("a time lies outside the years 1 to 9999")
+
+
+def _whole(column: pa.ChunkedArray) -> pa.Array:
+    """As one array."""
+    if column.num_chunks == 1:
+        return column.chunk(0)
+    return pa.concat_arrays([pa.array([], column.type), *column.chunks])
+
+
+def _field(column: Column) -> pa.Field:
+    metadata = None if column.comment is None else {"comment": column.comment}
+    return pa.field(column.name, _arrow_type(column.type), metadata=metadata)
+
+
+def _arrow_type(type_: Type) -> pa.DataType:
+    if isinstance(type_, Decimal):
+        return pa.decimal128(type_.precision, type_.scale)
+    if isinstance(type_, Array):
+        return pa.list_(pa.field("element", _arrow_type(type_.element)))
+    if isinstance(type_, Map):
+        return pa.map_(pa.string(), _arrow_type(type_.value))
+    if isinstance(type_, Struct):
+        return pa.struct([_field(field) for field in type_.fields])
+    return _ARROW_TYPES[type_.name]
+
+
+def _has_map(type_: pa.DataType) -> bool:
+    """Whether Arrow's reader does not know the type."""
+    if pa.types.is_map(type_):
+        return True
+    if pa.types.is_list(type_):
+        return _has_map(type_.value_type)
+    return pa.types.is_struct(type_) and any(_has_map(field.type) for field in type_)

@@ -1,0 +1,102 @@
+"""What columns are proposed for values."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.codec.infer import Inferred, InferredColumn, infer
+from lakelog.codec.value_columns import columns_of, value_schema
+
+
+def proposed(*values: Any, known: str = "") -> Inferred:
+    """Of values that are written as JSON; None is null."""
+    texts = [None if value is None else json.dumps(value).encode() for value in values]
+    return infer(pa.array(texts, pa.binary()), known)
+
+
+@pytest.mark.parametrize(
+    ("values", "ddl"),
+    [
+        ([{"a": 1}, {"a": 2**40}], "a bigint"),
+        ([{"a": 1}, {"a": 1.5}, {"a": None}], "a double"),
+        ([{"a": 2**63}], "a double"),
+        ([{"a": True}], "a boolean"),
+        ([{"a": "2013-01-01"}, {"a": "2013-12-31"}], "a date"),
+        ([{"a": "2013-01-01"}, {"a": "2013-01-01T05:00:00Z"}], "a timestamp"),
+        ([{"a": "2013-01-01"}, {"a": "soon"}], "a string"),
+        ([{"a": 1}, {"a": "x"}], "a string"),
+        ([{"a": 1}, {"a": [1]}], "a string"),
+        ([{"a": []}, {"a": [None, 1]}], "a array<bigint>"),
+        ([{"a": []}], "a array<string>"),
+        (
+            [{"a": {"x": 1}}, {"a": {"y": ["q"], "x": 0.5}}],
+            "a struct<x double, y array<string>>",
+        ),
+        ([{"a": {}}], "a string"),
+        ([{"a": {"x": 1, "X": 2}}], "a string"),
+        ([{"b": 1, "a-b": 2}, {"c": "x"}], "b bigint, `a-b` bigint, c string"),
+        ([{"a": None}], ""),
+        ([[1], "text", None], ""),
+    ],
+)
+def test_the_columns_take_what_was_seen(values: list[Any], ddl: str) -> None:
+    assert proposed(*values).ddl == ddl
+
+
+def test_how_often_a_member_is_there_and_what_cannot_be_a_column_are_told() -> None:
+    found = proposed({"a": 1, "offset": 2}, {"a": "x", "A": 1}, {"b c": 1, "d": None}, [1], None)
+    assert found == Inferred(
+        sampled=5,
+        null=1,
+        unparsed=1,
+        columns=(
+            InferredColumn("a", "string", 2, "differs from value to value"),
+            InferredColumn(
+                "offset", None, 1, "has the name of a column of lakelog's own; left out"
+            ),
+            InferredColumn("A", None, 1, "differs from another by case alone; left out"),
+            InferredColumn("b c", None, 1, "has a name that no Parquet column has; left out"),
+            InferredColumn("d", None, 0, "is always null; left out"),
+        ),
+        ddl="a string",
+    )
+
+
+def test_columns_that_are_there_stay_and_what_they_refuse_is_counted() -> None:
+    found = proposed({"b": 1, "a": 1.5}, {"a": 2}, known="a int COMMENT 'x', z date")
+    assert found.ddl == "a int COMMENT 'x', z date, b bigint"
+    assert found.unparsed == 1
+    assert found.columns[1] == InferredColumn("a", "int", 2, "is there already")
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(st.characters(codec="utf-8"), max_size=4)
+    | st.dates().map(str),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["x", "y", "Y"]), inner)
+    ),
+    max_leaves=6,
+)
+
+
+@given(st.lists(st.none() | st.dictionaries(st.sampled_from(["a", "b", "B", "c d"]), JSON)))
+def test_every_value_it_was_told_by_parses(values: list[Any]) -> None:
+    found = proposed(*values)
+    assert found.unparsed == 0
+    if found.ddl:
+        texts = [None if value is None else json.dumps(value).encode() for value in values]
+        columns = columns_of(pa.array(texts, pa.binary()), value_schema(found.ddl))
+        for column in found.columns:
+            if column.type is not None:
+                there = columns[column.name]
+                assert len(there) - there.null_count == column.present
