@@ -62,6 +62,13 @@ class Rewrite:
 
 
 RowsOf = Callable[[HotRange], Iterator[pa.RecordBatch]]
+
+
+def nothing_hot(hot_range: HotRange) -> Iterator[pa.RecordBatch]:
+    """The `RowsOf` of those who only read and clean."""
+    raise InvalidArgumentError(f"nothing is archived here, so {hot_range} cannot be copied")
+
+
 """How a hot range is read: `RECORDS` batches in offset order, in bounded memory. Picklable.
 
 Runs on: executor. It is given to the table, so that cold never imports hot.

@@ -20,7 +20,7 @@ from typing import Any, NoReturn, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ..errors import ColdTierError, ContradictionError, ForeignTableError, LakelogError
@@ -51,6 +51,14 @@ SYNC_S = 10 * 60
 #: Reading so many commits one by one costs about as much as asking the table anew.
 MAX_COMMITS_READ = 100
 
+#: How a table gets rid of Delta features that somebody turned on. DROP FEATURE does not do: it
+#: leaves checkpointProtection or domainMetadata behind, with which delta-rs cannot write (tried).
+UNDO_FEATURES = (
+    "Undo it: SET spark.databricks.delta.restore.protocolDowngradeAllowed=true, then RESTORE the "
+    "table to the version before (DESCRIBE HISTORY has it; lakelog has committed nothing since). "
+    "ALTER TABLE … DROP FEATURE does not do"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Commit:
@@ -74,6 +82,7 @@ class DeltaLog:
         self._topic = topic
         self.path = storage.table_path(topic)
         self._table: DeltaTable | None = None
+        self._opened_with: dict[str, str] = {}
         self._checked_version = -1
         self._synced_version = -1
         self._checkpointed_version = -1  # as far as known here
@@ -93,10 +102,12 @@ class DeltaLog:
         """
         known = self.version
         with _naming(self.path):
-            if self._table is not None and self._is_log_file(known + 1):
+            renewed = self._opened_with != self._storage.delta_options()
+            if self._table is not None and not renewed and self._is_log_file(known + 1):
                 self._table.update_incremental()  # lists the log
-            elif self._table is None or not self._is_log_file(known):
-                # The first look, or the log behind us was cleaned up, or all of it is gone.
+            elif self._table is None or renewed or not self._is_log_file(known):
+                # The first look, or credentials were renewed, which an open table does not learn,
+                # or the log behind us was cleaned up, or all of it is gone.
                 self._table = self._open()
         if self.version < known:
             self._table = None
@@ -111,13 +122,17 @@ class DeltaLog:
             self._sync()
             self._checked_version = self.version
 
-    def create(self, properties: Mapping[str, str]) -> None:
-        """Make the table, unless it is there; who else does so at the same time does not matter."""
+    def create(self, properties: Mapping[str, str], columns: pa.Schema | None = None) -> None:
+        """Make the table, unless it is there; who else does so at the same time does not matter.
+
+        Args:
+            columns: value columns, after those that every table has.
+        """
         self._storage.make_folder(self.path)
         with _naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
             DeltaTable.create(
                 self.path,
-                TABLE_SCHEMA,
+                pa.schema([*TABLE_SCHEMA, *(columns or ())]),
                 mode="error",
                 partition_by=PARTITION_COLUMNS,
                 name=self._topic.name,
@@ -129,8 +144,7 @@ class DeltaLog:
         self.refresh()
         if self._table is None:
             raise ColdTierError(
-                f"no Delta table could be made at {self.path}. Check that {self._storage.root} "
-                "exists, has room, and may be written by this user",
+                f"no Delta table could be made at {self.path}. {self._storage.advice()}",
                 path=self.path,
             )
 
@@ -143,6 +157,10 @@ class DeltaLog:
 
     def properties(self) -> dict[str, str]:
         return {} if self._table is None else dict(self._table.metadata().configuration)
+
+    def columns(self) -> pa.Schema:
+        """The table's, with their comments."""
+        return pa.schema([] if self._table is None else self._table.schema().to_arrow())
 
     def transaction_version(self, app_id: str) -> int | None:
         if self._table is None:
@@ -203,6 +221,15 @@ class DeltaLog:
         self._writable().alter.set_table_properties(
             dict(properties), raise_if_not_exists=False, **_once(commit_id)
         )
+
+    def add_columns(self, commit_id: str, columns: pa.Schema) -> None:
+        """Try once to make a next version that has these columns besides. Does not refresh."""
+        fields = Schema.from_arrow(columns).fields
+        self._writable().alter.add_columns(fields, **_once(commit_id))
+
+    def set_comment(self, commit_id: str, column: str, comment: str) -> None:
+        """Try once to make a next version with this comment. Does not refresh."""
+        self._writable().alter.set_column_metadata(column, {"comment": comment}, **_once(commit_id))
 
     def commit_at(self, version: int) -> Commit | None:
         """None: the log was cleaned up that far."""
@@ -280,8 +307,9 @@ class DeltaLog:
     def _open(self) -> DeltaTable | None:
         """None: nothing is there."""
         for last_try in (False, True):
+            self._opened_with = self._storage.delta_options()
             try:
-                return DeltaTable(self.path, storage_options=self._storage.delta_options())
+                return DeltaTable(self.path, storage_options=self._opened_with)
             except TableNotFoundError:
                 listed = self._storage.list_files(self.path, recursive=False)
                 strangers = [info.base_name for info in listed if info.base_name != "_delta_log"]
@@ -304,10 +332,10 @@ class DeltaLog:
             self._refuse_foreign(f"a table partitioned by {metadata.partition_columns}")
         protocol = self._table.protocol()
         if protocol.min_reader_version > 1:
+            features = ", ".join(protocol.reader_features or ["columnMapping"])
             raise ColdTierError(
-                f"somebody turned on {protocol.reader_features or 'column mapping'} on the table "
-                f"at {self.path}; lakelog reads its Parquet files as they are and would give wrong "
-                "rows. RESTORE the table to the version before that, or drop the feature",
+                f"somebody turned on {features} on the table at {self.path}; lakelog reads its "
+                f"Parquet files as they are and would give wrong rows. {UNDO_FEATURES}",
                 path=self.path,
             )
 

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
@@ -26,19 +26,27 @@ from ..errors import (
     CommitConflictError,
     CommitUnknownError,
     ContradictionError,
-    InvalidArgumentError,
     MissingFileError,
-    UnknownTopicIdError,
 )
 from ..failpoints import failpoint
 from ..record import OffsetAndTimestamp
 from ..topic import Topic
 from . import contradictions
-from .change import Change, HotRange, Rewrite, RowsOf
-from .delta_log import DeltaLog
+from .change import Change, RowsOf
+from .delta_log import UNDO_FEATURES, DeltaLog
 from .orphans import is_settled, may_be_orphan
+from .planned import check_plan, standing_partitions
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, app_id
-from .schema import file_retention_ms, mirrored_properties, mirrored_version, table_properties
+from .schema import (
+    changed_comments,
+    columns_to_write,
+    file_retention_ms,
+    mirrored_properties,
+    mirrored_version,
+    missing_columns,
+    table_properties,
+    value_columns,
+)
 from .segment import SegmentFile
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
@@ -118,18 +126,20 @@ class PathTable:
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """See `ColdTable.apply`."""
-        self._check_plan(change, planned_on)
+        check_plan(self._topic, change, planned_on)
         with self._lock:
             snapshot = self.snapshot(planned_on)
             if not change.partitions:
                 return Applied(snapshot)
             if snapshot.version < 0:
-                self._log.create(table_properties(self._topic))
+                self._log.create(table_properties(self._topic), value_columns(self._topic))
                 self._mirror()  # who else made it may have known older settings
                 snapshot = self.snapshot()
-        standing = _standing(change, planned_on, snapshot)
+            # Columns before the files that have them, and no others: a table says what is in it.
+            columns = columns_to_write(self._topic, self._log.columns())
+        standing = standing_partitions(change, planned_on, snapshot)
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
-        written = list(self._engine.map(self._write, adds))
+        written = list(self._engine.map(partial(self._write, columns=columns), adds))
         if len(written) != len(adds):
             raise ColdTierError(f"the engine returned {len(written)} results for {len(adds)} tasks")
         failpoint("cold.after_files")
@@ -145,8 +155,15 @@ class PathTable:
         """See `ColdTable.read`."""
         return self._reader.read(files, start, end, columns)
 
-    def map(self, function: Callable[[SegmentReader, T], R], tasks: Sequence[T]) -> Iterator[R]:
-        """See `ColdTable.map`."""
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        *,
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
+        """See `ColdTable.map`. Each task opens its files where it runs."""
         return self._engine.map(partial(function, self._reader), tasks)
 
     def offset_for_timestamp(
@@ -232,21 +249,17 @@ class PathTable:
         self._storage.delete_files(f"{self.path}/{path}" for path in paths)
 
     def _mirror(self) -> None:
-        """Make the properties say the topic, unless they say a newer one."""
+        """Make columns and properties say the topic, unless they say a newer one."""
         patience = _Patience(self.path)
         while True:
             with self._lock:
-                topic, properties = self._topic, self._log.properties()
-                wanted = mirrored_properties(topic)
-                changes = {
-                    name: wanted[name] for name in wanted if properties.get(name) != wanted[name]
-                }
-                if not changes or mirrored_version(properties) > topic.config_version:
+                alter = self._alteration()
+                if alter is None:
                     return
                 version = self._log.version
                 error: Exception | None = None
                 try:
-                    self._log.set_properties(uuid4().hex, changes)
+                    alter(uuid4().hex)
                 except Exception as failure:  # may have landed all the same: the next look tells
                     error = failure
                 self._log.refresh()
@@ -256,59 +269,21 @@ class PathTable:
                 patience.lost(error, to_others=self._log.version > version)
             patience.wait()
 
-    def _check_plan(self, change: Change, planned_on: ColdSnapshot) -> None:
-        """Refuse a change that would lose or double records if it were committed as planned.
-
-        Raises:
-            UnknownTopicIdError: it is for another creation of the topic.
-            InvalidArgumentError: anything else.
-        """
-        for add in change.adds:
-            if isinstance(add, HotRange) and add.topic_id != self._topic.topic_id:
-                raise UnknownTopicIdError(
-                    f"a range of topic {self._topic.name!r} with id {add.topic_id} does not go "
-                    f"into the table of its creation {self._topic.topic_id}; look the topic up "
-                    "again",
-                    topic_id=add.topic_id,
-                )
-        for register, value in change.registers.items():
-            before = planned_on.registers.get(register, 0)
-            if value < before:
-                raise InvalidArgumentError(f"{register} only grows: from {before}, not to {value}")
-        rewrites = [add for add in change.adds if isinstance(add, Rewrite)]
-        rewritten = {file.path for rewrite in rewrites for file in rewrite.files}
-        for rewrite in rewrites:
-            self._check_rewrite(rewrite, planned_on)
-        for partition in change.partitions:
-            log_start = planned_on.log_start(partition)
-            for hot_range in change.hot_ranges(partition)[:1]:
-                start = max(planned_on.archived_end(partition), log_start)
-                if hot_range.start_offset != start:
-                    raise InvalidArgumentError(
-                        f"partition {partition} is archived up to {start}, so a range cannot start "
-                        f"at {hot_range.start_offset}"
-                    )
-            log_start = change.registers.get(LogStart(partition), log_start)
-            for file in change.removes:
-                if (
-                    file.partition == partition
-                    and file.path not in rewritten
-                    and file.end_offset > log_start
-                ):
-                    raise InvalidArgumentError(
-                        f"removing {file.path} would lose records above the log start {log_start}"
-                    )
-
-    def _check_rewrite(self, rewrite: Rewrite, planned_on: ColdSnapshot) -> None:
-        """`orphans` tells by the files in its range whether a rewrite may still be under way."""
-        start, end = rewrite.start_offset, rewrite.end_offset
-        within = planned_on.files.within(rewrite.topic_partition.partition, start, end)
-        left_out = set(within) - {file.path for file in rewrite.files}
-        if left_out:
-            raise InvalidArgumentError(
-                f"a rewrite of [{start}, {end}) of {rewrite.topic_partition} leaves out "
-                f"{min(left_out)}, which lies within; rewrite all files in a range"
-            )
+    def _alteration(self) -> Callable[[str], None] | None:
+        """The next commit, by its id, towards a table that says the topic; None if it does."""
+        topic, properties = self._topic, self._log.properties()
+        if mirrored_version(properties) > topic.config_version:
+            return None
+        there = self._log.columns()
+        missing = missing_columns(topic, there)
+        if len(missing):
+            return lambda commit_id: self._log.add_columns(commit_id, missing)
+        comments = changed_comments(topic, there)
+        if comments:
+            return lambda commit_id: self._log.set_comment(commit_id, *comments.popitem())
+        wanted = mirrored_properties(topic)
+        changes = {name: wanted[name] for name in wanted if properties.get(name) != wanted[name]}
+        return (lambda commit_id: self._log.set_properties(commit_id, changes)) if changes else None
 
     def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
         """At the log's version: from the commits since the latest snapshot, else by asking."""
@@ -384,7 +359,7 @@ class _Patience:
         if self._refused == REFUSED_ATTEMPTS:
             raise ColdTierError(
                 f"the table at {self._path} takes no commit: {one_line(error)}. Nothing was "
-                "changed. Check that it may be written by this user and has room",
+                f"changed. {_advice(str(error))}",
                 path=self._path,
             ) from error
         if self._attempts == COMMIT_ATTEMPTS:
@@ -431,7 +406,7 @@ class _Committing:
     def _attempt(self, patience: _Patience) -> Applied | None:
         """Commit what stands; None if that was refused."""
         snapshot = self.table.snapshot()
-        standing = _standing(self.change, self.planned_on, snapshot)
+        standing = standing_partitions(self.change, self.planned_on, snapshot)
         if not standing:
             return Applied(snapshot, superseded=self.change.partitions)
         failpoint("cold.before_commit")
@@ -487,6 +462,7 @@ class _Committing:
             CommitUnknownError: the log cannot be read.
             ContradictionError: it landed, but without the registers it carried.
         """
+        unreadable = ""
         for retry in range(REFUSED_ATTEMPTS):
             try:
                 self.table._log.refresh()
@@ -497,14 +473,14 @@ class _Committing:
                     return self._left_traces(attempt)
                 break
             except ColdTierError as failure:
-                error = error or failure
+                error, unreadable = error or failure, failure.message
                 if retry < REFUSED_ATTEMPTS - 1:
                     time.sleep(0.02 * 2**retry)
         else:
             raise CommitUnknownError(
                 f"a commit to {self.table.path} may have landed: the store did not say, and "
-                "reading back failed too. Take a new snapshot when it answers again; running this "
-                "once more is safe",
+                f"reading back failed too ({unreadable}). Take a new snapshot when it answers "
+                "again; running this once more is safe",
                 path=self.table.path,
             ) from error
         if commit.commit_id != attempt.commit_id:
@@ -539,24 +515,22 @@ class _Committing:
             self.table.snapshot(self.planned_on),
             tuple(self._files(standing)),
             superseded=self.change.partitions - standing,
+            unparsed=self._unparsed(standing),
         )
 
-
-def _standing(change: Change, planned_on: ColdSnapshot, current: ColdSnapshot) -> frozenset[int]:
-    """The partitions that can be committed as planned.
-
-    Nobody moved their registers or removed the files that go. (Delta-rs's own check misses removals
-    that change no data.)
-    """
-    gone = current.files.missing(file.path for file in change.removes)
-    fallen = {file.partition for file in change.removes if file.path in gone}
-    fallen |= {
-        register.partition
-        for register in change.registers
-        if current.registers.get(register, 0) != planned_on.registers.get(register, 0)
-    }
-    return change.partitions - fallen
+    def _unparsed(self, standing: frozenset[int]) -> dict[int, int]:
+        found = dict.fromkeys(standing, 0)
+        for add in self.written:
+            if add.file.partition in standing:
+                found[add.file.partition] += add.unparsed
+        return found
 
 
 def _registers_of(partition: int) -> tuple[Register, Register, Register]:
     return ArchivedEnd(partition), LogStart(partition), CleanedEnd(partition)
+
+
+def _advice(refusal: str) -> str:
+    if "table features" in refusal:  # read they can be, written not
+        return f"Somebody turned them on. {UNDO_FEATURES}"
+    return "Check that it may be written by this user and has room"

@@ -9,6 +9,10 @@
 | key, value         | binary, nullable          | byte for byte                               |
 | headers            | array<struct<key, value>> | in order                                    |
 | delete_horizon     | timestamp, nullable       | set when compaction first keeps a tombstone |
+| value columns …    | of lakelog.value.columns  | made of the value; null in older files      |
+| value_error        | string, nullable          | why they could not be made of it            |
+
+The table says what each means, as column comments.
 
 Readers of version 1 suffice: no deletion vectors, no column mapping. Row groups are the sparse
 index within a file: small enough to read one for one record, large enough to compress.
@@ -23,8 +27,9 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from ..codec.value_columns import value_schema
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
-from ..errors import ColdTierError
+from ..errors import ColdTierError, ContradictionError
 from ..record import RECORDS
 from ..topic import Topic, check_topic_name
 
@@ -33,14 +38,86 @@ PARTITION_COLUMNS = ["partition", "segment"]
 #: What a file holds: `RECORDS`, and what only cleanup asks for.
 FILE_SCHEMA = RECORDS.append(pa.field("delete_horizon", pa.timestamp("us", tz="UTC")))
 
+#: What catalogs and ``DESCRIBE`` show of lakelog's own columns.
+COLUMN_COMMENTS = {
+    "partition": "Partition of the topic; offsets count within it",
+    "segment": "Base offset of the record's segment, which expires and is compacted as a whole",
+    "offset": "Number of the record in its partition: never changed, never used twice",
+    "timestamp": "When the record was made or appended (see timestampType), to the millisecond",
+    "timestampType": "Who set the timestamp: 0 the producer (CreateTime), 1 lakelog (append time)",
+    "key": "Key, byte for byte; null if the record has none",
+    "value": "Value, byte for byte; null in a tombstone, which says that the key is deleted",
+    "headers": "Headers in their order; keys may repeat",
+    "delete_horizon": "When compaction may drop this tombstone, once it has met it; null otherwise",
+}
+
+#: With nullable keys: Spark alters no column of a table that has a constraint within an array.
+_HEADERS_TYPE = pa.list_(pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())]))
+
+
+def _table_field(name: str, kind: pa.DataType) -> pa.Field:
+    kind = _HEADERS_TYPE if name == "headers" else kind
+    return pa.field(name, kind, metadata={"comment": COLUMN_COMMENTS[name]})
+
+
 #: Every column is nullable to Delta, so that no writer of others is held up by a constraint.
 TABLE_SCHEMA = pa.schema(
     [
-        pa.field("partition", pa.int32()),
-        pa.field("segment", pa.int64()),
-        *(field.with_nullable(True) for field in FILE_SCHEMA),
+        _table_field("partition", pa.int32()),
+        _table_field("segment", pa.int64()),
+        *(_table_field(field.name, field.type) for field in FILE_SCHEMA),
     ]
 )
+
+
+def value_columns(topic: Topic) -> pa.Schema:
+    """The columns that are made of the topic's values, with ``value_error``; often none."""
+    return value_schema(topic.config.value_columns)
+
+
+def missing_columns(topic: Topic, there: pa.Schema) -> pa.Schema:
+    """The topic's value columns that its table has to get yet.
+
+    Args:
+        there: the table's columns.
+
+    Raises:
+        ContradictionError: somebody gave the table a column of that name and of another type.
+    """
+    types = {field.name.lower(): field for field in there}
+    missing = []
+    for field in value_columns(topic):
+        other = types.get(field.name.lower())
+        if other is None:
+            missing.append(field)
+        elif (other.name, other.type) != (field.name, field.type):
+            raise ContradictionError(
+                f"the table of topic {topic.name!r} has a column {other.name!r} of type "
+                f"{other.type}, and lakelog.value.columns asks for {field.name!r} of type "
+                f"{field.type}. Somebody else added it: give the value column another name",
+                topic=topic.name,
+                column=field.name,
+            )
+    return pa.schema(missing)
+
+
+def columns_to_write(topic: Topic, there: pa.Schema) -> pa.Schema:
+    """The topic's value columns that its table has: a file has no others."""
+    types = {field.name: field.type for field in there}
+    return pa.schema([f for f in value_columns(topic) if types.get(f.name) == f.type])
+
+
+def changed_comments(topic: Topic, there: pa.Schema) -> dict[str, str]:
+    """What the table's value columns should say of themselves, and do not."""
+    said = {field.name: comment_of(field) for field in there}
+    wanted = {field.name: comment_of(field) for field in value_columns(topic)}
+    return {name: text for name, text in wanted.items() if text and said.get(name) != text}
+
+
+def comment_of(field: pa.Field) -> str | None:
+    text = (field.metadata or {}).get(b"comment")
+    return None if text is None else str(text, "utf-8")
+
 
 TOPIC_ID_PROPERTY = "lakelog.topic.id"
 TOPIC_NAME_PROPERTY = "lakelog.topic.name"
@@ -157,3 +234,22 @@ WRITER_OPTIONS: dict[str, Any] = {
     "write_statistics": ["offset", "timestamp"],
     "write_page_checksum": True,
 }
+
+
+def writer_options(columns: pa.Schema) -> dict[str, Any]:
+    """The same with value columns, which do repeat, and which are filtered by."""
+    leaves = [path for field in columns for path in _leaf_paths(field.name, field.type)]
+    more = {name: WRITER_OPTIONS[name] + leaves for name in ("use_dictionary", "write_statistics")}
+    return {**WRITER_OPTIONS, **more}
+
+
+def _leaf_paths(path: str, type_: pa.DataType) -> list[str]:
+    """What Parquet calls the columns that a nested one is stored as."""
+    if pa.types.is_struct(type_):
+        return [leaf for f in type_ for leaf in _leaf_paths(f"{path}.{f.name}", f.type)]
+    if pa.types.is_list(type_):
+        return _leaf_paths(f"{path}.list.element", type_.value_type)
+    if pa.types.is_map(type_):
+        entry = f"{path}.key_value"
+        return [f"{entry}.key", *_leaf_paths(f"{entry}.value", type_.item_type)]
+    return [path]

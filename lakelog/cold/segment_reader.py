@@ -60,7 +60,6 @@ class SegmentReader:
     def __init__(self, storage: Storage, table_path: str) -> None:
         self._storage = storage
         self._table_path = table_path
-        self._filesystem = storage.filesystem()
         self._footers = FooterCache()
 
     def read(
@@ -150,7 +149,7 @@ class SegmentReader:
         with ExitStack() as stack:
             with self._storage.naming(path):
                 source = stack.enter_context(
-                    self._filesystem.open_input_file(self._storage.arrow_path(path))
+                    self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
                 )
                 parquet = _parquet(source, None, pre_buffer=not self._storage.is_local)
                 footer = parse_footer(parquet.metadata)
@@ -194,7 +193,7 @@ class SegmentReader:
         footer = self._footers.get(path)
         with self._storage.naming(path):
             source = opened.enter_context(
-                self._filesystem.open_input_file(self._storage.arrow_path(path))
+                self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
             )
             parquet = _parquet(
                 source,

@@ -15,11 +15,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..codec.value_columns import columns_of
 from ..errors import ColdTierError, ContradictionError
 from ..record import RECORDS
 from ..topic import Topic
+from ..value_ddl import VALUE_ERROR
 from .change import HotRange, Rewrite, RowsOf
-from .schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, WRITER_OPTIONS
+from .schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, writer_options
 from .segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from .segment_reader import SegmentReader
 from .storage import Storage
@@ -32,15 +34,24 @@ class WrittenFile:
 
     file: SegmentFile
     stats: str  # JSON, as Delta has it
+    unparsed: int = 0  # records with a value_error
 
 
 def write_segment_file(
-    add: HotRange | Rewrite, *, topic: Topic, storage: Storage, rows_of: RowsOf
+    add: HotRange | Rewrite,
+    *,
+    topic: Topic,
+    storage: Storage,
+    rows_of: RowsOf,
+    columns: pa.Schema | None = None,
 ) -> WrittenFile:
     """Write the rows of a hot range or of a rewrite into one new file, and see it on the disk.
 
     The file has a name of its own, so running it twice leaves one that no commit names. Memory is
     bounded by a row group and a batch of the source.
+
+    Args:
+        columns: what is made of the values besides; the table has these columns already.
 
     Raises:
         ContradictionError: the source's offsets are not ascending within the range, or a hot range
@@ -54,15 +65,14 @@ def write_segment_file(
     name = _new_name(add)
     path = f"{table_path}/{folder}/{name}"
     storage.make_folder(f"{table_path}/{folder}")
-    rows = (
-        _with_horizon(rows_of(add))
-        if isinstance(add, HotRange)
-        else _rewritten(add, SegmentReader(storage, table_path))
-    )
     tally = _Tally(add)
+    rows = (
+        _archived(tally, add, rows_of)
+        if isinstance(add, HotRange)
+        else tally.count(_rewritten(add, SegmentReader(storage, table_path)))
+    )
     try:
-        _write(storage, path, _row_groups(tally.count(rows)), tally)
-        tally.check_end()
+        _write(storage, path, _row_groups(rows), columns or pa.schema([]), tally)
         # The commit that will name the file must not survive a power cut that the file does not.
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
         storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
@@ -82,14 +92,26 @@ def _new_name(add: HotRange | Rewrite) -> str:
     return file_name("clean", add.start_offset, add.end_offset, unique)
 
 
-def _write(storage: Storage, path: str, row_groups: Iterable[pa.Table], tally: _Tally) -> None:
+def _write(
+    storage: Storage,
+    path: str,
+    row_groups: Iterable[pa.Table],
+    columns: pa.Schema,
+    tally: _Tally,
+) -> None:
     """An error of the store is named by the path; one of the rows' source is left as it is."""
     with storage.naming(path):
         writer = pq.ParquetWriter(
-            storage.arrow_path(path), FILE_SCHEMA, filesystem=storage.filesystem(), **WRITER_OPTIONS
+            storage.arrow_path(path),
+            pa.schema([*FILE_SCHEMA, *columns]),
+            filesystem=storage.filesystem(),
+            **writer_options(columns),
         )
     try:
         for row_group in row_groups:
+            if len(columns):
+                row_group = with_value_columns(row_group, columns)
+                tally.unparsed += row_group.num_rows - row_group[VALUE_ERROR].null_count
             with storage.naming(path):
                 writer.write_table(row_group, row_group_size=row_group.num_rows)
         writer.add_key_value_metadata(tally.tombstones.to_metadata())
@@ -99,6 +121,36 @@ def _write(storage: Storage, path: str, row_groups: Iterable[pa.Table], tally: _
         raise
     with storage.naming(path):
         writer.close()
+
+
+def with_value_columns(rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The rows with what is made of their values.
+
+    Args:
+        columns: of `value_columns`, not empty.
+
+    Runs on: executor (or in process).
+    """
+    made = columns_of(rows["value"], columns)
+    for field, column in zip(columns, made.columns, strict=True):
+        rows = rows.append_column(field, column)
+    return rows
+
+
+def archived_rows(add: HotRange, rows_of: RowsOf) -> Iterator[pa.RecordBatch]:
+    """The rows of a hot range as the table's files have them: `FILE_SCHEMA`, each record once.
+
+    Raises (while iterating):
+        ContradictionError: as for `write_segment_file`; what came before must not be committed.
+
+    Runs on: executor (or in process).
+    """
+    return _archived(_Tally(add), add, rows_of)
+
+
+def _archived(tally: _Tally, add: HotRange, rows_of: RowsOf) -> Iterator[pa.RecordBatch]:
+    yield from tally.count(_with_horizon(rows_of(add)))
+    tally.check_end()
 
 
 def _with_horizon(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -112,13 +164,19 @@ def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBat
     rows = reader.read(
         rewrite.files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names
     )
-    for batch in rows:
-        if rewrite.without is not None:
-            superseded = rewrite.without.contains(batch.column("offset"))
-            batch = batch.filter(pc.invert(superseded))
-        if rewrite.delete_horizon_ms is not None:
-            batch = _set_horizon(batch, rewrite.delete_horizon_ms)
-        yield batch
+    return (rewritten_rows(batch, rewrite) for batch in rows)
+
+
+def rewritten_rows(batch: pa.RecordBatch, rewrite: Rewrite) -> pa.RecordBatch:
+    """What a rewrite leaves of rows of its files; any columns, among them `FILE_SCHEMA`'s.
+
+    Runs on: executor (or in process).
+    """
+    if rewrite.without is not None:
+        batch = batch.filter(pc.invert(rewrite.without.contains(batch.column("offset"))))
+    if rewrite.delete_horizon_ms is not None:
+        batch = _set_horizon(batch, rewrite.delete_horizon_ms)
+    return batch
 
 
 def _set_horizon(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:
@@ -126,8 +184,10 @@ def _set_horizon(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:
     horizons = batch.column("delete_horizon")
     new = pa.scalar(horizon_ms * 1000, pa.int64()).cast(horizons.type)
     fresh = pc.and_(pc.is_null(batch.column("value")), pc.is_null(horizons))
-    columns = [*batch.columns[:-1], pc.if_else(fresh, new, horizons)]
-    return pa.RecordBatch.from_arrays(columns, schema=FILE_SCHEMA)
+    at = batch.schema.get_field_index("delete_horizon")
+    columns = batch.columns
+    columns[at] = pc.if_else(fresh, new, horizons)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
@@ -166,6 +226,7 @@ class _Tally:
     def __init__(self, add: HotRange | Rewrite) -> None:
         self.add = add
         self.records = 0
+        self.unparsed = 0
         self.first = -1  # offset of the first record
         self.last = add.start_offset - 1
         self.min_us: int | None = None
@@ -220,7 +281,7 @@ class _Tally:
             _milliseconds(self.max_us, UNKNOWN_TIMESTAMP_MS),
             self._modified_ms(),
         )
-        return WrittenFile(file, json.dumps(stats, separators=(",", ":")))
+        return WrittenFile(file, json.dumps(stats, separators=(",", ":")), self.unparsed)
 
     def _modified_ms(self) -> int:
         """As Kafka: what cleaning writes is not younger than what it was made of."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field
 from pathlib import Path
+from typing import Any
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -24,6 +25,10 @@ from ..errors import (
     MissingFileError,
 )
 from ..topic import Topic
+from . import vended_credentials
+from .object_store import ObjectStore, arrow_filesystem, object_store
+from .store_options import StoreOptions
+from .vended_credentials import Vended
 
 OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
@@ -34,57 +39,127 @@ DELETES_AT_ONCE = 16
 DELTALAKE_FLOOR = (1, 6, 4)
 
 
-@dataclass(frozen=True, slots=True)
+#: Arrow's errors on object stores have no number, whether the store failed or the file is damaged.
+#: In doubt it was the store: nobody should be sent for a backup without need.
+_STORE_SAYS = re.compile(r"AWS Error|Azure Error|google::cloud::Status")
+_PARQUET_SAYS = re.compile(
+    r"Parquet |[Tt]hrift|[Pp]age|ZSTD|[Dd]ecompress|CRC|[Cc]orrupt|Unexpected end of stream"
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
 class Storage:
     """A cold root: a local folder (made when first written) or an object store's URL.
 
-    Picklable; holds no secret. Object stores take their credentials from the environment, as
-    delta-rs and Arrow do.
+    Hashable and picklable. Shows no secret, and holds one only if it was given one in clear: what
+    is in the environment, or behind a reference, is looked up where a store is opened.
 
     Args:
         root: a path (``~`` and relative ones are resolved here and now, since executors have
             another working directory), a ``file://`` URL, or ``s3://``, ``abfss://``, ``gs://``.
+        options: what opens an object store, over the environment; see `store_options`.
 
     Raises:
         ColdTierError: a place that no Delta commit can be made in, or deltalake is too old.
-        InvalidArgumentError: not a place.
+        InvalidArgumentError: not a place, or options that it does not take.
     """
 
     root: str
+    options: InitVar[Mapping[str, str] | None] = None
     is_local: bool = field(init=False)
+    store_options: StoreOptions = field(init=False)
+    _store: ObjectStore | None = field(init=False)  # None: a folder
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, options: Mapping[str, str] | None) -> None:
         check_deltalake()
         root = _resolve(self.root)
+        store = object_store(root) if "://" in root else None
+        given = StoreOptions.of("" if store is None else store.scheme, options)
         object.__setattr__(self, "root", root)
-        object.__setattr__(self, "is_local", "://" not in root)
+        object.__setattr__(self, "is_local", store is None)
+        object.__setattr__(self, "store_options", given)
+        object.__setattr__(self, "_store", store)
 
     def table_path(self, topic: Topic) -> str:
         """The folder of the topic's table; the id keeps a topic made again off its old data."""
         return f"{self.root.rstrip('/')}/{topic.name}/{topic.topic_id}"
 
     def delta_options(self) -> dict[str, str]:
-        """What delta-rs needs beside the path."""
-        return {}
-
-    def filesystem(self) -> pafs.FileSystem:
-        """Arrow's file system of the root.
+        """What delta-rs needs beside the path; not the same for ever: vended keys are renewed.
 
         Raises:
-            ColdTierError: this pyarrow cannot open such a place.
+            InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
+            ColdTierError: Unity Catalog gives no credentials.
         """
-        if self.is_local:
+        return {} if self._store is None else self._store.delta(self._values())
+
+    @property
+    def object_stores(self) -> tuple[str, ...]:
+        """The scheme of the root, if it is an object store's."""
+        return () if self._store is None else (self._store.scheme,)
+
+    def spark_options(self) -> dict[str, str]:
+        """What Spark's own readers need beside the path: options of a DataFrame reader.
+
+        The same names may be set on a session, which then shows them to all who use it. On
+        Databricks, whose clusters know their stores, nothing but what was given. Vended keys among
+        them are not renewed: they last an hour at most, and half of one at least.
+
+        Raises:
+            InvalidArgumentError, MissingExtraError, ColdTierError: as for `delta_options`.
+        """
+        on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ
+        own = self.store_options and not self.store_options.vended
+        if self._store is None or (on_databricks and not own):
+            return {}
+        return self._store.spark(self._values(vended_credentials.HAND_ON_BEFORE_MS))
+
+    def filesystem(self) -> pafs.FileSystem:
+        """Arrow's file system of the root. Ask anew for each file: vended keys are renewed.
+
+        Raises:
+            InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
+            ColdTierError: this pyarrow cannot open such a place, or Unity Catalog gives no
+                credentials.
+        """
+        if self._store is None:
             return pafs.LocalFileSystem()
-        try:
-            return pafs.FileSystem.from_uri(self.root)[0]
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise ColdTierError(
-                f"pyarrow {pa.__version__} cannot open {self.root}: {error}", path=self.root
-            ) from error
+        return arrow_filesystem(self._store, frozenset(self._values().items()))
+
+    def to_hand_on(self) -> Vended | None:
+        """What opens the root where nobody is logged in; None if nothing is vended.
+
+        A secret, whose repr shows nothing of it: for a pickle, and for `take` in another process.
+
+        Raises:
+            MissingExtraError, ColdTierError: as for `delta_options`.
+        """
+        if not self.store_options.vended:
+            return None
+        return vended_credentials.vended(self.root, vended_credentials.HAND_ON_BEFORE_MS)
+
+    def take(self, handed_on: Vended | None) -> None:
+        """Open the root in this process by what another handed on."""
+        if handed_on is not None:
+            vended_credentials.hold(self.root, handed_on)
+
+    def _values(self, lasting_ms: int = vended_credentials.RENEW_BEFORE_MS) -> dict[str, str]:
+        if not self.store_options.vended:
+            return self.store_options.resolved()
+        vended = vended_credentials.vended(self.root, lasting_ms)
+        return self.store_options.resolved(dict(vended.values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        held = vended_credentials.held_for(self.root) if self.store_options.vended else None
+        return _unpickled, (self.root, dict(self.store_options), held)
+
+    def __repr__(self) -> str:
+        options = f", options={self.store_options!r}" if self.store_options else ""
+        return f"Storage({self.root!r}{options})"
 
     def arrow_path(self, path: str) -> str:
         """A path below the root as `filesystem` takes it."""
-        return path.partition("://")[2] if not self.is_local else path
+        return path if self._store is None else self._store.arrow_path(path)
 
     def list_files(self, path: str, *, recursive: bool) -> list[pafs.FileInfo]:
         """What lies below a folder; nothing if there is none."""
@@ -211,13 +286,24 @@ class Storage:
         except pa.ArrowInvalid as error:
             raise _corrupt(path, error) from error
         except OSError as error:
-            if error.errno is None and self.is_local:  # Arrow's own: thrift, page or codec
+            said = one_line(error)
+            damaged = _PARQUET_SAYS.search(said) and not _STORE_SAYS.search(said)
+            if error.errno is None and (self.is_local or damaged):
                 raise _corrupt(path, error) from error
             raise ColdTierError(
-                f"{path} cannot be used: {one_line(error)}. Check that {self.root} exists, has "
-                "room, and may be read and written by this user",
-                path=path,
+                f"{path} cannot be used: {said}. {self.advice()}", path=path
             ) from error
+
+    def advice(self) -> str:
+        """What to do when the root cannot be used, as a sentence without its full stop."""
+        if self.is_local:
+            return (
+                f"Check that {self.root} exists, has room, and may be read and written by this user"
+            )
+        return (
+            f"Check that the bucket of {self.root} exists, and that the credentials in use here "
+            "may list, read, write and delete below it (README, Object stores)"
+        )
 
 
 def check_deltalake(version: str = deltalake.__version__) -> None:
@@ -240,6 +326,12 @@ def one_line(error: object) -> str:
     """What a library says, to stand in a sentence: delta-rs colours its text and breaks lines."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     return " ".join(plain.split()).rstrip(".")
+
+
+def _unpickled(root: str, options: Mapping[str, str], held: Vended | None) -> Storage:
+    storage = Storage(root, options)
+    storage.take(held)
+    return storage
 
 
 def _corrupt(path: str, error: Exception) -> CorruptRecordError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -14,7 +14,7 @@ from ..topic import Topic
 from .change import Change
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
 from .segment import SegmentFile, SegmentIndex
-from .segment_reader import SegmentReader
+from .tombstones import Tombstones
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -47,6 +47,8 @@ class Applied:
     snapshot: ColdSnapshot  # with the change in it; may hold later commits of others too
     files: tuple[SegmentFile, ...] = ()  # added, by partition and offset
     superseded: frozenset[int] = frozenset()  # partitions left out: plan them again
+    #: Records among those added whose value did not parse, by partition.
+    unparsed: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +56,26 @@ class Vacuumed:
     """What a vacuum deleted, or would delete."""
 
     files: int
-    size_bytes: int
+    size_bytes: int | None  # None: the platform does not say
     retention_ms: int  # how long the table keeps files that a commit removed
+
+
+class RowReader(Protocol):
+    """What a function that a table maps over tasks reads with."""
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`; `columns` may also name ``delete_horizon``."""
+        ...
+
+    def tombstones(self, file: SegmentFile) -> Tombstones:
+        """How many tombstones the file has, and when the earliest may go."""
+        ...
 
 
 class ColdTable(Protocol):
@@ -125,11 +145,24 @@ class ColdTable(Protocol):
         """
         ...
 
-    def map(self, function: Callable[[SegmentReader, T], R], tasks: Sequence[T]) -> Iterator[R]:
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        *,
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
         """``function(reader, task)`` for each task, where files are written; results in any order.
 
         Args:
             function: picklable, as the tasks are; it may run more than once.
+            files_of: what a task reads.
+            columns: those of `FILE_SCHEMA` that the function reads, of a `RowReader`; None: it
+                looks at the files themselves, with a `SegmentReader`.
+
+        Raises:
+            InvalidArgumentError: what the files look like is nobody's business but the platform's.
         """
         ...
 

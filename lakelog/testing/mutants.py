@@ -232,7 +232,7 @@ MUTANTS = (
     Mutant(
         "no register check",
         "two archivers at once never duplicate a record",
-        _patch(path_table, "_standing", lambda change, *_: change.partitions),
+        _patch(path_table, "standing_partitions", lambda change, *_: change.partitions),
     ),
     Mutant(
         "base id off by one",
@@ -303,7 +303,7 @@ CLEANUP_MUTANTS = (
     Mutant(
         "optimize without compare-and-set",
         "what is committed replaces files that are still there",
-        _patch(path_table, "_standing", _standing_by_registers),
+        _patch(path_table, "standing_partitions", _standing_by_registers),
     ),
     Mutant(
         "horizon from the record's time",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from uuid import UUID
 
@@ -13,6 +13,7 @@ from lakelog.cold.change import RowsOf
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
+from lakelog.testing.object_store import FaultyFront, S3Server
 from lakelog.topic import Topic
 
 sys.path.insert(0, str(Path(__file__).parent))  # contract.py and made_up.py are no test modules
@@ -41,3 +42,13 @@ def make_table(root: Path) -> Callable[..., PathTable]:
         return PathTable(topic, Storage(str(root)), InlineEngine(), rows_of)
 
     return make
+
+
+@pytest.fixture
+def s3_front(s3_server: S3Server) -> Iterator[FaultyFront]:
+    """A front before it that can be made to fail."""
+    front = FaultyFront(s3_server.port).start()
+    try:
+        yield front
+    finally:
+        front.stop()

@@ -64,6 +64,8 @@ def rewrite(snapshot: ColdSnapshot, **more: Any) -> Change:
 
 
 class ColdTableContract:
+    dry_vacuum_tells_bytes = True  # not every platform says beforehand how many would go
+
     @pytest.fixture
     def table(self, make_table: Any) -> ColdTable:
         return make_table()
@@ -357,7 +359,8 @@ class ColdTableContract:
         assert offsets(table, before) == list(range(100))  # a reader of then still may
 
         table.describe(settings(topic, 2, file_delete_delay_ms=0))
-        assert table.vacuum(dry_run=True) == Vacuumed(2, size_bytes, 0)
+        told_bytes = size_bytes if self.dry_vacuum_tells_bytes else None
+        assert table.vacuum(dry_run=True) == Vacuumed(2, told_bytes, 0)
         assert make_table().vacuum() == Vacuumed(2, size_bytes, 0)
         assert table.vacuum() == make_table().vacuum(dry_run=True) == Vacuumed(0, 0, 0)
         with pytest.raises(MissingFileError):
@@ -376,29 +379,25 @@ class ColdTableContract:
         with pytest.raises(InvalidArgumentError, match="leaves out"):
             table.apply(change, before)
 
-    def test_a_rewrite_under_way_is_no_orphan_and_one_that_lost_its_sources_is(
+    def test_a_rewrite_that_loses_its_sources_meanwhile_is_superseded(
         self, table, make_table, topic: Topic
     ):
         before = table.apply(archive(topic, table.snapshot(), 50, 100), table.snapshot()).snapshot
         other = make_table()
-        seen = []
+        passed = []
 
         def meanwhile() -> None:
-            if not seen:  # the other one passes here too
-                snapshot = other.snapshot()
-                seen.append(other.remove_orphans(snapshot))
-                other.apply(rewrite(snapshot), snapshot)
+            if not passed:  # the other one passes here too
+                passed.append(True)
+                other.apply(rewrite(other.snapshot()), other.snapshot())
 
-        with failpoints.armed("cold.after_files", meanwhile):
+        with failpoints.armed("cold.before_commit", meanwhile):
             applied = table.apply(rewrite(before), before)
 
-        assert seen == [[]]  # its sources were active
+        assert passed
         assert applied.superseded == {0}
-        left = table.orphans(applied.snapshot)
-        assert len(left) == 1
-        assert "clean-" in left[0]
-        assert make_table().remove_orphans(table.snapshot()) == left
-        assert table.orphans(table.snapshot()) == []
+        assert applied.files == ()
+        assert len(applied.snapshot.files) == 1
         assert offsets(table, table.snapshot()) == list(range(100))
 
     # -- reading ---------------------------------------------------------------------------------

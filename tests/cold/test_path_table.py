@@ -7,8 +7,10 @@ from itertools import count
 from pathlib import Path
 
 import pytest
-from contract import ColdTableContract
+from contract import ColdTableContract, offsets, rewrite
+from made_up import archive
 
+from lakelog import failpoints
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
@@ -23,3 +25,28 @@ class TestPathTable(ColdTableContract):
         return lambda rows_of: PathTable(
             topic, Storage(str(tmp_path / str(next(numbers)))), InlineEngine(), rows_of
         )
+
+    def test_a_rewrite_under_way_is_no_orphan_and_one_that_lost_its_sources_is(
+        self, table, make_table, topic: Topic
+    ):
+        before = table.apply(archive(topic, table.snapshot(), 50, 100), table.snapshot()).snapshot
+        other = make_table()
+        seen = []
+
+        def meanwhile() -> None:
+            if not seen:  # the other one passes here too
+                snapshot = other.snapshot()
+                seen.append(other.remove_orphans(snapshot))
+                other.apply(rewrite(snapshot), snapshot)
+
+        with failpoints.armed("cold.after_files", meanwhile):
+            applied = table.apply(rewrite(before), before)
+
+        assert seen == [[]]  # its sources were active
+        assert applied.superseded == {0}
+        left = table.orphans(applied.snapshot)
+        assert len(left) == 1
+        assert "clean-" in left[0]
+        assert make_table().remove_orphans(table.snapshot()) == left
+        assert table.orphans(table.snapshot()) == []
+        assert offsets(table, table.snapshot()) == list(range(100))

@@ -1,0 +1,82 @@
+"""Whether a change may be committed as it was planned, whatever table it is for. Pure."""
+
+from __future__ import annotations
+
+from ..errors import InvalidArgumentError, UnknownTopicIdError
+from ..topic import Topic
+from .change import Change, HotRange, Rewrite
+from .registers import LogStart
+from .table import ColdSnapshot
+
+
+def standing_partitions(
+    change: Change, planned_on: ColdSnapshot, current: ColdSnapshot
+) -> frozenset[int]:
+    """The partitions that can be committed as planned.
+
+    Nobody moved their registers or removed the files that go. (Delta-rs's own check misses removals
+    that change no data.)
+    """
+    gone = current.files.missing(file.path for file in change.removes)
+    fallen = {file.partition for file in change.removes if file.path in gone}
+    fallen |= {
+        register.partition
+        for register in change.registers
+        if current.registers.get(register, 0) != planned_on.registers.get(register, 0)
+    }
+    return change.partitions - fallen
+
+
+def check_plan(topic: Topic, change: Change, planned_on: ColdSnapshot) -> None:
+    """Refuse a change that would lose or double records if it were committed as planned.
+
+    Raises:
+        UnknownTopicIdError: it is for another creation of the topic.
+        InvalidArgumentError: anything else.
+    """
+    for add in change.adds:
+        if isinstance(add, HotRange) and add.topic_id != topic.topic_id:
+            raise UnknownTopicIdError(
+                f"a range of topic {topic.name!r} with id {add.topic_id} does not go into the "
+                f"table of its creation {topic.topic_id}; look the topic up again",
+                topic_id=add.topic_id,
+            )
+    for register, value in change.registers.items():
+        before = planned_on.registers.get(register, 0)
+        if value < before:
+            raise InvalidArgumentError(f"{register} only grows: from {before}, not to {value}")
+    rewrites = [add for add in change.adds if isinstance(add, Rewrite)]
+    rewritten = {file.path for rewrite in rewrites for file in rewrite.files}
+    for rewrite in rewrites:
+        _check_rewrite(rewrite, planned_on)
+    for partition in change.partitions:
+        log_start = planned_on.log_start(partition)
+        for hot_range in change.hot_ranges(partition)[:1]:
+            start = max(planned_on.archived_end(partition), log_start)
+            if hot_range.start_offset != start:
+                raise InvalidArgumentError(
+                    f"partition {partition} is archived up to {start}, so a range cannot start "
+                    f"at {hot_range.start_offset}"
+                )
+        log_start = change.registers.get(LogStart(partition), log_start)
+        for file in change.removes:
+            if (
+                file.partition == partition
+                and file.path not in rewritten
+                and file.end_offset > log_start
+            ):
+                raise InvalidArgumentError(
+                    f"removing {file.path} would lose records above the log start {log_start}"
+                )
+
+
+def _check_rewrite(rewrite: Rewrite, planned_on: ColdSnapshot) -> None:
+    """`orphans` tells by the files in its range whether a rewrite may still be under way."""
+    start, end = rewrite.start_offset, rewrite.end_offset
+    within = planned_on.files.within(rewrite.topic_partition.partition, start, end)
+    left_out = set(within) - {file.path for file in rewrite.files}
+    if left_out:
+        raise InvalidArgumentError(
+            f"a rewrite of [{start}, {end}) of {rewrite.topic_partition} leaves out "
+            f"{min(left_out)}, which lies within; rewrite all files in a range"
+        )
