@@ -20,6 +20,7 @@ from typing import Any
 
 from .errors import InvalidConfigError
 from .record import TimestampType
+from .value_ddl import check_additive, parse_columns
 
 SECOND_MS = 1000
 MINUTE_MS = 60 * SECOND_MS
@@ -222,6 +223,13 @@ _DEFINITIONS = (
     number(
         "lakelog.retention.entries", -1, -1, "the entries an untiered partition keeps; -1: no limit"
     ),
+    Setting(
+        "lakelog.value.columns",
+        "",
+        parse_columns,
+        "columns as in a table definition (flight int, origin string)",
+        "the columns that the cold table gets out of JSON values",
+    ),
 )
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _DEFINITIONS}
@@ -358,6 +366,11 @@ class TopicConfig:
         return bool(self["remote.storage.enable"])
 
     @property
+    def value_columns(self) -> str:
+        """``lakelog.value.columns``: what columns are made of JSON values, as DDL."""
+        return self.text("lakelog.value.columns")
+
+    @property
     def compacted(self) -> bool:
         return "compact" in self["cleanup.policy"]
 
@@ -417,12 +430,27 @@ def parse(definition: Setting, text: str) -> Any:
     """
     try:
         return definition.parse(text)
+    except InvalidConfigError as error:
+        raise InvalidConfigError(
+            f"{definition.name}={text!r} is not legal: it takes {definition.legal}; {error}",
+            name=definition.name,
+            **error.fields,
+        ) from None
     except (ValueError, KeyError):
         raise InvalidConfigError(
             f"{definition.name}={text!r} is not legal: it takes {definition.legal}",
             name=definition.name,
             value=text,
         ) from None
+
+
+def check_change(old: TopicConfig, new: TopicConfig) -> None:
+    """Refuse a change of a topic's settings that what is stored already could not follow.
+
+    Raises:
+        InvalidConfigError: a value column goes or gets another type.
+    """
+    check_additive(old["lakelog.value.columns"], new["lakelog.value.columns"])
 
 
 def text_of(value: object) -> str:
@@ -445,6 +473,13 @@ def _check_together(config: TopicConfig) -> None:
             continue
         if config[total] >= 0 and (config[local] == -1 or config[local] > config[total]):
             _contradiction(config, local, total, "at most")
+    if config["lakelog.value.columns"] and not config.tiered:
+        raise InvalidConfigError(
+            "lakelog.value.columns needs the cold tier, whose table has the columns, but "
+            "remote.storage.enable=false; set remote.storage.enable=true or leave the columns out",
+            name="lakelog.value.columns",
+            value=config.value_columns,
+        )
     if config.compacted and not config.tiered:
         raise InvalidConfigError(
             "cleanup.policy=compact needs the cold tier, where compaction runs, but "

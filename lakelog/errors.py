@@ -104,6 +104,10 @@ class UnknownProducerError(LakelogError):
     """Redis no longer knows this producer, so a resend cannot be told from a new call."""
 
 
+class RepeatDiffersError(LakelogError):
+    """Work repeated under the numbers of an earlier attempt has other records than that had."""
+
+
 class ProducerFencedError(LakelogError):
     """A newer epoch of this producer id has written to the partition."""
 

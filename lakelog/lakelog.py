@@ -22,8 +22,8 @@ from .cleanup.plan import CleanupPlan
 from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.path_table import PathTable
-from .cold.storage import Storage
-from .cold.table import ColdTable
+from .cold.place import ColdPlace
+from .cold.table import NO_TABLE, ColdTable
 from .engine import Engine
 from .errors import InvalidArgumentError, LakelogError
 from .explore.summary import Status, status
@@ -35,13 +35,16 @@ from .offsets import Latest, PositionLike
 from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
 from .record import TopicPartition
+from .spark.catalog.registration import Registered, register_topic
 from .spark.dataframe import dataframe
 from .spark.lazy_engine import choose_engine
+from .spark.named.root import NamedRoot
 from .spark.recipe import LogRecipe
+from .spark.session import session
 from .topic import Topic
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
 
@@ -59,18 +62,19 @@ class Lakelog:
     def __init__(
         self,
         source: HotSource,
-        storage: Storage | None,
+        place: ColdPlace,
         engine: Engine,
         *,
         clock: Clock | None = None,
     ) -> None:
         self._source = source
-        self._storage = storage
+        self._place = place
         self._engine = engine
         self._clock = clock
         self._closers: list[Any] = []
         self._lock = threading.Lock()
         self._tables: dict[UUID, ColdTable] = {}
+        self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
         self.hot: HotLog = source.connect(clock=clock)
         self.topics: TopicRegistry = self.hot.topics(self._mirror)
 
@@ -80,29 +84,38 @@ class Lakelog:
         redis_url: str,
         cold: str | Path | None = None,
         *,
+        location: str | Path | None = None,
         keyspace: str = DEFAULT_KEYSPACE,
         engine: Engine | str | None = None,
         password_ref: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
         clock: Clock | None = None,
     ) -> Lakelog:
         """Connects to a Redis and a cold root.
 
         Args:
             redis_url: ``redis://``, ``rediss://`` or ``unix://``; ``?cluster=true`` for a cluster.
-            cold: a folder or an object store's URL. None: only untiered topics can be used.
+            cold: a folder, an object store's URL, or ``catalog.schema`` for tables by name, which
+                only Spark writes and reads. None: only untiered topics can be used.
+            location: where the tables of ``catalog.schema`` lie, if they are not the catalog's
+                own: they are written by path then, and known to the catalog by name.
             keyspace: what all keys begin with.
             engine: what archiving runs on: ``"spark"``, ``"inline"`` (this process, no Java), or
                 an `Engine`. Default: Spark where pyspark is installed.
-            password_ref: ``env:NAME``, where every process that reads finds the password.
+            password_ref: ``env:NAME`` or ``databricks:SCOPE/KEY``, where every process that reads
+                finds the password; see `secret_reference`.
+            storage_options: what opens an object store (``AWS_ENDPOINT_URL``, …), over environment
+                variables of the same names; secrets as references such as ``env:NAME``.
             clock: for tests.
 
         Raises:
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
             ColdTierError: deltalake is too old, or the root cannot be one.
         """
-        storage = None if cold is None else Storage(str(cold))
+        place = ColdPlace.of(cold, location, storage_options)
         source = HotSource(redis_url, keyspace, password_ref)
-        lakelog = cls(source, storage, choose_engine(engine), clock=clock)
+        stores = () if place.storage is None else place.storage.object_stores
+        lakelog = cls(source, place, choose_engine(engine, stores), clock=clock)
         try:
             lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
         except BaseException:
@@ -165,7 +178,7 @@ class Lakelog:
             self.hot,
             self._table(found),
             clock=self._clock or _HotClock(self.hot),
-            frame_of=partial(dataframe, LogRecipe(self._source, self._storage)),
+            frame_of=partial(dataframe, LogRecipe.of(self._source, self._place)),
         )
 
     def dataframe(
@@ -181,6 +194,30 @@ class Lakelog:
             options: its other arguments.
         """
         return self.log(topic).dataframe(start, end, **options)
+
+    def register(
+        self, topic: str | Topic, schema: str | None = None, *, spark: SparkSession | None = None
+    ) -> Registered:
+        """Makes a topic's table known in a schema of a catalog, with its two views.
+
+        ``{topic}_view`` shows the archived records decoded, ``{topic}_latest`` the last value of
+        each key. Doing it again changes nothing, or shows columns that the table got meanwhile.
+
+        Args:
+            schema: ``catalog.schema``; it must exist. Spark's own catalog is ``spark_catalog``.
+                Default: the one that this lakelog is connected to, where archiving does it.
+            spark: default the session there is, or a local one.
+
+        Raises:
+            ForeignTableError: something else has one of the names; what has it was not touched.
+            ColdTierError: nothing is archived yet, no such schema, or no right to it.
+            InvalidArgumentError: an untiered topic, or not a schema.
+        """
+        found = self.topics.get(topic) if isinstance(topic, str) else topic
+        schema = self._place.schema if schema is None else schema
+        if schema is None:
+            raise InvalidArgumentError("name the catalog.schema that the table gets its name in")
+        return register_topic(spark or session(), schema, found, self._cold_table(found))
 
     def archive(
         self,
@@ -202,6 +239,7 @@ class Lakelog:
         for topic in self._tiered(topics):
             try:
                 reports.append(self.archiver(topic).run_once(until))
+                self._make_known(topic)
             except LakelogError as error:
                 errors.append(error)
         if topics is None:
@@ -218,6 +256,8 @@ class Lakelog:
         max_duration: timedelta | None = None,
     ) -> Iterator[ArchiveReport]:
         """Archives by each topic's flush policy until stopped; yields a report per commit.
+
+        Beside that, it merges the small files that frequent commits leave (see `plan_optimize`).
 
         Args:
             topics: names; None for all that are tiered, also those created meanwhile.
@@ -237,7 +277,13 @@ class Lakelog:
                     known[topic.topic_id] = self.archiver(topic)
             return known
 
-        return archive_continuously(archivers, stop or threading.Event(), max_duration)
+        reports = archive_continuously(
+            archivers,
+            stop or threading.Event(),
+            max_duration,
+            tidy=lambda topic: self._cleaner(topic).run(["optimize"]),
+        )
+        return map(self._reported, reports)
 
     def archiver(self, topic: str | Topic) -> Archiver:
         """The archiver of one tiered topic.
@@ -314,8 +360,7 @@ class Lakelog:
         self.close()
 
     def __repr__(self) -> str:
-        cold = "no cold tier" if self._storage is None else self._storage.root
-        return f"Lakelog({self._source}, {cold}, keyspace={self._source.keyspace!r})"
+        return f"Lakelog({self._source}, {self._place}, keyspace={self._source.keyspace!r})"
 
     # -- how -----------------------------------------------------------------------------------
 
@@ -339,7 +384,8 @@ class Lakelog:
 
     def _mirror(self, topic: Topic) -> None:
         """Have the topic's table say its settings too: cleanup without Redis goes by them."""
-        if self._storage is None or not topic.config.tiered:
+        # Tables by name wait for the next run: this process may have nothing to do with Spark.
+        if self._place.storage is None or not topic.config.tiered:
             return
         try:
             self._cold_table(topic).describe(topic)
@@ -350,6 +396,27 @@ class Lakelog:
                 topic.name,
                 error,
             )
+
+    def _make_known(self, topic: Topic) -> None:
+        """Have the catalog show the topic's table and its views, once there is a table.
+
+        Raises:
+            ForeignTableError, ColdTierError: see `register`; what was archived stays.
+        """
+        shown = topic.topic_id, topic.config.value_columns
+        if self._place.schema is None or shown in self._known:
+            return
+        if self._cold_table(topic).snapshot().version != NO_TABLE:
+            self.register(topic)
+            self._known.add(shown)
+
+    def _reported(self, report: ArchiveReport) -> ArchiveReport:
+        """The same, after its table was made known; a failure does not stop the archiver."""
+        try:
+            self._make_known(self.topics.get(report.topic))
+        except LakelogError as error:
+            logger.warning("%s is archived, but not known by name: %s", report.topic, error)
+        return report
 
     def _retain_untiered(self) -> None:
         for topic in self.topics.list():
@@ -370,7 +437,7 @@ class Lakelog:
     def _table(self, topic: Topic) -> ColdTable | None:
         if not topic.config.tiered:
             return None
-        if self._storage is None:
+        if not self._place:
             raise InvalidArgumentError(
                 f"topic {topic.name!r} is tiered, but no cold root was given; pass cold=… "
                 "(--cold on the command line)",
@@ -378,10 +445,14 @@ class Lakelog:
             )
         with self._lock:
             if topic.topic_id not in self._tables:
-                self._tables[topic.topic_id] = PathTable(
-                    topic, self._storage, self._engine, HotRows(self._source)
-                )
+                self._tables[topic.topic_id] = self._open_table(topic)
             return self._tables[topic.topic_id]
+
+    def _open_table(self, topic: Topic) -> ColdTable:
+        rows_of = HotRows(self._source)
+        if self._place.storage is None:
+            return NamedRoot(self._place, session).table(topic, rows_of)
+        return PathTable(topic, self._place.storage, self._engine, rows_of)
 
     def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
         self.log(topic_partition.topic).recover(topic_partition.partition, at_least)

@@ -7,12 +7,15 @@ import ssl
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 import pytest
 import redis
 from hypothesis import HealthCheck, settings
 
+from lakelog.cold.storage import Storage
 from lakelog.embedded.redis_program import RedisProgram, redis_programs
+from lakelog.testing.object_store import S3Server, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
 
 if TYPE_CHECKING:
@@ -23,7 +26,11 @@ _COMMON: dict[str, Any] = {
     "print_blob": True,  # what to paste to see a failure again
     # Fixtures here are servers, which examples share on purpose: each example flushes or takes
     # fresh names.
-    "suppress_health_check": [HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    "suppress_health_check": [
+        HealthCheck.function_scoped_fixture,
+        HealthCheck.too_slow,
+        HealthCheck.differing_executors,  # a contract's property is a test of each that keeps it
+    ],
 }
 settings.register_profile("default", max_examples=50, **_COMMON)
 settings.register_profile("ci", max_examples=100, **_COMMON)
@@ -116,10 +123,29 @@ def redis_tls_url(make_redis: Callable[..., RedisServer], tmp_path: Path) -> Ite
 
 
 @pytest.fixture(scope="session")
+def s3_server() -> Iterator[S3Server]:
+    """The run's one S3-speaking server, with a bucket ``lakelog``."""
+    server = S3Server().start()
+    try:
+        server.make_bucket("lakelog")
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture
+def s3_storage(s3_server: S3Server) -> Storage:
+    """A cold root of the test's own on it."""
+    return Storage(f"s3://lakelog/{uuid4().hex}", s3_options(s3_server.url))
+
+
+@pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
-    """The run's one Spark: two tasks at once, with Delta."""
+    """The run's one Spark: two tasks at once, with Delta and S3."""
     from lakelog.spark import session
 
-    started = session("lakelog-tests", cores=2)
+    # What ``env:LAKELOG_TEST_SECRET`` names: workers have the environment Java was started with.
+    os.environ["LAKELOG_TEST_SECRET"] = "a secret word"
+    started = session("lakelog-tests", cores=2, object_stores=["s3"])
     yield started
     started.stop()

@@ -87,6 +87,11 @@ class Archiver:
         self._cold: ColdSnapshot | None = None  # the newest seen; others may be ahead of it
         self._orphans_possible = True  # an earlier process may have left some
 
+    @property
+    def topic(self) -> Topic:
+        """The topic as last looked up."""
+        return self._topic
+
     def run_once(self, until: Until = Latest()) -> ArchiveReport:  # noqa: B008, an immutable value
         """Archive what is there now, or what lies before a bound, whatever the flush policy says.
 
@@ -391,6 +396,7 @@ def _archived(change: Change, applied: Applied, seconds: float) -> list[Partitio
                 sum(file.size_bytes for file in files),
                 len(files),
                 seconds,
+                applied.unparsed.get(number, 0),
             )
         )
     return done

@@ -6,11 +6,13 @@ import logging
 import queue
 import time
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import timedelta
 from threading import Event, Thread
 from uuid import UUID
 
-from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
+from ..errors import LakelogError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from ..topic import Topic
 from .archiver import Archiver
 from .report import ArchiveReport
 
@@ -19,11 +21,17 @@ logger = logging.getLogger(__name__)
 #: How often new topics are looked for; also how soon a stop is noticed.
 LOOK_INTERVAL_S = 1.0
 
+#: After so many runs of a topic it is tidied. Each run leaves a file a partition, so that is about
+#: how many more an open segment ever has than tidying leaves.
+TIDY_RUNS = 16
+
 
 def archive_continuously(
     archivers: Callable[[], Mapping[UUID, Archiver]],
     stop: Event,
     max_duration: timedelta | None = None,
+    *,
+    tidy: Callable[[Topic], object] | None = None,
 ) -> Iterator[ArchiveReport]:
     """Runs an archiver a topic until told to stop, and yields their reports as they come.
 
@@ -35,17 +43,27 @@ def archive_continuously(
             gets a thread of its own. One whose topic was deleted just ends.
         stop: set it to drain and end.
         max_duration: end by itself after so long.
+        tidy: merges a topic's small files. Called now and then, one topic at a time, beside the
+            archiving; when it fails, that is logged and it is tried again later.
     """
     deadline_s = None if max_duration is None else time.monotonic() + max_duration.total_seconds()
     reports: queue.SimpleQueue[ArchiveReport] = queue.SimpleQueue()
     threads: dict[UUID, Thread] = {}
     errors: dict[UUID, BaseException] = {}
     ending = Event()
+    tidying = ThreadPoolExecutor(1, thread_name_prefix="lakelog-tidy")
 
     def run(topic_id: UUID, archiver: Archiver) -> None:
+        tidied: Future[None] | None = None
+        runs = 0
         try:
             for report in archiver.run(ending):
                 reports.put(report)
+                runs += 1
+                idle = tidied is None or tidied.done()
+                if tidy is not None and runs >= TIDY_RUNS and idle and not ending.is_set():
+                    tidied = tidying.submit(_tidy, tidy, archiver.topic)
+                    runs = 0
         except (UnknownTopicIdError, UnknownTopicOrPartitionError) as error:
             logger.warning("archiving ends: %s", error)
         except BaseException as error:
@@ -71,6 +89,18 @@ def archive_continuously(
         ending.set()
         for thread in threads.values():
             thread.join()
+        tidying.shutdown(cancel_futures=True)
     yield from waiting()
     if errors:
         raise next(iter(errors.values()))
+
+
+def _tidy(tidy: Callable[[Topic], object], topic: Topic) -> None:
+    try:
+        tidy(topic)
+    except LakelogError as error:
+        logger.warning(
+            "the files of %s were not merged, which is tried again: %s", topic.name, error
+        )
+    except Exception:
+        logger.exception("the files of %s were not merged, which is tried again", topic.name)

@@ -20,6 +20,12 @@ from ..topic import Topic
 #: every reader (the table's log grows with its files), much larger would leave workers idle.
 MAX_FILE_BYTES = 256 * MIB
 
+#: A smaller run is cut so that about so many workers share it, whichever partition its records are
+#: in: else one hot partition would keep one worker busy and the others waiting. But never below
+#: `MIN_SPLIT_BYTES`, which take a worker a few tenths of a second, many times what a task costs.
+WORKERS = 8
+MIN_SPLIT_BYTES = 64 * MIB
+
 
 @dataclass(frozen=True, slots=True)
 class FlushLimit:
@@ -79,8 +85,11 @@ def plan(
         found = list(_slices(topic_partition, offsets, start, end))
         records = sum(piece.records for piece in found)
         if limit.reached(records, offsets.unarchived_since_ms, now_ms):
-            slices += [part for piece in found for part in piece.split(max_file_bytes)]
+            slices += found
             registers[ArchivedEnd(partition)] = found[-1].end_offset
+    run_bytes = sum(piece.size_bytes for piece in slices)
+    file_bytes = min(max_file_bytes, max(MIN_SPLIT_BYTES, run_bytes // WORKERS))
+    slices = [part for piece in slices for part in piece.split(file_bytes)]
     slices.sort(key=lambda piece: piece.size_bytes, reverse=True)
     return Change(
         adds=tuple(

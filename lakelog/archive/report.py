@@ -19,6 +19,7 @@ class PartitionArchived:
     size_bytes: int  # of the files
     files: int
     seconds: float  # from the plan to the commit, which partitions share
+    unparsed: int = 0  # records whose value did not become columns; value_error says why
 
     def __str__(self) -> str:
         return (
@@ -41,6 +42,11 @@ class ArchiveReport:
     @property
     def records(self) -> int:
         return sum(partition.records for partition in self.partitions)
+
+    @property
+    def unparsed(self) -> int:
+        """Records whose value did not become columns (``lakelog.value.columns``)."""
+        return sum(partition.unparsed for partition in self.partitions)
 
     @property
     def size_bytes(self) -> int:
@@ -66,6 +72,11 @@ class ArchiveReport:
             f"{self.topic}-{partition}: [{gone.start}, {gone.end}) is no longer kept in Redis"
             for partition, gone in sorted(self.trimmed.items())
         ]
+        if self.unparsed:
+            lines.append(
+                f"{self.topic}: {self.unparsed:,} values did not parse and have no columns; "
+                "value_error in the table says why"
+            )
         if self.orphans_removed:
             lines.append(f"{self.topic}: {_files(self.orphans_removed)} of failed runs removed")
         return "\n".join(lines)

@@ -6,28 +6,67 @@ starts when the next archive run looks.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-
-import pyarrow as pa
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
 
 from ..clock import Clock
 from ..cold.catalogue import Catalogue, tables
-from ..cold.change import HotRange
+from ..cold.change import nothing_hot
 from ..cold.path_table import PathTable
 from ..cold.storage import Storage
+from ..cold.table import ColdTable
 from ..engine import Engine
-from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from ..errors import UnknownTopicOrPartitionError
 from ..topic import Topic
 from .cleanup import STEPS, Cleanup, clean_all
 from .plan import CleanupPlan
 from .report import CleanupReport
 
 
+class ColdRoot(Protocol):
+    """Where tables of topics lie; as a string, how it is called."""
+
+    def catalogue(self) -> Catalogue:
+        """Which topics have theirs there.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
+        """
+        ...
+
+    def table(self, topic: Topic) -> ColdTable:
+        """A topic's table, for those who archive nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class PathRoot:
+    """A folder or an object store.
+
+    Args:
+        engine: where files are read and written.
+    """
+
+    storage: Storage
+    engine: Engine
+
+    def catalogue(self) -> Catalogue:
+        """See `ColdRoot.catalogue`."""
+        return tables(self.storage)
+
+    def table(self, topic: Topic) -> PathTable:
+        """See `ColdRoot.table`."""
+        return PathTable(topic, self.storage, self.engine, nothing_hot)
+
+    def __str__(self) -> str:
+        return self.storage.root
+
+
 def clean_cold(
-    root: str,
+    root: ColdRoot,
     topics: str | Iterable[str] | None = None,
     *,
-    engine: Engine,
     steps: Sequence[str] = STEPS,
     clock: Clock | None = None,
 ) -> list[CleanupReport]:
@@ -37,50 +76,36 @@ def clean_cold(
     partition never expires here, since only Redis knows whether all of it is archived.
 
     Args:
-        root: a folder or an object store's URL.
         topics: names; None for all.
-        engine: where files are read and written.
 
     Raises:
         UnknownTopicOrPartitionError: no table of that name lies there.
         CleanupFailedError: see `Lakelog.cleanup`.
     """
-    storage = Storage(root)
-    found = tables(storage)
+    found = root.catalogue()
     broken = () if topics is not None else found.broken
-    return clean_all(_cleanups(storage, found, topics, engine, clock), steps, broken=broken)
+    return clean_all(_cleanups(root, found, topics, clock), steps, broken=broken)
 
 
 def plan_cold(
-    root: str,
+    root: ColdRoot,
     topics: str | Iterable[str] | None = None,
     settings: Mapping[str, object | None] | None = None,
     *,
-    engine: Engine,
     clock: Clock | None = None,
 ) -> list[CleanupPlan]:
     """Says what `clean_cold` would do; see `Lakelog.cleanup_plan`."""
-    storage = Storage(root)
-    chosen = _cleanups(storage, tables(storage), topics, engine, clock)
+    chosen = _cleanups(root, root.catalogue(), topics, clock)
     return [cleanup.plan(settings) for cleanup in chosen]
 
 
 def _cleanups(
-    storage: Storage,
-    found: Catalogue,
-    topics: str | Iterable[str] | None,
-    engine: Engine,
-    clock: Clock | None,
+    root: ColdRoot, found: Catalogue, topics: str | Iterable[str] | None, clock: Clock | None
 ) -> list[Cleanup]:
-    return [
-        Cleanup(topic, PathTable(topic, storage, engine, _nothing_hot), clock)
-        for topic in _chosen(storage, found, topics)
-    ]
+    return [Cleanup(topic, root.table(topic), clock) for topic in _chosen(root, found, topics)]
 
 
-def _chosen(
-    storage: Storage, catalogue: Catalogue, names: str | Iterable[str] | None
-) -> list[Topic]:
+def _chosen(root: ColdRoot, catalogue: Catalogue, names: str | Iterable[str] | None) -> list[Topic]:
     found = {topic.name: topic for topic in catalogue.topics}
     if names is None:
         return list(found.values())
@@ -88,12 +113,8 @@ def _chosen(
     for name in wanted:
         if name not in found:
             raise UnknownTopicOrPartitionError(
-                f"no table of a topic {name!r} lies under {storage.root}; there are "
+                f"no table of a topic {name!r} lies under {root}; there are "
                 f"{', '.join(sorted(found)) or 'none at all'}",
                 topic=name,
             )
     return [found[name] for name in wanted]
-
-
-def _nothing_hot(hot_range: HotRange) -> Iterator[pa.RecordBatch]:
-    raise InvalidArgumentError(f"cleanup archives nothing, so it cannot copy {hot_range}")

@@ -25,7 +25,15 @@ from ..failpoints import failpoint
 from ..record import TopicPartition
 from ..topic import Topic
 from .dirty import Cleanable, cleanable
-from .superseded import FileFindings, Found, Search, TooManyKeys, Unreadable, find_superseded
+from .superseded import (
+    COLUMNS,
+    FileFindings,
+    Found,
+    Search,
+    TooManyKeys,
+    Unreadable,
+    find_superseded,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +162,9 @@ def _search(
     failed: dict[int, LakelogError] = {}
     while searches:
         again = []
-        for answer in table.map(find_superseded, searches):
+        for answer in table.map(
+            find_superseded, searches, files_of=lambda search: search.files, columns=COLUMNS
+        ):
             number = answer.search.topic_partition.partition
             if isinstance(answer, TooManyKeys):
                 again += answer.search.cut(answer.bounds)

@@ -25,7 +25,7 @@ class Planned:
     segments: int | None
     files: int
     records: int | None
-    size_bytes: int
+    size_bytes: int | None  # None: the platform does not say
     why: str
 
     def __str__(self) -> str:
@@ -33,7 +33,9 @@ class Planned:
         what = f"{self.files:,} files"
         if self.segments is not None:
             what = f"{self.segments:,} segments in {what}, {self.records:,} records"
-        return f"{where}{self.step}: {self.action} {what}, {self.size_bytes:,} bytes: {self.why}"
+        if self.size_bytes is not None:
+            what = f"{what}, {self.size_bytes:,} bytes"
+        return f"{where}{self.step}: {self.action} {what}: {self.why}"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

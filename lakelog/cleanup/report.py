@@ -79,10 +79,9 @@ class CleanupReport:
             for one in self.optimized
         ]
         if self.vacuumed is not None and self.vacuumed.files:
-            lines.append(
-                f"{self.topic}: vacuum: {self.vacuumed.files:,} files, "
-                f"{self.vacuumed.size_bytes:,} bytes"
-            )
+            size_bytes = self.vacuumed.size_bytes
+            size = "" if size_bytes is None else f", {size_bytes:,} bytes"
+            lines.append(f"{self.topic}: vacuum: {self.vacuumed.files:,} files{size}")
         if self.orphans_removed:
             lines.append(f"{self.topic}: {self.orphans_removed:,} files of failed runs removed")
         if not lines and not self.failures:

@@ -17,13 +17,16 @@ import pyarrow.compute as pc
 
 from ..cold.offset_set import OffsetSet
 from ..cold.segment import SegmentFile
-from ..cold.segment_reader import SegmentReader
+from ..cold.table import RowReader
 from ..config import MIB
 from ..errors import CorruptRecordError, MissingFileError
 from ..record import RECORDS, TopicPartition
 
 #: Keys are merged into the map, and looked up in it, by so many bytes at least.
 CHUNK_BYTES = 32 * MIB
+#: What `find_superseded` reads.
+COLUMNS = ("offset", "key", "delete_horizon")
+
 #: A search is cut into so many ranges of keys at most at a time.
 MAX_CUTS = 64
 
@@ -41,6 +44,10 @@ class Search:
     buffer_bytes: int  # of the map: ``log.cleaner.dedupe.buffer.size``
     low: bytes | None = None  # keys in [low, high); None: no bound
     high: bytes | None = None
+
+    @property
+    def files(self) -> tuple[SegmentFile, ...]:
+        return (*self.clean, *self.dirty)
 
     @property
     def first(self) -> bool:
@@ -96,7 +103,7 @@ class Unreadable:
     error: MissingFileError | CorruptRecordError
 
 
-def find_superseded(reader: SegmentReader, search: Search) -> Found | TooManyKeys | Unreadable:
+def find_superseded(reader: RowReader, search: Search) -> Found | TooManyKeys | Unreadable:
     """The records of the search's files that are not the latest of their keys.
 
     Also keyless ones, and tombstones past their horizon. Memory is bounded by the buffer, not by
@@ -112,7 +119,7 @@ def find_superseded(reader: SegmentReader, search: Search) -> Found | TooManyKey
         return Unreadable(search, error)
 
 
-def _find(reader: SegmentReader, search: Search) -> Found:
+def _find(reader: RowReader, search: Search) -> Found:
     dirty = _Dirty(search, sum(file.records for file in search.dirty))
     keyless = {}
     for file in search.dirty:
@@ -122,7 +129,7 @@ def _find(reader: SegmentReader, search: Search) -> Found:
             dirty.add(batch)
     latest = dirty.latest()
     files = {}
-    for file in (*search.clean, *search.dirty):
+    for file in search.files:
         if file.path in keyless:
             gone = _superseded_dirty(reader, file, search, latest)
         else:
@@ -221,7 +228,7 @@ def _range_mask(keys: pa.Array, search: Search) -> pa.Array | None:
 
 
 def _superseded_dirty(
-    reader: SegmentReader, file: SegmentFile, search: Search, latest: _Latest
+    reader: RowReader, file: SegmentFile, search: Search, latest: _Latest
 ) -> np.ndarray:
     """What is not the latest of its key: the map has the offset of each that is."""
     gone = [_NONE]
@@ -237,7 +244,7 @@ def _superseded_dirty(
     return np.concatenate(gone)
 
 
-def _superseded_clean(reader: SegmentReader, file: SegmentFile, latest: _Latest) -> np.ndarray:
+def _superseded_clean(reader: RowReader, file: SegmentFile, latest: _Latest) -> np.ndarray:
     """What has a dirty record of the same key above it."""
     gone = [_NONE]
     held: list[pa.RecordBatch] = []
@@ -263,7 +270,7 @@ def _superseded_clean(reader: SegmentReader, file: SegmentFile, latest: _Latest)
 
 
 def _with_tombstones(
-    reader: SegmentReader, file: SegmentFile, now_ms: int, gone: np.ndarray, keyless: int
+    reader: RowReader, file: SegmentFile, now_ms: int, gone: np.ndarray, keyless: int
 ) -> FileFindings:
     """The same, and tombstones that are past their horizon."""
     tombstones = reader.tombstones(file)
@@ -287,7 +294,7 @@ def _with_tombstones(
 _NONE = np.empty(0, np.int64)
 
 
-def _read(reader: SegmentReader, file: SegmentFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
+def _read(reader: RowReader, file: SegmentFile, columns: list[str]) -> Iterator[pa.RecordBatch]:
     return reader.read([file], file.start_offset, file.end_offset, columns)
 
 

@@ -64,7 +64,8 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
         reports = log.archive(arguments.topics or None, arguments.until)
         step.advance(sum(report.records for report in reports))
     rows = [row for report in reports for row in _rows(report)]
-    return Table(rows, empty="nothing to archive: the cold tier holds everything already")
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    return Table(rows, columns, "nothing to archive: the cold tier holds everything already")
 
 
 def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
@@ -96,6 +97,7 @@ def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
             "size_bytes": done.size_bytes,
             "files": done.files,
             "seconds": round(done.seconds, 3),
+            **({"unparsed": done.unparsed} if report.unparsed else {}),
         }
         for done in report.partitions
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_log
+from .connect import cold_root, open_log
 from .output import ConsoleProgress, Failed, Message, Page, Table
 from .settings import parse_settings
 
@@ -110,14 +110,8 @@ def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
     steps = tuple(arguments.step or _STEPS)
     if _cold_alone(arguments):
         from ..cleanup.cold_only import clean_cold
-        from ..spark.lazy_engine import choose_engine
 
-        return clean_cold(
-            arguments.cold,
-            arguments.topics or None,
-            engine=choose_engine(arguments.engine),
-            steps=steps,
-        )
+        return clean_cold(cold_root(arguments), arguments.topics or None, steps=steps)
     with open_log(arguments) as log:
         return log.cleanup(arguments.topics or None, steps=steps)
 
@@ -126,14 +120,8 @@ def _plan(arguments: argparse.Namespace) -> Page:
     settings = parse_settings("--set", arguments.set)
     if _cold_alone(arguments):
         from ..cleanup.cold_only import plan_cold
-        from ..spark.lazy_engine import choose_engine
 
-        plans = plan_cold(
-            arguments.cold,
-            arguments.topics or None,
-            settings,
-            engine=choose_engine(arguments.engine),
-        )
+        plans = plan_cold(cold_root(arguments), arguments.topics or None, settings)
     else:
         with open_log(arguments) as log:
             plans = log.cleanup_plan(arguments.topics or None, settings)

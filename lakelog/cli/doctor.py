@@ -5,14 +5,21 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..errors import InvalidArgumentError
+from .connect import storage_options
 from .output import Failed, Table
 
 _EPILOG = """\
 Without --dir or --redis only this machine is looked at. Exit code 1 when something is broken.
 
+With --spark, the driver and the executors try the way to Redis hop by hop (name, TCP, TLS,
+password, AUTH, PING; of a cluster, to each of its servers), write to and read from the cold root,
+and tell their version of lakelog. The hop that fails is named, with what to do.
+
 examples:
   lakelog doctor
   lakelog doctor --redis redis://host:6379 --cold s3://bucket/log
+  lakelog doctor --spark --redis rediss://host:6379 --password-ref env:REDIS_PASSWORD --output json
 """
 
 
@@ -25,18 +32,36 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
+    added.add_argument(
+        "--spark",
+        action="store_true",
+        help="look from Spark's driver and executors, too: at --redis, --cold, or both",
+    )
     added.set_defaults(run=_run)
 
 
 def _run(arguments: argparse.Namespace) -> Table:
     from ..explore.diagnosis import diagnose
 
+    if arguments.spark and arguments.dir:
+        raise InvalidArgumentError(
+            "--spark goes with --redis, --cold, or both: the log in --dir has its Redis on this "
+            "machine alone, while it is used. Leave --spark out to look at it"
+        )
+    spark = None
+    if arguments.spark:
+        from ..spark.session import session
+
+        spark = session("lakelog-doctor")
     findings = diagnose(
         directory=arguments.dir,
         redis_url=arguments.redis,
         cold=arguments.cold,
+        location=arguments.location,
         keyspace=arguments.keyspace,
         password_ref=arguments.password_ref,
+        storage_options=storage_options(arguments),
+        spark=spark,
     )
     rows = [
         {
@@ -44,10 +69,11 @@ def _run(arguments: argparse.Namespace) -> Table:
             "what": finding.what,
             "found": finding.found,
             "do": finding.mend or "",
+            "hop": finding.hop,
         }
         for finding in findings
     ]
-    table = Table(rows)
+    table = Table(rows, columns=("state", "what", "found", "do"))
     if any(finding.state == "broken" for finding in findings):
         raise Failed(table)
     return table

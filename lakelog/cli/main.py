@@ -23,6 +23,7 @@ from . import (
     offsets,
     output,
     produce,
+    register,
     segments,
     status,
     topics,
@@ -33,7 +34,7 @@ _DESCRIPTION = "A Kafka-shaped log on Redis Streams and Delta Lake, with no brok
 _EPILOG = """\
 where the log is:
   --dir DIR                     a directory with a Redis of its own (made when first used)
-  --redis URL --cold ROOT       a Redis, and a folder or an object store's URL
+  --redis URL --cold ROOT       a Redis, and a folder, an object store's URL, or CATALOG.SCHEMA
 
 examples:
   lakelog demo                                   see it work on 336,776 flights
@@ -45,8 +46,8 @@ examples:
   lakelog --dir ./log status
   lakelog --dir ./log segments list orders --verify
 
-LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF and LAKELOG_ENGINE
-stand in for the options of those names.
+LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_LOCATION, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF
+and LAKELOG_ENGINE stand in for the options of those names.
 """
 
 COMMANDS = (
@@ -57,6 +58,7 @@ COMMANDS = (
     offsets,
     archive,
     cleanup,
+    register,
     delete_records,
     status,
     segments,
@@ -135,7 +137,16 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         "--redis", metavar="URL", default=default("LAKELOG_REDIS"), help="the Redis of the hot tier"
     )
     group.add_argument(
-        "--cold", metavar="ROOT", default=default("LAKELOG_COLD"), help="root of the cold tier"
+        "--cold",
+        metavar="ROOT",
+        default=default("LAKELOG_COLD"),
+        help="root of the cold tier: a folder, a URL, or CATALOG.SCHEMA",
+    )
+    group.add_argument(
+        "--location",
+        metavar="URL",
+        default=default("LAKELOG_LOCATION"),
+        help="where the tables of --cold CATALOG.SCHEMA lie, if not with the catalog",
     )
     group.add_argument(
         "--keyspace",
@@ -146,7 +157,14 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         "--password-ref",
         metavar="REF",
         default=default("LAKELOG_PASSWORD_REF"),
-        help="where the Redis password is: env:NAME",
+        help="where the Redis password is: env:NAME, or databricks:SCOPE/KEY",
+    )
+    group.add_argument(
+        "--storage-option",
+        metavar="NAME=VALUE",
+        action="append",
+        default=default(None),
+        help="what opens an object store, over the environment (AWS_ENDPOINT_URL=…); repeatable",
     )
     group.add_argument(
         "--engine",

@@ -17,6 +17,15 @@ examples:
   lakelog --dir ./log topics create orders -p 4
   lakelog --dir ./log topics create audit --config retention.ms=-1 --config compression.type=zstd
 """
+_INFER = """\
+Looks at some of the records, all over the log, and proposes lakelog.value.columns: the columns that
+the topic's Delta table gets out of its JSON values. Columns that are set already stay. Changes
+nothing; the command that would is printed.
+
+examples:
+  lakelog --dir ./log topics infer flights
+  lakelog --dir ./log topics infer flights --sample 10000 --output json
+"""
 _APPLY = """\
 A file declares one topic (name, partitions, config) or a list of them. Applying twice changes
 nothing; topics that no file declares are left alone.
@@ -75,6 +84,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--unset", action="append", default=[], metavar="NAME", help="back to the default"
     )
     alter.add_argument("-p", "--partitions", type=int, help="grow to so many")
+    infer = verb("infer", _infer, "propose columns for a topic's JSON values", _INFER)
+    infer.add_argument("topic")
+    infer.add_argument(
+        "--sample", type=int, default=1000, metavar="N", help="records to look at; default: 1000"
+    )
     delete = verb("delete", _delete, "delete a topic and its hot records (cold files stay)")
     delete.add_argument("topic")
     apply = verb("apply", _apply, "make topics match the files that declare them", _APPLY)
@@ -169,6 +183,52 @@ def _alter(arguments: argparse.Namespace) -> Message:
         if arguments.partitions is not None:
             topic = log.topics.add_partitions(arguments.topic, arguments.partitions)
     return Message(f"topic {topic.name} is at version {topic.config_version}", _row(topic))
+
+
+def _infer(arguments: argparse.Namespace) -> Page:
+    import shlex
+
+    from ..codec.infer import infer
+
+    with open_log(arguments) as log:
+        topic = log.topics.get(arguments.topic)
+        values = log.log(topic).sample(arguments.sample).column("value")
+    found = infer(values, topic.config.value_columns)
+    objects = found.sampled - found.null - found.unparsed
+    rows = [
+        {
+            "column": column.name,
+            "type": column.type,
+            "present": column.present,
+            "note": column.note,
+        }
+        for column in found.columns
+    ]
+    where = f"--dir {shlex.quote(arguments.dir)} " if arguments.dir else ""
+    setting = shlex.quote(f"lakelog.value.columns={found.ddl}")
+    command = f"lakelog {where}topics alter {shlex.quote(topic.name)} --config {setting}"
+    lines = [
+        f"{found.sampled:,} values looked at: {objects:,} parse, {found.unparsed:,} do not, "
+        f"{found.null:,} are null"
+    ]
+    if found.ddl == topic.config.value_columns:
+        command = ""
+    else:
+        lines += ["to have these columns from the next archive run on:", f"  {command}"]
+    proposal = {
+        "topic": topic.name,
+        "sampled": found.sampled,
+        "null": found.null,
+        "unparsed": found.unparsed,
+        "ddl": found.ddl,
+        "command": command or None,
+    }
+    return Page(
+        {
+            "columns": Table(rows, empty="no value is a JSON object with members"),
+            "proposal": Message("\n".join(lines), proposal),
+        }
+    )
 
 
 def _delete(arguments: argparse.Namespace) -> Message:

@@ -109,7 +109,9 @@ class ColdVerification:
         spans: list[_Span] = []
         for at in range(0, len(self._files), _LOT):
             tasks = [ScanTask(file, self._explained) for file in self._files[at : at + _LOT]]
-            for scan in self.table.map(scan_file, tasks):
+            for scan in self.table.map(
+                scan_file, tasks, files_of=lambda task: [task.file], columns=None
+            ):
                 self._judge(scan, last)
                 found = scan.found
                 if scan.flaw is None and found.first_offset is not None:
@@ -235,7 +237,8 @@ class ColdVerification:
 
     def _overlap(self, run: Sequence[_Span], explained: Sequence[OffsetRange]) -> None:
         files = [span.file for span in run]
-        offsets = np.sort(np.concatenate(list(self.table.map(offsets_of, files))))
+        found = self.table.map(offsets_of, files, files_of=lambda file: [file], columns=None)
+        offsets = np.sort(np.concatenate(list(found)))
         where = ", ".join(file.path for file in files[:5]) + (" …" if len(files) > 5 else "")
         doubled = Ranges.of(doubled_in(offsets))
         if doubled:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..errors import LakelogError
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..hot.reachability import Way
     from ..lakelog import Lakelog
+    from ..spark.reachability import Place
 
 OK, RISKY, MISSING, BROKEN = "ok", "risky", "missing", "broken"
 
@@ -29,6 +33,7 @@ class Finding:
     what: str
     found: str
     mend: str | None = None  # what to type or set
+    hop: str | None = None  # of a way from one machine to another: the step that failed
 
 
 def diagnose(
@@ -36,17 +41,33 @@ def diagnose(
     directory: str | None = None,
     redis_url: str | None = None,
     cold: str | None = None,
+    location: str | None = None,
     keyspace: str = "lakelog",
     password_ref: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
 ) -> list[Finding]:
-    """Looks at this machine, and at the log that the arguments name, if they name one."""
+    """Looks at this machine, and at the log that the arguments name, if they name one.
+
+    Args:
+        spark: look from its driver and its executors, too.
+    """
     findings = [*_packages(), *_programs()]
     if directory is not None:
         findings += _embedded(directory)
     if redis_url is not None:
         findings += _hot(redis_url, keyspace, password_ref)
     if cold is not None:
-        findings += _cold(cold)
+        findings += _cold(cold, location, storage_options)
+    if spark is not None:
+        findings += _from_spark(
+            spark,
+            redis_url,
+            cold,
+            location=location,
+            password_ref=password_ref,
+            storage_options=storage_options,
+        )
     return findings
 
 
@@ -216,12 +237,62 @@ def _topics(log: Lakelog) -> Iterator[Finding]:
             yield Finding(OK, f"topic {topic.name}", f"{topic.partitions} partitions")
 
 
-def _cold(cold: str) -> Iterator[Finding]:
-    from ..cold.storage import Storage
+def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:
+    from ..cold.place import ColdPlace
 
     try:
-        storage = Storage(cold)
+        storage = ColdPlace.of(cold, location, options).storage
+        if storage is None:
+            yield Finding(OK, "cold root", f"{cold} is a schema, which only Spark opens: --spark")
+            return
         storage.check_writable()
         yield Finding(OK, "cold root", f"{storage.root} is writable")
     except LakelogError as error:
         yield Finding(BROKEN, "cold root", error.message, "see the message; choose another --cold")
+
+
+def _from_spark(
+    spark: SparkSession,
+    redis_url: str | None,
+    cold: str | None,
+    **how: Any,
+) -> Iterator[Finding]:
+    from ..spark.reachability import reach
+
+    try:
+        places = reach(spark, redis_url, cold, **how)
+    except Exception as error:  # whatever Spark's job fails with
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        yield Finding(
+            BROKEN, "Spark", f"could not look from there: {said[0]}", "look at the driver's log"
+        )
+        return
+    yield from places_found(places)
+
+
+def places_found(places: Sequence[Place]) -> Iterator[Finding]:
+    """What each place of a Spark reached; the driver comes first."""
+    wanted = places[0].lakelog
+    for place in places:
+        where = f"{place.role} {place.host}"
+        if place.lakelog == wanted and place.lacks is None:
+            yield Finding(OK, where, f"lakelog {place.lakelog}, Python {place.python}")
+        else:
+            has = f"lakelog {place.lakelog}" if place.lakelog else "no lakelog"
+            lacks = f" ({place.lacks})" if place.lacks else ""
+            yield Finding(
+                BROKEN,
+                where,
+                f"{has}{lacks}, Python {place.python}",
+                f"install lakelog {wanted} on the cluster: as a library of its, or in its image",
+                hop="package",
+            )
+        for way in place.ways:
+            yield _way(f"{where} → {way.target}", way)
+
+
+def _way(what: str, way: Way) -> Finding:
+    if way.passes:
+        return Finding(OK, what, ", ".join(way.passed))
+    came = f" (passed: {', '.join(way.passed)})" if way.passed else ""
+    return Finding(BROKEN, what, f"{way.failed}: {way.found}{came}", way.do, hop=way.failed)

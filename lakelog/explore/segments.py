@@ -194,7 +194,8 @@ def dump_cold(
     for at in range(0, len(files), _LOT):
         lot = files[at : at + _LOT]
         tasks = [ScanTask(file, whole=False) for file in lot]
-        scans = {scan.file.path: scan for scan in log.table.map(scan_file, tasks)}
+        found = log.table.map(scan_file, tasks, files_of=lambda task: [task.file], columns=None)
+        scans = {scan.file.path: scan for scan in found}
         yield from (scans[file.path] for file in lot)
 
 

@@ -206,6 +206,10 @@ class UnifiedLog:
         What is archived is read by Spark's Delta reader, so that filters, column pruning and file
         skipping work; the rest out of Redis by Spark's tasks.
 
+        Credentials that Unity Catalog vends are in the frame as of now and are not renewed: it can
+        be evaluated for half an hour at least, an hour at most; then make it anew. Over Spark
+        Connect none go into it: the server opens an object store as it was set up.
+
         Args:
             start: a position for all partitions, or one for each. A time finds what the log has
                 from then on, an offset must be in the log.
@@ -217,7 +221,9 @@ class UnifiedLog:
         Returns:
             The columns of Spark's Kafka source: key, value (binary), topic (string), partition
             (int), offset (long), timestamp, timestampType (int), headers (array of structs of key,
-            value). In no order; sort by partition and offset.
+            value); then, if the topic has ``lakelog.value.columns``, those and value_error, which
+            are null for what was archived before they were set and not rewritten since. In no
+            order; sort by partition and offset.
 
         Raises:
             OffsetOutOfRangeError: an offset outside the log. May come from a task, inside Spark's

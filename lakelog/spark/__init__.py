@@ -1,7 +1,9 @@
 """Spark: the session, the engine that runs the jobs, and logs as DataFrames and streams."""
 
+from .catalog.registration import register_topics
 from .dataframe import read
 from .engine import SparkEngine
+from .reachability import reach
 from .session import register, session
 
-__all__ = ["SparkEngine", "read", "register", "session"]
+__all__ = ["SparkEngine", "reach", "read", "register", "register_topics", "session"]

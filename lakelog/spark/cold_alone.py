@@ -6,8 +6,7 @@ from collections.abc import Iterable
 from typing import cast
 from uuid import UUID
 
-from ..cold.catalogue import tables
-from ..cold.storage import Storage
+from ..cold.catalogue import Catalogue
 from ..cold.table import ColdTable
 from ..errors import UnknownTopicOrPartitionError
 from ..hot.hot_log import HotLog
@@ -56,16 +55,19 @@ def cold_tiers(topic: Topic, table: ColdTable) -> Tiers:
     return Tiers(topic, cast("HotLog", NothingHot(table)), table)
 
 
-def cold_topic(storage: Storage, name: str) -> Topic:
+def cold_topic(catalogue: Catalogue, place: object, name: str) -> Topic:
     """The topic, as its table tells it.
+
+    Args:
+        place: what the catalogue is of, for the message.
 
     Raises:
         UnknownTopicOrPartitionError: no table of that name lies under the root.
     """
-    found = {topic.name: topic for topic in tables(storage).topics}
+    found = {topic.name: topic for topic in catalogue.topics}
     if name not in found:
         raise UnknownTopicOrPartitionError(
-            f"no table of a topic {name!r} lies under {storage.root}; there are "
+            f"no table of a topic {name!r} lies under {place}; there are "
             f"{', '.join(sorted(found)) or 'none at all'}",
             topic=name,
         )

@@ -11,45 +11,41 @@ Runs on: driver.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ..archive.copy import HotRows
 from ..clock import Clock, SystemClock
+from ..codec.value_columns import value_schema
+from ..cold.catalogue import tables
 from ..cold.path_table import PathTable
+from ..cold.place import ColdPlace
 from ..cold.segment import SegmentIndex
 from ..cold.storage import Storage
 from ..cold.table import ColdSnapshot, ColdTable
 from ..config import MIB
 from ..engine import InlineEngine
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, SparkUnavailableError
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
+from ..value_ddl import VALUE_ERROR
 from .cold_alone import cold_tiers, cold_topic
+from .kafka_columns import COLUMNS, HEADERS, source_schema
+from .named.root import NamedRoot
+from .named.table import NamedTable
 from .offsets_json import StreamOffset
 from .ranges import Places, partitions_of, resolve, size_of
 from .recipe import LogRecipe
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 #: A core is not put to work on a tail for less: its task would take longer to start than to read.
 TASK_BYTES = MIB
-
-#: Spark's Kafka source's, with ``includeHeaders``.
-COLUMNS = (
-    "key",
-    "value",
-    "topic",
-    "partition",
-    "offset",
-    "timestamp",
-    "timestampType",
-    "headers",
-)
 
 
 def dataframe(
@@ -71,15 +67,15 @@ def dataframe(
     starts, ends = partitions_of(tiers.topic, start, end, partitions)
     look, ranges = resolve(tiers, starts, ends, clock, clip=clip)
     cold, hot = divide(look, ranges)
-    session = _session(spark)
+    session = _session(spark, recipe.storage)
     frames = []
     if any(one.start < one.end for one in cold.values()):
         assert tiers.table is not None  # something is archived
-        frames.append(_cold_frame(session, tiers.table, tiers.topic, look.cold, cold))
+        frames.append(_cold_frame(session, recipe, tiers.table, tiers.topic, look.cold, cold))
     if any(one.start < one.end for one in hot.values()):
         frames.append(_hot_frame(session, recipe, tiers.topic, look, hot))
     if not frames:
-        frames.append(_no_rows(session))
+        frames.append(_no_rows(session, tiers.topic))
     return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
 
 
@@ -93,37 +89,54 @@ def read(
     *,
     partitions: Iterable[int] | None = None,
     clip: bool = False,
+    location: str | None = None,
     keyspace: str = DEFAULT_KEYSPACE,
     password_ref: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
     """The records of a topic's range as one DataFrame; see `UnifiedLog.dataframe`.
 
     Args:
         redis_url: None to read what is archived without asking Redis, on a platform that cannot
             reach it: the log then ends at the archived end.
-        cold: a folder or an object store's URL; None for an untiered topic.
-        password_ref: ``env:NAME``, in the environment of the driver and of every executor.
+        cold: a folder, an object store's URL, or ``catalog.schema``; None for an untiered topic.
+        location: where the schema's tables lie, if they are committed to by path.
+        password_ref: ``env:NAME``, in the environment of the driver and of every executor; see
+            `secret_reference`.
+        storage_options: what opens an object store; see `Lakelog.connect`.
 
     Raises:
         UnknownTopicOrPartitionError: no such topic.
-        InvalidArgumentError: neither tier is named.
+        InvalidArgumentError: neither tier is named, or a location without a schema.
+        ForeignTableError: the schema's table is committed to by path, and no location was given.
     """
-    storage = None if cold is None else Storage(cold)
+    place = ColdPlace.of(cold, location, storage_options)
+    recipe = LogRecipe.of(HotSource(redis_url or "", keyspace, password_ref), place)
+    by_name = NamedRoot(place, lambda: spark) if place.is_by_name else None
     if redis_url is None:
-        if storage is None:
-            raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
-        recipe = LogRecipe(HotSource("", keyspace), storage)
-        tiered = cold_topic(storage, topic)
-        table = PathTable(tiered, storage, InlineEngine(), HotRows(recipe.source))
-        tiers = cold_tiers(tiered, table)
+        tiers = _cold_alone(recipe, by_name, topic)
         clock: Clock = SystemClock()
     else:
-        recipe = LogRecipe(HotSource(redis_url, keyspace, password_ref), storage)
-        tiers = recipe.tiers(recipe.hot().topics().get(topic))
+        found = recipe.hot().topics().get(topic)
+        if by_name is not None and found.config.tiered:
+            tiers = Tiers(found, recipe.hot(), by_name.table(found))
+        else:
+            tiers = recipe.tiers(found)
         clock = recipe.clock()
     return dataframe(
         recipe, tiers, clock, start, end, spark=spark, partitions=partitions, clip=clip
     )
+
+
+def _cold_alone(recipe: LogRecipe, by_name: NamedRoot | None, name: str) -> Tiers:
+    if by_name is not None:
+        topic = cold_topic(by_name.catalogue(), by_name, name)
+        return cold_tiers(topic, by_name.table(topic))
+    if recipe.storage is None:
+        raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
+    topic = cold_topic(tables(recipe.storage), recipe.storage.root, name)
+    table = PathTable(topic, recipe.storage, InlineEngine(), HotRows(recipe.source))
+    return cold_tiers(topic, table)
 
 
 def divide(
@@ -152,6 +165,7 @@ def divide(
 
 def _cold_frame(
     spark: SparkSession,
+    recipe: LogRecipe,
     table: ColdTable,
     topic: Topic,
     snapshot: ColdSnapshot,
@@ -159,19 +173,62 @@ def _cold_frame(
 ) -> DataFrame:
     from pyspark.sql.functions import col, lit
 
-    frame = _delta(spark, table, snapshot.version)
+    names = [*COLUMNS.names, HEADERS.name]
+    frame = _delta(spark, recipe.storage, table, snapshot.version)
     rows = condition(snapshot.files, ranges)
     if rows is not None:
         frame = frame.where(rows)
     return frame.select(
-        *(lit(topic.name).alias(name) if name == "topic" else col(name) for name in COLUMNS)
+        *(lit(topic.name).alias(name) if name == "topic" else col(name) for name in names),
+        *_value_columns(frame, topic),
     )
 
 
-def _delta(spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
+def _value_columns(frame: DataFrame, topic: Topic) -> list[Column]:
+    """The topic's value columns out of a version of its table, null where it lacks them yet."""
+    from pyspark.sql.functions import col, lit
+
+    wanted = {column.name: str(column.type) for column in topic.config["lakelog.value.columns"]}
+    if wanted:
+        wanted[VALUE_ERROR] = "string"
+    return [
+        col(f"`{name}`") if name in frame.columns else lit(None).cast(type_).alias(name)
+        for name, type_ in wanted.items()
+    ]
+
+
+def _delta(
+    spark: SparkSession, storage: Storage | None, table: ColdTable, version: int
+) -> DataFrame:
+    if isinstance(table, NamedTable):
+        return table.version_frame(version)
     if not isinstance(table, PathTable):
         raise InvalidArgumentError(f"a {type(table).__name__} cannot be read as a DataFrame")
-    return spark.read.format("delta").option("versionAsOf", version).load(table.path)
+    reader = spark.read.format("delta").option("versionAsOf", version)
+    reader = reader.options(**_reader_options(spark, storage))
+    try:
+        return reader.load(table.path)
+    except Exception as error:  # py4j's and Connect's have no common base
+        if not re.search(r"Class org\.apache\.hadoop\.\S+ not found|No FileSystem", str(error)):
+            raise
+        raise SparkUnavailableError(
+            f"this Spark lacks the jars that open {table.path}. A local one gets those of S3 with "
+            "lakelog.spark.session(object_stores=['s3']), called before any other session is "
+            "there; of other stores, name them in its conf: spark.jars"
+        ) from error
+
+
+def _reader_options(spark: SparkSession, storage: Storage | None) -> dict[str, str]:
+    """What Spark's own reader is told of the store; over Spark Connect nothing.
+
+    A classic session keeps the options of a reader to itself. A client of Spark Connect would send
+    their secrets in clear, in a plan that others keep; its server opens the store as it was set up.
+    """
+    from .engine import spark_context
+
+    if storage is None or spark_context(spark) is None:
+        return {}
+    return storage.spark_options()
 
 
 def condition(files: SegmentIndex, ranges: Mapping[int, OffsetRange]) -> str | None:
@@ -215,6 +272,7 @@ def _hot_frame(
     ranges: Mapping[int, OffsetRange],
 ) -> DataFrame:
     from .datasource import NAME
+    from .engine import cores
     from .session import register
 
     register(spark)
@@ -234,29 +292,22 @@ def _hot_frame(
         .option("endingOffsets", json.dumps(StreamOffset(ends, ids).to_json()))
         .option("readAsOfVersion", 0 if cleaned else look.cold.version)
         .option("includeHeaders", "true")
-        .option("minPartitions", max(1, min(_parallelism(spark), int(size_bytes / TASK_BYTES))))
+        .option("valueColumns", topic.config.value_columns)
+        .option("minPartitions", max(1, min(cores(spark), int(size_bytes / TASK_BYTES))))
         .load()
     )
 
 
-def _no_rows(spark: SparkSession) -> DataFrame:
-    from .datasource import HEADERS, SCHEMA
+def _no_rows(spark: SparkSession, topic: Topic) -> DataFrame:
+    from pyspark.sql.pandas.types import from_arrow_schema
 
-    return spark.createDataFrame([], type(SCHEMA)([*SCHEMA, HEADERS]))
+    columns = source_schema(value_schema(topic.config.value_columns), headers=True)
+    return spark.createDataFrame([], from_arrow_schema(columns))
 
 
-def _session(spark: SparkSession | None) -> SparkSession:
+def _session(spark: SparkSession | None, storage: Storage | None) -> SparkSession:
     if spark is not None:
         return spark
     from .session import session
 
-    return session()
-
-
-def _parallelism(spark: SparkSession) -> int:
-    from .engine import CORES_UNKNOWN
-
-    try:
-        return max(1, int(spark.sparkContext.defaultParallelism))
-    except Exception:  # Spark Connect has no context
-        return CORES_UNKNOWN
+    return session(object_stores=() if storage is None else storage.object_stores)

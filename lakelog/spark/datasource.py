@@ -3,7 +3,8 @@
 What Spark calls where: `LakelogDataSource` and the planning of a batch in short-lived Python
 processes beside the driver; `LakelogStreamReader` in one that lives as long as the stream, but for
 `read`; `read` on executors, from a copy of the reader that knows nothing of the driver's. All that
-a task needs is therefore in its `InputRange`.
+a task needs is therefore in its `InputRange`, credentials that the planner was given too: Spark
+pickles it each time that it plans, and shows nothing of it.
 
 Filters are never pushed down (``pushFilters``): Spark 4.1 and 4.2 then give wrong rows when one
 DataFrame is used twice in a query.
@@ -13,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -24,17 +25,11 @@ from pyspark.sql.datasource import (
     DataSourceStreamReader,
     InputPartition,
 )
-from pyspark.sql.types import (
-    ArrayType,
-    BinaryType,
-    IntegerType,
-    LongType,
-    StringType,
-    StructField,
-    StructType,
-    TimestampType,
-)
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
 
+from ..codec.value_columns import value_schema
+from ..cold.vended_credentials import Vended
 from ..errors import (
     InvalidArgumentError,
     OffsetOutOfRangeError,
@@ -45,10 +40,13 @@ from ..offsets import AtOffset, AtTimestamp, Latest, LogOffsets, Position
 from ..read.tiers import Look, Tiers, out_of_range
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
+from .kafka_columns import source_schema
 from .offsets_json import Offsets, StreamOffset
-from .options import ReadOptions, check, parse
+from .options import ReadOptions, check, parse, parse_write
 from .range_rows import not_covered, patiently, range_rows, spark_rows
 from .ranges import SizedRange, advance, records_between, resolve, share, size_of, split
+from .sink import LakelogStreamWriter, LakelogWriter
+from .worker import spare_imports
 
 try:
     from pyspark.sql.streaming.datasource import (
@@ -67,22 +65,10 @@ logger = logging.getLogger(__name__)
 
 NAME = "lakelog"
 
-#: Spark's Kafka source's columns; all nullable, as there.
-SCHEMA = StructType(
-    [
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("offset", LongType()),
-        StructField("timestamp", TimestampType()),
-        StructField("timestampType", IntegerType()),
-    ]
-)
-HEADERS = StructField(
-    "headers",
-    ArrayType(StructType([StructField("key", StringType()), StructField("value", BinaryType())])),
-)
+#: Of a record, where a micro-batch is cut for its tasks. What is stored would say better, but says
+#: something else once records are archived; a micro-batch that is run again must be cut as before,
+#: or a sink that knows what each task wrote (lakelog's own) would not know its tasks again.
+ASSUMED_BYTES = 128
 
 
 class LakelogDataSource(DataSource):  # type: ignore[misc]  # pyspark is not typed for mypy here
@@ -93,20 +79,27 @@ class LakelogDataSource(DataSource):  # type: ignore[misc]  # pyspark is not typ
         return NAME
 
     def schema(self) -> StructType:
-        """The columns, with headers if ``includeHeaders``.
+        """The columns, with headers if ``includeHeaders``, then those of ``valueColumns``.
 
         Whether a batch or a stream is read is not known here, so what is wrong with one of them is
         refused by its reader.
         """
         check(self.options)
         headers = self.options.get("includeHeaders", "false").strip().lower() == "true"
-        return StructType([*SCHEMA, HEADERS]) if headers else SCHEMA
+        columns = value_schema(self.options.get("valueColumns", ""))
+        return from_arrow_schema(source_schema(columns, headers=headers))
 
     def reader(self, schema: StructType) -> LakelogReader:
         return LakelogReader(self._read_options(schema, streaming=False))
 
     def streamReader(self, schema: StructType) -> LakelogStreamReader:
         return LakelogStreamReader(self._read_options(schema, streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> LakelogWriter:
+        return LakelogWriter(parse_write(self.options), schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> LakelogStreamWriter:
+        return LakelogStreamWriter(parse_write(self.options), schema)
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         options = parse(self.options, streaming=streaming)
@@ -132,10 +125,8 @@ class InputRange(InputPartition):  # type: ignore[misc]
     partition: int
     start_offset: int
     end_offset: int
-
-    @classmethod
-    def of(cls, part: SizedRange) -> InputRange:
-        return cls(part.topic, part.partition, part.start_offset, part.end_offset)
+    #: What opens the cold tier where nobody is logged in. Says nothing of what is read.
+    credentials: Vended | None = field(default=None, repr=False, compare=False)
 
 
 class _RangeReader:
@@ -151,7 +142,11 @@ class _RangeReader:
         """
         if not isinstance(partition, InputRange):
             return  # Spark makes one of its own when there are none
+        spare_imports()
         options = self._options
+        if options.recipe.storage is not None:
+            options.recipe.storage.take(partition.credentials)
+        columns = value_schema(options.value_columns)
         for records in range_rows(
             options.recipe,
             partition.topic,
@@ -162,7 +157,9 @@ class _RangeReader:
             as_of_version=options.as_of_version,
         ):
             topic_partition = TopicPartition(partition.topic.name, partition.partition)
-            yield spark_rows(records, topic_partition, headers=options.include_headers)
+            yield spark_rows(
+                records, topic_partition, headers=options.include_headers, columns=columns
+            )
 
 
 class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
@@ -187,7 +184,7 @@ class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
             tiers = options.recipe.tiers(topic)
             look, ranges = _resolve(options, tiers, starts, ends, numbers)
             sized += _sized(topic, look, ranges)
-        return [InputRange.of(part) for part in split(sized, options.min_partitions)]
+        return _tasks(options, sized)
 
 
 class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerAvailableNow):  # type: ignore[misc]
@@ -249,7 +246,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         return None if self._ends is None else self._ends.to_json()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputRange]:
-        """What a micro-batch reads, cut so that no task has much more than the others."""
+        """What a micro-batch reads, cut by its offsets alone: each time in the same way."""
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._begun = self._begun or not begin.initial
         first = until.since if begin.initial and until.since is not None else begin.offsets
@@ -393,8 +390,11 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                     if start < seen.log_start:
                         tp = topic.partition(number)
                         raise not_covered(tp, start, end, seen.log_start, seen.log_end)
-            sized += _sized(topic, look, of_topic)
-        return [InputRange.of(part) for part in split(sized, options.min_partitions)]
+            sized += [
+                SizedRange(topic, number, start, end, float(end - start) * ASSUMED_BYTES)
+                for number, (start, end) in of_topic.items()
+            ]
+        return _tasks(options, sized)
 
 
 def _topics(options: ReadOptions, *, required: bool = True) -> dict[str, Topic]:
@@ -412,6 +412,17 @@ def _partitions_of(options: ReadOptions, topic: Topic) -> list[TopicPartition]:
 
 def _ids(topics: Mapping[str, Topic]) -> dict[str, UUID]:
     return {topic.name: topic.topic_id for topic in topics.values()}
+
+
+def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputRange]:
+    """The ranges, cut for Spark's tasks, with what they open the cold tier by."""
+    storage = options.recipe.storage
+    tiered = any(part.topic.config.tiered for part in sized)
+    credentials = storage.to_hand_on() if storage is not None and tiered else None
+    return [
+        InputRange(part.topic, part.partition, part.start_offset, part.end_offset, credentials)
+        for part in split(sized, options.min_partitions)
+    ]
 
 
 def _sized(topic: Topic, look: Look, ranges: Mapping[int, OffsetRange]) -> Iterator[SizedRange]:

@@ -1,4 +1,4 @@
-"""The jars that teach Spark to read and write Delta: fetched once, then kept."""
+"""The jars that teach Spark to read Delta, and S3: fetched once, then kept."""
 
 from __future__ import annotations
 
@@ -18,15 +18,24 @@ PIP_COMMAND = "pip install 'lakelog[spark]'"
 # What Spark brings itself is left out: it would be 70 MB of other versions of the same classes.
 _IVY_FILE = """\
 <ivy-module version="2.0">
-  <info organisation="lakelog" module="delta-jars"/>
+  <info organisation="lakelog" module="jars"/>
   <configurations><conf name="default"/></configurations>
   <dependencies>
-    <dependency org="io.delta" name="{artifact}" rev="{delta}" conf="default->default">
+{dependencies}
 {excludes}
-    </dependency>
   </dependencies>
 </ivy-module>
 """
+
+#: By the Hadoop that Spark brings: the AWS SDK that its S3 client was built with, and Amazon's
+#: input stream, which it does not start without. The SDK's modules one by one, since its bundle of
+#: all of Amazon's services is 600 MB.
+_S3_VERSIONS = {
+    "3.4.1": ("2.24.6", None),
+    "3.4.2": ("2.29.52", "1.2.1"),
+    "3.5.0": ("2.35.4", "1.3.1"),
+}
+_AWS_MODULES = ("s3", "sts", "s3-transfer-manager")
 
 
 def delta_jars(java_home: Path, ivy_settings: str | None = None) -> list[Path]:
@@ -44,24 +53,83 @@ def delta_jars(java_home: Path, ivy_settings: str | None = None) -> list[Path]:
         SparkUnavailableError: they are not in the cache and cannot be fetched.
     """
     spark, delta = _installed("pyspark"), _installed("delta-spark")
-    kept = user_cache() / f"jars-spark-{spark}-delta-{delta}"
+    artifact = f"delta-spark_{'.'.join(spark.split('.')[:2])}_{SCALA}"
+    return _kept(
+        f"jars-spark-{spark}-delta-{delta}",
+        f"the jars of Delta {delta} for Spark {spark}",
+        [_dependency("io.delta", artifact, delta)],
+        java_home,
+        ivy_settings,
+    )
+
+
+def s3_jars(java_home: Path, ivy_settings: str | None = None) -> list[Path]:
+    """The jars with which the installed Spark itself opens S3: some 12 MB, fetched like Delta's.
+
+    Raises:
+        MissingExtraError: pyspark is not installed.
+        SparkUnavailableError: they cannot be fetched, or nobody knows which ones this Spark takes.
+    """
+    spark, hadoop = _installed("pyspark"), _hadoop_version()
+    if hadoop not in _S3_VERSIONS:
+        raise SparkUnavailableError(
+            f"Spark {spark} comes with Hadoop {hadoop}, and which jars open S3 is known for "
+            f"{', '.join(_S3_VERSIONS)}. Name them: session(conf={{'spark.jars': …}}) with "
+            f"org.apache.hadoop:hadoop-aws:{hadoop} and what it needs"
+        )
+    sdk, stream = _S3_VERSIONS[hadoop]
+    dependencies = [
+        _dependency("org.apache.hadoop", "hadoop-aws", hadoop, alone=True),
+        *(_dependency("software.amazon.awssdk", module, sdk) for module in _AWS_MODULES),
+    ]
+    if stream is not None:
+        group = "software.amazon.s3.analyticsaccelerator"
+        dependencies.append(_dependency(group, "analyticsaccelerator-s3", stream, alone=True))
+    return _kept(
+        f"jars-spark-{spark}-s3",
+        f"the jars of Hadoop {hadoop} for S3",
+        dependencies,
+        java_home,
+        ivy_settings,
+    )
+
+
+def _dependency(group: str, name: str, version: str, *, alone: bool = False) -> str:
+    what = "master" if alone else "default"
+    return f'    <dependency org="{group}" name="{name}" rev="{version}" conf="default->{what}"/>'
+
+
+def _hadoop_version() -> str:
+    (jar,) = _spark_jars().glob("hadoop-client-api-*.jar")
+    return jar.stem.rpartition("-")[2]
+
+
+def _spark_jars() -> Path:
+    import pyspark
+
+    return Path(pyspark.__file__).parent / "jars"
+
+
+def _kept(
+    name: str, what: str, dependencies: list[str], java_home: Path, ivy_settings: str | None
+) -> list[Path]:
+    kept = user_cache() / name
     if not kept.is_dir():
-        _fetch(java_home, spark, delta, ivy_settings, kept)
+        _fetch(java_home, what, dependencies, ivy_settings, kept)
     return sorted(kept.glob("*.jar"))
 
 
-def _fetch(java_home: Path, spark: str, delta: str, ivy_settings: str | None, kept: Path) -> None:
-    import pyspark
-
-    spark_jars = Path(pyspark.__file__).parent / "jars"
+def _fetch(
+    java_home: Path, what: str, dependencies: list[str], ivy_settings: str | None, kept: Path
+) -> None:
+    spark_jars = _spark_jars()
     brought = {re.sub(r"-\d.*", "", jar.stem) for jar in spark_jars.glob("*.jar")}
     # Beside its final place, so that the rename at the end is one step.
     with tempfile.TemporaryDirectory(dir=kept.parent, prefix=f"{kept.name}.") as work:
         ivy_file, fresh = Path(work) / "ivy.xml", Path(work) / "jars"
         ivy_file.write_text(
             _IVY_FILE.format(
-                artifact=f"delta-spark_{'.'.join(spark.split('.')[:2])}_{SCALA}",
-                delta=delta,
+                dependencies="\n".join(dependencies),
                 excludes="\n".join(f'<exclude module="{name}"/>' for name in sorted(brought)),
             )
         )
@@ -79,8 +147,8 @@ def _fetch(java_home: Path, spark: str, delta: str, ivy_settings: str | None, ke
             done = _java(java_home, [*trust_options(store), *ivy])
         if done.returncode != 0 or not fresh.is_dir():
             raise SparkUnavailableError(
-                f"the jars of Delta {delta} for Spark {spark} are not in {kept.parent} and could "
-                f"not be fetched from Maven Central. {_advice(done.stdout + done.stderr)}"
+                f"{what} are not in {kept.parent} and could not be fetched from Maven Central. "
+                f"{_advice(done.stdout + done.stderr)}"
             )
         try:
             fresh.rename(kept)

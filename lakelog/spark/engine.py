@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ..errors import LakelogError
+from .worker import spare_imports
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -49,7 +50,7 @@ class SparkEngine:
         outcomes = self._outcomes(function, tasks)
         results = [pickle.loads(outcomes[number]) for number in range(len(tasks))]
         for result in results:
-            if isinstance(result, _Failure):
+            if isinstance(result, Failure):
                 result.throw()
         yield from results
 
@@ -60,7 +61,7 @@ class SparkEngine:
         count = len(tasks)
         # One Spark task a core: each costs 50 ms and more before it does anything, which is a tenth
         # of what archiving takes. Dealt out, so that the largest, which come first, are spread.
-        spark_tasks = min(count, self._cores())
+        spark_tasks = min(count, cores(self._session))
         dealt = [
             number for first in range(spark_tasks) for number in range(count)[first::spark_tasks]
         ]
@@ -70,14 +71,11 @@ class SparkEngine:
         )
         numbers = self._session.range(0, count, 1, spark_tasks)
         answers = numbers.mapInArrow(run, "number long, outcome binary")
-        rows = self._collect(answers, f"lakelog: {_name(function)} × {count}")
+        rows = self.collect(answers, f"lakelog: {_name(function)} × {count}")
         return {row["number"]: bytes(row["outcome"]) for row in rows}
 
-    def _cores(self) -> int:
-        context = _context(self._session)
-        return CORES_UNKNOWN if context is None else max(1, context.defaultParallelism)
-
-    def _collect(self, answers: DataFrame, description: str) -> list[Row]:
+    def collect(self, answers: DataFrame, description: str) -> list[Row]:
+        """The rows of a frame; if waiting for them is interrupted, the job is cancelled."""
         # Not toLocalIterator: it would run one Spark partition after the other.
         # In a thread, since an exception raised into a wait for the JVM (Ctrl-C, a signal handler)
         # breaks the connection to it. The thread inherits the job group, so that a notebook's own
@@ -86,7 +84,7 @@ class SparkEngine:
 
         tag = f"lakelog-{uuid.uuid4()}"
         done: Future[list[Row]] = Future()
-        context = _context(self._session)
+        context = spark_context(self._session)
 
         def collect() -> None:
             try:
@@ -113,7 +111,13 @@ class SparkEngine:
             raise
 
 
-def _context(session: SparkSession) -> SparkContext | None:
+def cores(session: SparkSession) -> int:
+    """How many tasks run at once, as far as the session tells."""
+    context = spark_context(session)
+    return CORES_UNKNOWN if context is None else max(1, context.defaultParallelism)
+
+
+def spark_context(session: SparkSession) -> SparkContext | None:
     """The session's context; Spark Connect and serverless have none."""
     try:
         return session.sparkContext
@@ -137,6 +141,7 @@ class _Run:
         self.tasks = tasks
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_imports()
         for batch in batches:
             for place in batch.column(0).to_pylist():
                 number, task = self.tasks[place]
@@ -146,16 +151,20 @@ class _Run:
                 )
 
     def _outcome(self, task: bytes) -> bytes:
-        from pyspark import cloudpickle
-
-        try:
-            result = pickle.loads(self.function)(pickle.loads(task))
-            return bytes(cloudpickle.dumps(result))
-        except Exception as error:
-            return bytes(cloudpickle.dumps(_Failure.of(error)))
+        return outcome_of(lambda: pickle.loads(self.function)(pickle.loads(task)))
 
 
-class _Failure:
+def outcome_of(function: Callable[[], Any]) -> bytes:
+    """What it returns, or the `Failure` it ends in, pickled."""
+    from pyspark import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(function()))
+    except Exception as error:
+        return bytes(cloudpickle.dumps(Failure.of(error)))
+
+
+class Failure:
     """An exception on its way from an executor to the driver."""
 
     def __init__(self, error: Exception, where: str) -> None:
@@ -163,7 +172,7 @@ class _Failure:
         self.where = where
 
     @classmethod
-    def of(cls, error: Exception) -> _Failure:
+    def of(cls, error: Exception) -> Failure:
         where = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         try:
             pickle.loads(pickle.dumps(error))

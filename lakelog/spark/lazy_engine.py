@@ -14,8 +14,11 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def choose_engine(engine: Engine | str | None = None) -> Engine:
+def choose_engine(engine: Engine | str | None = None, object_stores: Sequence[str] = ()) -> Engine:
     """An engine by its name: ``"spark"``, ``"inline"``; None for Spark where it is installed.
+
+    Args:
+        object_stores: what else a Spark that is started for it shall open; see `session`.
 
     Raises:
         InvalidArgumentError: another name.
@@ -23,7 +26,7 @@ def choose_engine(engine: Engine | str | None = None) -> Engine:
     if engine is None:
         engine = "spark" if find_spec("pyspark") else "inline"
     if engine == "spark":
-        return LazySparkEngine()
+        return LazySparkEngine(object_stores)
     if engine == "inline":
         return InlineEngine()
     if isinstance(engine, str):
@@ -37,7 +40,8 @@ class LazySparkEngine:
     Thread-safe.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, object_stores: Sequence[str] = ()) -> None:
+        self._object_stores = object_stores
         self._engine: Engine | None = None
         self._lock = threading.Lock()
 
@@ -50,5 +54,5 @@ class LazySparkEngine:
                 from .engine import SparkEngine
                 from .session import session
 
-                self._engine = SparkEngine(session())
+                self._engine = SparkEngine(session(object_stores=self._object_stores))
         return self._engine.map(function, tasks)

@@ -1,11 +1,14 @@
-"""The data source's options when reading: the Kafka source's names, and where the log is.
+"""The data source's options: the names of Kafka's source and sink, and where the log is.
 
 | option                              | read   | value                                             |
 |-------------------------------------|--------|---------------------------------------------------|
 | redis                               | both   | the hot tier's URL, without a password            |
-| passwordRef                         | both   | ``env:NAME``, in the driver's and executors' env  |
+| passwordRef                         | both   | ``env:NAME``, in the driver's and executors' env; |
+|                                     |        | see `secret_reference`                            |
 | keyspace                            | both   | default ``lakelog``                               |
-| cold                                | both   | folder or URL of the cold root                    |
+| cold                                | both   | folder or URL of the cold root, or catalog.schema |
+| storageOptions                      | both   | JSON: what opens an object store; no secrets but  |
+|                                     |        | references                                        |
 | subscribe, subscribePattern, assign | both   | one of: names, a regular expression, JSON         |
 | startingOffsets                     | both   | a position, or JSON with -2 and -1; default       |
 |                                     |        | ``earliest`` (batch), ``latest`` (stream)         |
@@ -18,8 +21,19 @@
 | minPartitions                       | both   | tasks at least; large ranges are split anyway     |
 | failOnDataLoss                      | both   | default ``true``                                  |
 | includeHeaders                      | both   | default ``false``                                 |
+| valueColumns                        | both   | columns to make of JSON values, as in             |
+|                                     |        | ``lakelog.value.columns``; after all others       |
 | readAsOfVersion                     | batch  | set by frames over both tiers: what the archive   |
 |                                     |        | took since that table version is read as it was   |
+
+| option                              | write  | value                                             |
+|-------------------------------------|--------|---------------------------------------------------|
+| redis, passwordRef, keyspace        | both   | as above                                          |
+| cold, storageOptions                | both   | as above; needed only when a server lost its tail |
+| topic                               | both   | of all rows, over the column                      |
+| acks                                | both   | ``memory`` (default), ``replicas=N`` or ``fsync`` |
+| idempotent                          | both   | default ``true``; ``false``: what is repeated is  |
+|                                     |        | appended again                                    |
 
 Positions are lakelog's (``earliest``, ``-10m``, ``2013-12-30T12:00:00Z``, an offset for all, …).
 """
@@ -34,18 +48,21 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from uuid import UUID
 
-from ..cold.storage import Storage
+from ..cold.place import ColdPlace
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from ..hot import Acks
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.registry import TopicRegistry
 from ..offsets import AtOffset, AtTimestamp, Earliest, Latest, Position, position, timestamp_ms
 from ..record import TopicPartition
+from ..secret_reference import check_executors_can_resolve, check_secret_reference
 from ..topic import Topic, check_topic_name
+from ..value_ddl import ddl_of, parse_columns
 from .offsets_json import EARLIEST, LATEST, StreamOffset, parse_offsets
 from .recipe import LogRecipe, check_no_password
 
-WHERE = ("redis", "passwordRef", "keyspace", "cold")
+WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions")
 READ = (
     *WHERE,
     "subscribe",
@@ -62,8 +79,11 @@ READ = (
     "minPartitions",
     "failOnDataLoss",
     "includeHeaders",
-    "readAsOfVersion",
+    "valueColumns",
 )
+#: What a frame over both tiers tells the reader of its tail; nobody else sets it.
+READ_INTERNAL = ("readAsOfVersion",)
+WRITE = (*WHERE, "topic", "acks", "idempotent")
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +164,35 @@ class ReadOptions:
     min_partitions: int = 1
     fail_on_data_loss: bool = True
     include_headers: bool = False
+    value_columns: str = ""
     as_of_version: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOptions:
+    """What the options of a write say."""
+
+    recipe: LogRecipe
+    topic: str | None = None  # None: the column says
+    acks: Acks = Acks()  # noqa: RUF009 - frozen
+    idempotent: bool = True
+
+
+def parse_write(given: Mapping[str, str]) -> WriteOptions:
+    """The options of a batch or streaming write. Names are told apart without their case.
+
+    Raises:
+        InvalidArgumentError: an option is unknown, not legal or missing.
+    """
+    # Spark hands its own option of streams over with the others.
+    own = {name: value for name, value in given.items() if name.lower() != "checkpointlocation"}
+    options = _known(own, WRITE)
+    return WriteOptions(
+        recipe=recipe(options),
+        topic=check_topic_name(options["topic"]) if "topic" in options else None,
+        acks=Acks.parse(options.get("acks", "memory")),
+        idempotent=_flag(options, "idempotent", True),
+    )
 
 
 def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
@@ -153,7 +201,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     Raises:
         InvalidArgumentError: an option is unknown, not legal, missing, or contradicts another.
     """
-    options = _known(given)
+    options = _known(given, READ, READ_INTERNAL)
     if streaming:
         for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
             if name in options:
@@ -172,6 +220,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         min_partitions=_count(options, "minPartitions") or 1,
         fail_on_data_loss=_flag(options, "failOnDataLoss", True),
         include_headers=_flag(options, "includeHeaders", False),
+        value_columns=ddl_of(parse_columns(options.get("valueColumns", ""))),
         as_of_version=_count(options, "readAsOfVersion", least=-1),
     )
 
@@ -182,7 +231,7 @@ def check(given: Mapping[str, str]) -> None:
     Raises:
         InvalidArgumentError: see `parse`.
     """
-    options = _known(given)
+    options = _known(given, READ, READ_INTERNAL)
     recipe(options)
     _subscription(options)
 
@@ -191,38 +240,63 @@ def recipe(options: Mapping[str, str]) -> LogRecipe:
     """Where the log is, by the options of `WHERE`.
 
     Raises:
-        InvalidArgumentError: no Redis is named, or its URL has a password.
+        InvalidArgumentError: no Redis is named, its URL has a password, a storage option is a
+            secret in clear, or a reference is one that executors cannot resolve.
     """
     if "redis" not in options:
         _refuse("the option 'redis' is missing: the URL of the Redis that holds the hot tier")
     check_no_password(options["redis"])
+    if "passwordRef" in options:
+        check_secret_reference(options["passwordRef"], "passwordRef")
+        check_executors_can_resolve(options["passwordRef"], "passwordRef")
     source = HotSource(
         options["redis"], options.get("keyspace", DEFAULT_KEYSPACE), options.get("passwordRef")
     )
-    return LogRecipe(source, Storage(options["cold"]) if "cold" in options else None)
+    if "cold" not in options:
+        if "storageOptions" in options:
+            _refuse("storageOptions goes with 'cold': it opens an object store")
+        return LogRecipe(source)
+    given = _storage_options(options.get("storageOptions", "{}"))
+    place = ColdPlace.of(options["cold"], None, given)
+    if place.storage is not None:
+        place.storage.store_options.portable()
+    return LogRecipe.of(source, place)
 
 
-def _known(given: Mapping[str, str]) -> dict[str, str]:
+def _storage_options(text: str) -> dict[str, str]:
+    try:
+        given = json.loads(text)
+    except ValueError:
+        given = None
+    if not isinstance(given, dict):  # not repeated: it may hold a secret
+        _refuse('storageOptions should be JSON such as {"AWS_ENDPOINT_URL": "https://host:9000"}')
+    return given
+
+
+def _known(
+    given: Mapping[str, str], public: tuple[str, ...], internal: tuple[str, ...] = ()
+) -> dict[str, str]:
     """The options under their proper spelling: Spark hands them over in lower case."""
-    spelling = {name.lower(): name for name in READ}
+    spelling = {name.lower(): name for name in (*public, *internal)}
     options = {}
     for name, value in given.items():
         known = spelling.get(name.lower())
         if known is None:
-            _refuse_unknown(name, spelling)
+            _refuse_unknown(name, public)
         options[known] = value
     return options
 
 
-def _refuse_unknown(name: str, spelling: Mapping[str, str]) -> NoReturn:
+def _refuse_unknown(name: str, public: tuple[str, ...]) -> NoReturn:
     if name.lower().startswith("kafka."):
         _refuse(
             f"{name} is a setting of a Kafka client, and there is none here; say where the log is "
             "with 'redis' and 'cold'"
         )
+    spelling = {one.lower(): one for one in public}
     near = difflib.get_close_matches(name.lower(), spelling, n=3, cutoff=0.6)
     hint = f"did you mean {' or '.join(spelling[one] for one in near)}?"
-    legal = f"legal: {', '.join(READ)}"
+    legal = f"legal: {', '.join(public)}"
     _refuse(f"there is no option {name!r}; {hint if near else legal}")
 
 

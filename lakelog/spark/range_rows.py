@@ -13,6 +13,7 @@ from typing import TypeVar, cast
 
 import pyarrow as pa
 
+from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
 from ..cold.table import ColdTable
 from ..errors import LakelogError, OffsetOutOfRangeError
@@ -21,6 +22,7 @@ from ..read.fetch import fetches
 from ..read.tiers import Tiers
 from ..record import TopicPartition
 from ..topic import Topic
+from .kafka_columns import HEADERS, source_schema
 from .recipe import LogRecipe
 
 logger = logging.getLogger(__name__)
@@ -31,27 +33,6 @@ T = TypeVar("T")
 PATIENCE_S = 10.0
 _FIRST_WAIT_S = 0.1
 _LONGEST_WAIT_S = 2.0
-
-#: Spark's Kafka source's columns, in its order, as Spark's Arrow reader wants them.
-COLUMNS = pa.schema(
-    [
-        ("key", pa.binary()),
-        ("value", pa.binary()),
-        ("topic", pa.string()),
-        ("partition", pa.int32()),
-        ("offset", pa.int64()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("timestampType", pa.int32()),
-    ]
-)
-HEADERS = pa.field(
-    "headers",
-    pa.list_(
-        pa.field(
-            "element", pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
-        )
-    ),
-)
 
 
 def range_rows(
@@ -97,7 +78,12 @@ def range_rows(
                 raise
             if fail_on_data_loss:
                 raise not_covered(
-                    topic_partition, at, end, log_start, error.fields["log_end"]
+                    topic_partition,
+                    at,
+                    end,
+                    log_start,
+                    error.fields["log_end"],
+                    of_frame=as_of_version is not None,
                 ) from error
             at = min(log_start, end)
             logger.warning(
@@ -115,9 +101,10 @@ def _tiers(
     end: int,
     as_of_version: int | None,
 ) -> tuple[Tiers, AsArchived | None]:
+    if as_of_version is None or recipe.storage is None or not topic.config.tiered:
+        return recipe.tiers(topic), None
     table = recipe.table(topic)
-    if as_of_version is None or table is None or recipe.storage is None:
-        return Tiers(topic, recipe.hot(), table), None
+    assert table is not None  # the topic is tiered
     archived = AsArchived(
         table, recipe.storage, topic, partition, since=as_of_version, start=start, end=end
     )
@@ -133,14 +120,28 @@ class _WholeTiers(Tiers):
 
 
 def not_covered(
-    topic_partition: TopicPartition, start: int, end: int, log_start: int, log_end: int
+    topic_partition: TopicPartition,
+    start: int,
+    end: int,
+    log_start: int,
+    log_end: int,
+    *,
+    of_frame: bool = False,
 ) -> OffsetOutOfRangeError:
-    """The error of a range that begins below the log start."""
+    """The error of a range that begins below the log start.
+
+    Args:
+        of_frame: a frame over both tiers reads it, which has no options.
+    """
+    else_ = (
+        "cut it with clip=True"
+        if of_frame
+        else "set failOnDataLoss=false to go on with what there is"
+    )
     return OffsetOutOfRangeError(
         f"[{start}, {end}) of {topic_partition} is no longer covered: the log holds "
         f"[{log_start}, {log_end}); retention or delete-records removed what lay below. Choose a "
-        "range inside (clip=True cuts a DataFrame's), or set failOnDataLoss=false to go on with "
-        "what there is",
+        f"range inside, or {else_}",
         topic_partition=topic_partition,
         offset=start,
         log_start=log_start,
@@ -149,9 +150,17 @@ def not_covered(
 
 
 def spark_rows(
-    records: pa.RecordBatch, topic_partition: TopicPartition, *, headers: bool
+    records: pa.RecordBatch,
+    topic_partition: TopicPartition,
+    *,
+    headers: bool,
+    columns: pa.Schema,
 ) -> pa.RecordBatch:
-    """A `RECORDS` batch as `COLUMNS`, with `HEADERS` if asked for."""
+    """A `RECORDS` batch as rows of the `source_schema`.
+
+    Args:
+        columns: of `value_schema`, to be made of the values besides.
+    """
     rows = records.num_rows
     arrays = [
         records.column("key"),
@@ -162,10 +171,11 @@ def spark_rows(
         records.column("timestamp"),
         records.column("timestampType"),
     ]
-    if not headers:
-        return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS)
-    arrays.append(records.column("headers").cast(HEADERS.type))
-    return pa.RecordBatch.from_arrays(arrays, schema=COLUMNS.append(HEADERS))
+    if headers:
+        arrays.append(records.column("headers").cast(HEADERS.type))
+    if len(columns):
+        arrays += columns_of(records.column("value"), columns).columns
+    return pa.RecordBatch.from_arrays(arrays, schema=source_schema(columns, headers=headers))
 
 
 class Patience:
@@ -181,8 +191,18 @@ class Patience:
         Raises:
             LakelogError: the error, if it is not retriable or the time is over.
         """
+        if not error.retriable:
+            raise error
+        self.pause(error)
+
+    def pause(self, error: LakelogError) -> None:
+        """As `wait`, whatever the error says of itself.
+
+        Raises:
+            LakelogError: the error, if the time is over.
+        """
         left_s = self._deadline_s - time.monotonic()
-        if not error.retriable or left_s <= 0:
+        if left_s <= 0:
             raise error
         logger.warning("%s; trying again", error)
         time.sleep(min(self._wait_s, left_s))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from dataclasses import dataclass
@@ -11,12 +12,15 @@ from uuid import UUID
 from ..archive.copy import HotRows
 from ..clock import Clock
 from ..cold.path_table import PathTable
+from ..cold.place import ColdPlace
 from ..cold.storage import Storage
 from ..engine import InlineEngine
-from ..errors import InvalidArgumentError
+from ..errors import ColdTierError, InvalidArgumentError
 from ..hot.hot_log import HotLog, HotSource
 from ..read.tiers import Tiers
+from ..secret_reference import check_executors_can_resolve
 from ..topic import Topic
+from .hot_alone import HotAlone
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +31,13 @@ class LogRecipe:
     """
 
     source: HotSource
-    storage: Storage | None = None  # None: only untiered topics can be read
+    storage: Storage | None = None
+    schema: str | None = None  # catalog.schema of tables by name; both None: untiered topics alone
+
+    @classmethod
+    def of(cls, source: HotSource, place: ColdPlace) -> LogRecipe:
+        """Of a Redis and a place; a table that is written by path is read so too."""
+        return cls(source, place.storage, place.schema if place.is_by_name else None)
 
     def hot(self) -> HotLog:
         """The hot tier, opened once a process."""
@@ -38,9 +48,16 @@ class LogRecipe:
 
         Raises:
             InvalidArgumentError: it is tiered, but the recipe names no cold root.
+            ColdTierError: it is archived into tables by name, which only a driver can open.
         """
         if not topic.config.tiered:
             return None
+        if self.schema is not None:
+            raise ColdTierError(
+                f"topic {topic.name!r} is archived into {self.schema}, whose tables only Spark "
+                "itself may read, not its tasks",
+                topic=topic.name,
+            )
         if self.storage is None:
             raise InvalidArgumentError(
                 f"topic {topic.name!r} is tiered, but no cold root was given; set the option "
@@ -55,7 +72,12 @@ class LogRecipe:
             return _OPEN[key]
 
     def tiers(self, topic: Topic) -> Tiers:
-        """Both tiers of a topic, with nothing remembered of an earlier reader."""
+        """Both tiers of a topic, with nothing remembered of an earlier reader.
+
+        Of a topic that is archived by name, the hot one alone.
+        """
+        if self.schema is not None and topic.config.tiered:
+            return HotAlone(topic, self.hot(), self.schema)
         return Tiers(topic, self.hot(), self.table(topic))
 
     def clock(self) -> Clock:
@@ -66,14 +88,20 @@ class LogRecipe:
         """The data source options that say the same; `options.recipe` reads them.
 
         Raises:
-            InvalidArgumentError: the URL has a password, which plans and logs would then show.
+            InvalidArgumentError: the URL has a password, or a storage option is a secret in clear,
+                which plans and logs would then show; or executors cannot resolve a reference.
         """
         check_no_password(self.source.url)
         found = {"redis": self.source.url, "keyspace": self.source.keyspace}
         if self.source.password_ref is not None:
+            check_executors_can_resolve(self.source.password_ref, "password_ref")
             found["passwordRef"] = self.source.password_ref
+        if self.schema is not None:
+            found["cold"] = self.schema
         if self.storage is not None:
             found["cold"] = self.storage.root
+            if self.storage.store_options:
+                found["storageOptions"] = json.dumps(self.storage.store_options.portable())
         return found
 
 

@@ -8,14 +8,14 @@ import os
 import sys
 import warnings
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..embedded.java import java_home
 from ..errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
-from .delta_jars import PIP_COMMAND, delta_jars
+from .delta_jars import PIP_COMMAND, delta_jars, s3_jars
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,6 +26,7 @@ def session(
     *,
     cores: int | None = None,
     conf: Mapping[str, str] | None = None,
+    object_stores: Iterable[str] = (),
 ) -> SparkSession:
     """A Spark session that reads and writes Delta.
 
@@ -40,6 +41,8 @@ def session(
         cores: how many tasks a new session runs at once; default all of the machine.
         conf: settings of a new session, over the defaults. ``spark.jars.ivySettings`` is also
             where the Delta jars are fetched from, and ``spark.jars`` come in addition to them.
+        object_stores: ``["s3"]`` if a new session's own readers (frames over a log, not archiving
+            and cleanup) shall open tables there. For others, name their jars in `conf`.
 
     Raises:
         MissingExtraError: pyspark, delta-spark or a Java is not installed.
@@ -60,7 +63,7 @@ def session(
         found = SparkSession.builder.getOrCreate()
     else:
         active = SparkSession.getActiveSession()
-        found = active or _local_session(app_name, cores, dict(conf or {}))
+        found = active or _local_session(app_name, cores, dict(conf or {}), set(object_stores))
     register(found)
     return found
 
@@ -81,12 +84,18 @@ def register(spark: SparkSession) -> None:
 _REGISTERED: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
-def _local_session(app_name: str, cores: int | None, conf: dict[str, str]) -> SparkSession:
+def _local_session(
+    app_name: str, cores: int | None, conf: dict[str, str], object_stores: set[str]
+) -> SparkSession:
     import pyspark
     from pyspark.sql import SparkSession
 
     java = java_home()
-    jars = [str(jar) for jar in delta_jars(java, conf.get("spark.jars.ivySettings"))]
+    ivy_settings = conf.get("spark.jars.ivySettings")
+    jars = [str(jar) for jar in delta_jars(java, ivy_settings)]
+    if "s3" in object_stores:
+        jars += [str(jar) for jar in s3_jars(java, ivy_settings)]
+        conf = {"spark.hadoop.fs.s3.impl": "org.apache.hadoop.fs.s3a.S3AFileSystem"} | conf
     if more := conf.pop("spark.jars", ""):
         jars.append(more)
     slots = cores or os.cpu_count() or 1

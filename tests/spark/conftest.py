@@ -5,12 +5,26 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
+from uuid import uuid4
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))  # spark_log.py is no test module
+sys.path.insert(0, str(Path(__file__).parents[1] / "cold"))  # nor are contract.py, made_up.py
+sys.path.insert(0, str(Path(__file__).parents[1] / "cleanup"))  # nor is cleanup_process.py
 
 from spark_log import SparkLog
+
+from lakelog.cold.change import RowsOf
+from lakelog.spark.catalog.names import quoted
+from lakelog.spark.named.table import NamedTable
+from lakelog.topic import Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+pytest.register_assert_rewrite("contract")
 
 
 @pytest.fixture
@@ -25,3 +39,42 @@ def make_log(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., SparkLog]
     yield make
     for log in made:
         log.lakelog.close()
+
+
+@pytest.fixture
+def schema(spark: SparkSession, tmp_path: Path) -> Iterator[str]:
+    """``catalog.schema`` of a new schema in Spark's own catalog, whose tables lie with the test."""
+    name = f"s{uuid4().hex[:8]}"
+    spark.sql(f"CREATE SCHEMA {name} LOCATION '{tmp_path}/{name}'")
+    yield f"spark_catalog.{name}"
+    spark.sql(f"DROP SCHEMA {name} CASCADE")
+
+
+@pytest.fixture
+def make_named(spark: SparkSession, schema: str) -> Iterator[Callable[..., NamedTable]]:
+    """``make_named(topic, rows_of)``: each call opens the same table by name anew.
+
+    ``spark=`` has another session do it, ``table=`` names another table.
+    """
+    import cleanup_process
+    import made_up
+    from pyspark import cloudpickle
+
+    shared = spark
+    modules = (made_up, cleanup_process)
+    for module in modules:  # executors have no tests to import
+        cloudpickle.register_pickle_by_value(module)
+
+    def make(
+        topic: Topic,
+        rows_of: RowsOf | None = None,
+        *,
+        table: str = "orders",
+        spark: SparkSession | None = None,
+    ) -> NamedTable:
+        name = quoted(*schema.split("."), table)
+        return NamedTable(topic, lambda: spark or shared, name, rows_of or made_up.MadeUpRows())
+
+    yield make
+    for module in modules:
+        cloudpickle.unregister_pickle_by_value(module)

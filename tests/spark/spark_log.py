@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -102,6 +103,23 @@ def rows_of(frame: Any) -> list[Row]:
         (row["partition"], row["offset"], _bytes(row["key"]), _bytes(row["value"]))
         for row in frame.select("partition", "offset", "key", "value").collect()
     )
+
+
+def files_read(frame: Any) -> int:
+    """How many files Spark's Delta scan of an executed frame opened."""
+    plan = frame._jdf.queryExecution().executedPlan()
+    frame.collect()
+
+    def scans(node: Any) -> Iterator[Any]:
+        if node.nodeName().startswith("AdaptiveSparkPlan"):
+            node = node.executedPlan()
+        if node.nodeName().startswith("Scan parquet"):
+            yield node
+        children = node.children()
+        for i in range(children.size()):
+            yield from scans(children.apply(i))
+
+    return sum(node.metrics().apply("numFiles").value() for node in scans(plan))
 
 
 def _bytes(value: Any) -> bytes | None:

@@ -6,28 +6,11 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 
 import pytest
-from spark_log import EPOCH_MS, SparkLog, rows_of
+from spark_log import EPOCH_MS, SparkLog, files_read, rows_of
 
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError, UnknownTopicOrPartitionError
 from lakelog.record import Record, TimestampType
 from lakelog.spark import read
-
-
-def files_read(frame) -> int:
-    """How many files Spark's Delta scan of an executed frame opened."""
-    plan = frame._jdf.queryExecution().executedPlan()
-    frame.collect()
-
-    def scans(node):
-        if node.nodeName().startswith("AdaptiveSparkPlan"):
-            node = node.executedPlan()
-        if node.nodeName().startswith("Scan parquet"):
-            yield node
-        children = node.children()
-        for i in range(children.size()):
-            yield from scans(children.apply(i))
-
-    return sum(node.metrics().apply("numFiles").value() for node in scans(plan))
 
 
 def test_the_columns_are_the_kafka_sources_and_every_byte_comes_back(make_log, spark) -> None:

@@ -12,7 +12,7 @@ from pyspark.errors import StreamingQueryException
 from spark_log import EPOCH_MS, SparkLog, limited, rows_of
 
 from lakelog.record import Record
-from lakelog.spark.datasource import SCHEMA
+from lakelog.spark.kafka_columns import COLUMNS
 
 
 def batch(spark: Any, options: dict[str, str]) -> Any:
@@ -71,7 +71,7 @@ def test_a_batch_has_the_kafka_sources_columns(make_log, spark) -> None:
     log = make_log()
     log.send(Record("orders", 0, 0, EPOCH_MS, b"k", None, (("h", b"1"), ("h", None))))
     frame = batch(spark, log.options())
-    assert frame.columns == [field.name for field in SCHEMA]
+    assert frame.columns == COLUMNS.names
     (row,) = batch(spark, log.options(includeHeaders=True)).collect()
     assert (bytes(row["key"]), row["value"], row["topic"], row["offset"]) == (
         b"k",
@@ -239,6 +239,7 @@ def test_what_expired_before_a_stream_read_it(make_log, stream) -> None:
     assert stream.rows() == [*log.expected(0, 10), *log.expected(40)]
 
 
+@pytest.mark.slow
 def test_a_stream_waits_for_a_redis_that_restarts_and_fails_without_one(
     make_redis, tmp_path, stream
 ) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from lakelog.errors import InvalidArgumentError
 from lakelog.hot.hot_log import HotSource
 from lakelog.offsets import Ago, AtOffset, AtTimestamp, Earliest, Latest
 from lakelog.record import TopicPartition
-from lakelog.spark.options import check, parse
+from lakelog.spark.options import check, parse, parse_write
 from lakelog.spark.recipe import LogRecipe
 
 WHERE = {"redis": "redis://localhost:6379", "subscribe": "orders"}
@@ -89,6 +91,35 @@ def test_what_is_wrong_is_refused_by_name(options: dict[str, str], sentence: str
         batch(**options)
     assert sentence in str(caught.value)
     assert "secret" not in str(caught.value)
+
+
+def test_what_only_frames_set_is_not_proposed() -> None:
+    for unknown in ("frobnicate", "readAsOfVersions"):
+        with pytest.raises(InvalidArgumentError, match=f"no option '{unknown}'; ") as caught:
+            batch(**{unknown: "1"})
+        assert "readAsOfVersion" not in str(caught.value).replace(unknown, "")
+    with pytest.raises(InvalidArgumentError, match="no option 'readAsOfVersion'"):
+        parse_write({"redis": "redis://h", "readAsOfVersion": "1"})
+
+
+def test_a_password_given_as_its_reference_is_refused_and_not_repeated() -> None:
+    with pytest.raises(InvalidArgumentError, match="write env:NAME") as caught:
+        batch(passwordRef="hunter2")
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_reference_that_executors_cannot_resolve_is_refused_with_what_they_can() -> None:
+    refused = r"'databricks:prod/redis' would be .*NAME=\{\{secrets/SCOPE/KEY\}\}.*env:NAME"
+    with pytest.raises(InvalidArgumentError, match=f"passwordRef={refused}"):
+        batch(passwordRef="databricks:prod/redis")
+    with pytest.raises(InvalidArgumentError, match=f"passwordRef={refused}"):
+        parse_write({"redis": "redis://h", "passwordRef": "databricks:prod/redis"})
+    store = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "databricks:prod/redis"}
+    with pytest.raises(InvalidArgumentError, match=f"AWS_SECRET_ACCESS_KEY={refused}"):
+        batch(cold="s3://bucket/log", storageOptions=json.dumps(store))
+    of_a_driver = LogRecipe(HotSource("redis://h", password_ref="databricks:prod/redis"))
+    with pytest.raises(InvalidArgumentError, match=f"password_ref={refused}"):
+        of_a_driver.options()
 
 
 @pytest.mark.parametrize("name", ["endingOffsets", "endingTimestamp", "endingOffsetsByTimestamp"])

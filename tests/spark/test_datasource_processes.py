@@ -2,50 +2,24 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from deltalake import DeltaTable
+from query_process import committed, finish, planned, start
 from spark_log import SparkLog, limited
 
-KILLS = 3
-
-PROCESS = Path(__file__).with_name("stream_process.py")
+PROGRAM = "stream_process.py"
 
 
-def start(wanted: dict[str, Any], **environment: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, str(PROCESS), json.dumps(wanted)],
-        env={**os.environ, **environment},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,  # so that the JVM that it starts is killed with it
-    )
-
-
-def finish(process: subprocess.Popen[str]) -> str:
-    output, _ = process.communicate(timeout=300)
-    assert process.returncode == 0, output[-4000:]
-    return output
-
-
-def planned(checkpoint: Path) -> int:
-    """How many micro-batches were ever begun."""
-    offsets = checkpoint / "offsets"
-    return sum(path.name.isdigit() for path in offsets.iterdir()) if offsets.exists() else 0
-
-
+@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
 def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
-    make_log, tmp_path
+    make_log, tmp_path, kills
 ) -> None:
     log = make_log(3, segment_ms=60_000)
     for partition in range(3):
@@ -62,23 +36,24 @@ def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
     print("seed", seed)
     moments = random.Random(seed)
     killed_in_the_middle = 0
-    for kill in range(KILLS):
+    for kill in range(kills):
         before = planned(checkpoint)
-        process = start(wanted)
+        process = start(PROGRAM, wanted)
         try:
             deadline = time.monotonic() + 240
-            # The first time in the first batch, then in some later one, at any moment of it.
-            while planned(checkpoint) < before + (1 if kill == 0 else 2):
+            # The first time as soon as a file is written, then at any moment of later batches.
+            while (
+                not any(sink.rglob("*.parquet")) if kill == 0 else planned(checkpoint) < before + 2
+            ):
                 assert process.poll() is None, process.communicate()[0][-4000:]
-                assert time.monotonic() < deadline, "no micro-batch was planned"
+                assert time.monotonic() < deadline, "nothing was written"
                 time.sleep(0.01)
-            time.sleep(moments.uniform(0, 0.8))
+            if kill:
+                time.sleep(moments.uniform(0, 0.8))
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()
-        commits = checkpoint / "commits"
-        done = sum(p.name.isdigit() for p in commits.iterdir()) if commits.exists() else 0
-        killed_in_the_middle += planned(checkpoint) > done
+        killed_in_the_middle += planned(checkpoint) > committed(checkpoint)
         for partition in range(3):
             log.append(300, partition, batch=50)
         if kill % 2:
@@ -86,12 +61,12 @@ def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
     assert killed_in_the_middle
 
     wanted["options"].pop("maxOffsetsPerTrigger", None)
-    finish(start({**wanted, "mode": "drain"}))
+    finish(start(PROGRAM, {**wanted, "mode": "drain"}))
 
     columns = ["partition", "offset", "key", "value"]
     found = pa.table(DeltaTable(str(sink)).to_pyarrow_table(columns=columns))
     rows = sorted(tuple(row[name] for name in columns) for row in found.to_pylist())
-    assert len(rows) == 3 * (2000 + KILLS * 300)
+    assert len(rows) == 3 * (2000 + kills * 300)
     assert rows == log.expected()
 
 
@@ -120,7 +95,7 @@ def test_the_password_is_nowhere_to_be_read(make_redis, tmp_path) -> None:
     }
     outputs = []
     for mode in ("drain", "frame"):
-        process = start({**wanted, "mode": mode}, LAKELOG_TEST_PASSWORD=secret)
+        process = start(PROGRAM, {**wanted, "mode": mode}, LAKELOG_TEST_PASSWORD=secret)
         outputs.append(finish(process))
     assert "rows 70" in outputs[1]
     assert "BatchScan lakelog" in outputs[1]
@@ -134,7 +109,7 @@ def test_the_password_is_nowhere_to_be_read(make_redis, tmp_path) -> None:
         assert secret.encode() not in text
         assert b"s3cr3t" not in text
 
-    wrong = start({**wanted, "mode": "frame"}, LAKELOG_TEST_PASSWORD="other")
+    wrong = start(PROGRAM, {**wanted, "mode": "frame"}, LAKELOG_TEST_PASSWORD="other")
     output, _ = wrong.communicate(timeout=300)
     assert wrong.returncode == 1
     assert "HotTierAccessError" in output

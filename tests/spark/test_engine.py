@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import os
 import signal
 import threading
@@ -149,3 +150,10 @@ def test_the_job_says_what_it_runs(spark, spark_engine):
     seen = list(spark_engine.map(look, [1, 2]))
     assert seen == ["lakelog: look × 2"] * 2
     assert spark.sparkContext.getLocalProperty("spark.job.description") is None
+
+
+def test_what_workers_import_is_kept_out_of_their_garbage_collections(spark):
+    def kept(_: int) -> int:
+        return gc.get_freeze_count()
+
+    assert all(count > 10_000 for count in SparkEngine(spark).map(kept, range(4)))

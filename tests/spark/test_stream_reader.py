@@ -188,3 +188,19 @@ def test_a_stream_ahead_of_a_log_that_was_put_back_fails(make_log) -> None:
 def test_an_offset_nobody_wrote_is_refused(make_log) -> None:
     with pytest.raises(InvalidArgumentError, match="a stream's offset should be JSON such as"):
         reader(make_log()).latestOffset({"orders": 5}, None)
+
+
+def test_a_micro_batch_is_cut_as_before_when_its_records_moved(make_log) -> None:
+    log = make_log(2)
+    log.append(40, 0, padding=b"x" * 5000)
+    log.append(60, 1)
+    options = {"startingOffsets": "earliest", "minPartitions": 7}
+    first = reader(log, **options)
+    start = first.initialOffset()
+    end = first.latestOffset(start, None)
+    before = ranges(first.partitions(start, logged(end)))
+    assert len(before) >= 7
+    log.archive()  # compressed there, and no longer in Redis
+    log.append(500, 1)
+    again = reader(log, **options)
+    assert ranges(again.partitions(again.initialOffset(), logged(end))) == before

@@ -1,0 +1,90 @@
+"""``lakelog register``: tables and their views in a catalog."""
+
+from __future__ import annotations
+
+import argparse
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_log, storage_options
+from .output import ConsoleProgress, Table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_EPILOG = """\
+Each topic gets three names in the schema: TOPIC, its Delta table; TOPIC_view, its records decoded
+(text, JSON as VARIANT, typed columns); TOPIC_latest, the last value of each key. '.' and '-' of a
+topic become '_'. Again and again if need be: the views then show columns that the table got since.
+With --cold CATALOG.SCHEMA archiving does it by itself. Without --redis (--cold alone) it works on
+the tables that lie there.
+
+examples:
+  lakelog --redis redis://host:6379 --cold s3://bucket/log register --in main.logs
+  lakelog --cold s3://bucket/log register orders --in main.logs
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "register",
+        parents=[common],
+        help="tables and views of topics, by name in a catalog",
+        description="Give topics' tables names in a catalog, and make their views.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that are tiered")
+    added.add_argument(
+        "--in",
+        dest="schema",
+        metavar="CATALOG.SCHEMA",
+        help="where the names go; default: what --cold names",
+    )
+    added.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> Table:
+    from ..spark.catalog.registration import register_topics
+    from ..spark.session import session
+
+    with ConsoleProgress().step("register"):
+        spark = session()
+        _check_lasting(spark, arguments.schema or arguments.cold or "")
+        if arguments.cold and not arguments.redis and not arguments.dir:
+            registered = register_topics(
+                spark,
+                arguments.cold,
+                arguments.schema,
+                arguments.topics or None,
+                location=arguments.location,
+                storage_options=storage_options(arguments),
+            )
+        else:
+            with open_log(arguments) as log:
+                names = arguments.topics or [t.name for t in log.topics.list() if t.config.tiered]
+                registered = [log.register(name, arguments.schema, spark=spark) for name in names]
+    rows = [
+        {"topic": one.topic, "table": one.table, "view": one.view, "latest": one.latest}
+        for one in registered
+    ]
+    return Table(rows, empty="no topic has a table yet: archive first")
+
+
+def _check_lasting(spark: SparkSession, schema: str) -> None:
+    """Refuse to make names that are gone when this command ends.
+
+    Raises:
+        InvalidArgumentError: Spark keeps its own catalog in memory.
+    """
+    from ..errors import InvalidArgumentError
+
+    try:
+        kept = spark.conf.get("spark.sql.catalogImplementation")
+    except Exception:  # a platform that has no such setting has a catalog of its own
+        return
+    if kept == "in-memory" and schema.startswith("spark_catalog."):
+        raise InvalidArgumentError(
+            f"the names in {schema} would be gone when this command ends: this Spark keeps its "
+            "catalog in memory. Call Lakelog.register in the session that asks for them, or use a "
+            "Spark with a metastore (SPARK_REMOTE, Databricks)"
+        )

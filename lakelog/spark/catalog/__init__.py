@@ -1,0 +1,1 @@
+"""What a catalog knows of topics: names of their tables, and views over them."""

@@ -1,0 +1,67 @@
+"""How a topic is called in a catalog.
+
+A schema holds, for each topic, the table ``{name}`` and the views ``{name}_view`` and
+``{name}_latest``. Catalogs take fewer characters than Kafka does and tell no case: Spark's own
+takes letters, digits and ``_``, Unity Catalog forbids ``.`` and keeps names in lower case. So ``.``
+and ``-`` of a topic become ``_``, and two topics whose names then are the same meet: whoever comes
+second is refused, told by the topic id that the first one's table carries. Kafka allows no topics
+that differ in ``.`` and ``_`` alone either.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...cold.place import SCHEMA
+from ...errors import InvalidArgumentError
+
+
+class TableName(NamedTuple):
+    """A table or view; as a string, the way SQL takes it."""
+
+    catalog: str
+    schema: str
+    table: str
+
+    def __str__(self) -> str:
+        return quoted(*self)
+
+
+def parse_schema(text: str) -> tuple[str, str]:
+    """The catalog and the schema of ``catalog.schema``.
+
+    Raises:
+        InvalidArgumentError: it is not two names with a dot.
+    """
+    found = SCHEMA.fullmatch(text)
+    if found is None:
+        raise InvalidArgumentError(
+            f"{text!r} is not a schema of a catalog: give its two names with a dot, as in "
+            "main.logs (Spark's own catalog is spark_catalog)"
+        )
+    return found[1], found[2]
+
+
+def catalog_name(topic: str) -> str:
+    """The name of a topic's table within a schema."""
+    return topic.replace(".", "_").replace("-", "_").lower()
+
+
+def view_name(topic: str) -> str:
+    """The name of the view that shows a topic's records decoded."""
+    return f"{catalog_name(topic)}_view"
+
+
+def latest_name(topic: str) -> str:
+    """The name of the view of the last value of each key."""
+    return f"{catalog_name(topic)}_latest"
+
+
+def quoted(*parts: str) -> str:
+    """A name of several parts as SQL takes it, whatever they hold."""
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def quoted_text(text: str) -> str:
+    """A string as a literal of Spark's SQL."""
+    return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

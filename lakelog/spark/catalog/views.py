@@ -1,0 +1,158 @@
+"""Two views of a topic's table: its records decoded, and the last value of each key.
+
+``{topic}_view`` has a row a record, ``{topic}_latest`` a row a key. Both have these columns and,
+after them, the topic's typed columns:
+
+| column       | type                        |                                                     |
+|--------------|-----------------------------|-----------------------------------------------------|
+| partition    | int                         |                                                     |
+| offset       | bigint                      |                                                     |
+| timestamp    | timestamp                   |                                                     |
+| key          | binary                      |                                                     |
+| key_text     | string                      | the key, where it is UTF-8                          |
+| value        | binary                      |                                                     |
+| value_text   | string                      | the value, where it is UTF-8                        |
+| value_json   | variant                     | the value, where it is JSON; not on older engines   |
+| headers      | array<struct<key, value>>   |                                                     |
+| headers_text | array<struct<key, value>>   | the headers, each value where it is UTF-8           |
+
+A view is SQL over the table and nothing else: it sees each commit at once, needs no Redis, and a
+filter on partition, offset or timestamp leaves out files as it does on the table.
+
+Of a key in one partition the last record is that with the largest offset, which compaction keeps
+too: the answer is the same before and after. A key is in two partitions when the topic grew
+partitions, or producers placed it by hand; then the later timestamp counts, and of equal ones the
+higher partition. Which record that is, is found by keys, offsets and timestamps alone; values are
+then fetched by a join (tried: twice as fast as windows or ``max_by`` over whole records).
+
+Runs on: driver.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ...cold.schema import COLUMN_COMMENTS, TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
+from ...errors import ForeignTableError
+from ...topic import Topic
+from .entry import column_comments, look_up, run
+from .names import TableName, latest_name, quoted, quoted_text, view_name
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+logger = logging.getLogger(__name__)
+
+#: What makes VARIANT of a value; not every engine has it.
+VARIANT = "try_parse_json(try_validate_utf8(value))"
+
+#: Columns of the views: what each is made of, and what it means if the table does not say so.
+DECODED = {
+    "partition": ("partition", ""),
+    "offset": ("offset", ""),
+    "timestamp": ("timestamp", ""),
+    "key": ("key", ""),
+    "key_text": ("try_validate_utf8(key)", "Key as text; null if there is none or it is no UTF-8"),
+    "value": ("value", ""),
+    "value_text": (
+        "try_validate_utf8(value)",
+        "Value as text; null in a tombstone, and if it is no UTF-8",
+    ),
+    "value_json": (
+        VARIANT,
+        "Value as VARIANT; null in a tombstone, and if it is no JSON (or names a member twice)",
+    ),
+    "headers": ("headers", ""),
+    "headers_text": (
+        "transform(headers, header -> "
+        "named_struct('key', header.key, 'value', try_validate_utf8(header.value)))",
+        "Headers with their values as text; null where one is null or no UTF-8",
+    ),
+}
+
+VIEW_COMMENT = (
+    "Records of topic {topic} that are archived, decoded. Records below the log start are here "
+    "until cleanup drops their segment. Made by lakelog, which replaces it"
+)
+LATEST_COMMENT = (
+    "Last archived value of each key of topic {topic}: by offset within a partition, by timestamp "
+    "across partitions; without deleted keys and records without a key. Made by lakelog, which "
+    "replaces it"
+)
+
+
+def create_views(
+    spark: SparkSession, table: TableName, topic: Topic
+) -> tuple[TableName, TableName]:
+    """Make or replace the two views of a topic's table, in the table's schema.
+
+    Raises:
+        ForeignTableError: something else has the name of one; nothing was replaced.
+        ColdTierError: no right to make them.
+    """
+    columns = column_comments(spark, table)
+    typed = {name: comment for name, comment in columns.items() if name not in COLUMN_COMMENTS}
+    decoded = dict(DECODED)
+    if not _has_variant(spark, table):
+        del decoded["value_json"]
+    comments = {name: text or COLUMN_COMMENTS[name] for name, (_, text) in decoded.items()} | typed
+    shown = [f"{sql} AS {name}" for name, (sql, _) in decoded.items()]
+    shown += [quoted(name) for name in typed]
+
+    view = table._replace(table=view_name(topic.name))
+    latest = table._replace(table=latest_name(topic.name))
+    for name in (view, latest):
+        _check_free(spark, name, topic)
+    head = ", ".join(
+        f"{quoted(name)} COMMENT {quoted_text(text)}" if text else quoted(name)
+        for name, text in comments.items()
+    )
+    properties = (
+        f"{quoted_text(TOPIC_NAME_PROPERTY)} = {quoted_text(topic.name)}, "
+        f"{quoted_text(TOPIC_ID_PROPERTY)} = {quoted_text(str(topic.topic_id))}"
+    )
+    for name, comment, source in (
+        (view, VIEW_COMMENT, str(table)),
+        (latest, LATEST_COMMENT, latest_rows(table)),
+    ):
+        run(
+            spark,
+            f"CREATE OR REPLACE VIEW {name} ({head}) "
+            f"COMMENT {quoted_text(comment.format(topic=topic.name))} "
+            f"TBLPROPERTIES ({properties}) AS SELECT {', '.join(shown)} FROM {source}",
+        )
+        logger.info("%s is a view of topic %s", name, topic.name)
+    return view, latest
+
+
+def latest_rows(table: TableName) -> str:
+    """The rows of a table that are the last of their key, tombstones left out, as SQL."""
+    # Names that nobody gives a typed column: the table's columns are selected unqualified.
+    return (
+        f"{table} JOIN (SELECT key AS lakelog_key, "
+        "max_by(struct(partition, offset), struct(timestamp, partition)) AS lakelog_last FROM "
+        "(SELECT partition, key, max(offset) AS offset, max_by(timestamp, offset) AS timestamp "
+        f"FROM {table} WHERE key IS NOT NULL GROUP BY partition, key) GROUP BY key) "
+        "ON key = lakelog_key AND partition = lakelog_last.partition "
+        "AND offset = lakelog_last.offset WHERE value IS NOT NULL"
+    )
+
+
+def _check_free(spark: SparkSession, name: TableName, topic: Topic) -> None:
+    entry = look_up(spark, name)
+    if entry is None or (entry.kind == "VIEW" and entry.topic_name == topic.name):
+        return
+    raise ForeignTableError(
+        f"{name} should be a view of topic {topic.name!r}, but is {entry}. Register the topic in "
+        "another schema, or rename or drop what is there if nobody needs it",
+        name=str(name),
+    )
+
+
+def _has_variant(spark: SparkSession, table: TableName) -> bool:
+    """Analysed, not run."""
+    try:
+        return bool(spark.table(str(table)).selectExpr(VARIANT).columns)
+    except Exception:
+        return False

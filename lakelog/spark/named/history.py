@@ -1,0 +1,107 @@
+"""The history of a table by name: who committed what, and what lakelog noted.
+
+Runs on: driver.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from .notes import BASE_INTERVAL, Note
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Commits that the first look takes; more if they do not reach back to a base.
+FIRST_ROWS = BASE_INTERVAL + 10
+
+#: What others' commits are called that move no row into or out of a table.
+HARMLESS = frozenset(
+    {
+        "ADD COLUMNS",
+        "ADD CONSTRAINT",
+        "CHANGE COLUMN",
+        "CHANGE COLUMNS",
+        "CLUSTER BY",
+        "COMPUTE STATS",
+        "CREATE TABLE",
+        "DROP COLUMNS",
+        "DROP CONSTRAINT",
+        "OPTIMIZE",
+        "RENAME COLUMN",
+        "SET TBLPROPERTIES",
+        "UNSET TBLPROPERTIES",
+        "UPGRADE PROTOCOL",
+        "VACUUM END",
+        "VACUUM START",
+    }
+)
+
+#: What leaves a table's properties as they were.
+_ROWS_ALONE = frozenset({"WRITE", "OPTIMIZE", "VACUUM START", "VACUUM END", "COMPUTE STATS"})
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """One version of the table."""
+
+    version: int
+    time_ms: int
+    operation: str
+    note: Note | None  # None: not lakelog's
+    metrics: dict[str, str]
+
+    @property
+    def is_strange(self) -> bool:
+        """Whether somebody else may have moved rows."""
+        return self.note is None and self.operation not in HARMLESS
+
+    @property
+    def moves_rows_alone(self) -> bool:
+        return self.operation in _ROWS_ALONE
+
+
+def read_history(spark: SparkSession, name: str, topic_id: UUID, since: int) -> list[Commit]:
+    """The commits above a version, newest first; the newest one in any case.
+
+    Args:
+        since: -1: back to the newest base, or as far as the history goes.
+    """
+    limit = FIRST_ROWS if since < 0 else 4
+    while True:
+        rows = (
+            spark.sql(f"DESCRIBE HISTORY {name} LIMIT {limit}")
+            .selectExpr(
+                "version",
+                "unix_millis(timestamp) AS time_ms",
+                "operation",
+                "userMetadata",
+                "operationMetrics",
+            )
+            .collect()
+        )
+        commits = [
+            Commit(
+                row["version"],
+                row["time_ms"],
+                row["operation"],
+                Note.parse(row["userMetadata"], topic_id),
+                dict(row["operationMetrics"] or {}),
+            )
+            for row in rows
+        ]
+        if len(rows) < limit or _is_enough(commits, since):
+            above = [commit for commit in commits if commit.version > since]
+            return above or commits[:1]
+        limit *= 8
+
+
+def _is_enough(commits: Sequence[Commit], since: int) -> bool:
+    oldest = commits[-1].version
+    if since >= 0:
+        return oldest <= since + 1
+    bases = [c.note.base.version for c in commits if c.note and c.note.base]
+    return bool(bases) and oldest <= max(bases) + 1

@@ -1,0 +1,593 @@
+"""The cold tier of a topic as a Delta table of a catalog, which only Spark may touch.
+
+Unity Catalog lets nobody but Spark write a managed table, and shows nobody its files. So Spark
+writes the rows and commits them, and what lakelog must know of the table stands in the commits'
+``userMetadata`` (see `notes`). A commit names its kind's epoch as Delta's txn version: of two
+that were planned on the same one, Delta refuses or skips the second. It skips in silence, so each
+commit is looked for in the table's history afterwards.
+
+Runs on: driver. Needs no more than the DataFrame API and SQL, so Spark Connect will do.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import random
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import pyarrow as pa
+
+from ...cold import contradictions
+from ...cold.change import Change, HotRange, RowsOf
+from ...cold.planned import check_plan, standing_partitions
+from ...cold.schema import (
+    PARTITION_COLUMNS,
+    TABLE_SCHEMA,
+    TOPIC_ID_PROPERTY,
+    changed_comments,
+    columns_to_write,
+    file_retention_ms,
+    mirrored_properties,
+    mirrored_version,
+    missing_columns,
+    value_columns,
+)
+from ...cold.segment import SegmentFile
+from ...cold.storage import one_line
+from ...cold.table import Applied, ColdSnapshot, Vacuumed
+from ...config import DAY_MS
+from ...errors import (
+    ColdTierError,
+    CommitConflictError,
+    CommitUnknownError,
+    ContradictionError,
+    ForeignTableError,
+    InvalidArgumentError,
+)
+from ...failpoints import failpoint
+from ...record import OffsetAndTimestamp
+from ...topic import Topic
+from ..catalog.entry import read_properties
+from .commit import NamedCommit
+from .definition import (
+    add_columns,
+    create_table,
+    set_comment,
+    set_properties,
+    table_columns,
+    table_kind,
+)
+from .history import Commit, read_history
+from .notes import ARCHIVE, CLEANUP, Note, State, registers_of_json, registers_to_json
+from .reader import NamedReader, find, look_up, naming
+from .rows import ArchivedRows, RewrittenRows
+from .task_errors import TaskErrors
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Each lost race means that the rows are written again; each has a winner of the same kind.
+COMMIT_ATTEMPTS = 20
+MAX_BACK_OFF_S = 2.0
+
+#: Commits in a row that nobody's commit stood in the way of, and reads that found out.
+REFUSED_ATTEMPTS = 3
+
+#: A copy of the registers. Delta cleans up its history in the end, and the notes with it; the
+#: properties stay. Written when the newest note is older than `COPY_AFTER_MS`.
+REGISTERS_PROPERTY = "lakelog.registers"
+COPY_AFTER_MS = DAY_MS
+
+
+class NamedTable:
+    """A `ColdTable` in a catalog, by name. Thread-safe.
+
+    Made by the first change. A `SegmentFile` of it stands for a range of offsets of a segment; in
+    which files the rows lie is Spark's business. So there are no `orphans` here: what a failed
+    write left, Delta's own VACUUM finds.
+
+    Args:
+        spark: gives the session, Spark Connect or not, when it is needed first.
+        name: ``catalog.schema.table``, quoted as SQL wants it.
+        rows_of: how hot ranges are read, on executors.
+    """
+
+    def __init__(
+        self, topic: Topic, spark: Callable[[], SparkSession], name: str, rows_of: RowsOf
+    ) -> None:
+        self.name = name
+        self._topic = topic
+        self._spark = spark
+        self._rows_of = rows_of
+        self._lock = threading.RLock()  # of what follows
+        self._is_made = False
+        self._noted = State()  # what the notes add up to
+        self._state = State()  # with what was looked up since
+        self._noted_ms = 0  # when the newest note was made
+        self._landed: set[str] = set()  # commits whose notes were read
+        self._properties: dict[str, str] | None = None  # None: to be read anew
+        self._columns: StructType | None = None
+        self._unchecked = ColdSnapshot()  # the newest looked at
+        self._latest = ColdSnapshot()  # the newest of those that hold together
+        self._described_version = 0
+        self._reader = NamedReader(spark, self.version_frame, self._active)
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark()
+
+    def version_frame(self, version: int) -> DataFrame:
+        """All columns and rows as of a version."""
+        return self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {int(version)}")
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
+        """See `ColdTable.snapshot`."""
+        with self._lock:
+            self.unchecked()
+            latest = self._checked()
+        if newer_than is not None and latest.version < newer_than.version:
+            self._refuse_older(latest.version, newer_than.version)
+        return latest
+
+    def _checked(self) -> ColdSnapshot:
+        """What was looked at last, checked for contradictions."""
+        with self._lock:
+            latest = self._unchecked
+            if latest is not self._latest:
+                contradictions.check(self._topic.name, latest.files, latest.registers)
+                self._latest = latest
+            return latest
+
+    def unchecked(self) -> ColdSnapshot:
+        """See `ColdTable.unchecked`."""
+        with self._lock:
+            with naming(self.name):
+                self._refresh()
+            if self._state.version != self._unchecked.version:
+                state = self._state
+                self._unchecked = ColdSnapshot(state.version, state.index(), state.registers)
+            return self._unchecked
+
+    def _refresh(self) -> None:
+        """Go to the newest version."""
+        if not self._is_made:
+            if not self.spark.catalog.tableExists(self.name):
+                return
+            self._properties = None  # an earlier look may have met another table
+            self._check_ours()
+            self._is_made = True
+        since = self._state.version
+        commits = read_history(self.spark, self.name, self._topic.topic_id, since)
+        if since < 0:
+            self._check_by_name(commits)
+        newest = commits[0].version if commits else -1
+        if newest < since:
+            self._refuse_older(newest, since)
+        if newest == since:
+            return
+        if since < 0 or not all(commit.moves_rows_alone for commit in commits):
+            self._properties = self._columns = None
+            self._check_ours()
+            self._check_columns(newest)
+        notes = [(commit.version, commit.note) for commit in commits if commit.note is not None]
+        # What somebody else did is known to whoever noted slices after it.
+        seen = [note.on for _, note in notes if note.kind == CLEANUP]
+        bare = False
+        if since < 0:
+            base = self._base(commits)
+            bare = base is None
+            base = base or self._copied(commits)
+            self._noted = self._state = base
+            seen.append(base.version)
+        self._noted = self._noted.after(newest, notes)
+        state = self._state.after(newest, notes)
+        strange = any(one.is_strange and one.version > max(seen, default=-1) for one in commits)
+        self._state = self._looked_up(state, strange=strange or bare)
+        self._landed |= {note.commit for _, note in notes}
+        times_ms = [commit.time_ms for commit in commits if commit.note is not None]
+        self._noted_ms = max([self._noted_ms, *times_ms])
+
+    def _base(self, commits: Sequence[Commit]) -> State | None:
+        """What the first look starts from; None if the history says nothing of it any more."""
+        bases = [commit.note.base for commit in commits if commit.note and commit.note.base]
+        if bases:
+            return max(bases, key=lambda base: base.version)
+        if commits[-1].version == 0:
+            return State()  # nothing was noted yet
+        return None
+
+    def _copied(self, commits: Sequence[Commit]) -> State:
+        """The registers alone, out of the properties."""
+        content = self._read_properties().get(REGISTERS_PROPERTY)
+        if content is None:
+            raise ColdTierError(
+                f"the history of {self.name} goes back to version {commits[-1].version} and says "
+                "nothing of lakelog's registers any more: for longer than "
+                "delta.logRetentionDuration others have committed and lakelog has not. Bring back "
+                f"an older copy of the table, or set its property {REGISTERS_PROPERTY} to what the "
+                "registers were",
+                path=self.name,
+            )
+        copy = json.loads(content)
+        epochs = {ARCHIVE: commits[0].version, CLEANUP: commits[0].version}  # above any before
+        return State(copy["version"], epochs, registers_of_json(copy["registers"]))
+
+    def _looked_up(self, state: State, *, strange: bool) -> State:
+        """With what the notes do not say of the slices."""
+        unknown = [one for one in state.slices.values() if not one.is_known]
+        slices = dict(state.slices)
+        if unknown:
+            found = look_up(self.spark, self.name, state.version, unknown)
+            slices.update({one.key: one for one in found})
+        if strange:
+            slices = find(self.spark, self.name, state.version, slices)
+        return replace(state, slices=slices)
+
+    def _active(self, paths: Iterable[str]) -> tuple[int, set[str]]:
+        """The newest version known, and those paths that stand for nothing in it."""
+        newest = self._unchecked
+        return newest.version, newest.files.missing(paths)
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
+        """See `ColdTable.apply`. Of a race the loser writes its rows anew."""
+        check_plan(self._topic, change, planned_on)
+        hot = any(isinstance(add, HotRange) for add in change.adds)
+        if hot and change.removes:
+            raise InvalidArgumentError("a change of a table by name archives or cleans, not both")
+        current = self.snapshot(planned_on)
+        if not change.partitions:
+            return Applied(current)
+        if current.version < 0:
+            self._create()
+            self._mirror()  # who else made it may have known older settings
+        refused = 0
+        for attempt in range(COMMIT_ATTEMPTS):
+            with self._lock:
+                current, noted, state = self._checked(), self._noted, self._state
+            standing = standing_partitions(change, planned_on, current)
+            if not standing:
+                return Applied(current, superseded=change.partitions)
+            failpoint("cold.before_commit")
+            commit = NamedCommit.of(change, standing, noted, state)
+            error = self._write(commit, current)
+            if self._read_back(commit.note.commit, error):
+                return self._applied(commit.note, change.partitions - standing)
+            refused = refused + 1 if self._state.version == current.version else 0
+            if refused == REFUSED_ATTEMPTS:
+                raise ColdTierError(
+                    f"the table {self.name} takes no commit: {one_line(error)[:1000]}. Nothing was "
+                    "changed. Check that it may be written by this user",
+                    path=self.name,
+                ) from error
+            logger.debug("%s: attempt %d did not land: %s", self.name, attempt, error)
+            time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.05 * 2**attempt)))
+        raise CommitConflictError(
+            f"others kept committing to {self.name}: none of {COMMIT_ATTEMPTS} attempts won. "
+            "Nothing of this change was committed; try again",
+            path=self.name,
+        )
+
+    def _create(self) -> None:
+        """Make the table, unless it is there; who else does so meanwhile does not matter."""
+        for retry in range(REFUSED_ATTEMPTS):
+            with naming(self.name):
+                try:
+                    create_table(self.spark, self.name, self._topic)
+                    return
+                except Exception:
+                    # Of two at once Delta lets one fail, before the catalog knows the other's.
+                    if self.spark.catalog.tableExists(self.name):
+                        return
+                    if retry == REFUSED_ATTEMPTS - 1:
+                        raise
+            time.sleep(0.5 * 2**retry)
+
+    def _write(self, commit: NamedCommit, current: ColdSnapshot) -> Exception | None:
+        """Have Spark write and commit. Whether that succeeded, the history tells.
+
+        Raises:
+            Exception: what a task raised, as it was; then nothing was committed.
+        """
+        errors = TaskErrors()
+        try:
+            self._commit(commit, current, errors)
+            failpoint("cold.after_commit")
+        except Exception as error:
+            carried = errors.found_in(str(error))
+            if carried is not None:
+                raise carried from None
+            self._columns = None  # somebody may have added some
+            return error
+        return None
+
+    def _commit(self, commit: NamedCommit, current: ColdSnapshot, errors: TaskErrors) -> None:
+        from pyspark.sql.functions import expr
+
+        if merged := commit.where_merged(current.files):
+            self.spark.sql(f"OPTIMIZE {self.name} WHERE {merged}")
+        note = commit.note
+        writer = (
+            self._rows(commit, current, errors)
+            .writeTo(self.name)
+            .option("txnAppId", f"lakelog/{self._topic.topic_id}/{note.kind}")
+            .option("txnVersion", str(note.epoch))
+            .option("userMetadata", note.to_json(self._topic.topic_id))
+            .option("compression", "zstd")
+        )
+        if commit.removed:
+            writer.overwrite(expr(commit.where(current.files)))
+        else:
+            writer.append()
+
+    def _rows(self, commit: NamedCommit, current: ColdSnapshot, errors: TaskErrors) -> DataFrame:
+        """What is to be written: each range by one task, each segment that is rewritten by one."""
+        from pyspark.sql.functions import col, lit
+
+        columns = self._read_columns(current.version)
+        values = columns_to_write(self._topic, table_columns(columns))
+        if commit.ranges:
+            count = len(commit.ranges)
+            # One task each, the largest first: whatever takes long has the rest beside it.
+            numbers = self.spark.range(0, count, 1, count)
+            names = [*TABLE_SCHEMA.names, *values.names]
+            rows = ArchivedRows(commit.ranges, self._rows_of, names, values, errors)
+            written = numbers.mapInArrow(rows, type(columns)([columns[name] for name in names]))
+            return written.select(
+                *(
+                    col(field.name)
+                    if field.name in names
+                    else lit(None).cast(field.dataType).alias(field.name)
+                    for field in columns
+                )
+            )
+        if commit.removed and commit.rewrites:
+            return (
+                self._reader.frame(current.version)
+                .where(commit.where(current.files))
+                .mapInArrow(RewrittenRows(commit.rewrites, columns.names, values), columns)
+                .repartition(*PARTITION_COLUMNS)
+                .sortWithinPartitions(*PARTITION_COLUMNS, "offset")
+            )
+        return self.spark.createDataFrame([], columns)
+
+    def _read_back(self, commit_id: str, error: Exception | None) -> bool:
+        """Whether it landed.
+
+        Raises:
+            CommitUnknownError: the history cannot be read.
+        """
+        for retry in range(REFUSED_ATTEMPTS):
+            try:
+                self.unchecked()
+                return commit_id in self._landed
+            except ContradictionError:
+                raise
+            except ColdTierError as failure:
+                error = error or failure
+                time.sleep(0.1 * 2**retry)
+        raise CommitUnknownError(
+            f"a commit to {self.name} may have landed: Spark did not say, and reading its history "
+            "failed too. Take a new snapshot when it answers again; running this once more is safe",
+            path=self.name,
+        ) from error
+
+    def _applied(self, note: Note, superseded: frozenset[int]) -> Applied:
+        with self._lock:
+            snapshot, state = self._checked(), self._state
+        paths = {state.slices[one.key].path for one in note.added if one.key in state.slices}
+        files = [file for file in snapshot.files if file.path in paths]
+        return Applied(snapshot, tuple(files), superseded, self._unparsed(snapshot, files))
+
+    def _unparsed(self, snapshot: ColdSnapshot, files: Sequence[SegmentFile]) -> dict[int, int]:
+        """How many values of new files did not become columns, by partition."""
+        if not files or not len(value_columns(self._topic)):
+            return {}
+        with naming(self.name):
+            return self._reader.unparsed(snapshot.version, files)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`. Each piece is a query; for many rows take `version_frame`."""
+        return self._reader.read(files, start, end, columns)
+
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        *,
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
+        """See `ColdTable.map`."""
+        return self._reader.map(function, tasks, files_of, columns)
+
+    def offset_for_timestamp(
+        self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """See `ColdTable.offset_for_timestamp`."""
+        from_offset = max(from_offset, snapshot.log_start(partition))
+        files = snapshot.files.first_with_timestamp(partition, timestamp_ms, from_offset)
+        return self._reader.first_at_or_after(files, timestamp_ms, from_offset)
+
+    def max_timestamp(
+        self, snapshot: ColdSnapshot, partition: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """See `ColdTable.max_timestamp`."""
+        from_offset = max(from_offset, snapshot.log_start(partition))
+        return self._reader.newest(snapshot.files.newest_first(partition, from_offset), from_offset)
+
+    # -- what it says of itself --------------------------------------------------------------------
+
+    def describe(self, topic: Topic) -> None:
+        """See `ColdTable.describe`. Also keeps a copy of the registers in the properties."""
+        if topic.config_version <= self._described_version:
+            return
+        with self._lock:
+            self._topic = topic
+        if self.unchecked().version >= 0:
+            self._mirror()
+        self._described_version = topic.config_version
+
+    def _mirror(self) -> None:
+        """Make the properties say the topic, unless they say a newer one."""
+        for retry in range(COMMIT_ATTEMPTS):
+            alter = self._alteration()
+            if alter is None:
+                return
+            try:
+                with naming(self.name):
+                    alter()
+            except ColdTierError:  # may have landed all the same: the next look tells
+                if retry == COMMIT_ATTEMPTS - 1:
+                    raise
+                time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.05 * 2**retry)))
+            self._properties = self._columns = None
+
+    def _alteration(self) -> Callable[[], None] | None:
+        """The next commit towards a table that says the topic; None if it does."""
+        version = self.unchecked().version
+        with self._lock:
+            topic, held = self._topic, self._read_properties()
+        changes: dict[str, str] = {}
+        if mirrored_version(held) <= topic.config_version:
+            there = table_columns(self._read_columns(version))
+            missing = missing_columns(topic, there)
+            if len(missing):
+                return lambda: add_columns(self.spark, self.name, topic, missing)
+            comments = changed_comments(topic, there)
+            if comments:
+                return lambda: set_comment(self.spark, self.name, *comments.popitem())
+            wanted = mirrored_properties(topic)
+            changes = {name: wanted[name] for name in wanted if held.get(name) != wanted[name]}
+        changes |= self._registers_copy(held, at_once=bool(changes))
+        return (lambda: set_properties(self.spark, self.name, changes)) if changes else None
+
+    def _registers_copy(self, held: Mapping[str, str], *, at_once: bool) -> dict[str, str]:
+        """The registers as a property, if it is time to keep them there."""
+        with self._lock:
+            state, noted_ms = self._state, self._noted_ms
+        registers = registers_to_json(state.registers)
+        copied = json.loads(held.get(REGISTERS_PROPERTY, "{}")).get("registers", {})
+        is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
+        if copied == registers or not (is_old or at_once):
+            return {}
+        copy = {"version": state.version, "registers": registers}
+        return {REGISTERS_PROPERTY: json.dumps(copy, separators=(",", ":"))}
+
+    def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
+        """See `ColdTable.vacuum`. Delta's own; a dry run counts no more than 1,000 files."""
+        with self._lock:
+            if self.snapshot().version < 0:
+                properties = mirrored_properties(self._topic)
+                return Vacuumed(0, 0, file_retention_ms(properties))
+            retention_ms = file_retention_ms(self._read_properties())
+        with naming(self.name):
+            paths = self.spark.sql(f"VACUUM {self.name} LITE DRY RUN").collect()
+            if dry_run or not paths:
+                return Vacuumed(len(paths), None if paths else 0, retention_ms)
+            since = self._state.version
+            self.spark.sql(f"VACUUM {self.name} LITE").collect()
+            commits = read_history(self.spark, self.name, self._topic.topic_id, since)
+        for commit in commits:  # not every platform notes it
+            if commit.operation == "VACUUM START":
+                metrics = commit.metrics
+                return Vacuumed(
+                    int(metrics["numFilesToDelete"]),
+                    int(metrics["sizeOfDataToDelete"]),
+                    retention_ms,
+                )
+        return Vacuumed(len(paths), None, retention_ms)
+
+    def orphans(self, snapshot: ColdSnapshot) -> list[str]:
+        """None: what a failed write left, Spark's own vacuum of the platform finds."""
+        return []
+
+    def remove_orphans(self, snapshot: ColdSnapshot) -> list[str]:
+        """See `orphans`."""
+        return []
+
+    def _read_properties(self) -> dict[str, str]:
+        if self._properties is None:
+            with naming(self.name):
+                self._properties = read_properties(self.spark, self.name)
+        return self._properties
+
+    def _read_columns(self, version: int) -> StructType:
+        """Those of the newest version; they change with its properties alone."""
+        with self._lock:
+            if self._columns is None:
+                with naming(self.name):
+                    self._columns = self._reader.frame(version).schema
+            return self._columns
+
+    def _check_ours(self) -> None:
+        owner = self._read_properties().get(TOPIC_ID_PROPERTY)
+        if owner == str(self._topic.topic_id):
+            return
+        what = (
+            "a table that lakelog did not make"
+            if owner is None
+            else f"the table of the topic with id {owner}: an earlier topic of this name, or one "
+            "whose name differs in '.', '-', '_' or case alone"
+        )
+        raise ForeignTableError(
+            f"{self.name} should hold the table of topic {self._topic.name!r} with id "
+            f"{self._topic.topic_id}, but holds {what}. Put it aside with ALTER TABLE … RENAME TO, "
+            "or drop it, or archive this topic to another schema",
+            path=self.name,
+        )
+
+    def _check_by_name(self, commits: Sequence[Commit]) -> None:
+        """Refuse a table that has its name besides, and is committed to by path."""
+        noted = REGISTERS_PROPERTY in self._read_properties() or any(one.note for one in commits)
+        if noted or not any(one.is_strange for one in commits):
+            return
+        if table_kind(self.spark, self.name) == "EXTERNAL":
+            raise ForeignTableError(
+                f"{self.name} should be a table that Spark alone commits to, but it is an external "
+                "one, committed to by path: none of its commits says how far it is archived. Say "
+                "where the schema's tables lie: location='…' (--location) besides cold='catalog."
+                "schema'. DESCRIBE DETAIL shows the table's own folder, {location}/{topic}/{id}",
+                path=self.name,
+            )
+
+    def _check_columns(self, version: int) -> None:
+        there = self._read_columns(version).names
+        lost = [name for name in TABLE_SCHEMA.names if name not in there]
+        if lost:
+            raise ColdTierError(
+                f"the table {self.name} has no column {', '.join(lost)}: somebody renamed or "
+                "dropped it. Nothing was changed. Give it its name back with ALTER TABLE … RENAME "
+                "COLUMN … TO …, or if it was dropped RESTORE the table to the version before",
+                path=self.name,
+            )
+
+    def _refuse_older(self, version: int, known: int) -> NoReturn:
+        raise ContradictionError(
+            f"the table {self.name} is at version {version}, but was seen at version {known} "
+            "before: somebody put another table in its place. Bring the newest one back, or delete "
+            "the topic and create it again",
+            path=self.name,
+        )

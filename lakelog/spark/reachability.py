@@ -1,0 +1,192 @@
+"""What the driver and the executors of a Spark reach: lakelog itself, Redis, the cold root."""
+
+from __future__ import annotations
+
+import pickle
+import platform
+import socket
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+import pyarrow as pa
+
+import lakelog
+
+from ..cold.place import ColdPlace
+from ..cold.storage import Storage
+from ..errors import LakelogError
+from ..hot.hot_log import HotSource
+from ..hot.reachability import Way, ways_to_redis
+from .engine import cores
+from .named.root import NamedRoot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DRIVER, EXECUTOR = "driver", "executor"
+
+#: More tasks than can run at once, since a scheduler need not deal them out evenly.
+TASKS_A_CORE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What the Python processes of one host found; processes that found another thing are another
+    place.
+    """
+
+    role: str  # driver or executor
+    host: str
+    processes: int  # how many tasks saw it so
+    python: str
+    lakelog: str | None  # its version; None: it is not installed there
+    lacks: str | None  # an import that failed; nothing else was tried then
+    ways: tuple[Way, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """What each process tries. Picklable; holds no password."""
+
+    source: HotSource | None
+    storage: Storage | None
+    marker: str | None = None  # a file below the cold root that the driver wrote
+
+    def __call__(self) -> tuple[Way, ...]:
+        """One way for each target.
+
+        Runs on: driver|executor.
+        """
+        ways = [] if self.source is None else ways_to_redis(self.source)
+        if self.storage is not None:
+            ways.append(_way_to_cold(self.storage, self.marker))
+        return tuple(ways)
+
+
+def reach(
+    spark: SparkSession,
+    redis_url: str | None = None,
+    cold: str | None = None,
+    *,
+    location: str | None = None,
+    password_ref: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+) -> list[Place]:
+    """What the driver and as many executors as a job gets hold of can reach; the driver first.
+
+    Nothing is raised for what cannot be reached: the `ways` say so. Over Spark Connect the driver
+    is this client.
+
+    Args:
+        redis_url, cold, location, password_ref, storage_options: as `Lakelog.connect` takes them.
+            Without a URL or a cold place, that tier is not tried. Of a ``catalog.schema`` only the
+            driver lists the tables: executors never open those.
+
+    Raises:
+        InvalidArgumentError, ColdTierError: the URL, or the cold root, is none.
+
+    Runs on: driver; one Spark job.
+    """
+    source = None if redis_url is None else HotSource(redis_url, password_ref=password_ref)
+    where = ColdPlace.of(cold, location, storage_options)
+    check = Check(source, where.storage)
+    ways = check()
+    if where.schema is not None:
+        ways = (*ways, _way_to_schema(spark, where))
+    here = Place(
+        DRIVER, socket.gethostname(), 1, platform.python_version(), lakelog.__version__, None, ways
+    )
+    with _marker(where.storage, here) as marker:
+        return [here, *_on_executors(spark, replace(check, marker=marker))]
+
+
+@contextmanager
+def _marker(storage: Storage | None, here: Place) -> Iterator[str | None]:
+    """A file below the cold root while executors look for it; None where none can be written."""
+    if storage is None or not all(way.passes for way in here.ways if way.target == storage.root):
+        yield None
+        return
+    marker = f"{storage.root.rstrip('/')}/.lakelog-probe-{uuid4().hex}"
+    with storage.filesystem().open_output_stream(storage.arrow_path(marker)) as out:
+        out.write(b"lakelog")
+    try:
+        yield marker
+    finally:
+        storage.delete_file(marker)
+
+
+def _way_to_schema(spark: SparkSession, place: ColdPlace) -> Way:
+    assert place.schema is not None
+    try:
+        NamedRoot(place, lambda: spark).catalogue()
+    except LakelogError as error:
+        return Way(place.schema, (), "list", error.message, "see the message")
+    return Way(place.schema, ("list",))
+
+
+def _way_to_cold(storage: Storage, marker: str | None) -> Way:
+    passed: tuple[str, ...] = ()
+    try:
+        storage.check_writable()
+        passed = ("write",)
+        if marker is not None and not storage.is_file(marker):
+            return Way(
+                storage.root,
+                passed,
+                "read",
+                "what the driver wrote there is not to be seen from this host: the path is another "
+                "folder on each machine",
+                "choose a folder that all machines share, or an object store's URL",
+            )
+    except (LakelogError, OSError) as error:
+        return Way(
+            storage.root, passed, "read" if passed else "write", str(error), "see the message"
+        )
+    return Way(storage.root, (*passed, "read"))
+
+
+# -- executors -----------------------------------------------------------------------------------
+
+
+def _on_executors(spark: SparkSession, check: Check) -> list[Place]:
+    tasks = TASKS_A_CORE * cores(spark)
+    numbers = spark.range(0, tasks, 1, tasks)
+    answers = numbers.mapInArrow(_probe(pickle.dumps(check)), "host string, answer binary")
+    counted: dict[Place, int] = {}
+    for row in answers.collect():
+        place = Place(EXECUTOR, row["host"], 1, *pickle.loads(bytes(row["answer"])))
+        counted[place] = counted.get(place, 0) + 1
+    places = [replace(place, processes=count) for place, count in counted.items()]
+    return sorted(places, key=lambda place: (place.host, -place.processes))
+
+
+def _probe(check: bytes) -> Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
+    """What each task runs.
+
+    A function within a function travels as code, not as the name of a module: it must run where
+    lakelog is not installed, to say so.
+    """
+
+    def probe(batches: Iterable[Any]) -> Iterator[Any]:
+        import pickle
+        import platform
+        import socket
+
+        import pyarrow as pa
+
+        for _ in batches:
+            installed, lacks, ways = None, None, ()
+            try:
+                import lakelog
+
+                installed = lakelog.__version__
+                ways = pickle.loads(check)()
+            except ImportError as missing:
+                lacks = str(missing)
+            answer = pickle.dumps((platform.python_version(), installed, lacks, ways))
+            yield pa.RecordBatch.from_pydict({"host": [socket.gethostname()], "answer": [answer]})
+
+    return probe

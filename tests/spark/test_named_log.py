@@ -1,0 +1,201 @@
+"""A log whose topics are archived into tables by name: everything a user does with one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from spark_log import SparkLog, rows_of
+
+import lakelog.spark
+from lakelog import Lakelog
+from lakelog.cleanup.cold_only import clean_cold, plan_cold
+from lakelog.cold.place import ColdPlace
+from lakelog.errors import (
+    ColdTierError,
+    ForeignTableError,
+    InvalidArgumentError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.offsets import AtTimestamp
+from lakelog.spark.named.root import NamedRoot
+
+EPOCH_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
+    named = SparkLog(redis_url, schema)
+    yield named
+    named.lakelog.close()
+
+
+def test_a_log_by_name_is_archived_read_sought_and_framed(log: SparkLog, spark, schema) -> None:
+    log.create(2)
+    for partition in (0, 1):
+        log.append(300, partition, batch=150)
+    log.archive()
+    log.append(50)  # stays hot
+
+    unified = log.lakelog.log("orders")
+    offsets = unified.offsets()
+    assert (offsets[0].archived_end, offsets[0].log_end) == (300, 350)
+    assert offsets[0].local_log_start == 300
+    values = [
+        value
+        for batch in unified.read(0, "earliest", "latest")
+        for value in batch.column("value").to_pylist()
+    ]
+    assert values == [row[3] for row in log.rows if row[0] == 0]
+    assert unified.seek(0, AtTimestamp(EPOCH_MS + 123_500)) == 124
+    assert rows_of(unified.dataframe()) == log.expected()
+    assert rows_of(unified.dataframe({0: 290}, {0: 310})) == [
+        row for row in log.expected() if row[0] == 0 and 290 <= row[1] < 310
+    ]
+    assert rows_of(spark.table(f"{schema}.orders_view")) == [
+        row for row in log.expected() if row[1] < 300
+    ]
+    frame = lakelog.spark.read(spark, log.url, schema, "orders")
+    assert rows_of(frame) == log.expected()
+    archived = lakelog.spark.read(spark, None, schema, "orders")
+    assert rows_of(archived) == [row for row in log.expected() if row[1] < 300]
+
+
+def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, schema) -> None:
+    log.create(
+        1,
+        cleanup_policy="compact,delete",
+        min_cleanable_dirty_ratio=0,
+        internal_segment_bytes=4_000,
+        file_delete_delay_ms=0,
+    )
+    log.append(200, keys=5, batch=20)
+    log.archive()
+    root = NamedRoot(ColdPlace.of(schema), lambda: spark)
+    segments = log.lakelog.log("orders").table.snapshot().files.segments(0)
+    assert len(segments) > 2
+
+    assert any(step.action == "clean" for plan in plan_cold(root) for step in plan.steps)
+    (report,) = clean_cold(root)
+    assert not report.failures
+    assert report.compacted[0].records_dropped > 0
+    open_base = segments[-1].base_offset
+    kept = {row[2]: row for row in log.rows if row[1] < open_base}
+    expected = sorted([*kept.values(), *(row for row in log.rows if row[1] >= open_base)])
+    assert rows_of(log.lakelog.dataframe("orders")) == expected
+    assert rows_of(spark.table(f"{schema}.orders")) == expected
+    (again,) = clean_cold(root, steps=("retain", "compact", "optimize"))
+    assert not again
+
+    before = log.lakelog.log("orders").offsets()[0].log_start
+    expired = plan_cold(root, settings={"retention.bytes": 1})
+    assert any(step.action == "delete" for plan in expired for step in plan.steps)
+    log.lakelog.topics.alter("orders", {"retention.bytes": 1})
+    log.lakelog.cleanup("orders", steps=("retain",))
+    after = log.lakelog.log("orders").offsets()[0].log_start
+    assert before < after <= 200
+    with pytest.raises(UnknownTopicOrPartitionError, match=schema):
+        clean_cold(root, "nobody")
+
+
+def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
+    log.create(1, lakelog_value_columns="id bigint, city string")
+    with log.lakelog.producer() as producer:
+        for value in (b'{"id": 1, "city": "Oslo"}', b"no JSON", None):
+            producer.send("orders", value, key=b"k")
+    (report,) = log.lakelog.archive("orders")
+    assert report.unparsed == 1
+    rows = spark.table(f"{schema}.orders").orderBy("offset").collect()
+    assert [(row["id"], row["city"]) for row in rows] == [(1, "Oslo"), (None, None), (None, None)]
+    assert [row["value_error"] is None for row in rows] == [True, False, True]
+
+    columns = "id bigint, city string, vip boolean"
+    log.lakelog.topics.alter("orders", {"lakelog.value.columns": columns})
+    with log.lakelog.producer() as producer:
+        producer.send("orders", b'{"id": 2, "vip": true}', key=b"k")
+    log.lakelog.archive("orders")
+    rows = spark.table(f"{schema}.orders").orderBy("offset").collect()
+    assert [row["vip"] for row in rows] == [None, None, None, True]
+
+
+def test_a_topic_made_again_never_meets_its_old_table(log: SparkLog, spark, schema) -> None:
+    log.create(1)
+    log.append(10)
+    log.archive()
+    log.lakelog.topics.delete("orders")
+    log.create(1)
+    log.append(3)
+    with pytest.raises(ForeignTableError, match="RENAME TO"):
+        log.archive()
+    with Lakelog.connect(log.url, schema) as other:
+        other.topics.create("Orders", 1)
+        with pytest.raises(ForeignTableError, match="case"):
+            other.log("Orders").offsets()
+
+    spark.sql(f"DROP TABLE {schema}.orders")
+    for view in ("orders_view", "orders_latest"):
+        spark.sql(f"DROP VIEW {schema}.{view}")
+    log.archive()
+    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+    assert [
+        topic.name for topic in NamedRoot(ColdPlace.of(schema), lambda: spark).catalogue().topics
+    ]
+
+
+def test_tables_at_a_location_are_known_by_name(redis_url, spark, schema, tmp_path) -> None:
+    log = SparkLog(redis_url, tmp_path / "cold")
+    with Lakelog.connect(
+        redis_url, schema, location=tmp_path / "cold", engine="inline"
+    ) as external:
+        log.create(1)
+        log.append(20)
+        external.archive("orders")
+        assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+        assert rows_of(spark.table(f"{schema}.orders_view")) == log.expected()
+    for url in (redis_url, None):
+        frame = lakelog.spark.read(
+            spark, url, schema, "orders", 5, 15, location=str(tmp_path / "cold")
+        )
+        assert rows_of(frame) == log.expected(5, 15)
+        with pytest.raises(ForeignTableError, match=r"committed to by path.*location='…'"):
+            lakelog.spark.read(spark, url, schema, "orders")
+    by_name = SparkLog(redis_url, schema)
+    with pytest.raises(ForeignTableError, match="--location"):
+        by_name.archive()
+    by_name.lakelog.close()
+    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+    log.lakelog.close()
+
+
+def test_what_was_archived_under_a_frames_tail_is_an_error(log: SparkLog) -> None:
+    log.create(1)
+    log.append(20)
+    log.archive()
+    log.append(20)
+    frame = log.lakelog.dataframe("orders")
+    assert frame.count() == 40
+    log.archive()  # and trimmed
+    with pytest.raises(Exception, match="only Spark itself may read"):
+        frame.count()
+
+
+def test_a_place_is_a_path_a_schema_or_a_schema_at_a_location(tmp_path) -> None:
+    assert ColdPlace.of("main.logs").is_by_name
+    assert str(ColdPlace.of("main.logs")) == "main.logs"
+    for path in ("./a.b", "/data/a.b", "plain", tmp_path / "a.b"):
+        place = ColdPlace.of(path)
+        assert place.storage is not None
+        assert place.schema is None
+    external = ColdPlace.of("main.logs", tmp_path)
+    assert (external.schema, external.storage.root) == ("main.logs", str(tmp_path))
+    assert not external.is_by_name
+    assert not ColdPlace.of(None)
+    for wrong in (
+        lambda: ColdPlace.of(tmp_path, tmp_path),
+        lambda: ColdPlace.of(None, tmp_path),
+        lambda: ColdPlace.of("main.logs", None, {"AWS_REGION": "eu-north-1"}),
+    ):
+        with pytest.raises(InvalidArgumentError):
+            wrong()
+    with pytest.raises(ColdTierError, match="no_such_schema"):
+        NamedRoot(ColdPlace.of("spark_catalog.no_such_schema"), lakelog.spark.session).catalogue()

@@ -1,0 +1,251 @@
+"""Tables by name that several write at once, or that somebody dies over: each record once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+from uuid import uuid4
+
+import cleanup_process as made
+import pytest
+from made_up import archive
+from spark_log import SparkLog, rows_of
+
+from lakelog import Lakelog, failpoints
+from lakelog.archive import Archiver
+from lakelog.archive.copy import HotRows
+from lakelog.cleanup.cleanup import Cleanup
+from lakelog.cold.change import Change, Rewrite
+from lakelog.cold.offset_set import OffsetSet
+from lakelog.cold.registers import CleanedEnd
+from lakelog.config import TopicConfig
+from lakelog.errors import ColdTierError, CommitUnknownError
+from lakelog.hot.hot_log import HotSource
+from lakelog.record import to_records
+from lakelog.spark.named import table as named_table
+from lakelog.spark.named.table import NamedTable
+from lakelog.topic import Topic
+
+COMPACTED = {
+    "cleanup.policy": "compact,delete",
+    "min.cleanable.dirty.ratio": "0",
+    "retention.ms": "-1",
+    "file.delete.delay.ms": "0",
+}
+
+
+class Killed(BaseException):
+    """As a killed process: nobody catches it."""
+
+
+def die() -> None:
+    raise Killed
+
+
+@pytest.fixture
+def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
+    named = SparkLog(redis_url, schema)
+    yield named
+    named.lakelog.close()
+
+
+def topic_of(**settings: str) -> Topic:
+    return Topic("orders", uuid4(), 1, TopicConfig.of({**COMPACTED, **settings}))
+
+
+def offsets(table: NamedTable, topic: Topic) -> list[int]:
+    files = table.snapshot().files.of_partition(0)
+    batches = table.read(files, 0, 2**53)
+    return [record.offset for b in batches for record in to_records(topic.partition(0), b)]
+
+
+def latest_of(cleaned_end: int, archived_end: int) -> list[int]:
+    """What compaction leaves of `made`'s records."""
+    latest = {made.key(offset): offset for offset in range(cleaned_end)}
+    return sorted([*latest.values(), *range(cleaned_end, archived_end)])
+
+
+# A task's own failpoint (archive.after_copy) kills the worker, and Spark fails the job.
+ARCHIVE_STEPS = (
+    "archive.after_plan",
+    "cold.before_commit",
+    "cold.after_commit",
+    "archive.after_commit",
+    "archive.before_trim",
+    "archive.after_trim",
+)
+
+
+def test_an_archiver_killed_at_any_step_is_settled_by_the_next_run(log: SparkLog, spark, schema):
+    log.create(2)
+    for step in ARCHIVE_STEPS:
+        for partition in (0, 1):
+            log.append(30, partition)
+        with pytest.raises(Killed), failpoints.armed(step, die):
+            log.archive()
+        with Lakelog.connect(log.url, schema) as other:
+            other.archive("orders")
+            assert {
+                one.local_log_start == one.log_end for one in other.log("orders").offsets().values()
+            } == {True}
+        assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+
+
+def test_a_cleanup_killed_at_any_step_is_settled_by_the_next_run(make_named):
+    topic = topic_of()
+    rows = made.KeyedRows()
+    segments = 0
+    for step in (
+        "cleanup.after_plan",
+        "cleanup.after_find",
+        "cold.before_commit",
+        "cold.after_commit",
+        "cleanup.before_vacuum",
+    ):
+        made.archive(make_named(topic, rows), topic, 0, segments=2)
+        segments += 2
+        with pytest.raises(Killed), failpoints.armed(step, die):
+            Cleanup(topic, make_named(topic, rows)).run()
+        table = make_named(topic, rows)
+        snapshot = table.snapshot()
+        end = segments * made.SEGMENT_RECORDS
+        assert offsets(table, topic) == latest_of(snapshot.cleaned_end(0), end)
+    report = Cleanup(topic, make_named(topic, rows)).run()
+    assert not report.failures
+    table = make_named(topic, rows)
+    assert table.snapshot().cleaned_end(0) == end - made.SEGMENT_RECORDS
+    assert offsets(table, topic) == latest_of(end - made.SEGMENT_RECORDS, end)
+    assert all(len(one.files) == 1 for one in table.snapshot().files.segments(0)[:-1])
+
+
+def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: SparkLog, spark):
+    log.create(2, lakelog_flush_rows=40, internal_segment_bytes=20_000)
+    topic = log.lakelog.topics.get("orders")
+    name = log.lakelog.log("orders").table.name
+    stop = threading.Event()
+    reports: list[Any] = []
+
+    def archive_until_told() -> None:
+        session = spark.newSession()
+        hot = HotSource(log.url).connect()
+        table = NamedTable(topic, lambda: session, name, HotRows(HotSource(log.url)))
+        reports.extend(Archiver(topic, hot, table).run(stop))
+        hot.close()
+
+    with ThreadPoolExecutor(2) as threads:
+        archivers = [threads.submit(archive_until_told) for _ in range(2)]
+        for _ in range(6):
+            for partition in (0, 1):
+                log.append(25, partition)
+        stop.set()
+        for one in archivers:
+            one.result()
+    assert rows_of(spark.table(name)) == log.expected()
+    assert sum(part.records for report in reports for part in report.partitions) == len(log.rows)
+
+
+def test_cleanups_and_an_archiver_at_once_keep_each_record_once(make_named, spark):
+    topic = topic_of(**{"file.delete.delay.ms": "3600000"})
+    rows = made.KeyedRows()
+    made.archive(make_named(topic, rows), topic, 0, segments=2)
+
+    def clean() -> None:
+        table = make_named(topic, rows, spark=spark.newSession())
+        for _ in range(2):
+            Cleanup(topic, table).run(("compact", "optimize"))
+
+    def add() -> None:
+        made.archive(make_named(topic, rows, spark=spark.newSession()), topic, 0, segments=3)
+
+    with ThreadPoolExecutor(3) as threads:
+        for done in [threads.submit(clean), threads.submit(clean), threads.submit(add)]:
+            done.result()
+    Cleanup(topic, make_named(topic, rows)).run()
+    table = make_named(topic, rows)
+    end = 5 * made.SEGMENT_RECORDS
+    assert table.snapshot().archived_end(0) == end
+    assert table.snapshot().cleaned_end(0) == end - made.SEGMENT_RECORDS
+    assert offsets(table, topic) == latest_of(end - made.SEGMENT_RECORDS, end)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The kinds of commits that are tried, in order."""
+    tried: list[str] = []
+    commit = NamedTable._commit
+
+    def counting(self: NamedTable, *given: Any) -> None:
+        tried.append(given[0].note.kind)
+        commit(self, *given)
+
+    monkeypatch.setattr(NamedTable, "_commit", counting)
+    return tried
+
+
+def test_an_archiver_never_makes_a_cleanup_start_again(make_named, monkeypatch):
+    topic = Topic("orders", uuid4(), 1)
+    table, other = make_named(topic), make_named(topic)
+    before = table.apply(archive(topic, table.snapshot(), 50), table.snapshot()).snapshot
+    before = table.apply(archive(topic, before, 100, segment=50), before).snapshot
+    tried = counted(monkeypatch)
+    first = before.files.of_partition(0)[0]
+    compaction = Change(
+        adds=(Rewrite(topic.partition(0), 0, (first,), OffsetSet.of(range(10))),),
+        removes=(first,),
+        registers={CleanedEnd(0): 50},
+    )
+
+    passed: list[bool] = []
+
+    def meanwhile() -> None:
+        if not passed:  # the other one passes here too
+            passed.append(True)
+            snapshot = other.snapshot()
+            other.apply(archive(topic, snapshot, 130, segment=50), snapshot)
+
+    with failpoints.armed("cold.before_commit", meanwhile):
+        applied = table.apply(compaction, before)
+
+    assert tried == ["archive", "cleanup"]
+    assert applied.superseded == frozenset()
+    assert applied.snapshot.cleaned_end(0) == 50
+    assert offsets(make_named(topic), topic) == list(range(10, 130))
+
+
+def test_a_commit_whose_reply_is_lost_is_found_in_the_history(make_named, monkeypatch):
+    topic = Topic("orders", uuid4(), 1)
+    table = make_named(topic)
+    commit = NamedTable._commit
+
+    def lose_the_reply(self: NamedTable, *given: Any) -> None:
+        commit(self, *given)
+        raise ConnectionError("the server went away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NamedTable, "_commit", lose_the_reply)
+        applied = table.apply(archive(topic, table.snapshot(), 30), table.snapshot())
+    assert [file.records for file in applied.files] == [30]
+
+    def refuse(self: NamedTable, *given: Any) -> None:
+        raise ConnectionError("the server went away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NamedTable, "_commit", refuse)
+        with pytest.raises(ColdTierError, match="takes no commit"):
+            table.apply(archive(topic, table.snapshot(), 60), table.snapshot())
+
+    def away(*_: object) -> Sequence[object]:
+        raise ConnectionError("the server is away")
+
+    def lose_all(self: NamedTable, *given: Any) -> None:
+        commit(self, *given)
+        patched.setattr(named_table, "read_history", away)
+        raise ConnectionError("the server went away")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(NamedTable, "_commit", lose_all)
+        with pytest.raises(CommitUnknownError):
+            table.apply(archive(topic, table.snapshot(), 60), table.snapshot())
+    assert table.snapshot().archived_end(0) == 60  # it had landed
+    assert offsets(table, topic) == list(range(60))

@@ -1,0 +1,45 @@
+"""`NamedTable` against the contract of every cold table, in Spark's own catalog."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+from uuid import UUID
+
+import pytest
+from contract import ColdTableContract
+from hypothesis import settings
+
+from lakelog.spark.named.table import NamedTable
+from lakelog.topic import Topic
+
+TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions=3)
+
+
+class TestNamedTable(ColdTableContract):
+    dry_vacuum_tells_bytes = False
+
+    @pytest.fixture
+    def topic(self) -> Topic:
+        return TOPIC
+
+    @pytest.fixture
+    def make_table(self, make_named: Callable[..., NamedTable]) -> Callable[..., NamedTable]:
+        """Each call opens the same table anew, as another process would."""
+
+        def make(*rows_of: Any, topic: Topic = TOPIC) -> NamedTable:
+            return make_named(topic, *rows_of)
+
+        return make
+
+    @pytest.fixture
+    def make_fresh_table(self, make_named: Callable[..., NamedTable]) -> Callable[..., NamedTable]:
+        """A table of its own at each call."""
+        numbers = count()
+        return lambda rows_of: make_named(TOPIC, rows_of, table=f"orders_{next(numbers)}")
+
+    # Each example is a dozen Spark jobs.
+    test_seeks_agree_with_a_list = settings(max_examples=4)(
+        ColdTableContract.test_seeks_agree_with_a_list
+    )

@@ -1,0 +1,384 @@
+"""A task's rows are appended once, whoever repeats it and whatever happens to Redis meanwhile."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import threading
+from collections.abc import Callable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.types import BinaryType, StructField, StructType
+
+from lakelog import Lakelog
+from lakelog.errors import (
+    HotTierFullError,
+    HotTierPausedError,
+    HotTierUnavailableError,
+    LakelogError,
+    ProducerFencedError,
+    RecoveryNeededError,
+    RepeatDiffersError,
+    UnknownProducerError,
+    UnknownTopicIdError,
+)
+from lakelog.hot import Acks, AppendCall
+from lakelog.record import to_records
+from lakelog.spark.options import parse_write
+from lakelog.spark.sink import LakelogWriter, append_rows
+from lakelog.spark.sink_append import TaskAppend, TaskIdentity
+from lakelog.spark.sink_rows import TaskRows
+from lakelog.topic import Topic
+
+PARTITIONS = 2
+COUNT = 220
+TASK = TaskIdentity("query", 3, epoch=5)
+
+
+class Stopped(Exception):
+    """The attempt ends here, as if its process did."""
+
+
+class Attempts:
+    """Attempts to append to one topic, each with what it does not remember of the others."""
+
+    def __init__(self, url: str, **settings: Any) -> None:
+        self.lakelog = Lakelog.connect(url)
+        self.settings = {"retention.ms": -1, "remote.storage.enable": False, **settings}
+        self.create()
+
+    def create(self) -> None:
+        self.topic: Topic = self.lakelog.topics.create("orders", PARTITIONS, self.settings)
+
+    def append(
+        self,
+        rows: pa.Table,
+        identity: TaskIdentity = TASK,
+        *,
+        arriving: int = 1_000,
+        stop_after: int | None = None,
+        patience_s: float = 0.2,
+    ) -> int:
+        """One attempt; ``stop_after`` so many calls it fails."""
+        append = _Stopping(
+            self.lakelog.hot,
+            identity,
+            Acks(),
+            recover=lambda topic, tp, at_least: self.lakelog.log(topic).recover(
+                tp.partition, at_least
+            ),
+            repair=self.lakelog.topics.repair,
+            patience_s=patience_s,
+        )
+        append.left = stop_after
+        task = TaskRows(lambda name: self.topic, self.topic, 0)
+        append_rows(append, task, rows.to_batches(arriving))
+        return append.finish()
+
+    def values(self) -> list[list[bytes]]:
+        """Of each partition, in order."""
+        hot = self.lakelog.hot
+        return [
+            [r.value for step in hot.read(tp, 0) for r in to_records(tp, step.records)]
+            for tp in self.topic.topic_partitions()
+        ]
+
+
+class _Stopping(TaskAppend):
+    left: int | None = None
+
+    def send(self, calls: Any) -> None:
+        if self.left is None:
+            super().send(calls)
+            return
+        some: list[AppendCall] = list(calls)[: self.left]
+        super().send(some)
+        self.left -= len(some)
+        if not self.left:
+            raise Stopped
+
+
+@pytest.fixture
+def attempts(redis_url: str) -> Attempts:
+    return Attempts(redis_url)
+
+
+@pytest.fixture
+def away(make_redis: Callable[..., Any]) -> tuple[Any, Attempts]:
+    """A server that can go away."""
+    server = make_redis(appendfsync="always")
+    return server, Attempts(f"{server.url}?socket_timeout=0.3")
+
+
+def rows(count: int = COUNT, *, seed: int = 1, width: int = 100_000) -> pa.Table:
+    """Rows of 50 KB on average, so that a task makes a dozen calls."""
+    chance = random.Random(seed)
+    return pa.table(
+        {
+            "key": pa.array([b"%d" % chance.randrange(99) for _ in range(count)], pa.binary()),
+            "value": pa.array(
+                [b"%d/" % n + chance.randbytes(chance.randrange(width)) for n in range(count)]
+            ),
+        }
+    )
+
+
+def expected(table: pa.Table) -> list[bytes]:
+    return sorted(table["value"].to_pylist())
+
+
+def flat(values: list[list[bytes]]) -> list[bytes]:
+    return sorted(value for of_one in values for value in of_one)
+
+
+def is_in_order(values: list[list[bytes]]) -> bool:
+    return all(
+        [int(v.split(b"/")[0]) for v in of_one] == sorted(int(v.split(b"/")[0]) for v in of_one)
+        for of_one in values
+    )
+
+
+# -- repeats -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("stop_after", [1, 2, 5, 7, 9])
+def test_a_repeat_appends_what_the_attempt_before_did_not(attempts, stop_after) -> None:
+    table = rows()
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=stop_after)
+    before = attempts.values()
+    assert 0 < len(flat(before)) < COUNT
+    assert attempts.append(table, arriving=37) == COUNT
+    assert attempts.append(table, arriving=500) == COUNT
+    after = attempts.values()
+    assert flat(after) == expected(table)
+    assert is_in_order(after)
+    assert [of_one[: len(b)] for of_one, b in zip(after, before, strict=True)] == before
+
+
+def test_copies_of_a_task_that_run_at_once_append_each_row_once(attempts, redis_url) -> None:
+    table = rows(240)
+    failures: list[Exception] = []
+    start = threading.Barrier(3)
+
+    def copy(arriving: int) -> None:
+        try:
+            start.wait()
+            attempts.append(table, arriving=arriving, patience_s=30)
+        except Exception as error:
+            failures.append(error)
+
+    copies = [threading.Thread(target=copy, args=(arriving,)) for arriving in (10, 33, 240)]
+    for one in copies:
+        one.start()
+    for one in copies:
+        one.join()
+    assert failures == []
+    assert flat(attempts.values()) == expected(table)
+    assert is_in_order(attempts.values())
+
+
+def test_tasks_and_micro_batches_do_not_pass_for_each_other(attempts) -> None:
+    table = rows(40)
+    for identity in (TASK, TaskIdentity("query", 4, 5), TaskIdentity("other", 3, 5)):
+        attempts.append(table, identity)
+    attempts.append(table, TaskIdentity("query", 3, 6))
+    assert flat(attempts.values()) == sorted(4 * expected(table))
+    with pytest.raises(ProducerFencedError, match=r"micro-batch 5 of query query .* micro-batch 6"):
+        attempts.append(table, TASK)
+    assert len(flat(attempts.values())) == 160
+
+
+# -- repeats that are none ---------------------------------------------------------------------
+
+
+def swapped(table: pa.Table, one: int, other: int) -> pa.Table:
+    order = list(range(len(table)))
+    order[one], order[other] = order[other], order[one]
+    return table.take(order)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda table: swapped(table, 0, 150),
+        lambda table: swapped(table, 0, 1),
+        lambda table: table.take(list(reversed(range(len(table))))),
+        lambda table: table.slice(1),
+        lambda table: table.slice(0, 20),
+        lambda table: rows(seed=2),
+        lambda table: pa.concat_tables([rows(1, seed=3), table]),
+    ],
+    ids=["far", "near", "reversed", "first gone", "shorter", "others", "one before"],
+)
+def test_other_rows_under_the_same_identity_are_refused_and_none_is_lost(attempts, change) -> None:
+    table = rows(width=60_000)
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=6)
+    before = attempts.values()
+    with pytest.raises(RepeatDiffersError, match="sortWithinPartitions"):
+        attempts.append(change(table))
+    # What was there stays; of the changed rows none came behind those they differ from.
+    after = attempts.values()
+    assert [a[: len(b)] for a, b in zip(after, before, strict=True)] == before
+    attempts.append(table, TaskIdentity("query again", 3))
+    assert set(expected(table)) <= set(flat(attempts.values()))
+
+
+def test_rows_of_equal_size_that_changed_places_are_refused(attempts) -> None:
+    """Boundaries and counts are the same, long before the last five calls: the checksum tells."""
+    values = [b"%03d" % n + bytes(99_997) for n in range(160)]
+    table = pa.table({"value": pa.array(values), "partition": pa.array([0] * 160, pa.int32())})
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=9)
+    held = len(flat(attempts.values()))
+    with pytest.raises(RepeatDiffersError):
+        attempts.append(swapped(table, 0, 150))
+    assert len(flat(attempts.values())) == held
+    assert attempts.append(table) == 160
+    assert flat(attempts.values()) == expected(table)
+
+
+# -- what happens to Redis ---------------------------------------------------------------------
+
+
+def test_a_full_redis_fails_the_task_and_a_repeat_goes_on(make_redis) -> None:
+    server = make_redis()
+    attempts = Attempts(server.url, **{"remote.storage.enable": True})
+    table = rows()
+    with server.client() as client:
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 4_000_000)
+        with pytest.raises(HotTierFullError, match="Archive and trim"):
+            attempts.append(table)
+        held = len(flat(attempts.values()))
+        assert 0 < held < COUNT
+        client.config_set("maxmemory", 0)
+    assert attempts.append(table) == COUNT
+    assert flat(attempts.values()) == expected(table)
+
+
+def test_a_redis_that_does_not_answer_fails_the_task_and_a_repeat_goes_on(away) -> None:
+    server, attempts = away
+    table = rows()
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=4)
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(HotTierUnavailableError):
+            attempts.append(table)
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    assert attempts.append(table, patience_s=30) == COUNT
+    assert flat(attempts.values()) == expected(table)
+
+
+def test_a_planned_stop_in_the_middle_is_waited_out(away) -> None:
+    server, attempts = away
+    table = rows()
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=4)
+    attempts.lakelog.hot.pause(attempts.topic.topic_partitions())
+    with pytest.raises(HotTierPausedError):
+        attempts.append(table)
+    server.restart()
+    assert attempts.append(table, patience_s=30) == COUNT
+    assert flat(attempts.values()) == expected(table)
+
+
+@pytest.mark.parametrize("lost_bytes", [0, 1_500_000])
+def test_a_lost_tail_is_appended_again_and_nothing_else(away, lost_bytes) -> None:
+    server, attempts = away
+    table = rows()
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=8)
+    server.cut_append_only_file(drop=lost_bytes)
+    server.start()
+    survived = len(flat(attempts.values()))
+    assert attempts.append(table, patience_s=30) == COUNT
+    assert 0 < survived < COUNT
+    assert flat(attempts.values()) == expected(table)
+    assert is_in_order(attempts.values())
+
+
+def test_a_tail_lost_under_the_attempt_ends_it_and_the_next_one_completes_it(away) -> None:
+    server, attempts = away
+    table = rows()
+
+    class Losing(_Stopping):
+        def send(self, calls: Any) -> None:
+            for number, call in enumerate(calls):
+                TaskAppend.send(self, [call])
+                if number == 4:
+                    server.cut_append_only_file(drop=2_000_000)
+                    server.start()
+
+    append = Losing(
+        attempts.lakelog.hot,
+        TASK,
+        Acks(),
+        recover=lambda topic, tp, at_least: attempts.lakelog.log(topic).recover(
+            tp.partition, at_least
+        ),
+        repair=attempts.lakelog.topics.repair,
+        patience_s=30,
+    )
+    task = TaskRows(lambda name: attempts.topic, attempts.topic, 0)
+    with pytest.raises(UnknownProducerError, match="the next attempt of the task appends"):
+        append_rows(append, task, table.to_batches(1000))
+    assert attempts.append(table, patience_s=30) == COUNT
+    assert flat(attempts.values()) == expected(table)
+
+
+def test_a_tiered_topic_on_a_restarted_server_is_written_with_a_look_at_its_cold_tier(
+    make_redis, tmp_path
+) -> None:
+    server = make_redis()
+    attempts = Attempts(server.url, **{"remote.storage.enable": True})
+    topic = attempts.topic
+    attempts.append(rows(20))
+    server.restart(clean=False)
+    schema = StructType([StructField("key", BinaryType()), StructField("value", BinaryType())])
+
+    def append(**options: str) -> None:
+        given = {"redis": server.url, "topic": "orders", **options}
+        writer = LakelogWriter(parse_write(given), schema, False)
+        append = TaskAppend(
+            attempts.lakelog.hot,
+            TaskIdentity("other", 0),
+            Acks(),
+            recover=writer._recover,
+            repair=writer._repair,
+            patience_s=0.2 if not options else 30,
+        )
+        append_rows(append, TaskRows(lambda name: topic, topic, 0), rows(20).to_batches())
+
+    with pytest.raises(RecoveryNeededError, match="set the option 'cold'"):
+        append()
+    assert flat(attempts.values()) == expected(rows(20))
+    append(cold=str(tmp_path / "cold"))
+    assert flat(attempts.values()) == sorted(2 * expected(rows(20)))
+
+
+def test_a_topic_made_anew_is_refused_with_both_ids(attempts) -> None:
+    table = rows(20)
+    old = attempts.topic
+    attempts.lakelog.topics.delete("orders")
+    attempts.create()
+    new, attempts.topic = attempts.topic, old
+    with pytest.raises(UnknownTopicIdError) as caught:
+        attempts.append(table)
+    assert str(old.topic_id) in str(caught.value)
+    assert str(new.topic_id) in str(caught.value)
+    attempts.topic = new
+    assert flat(attempts.values()) == []
+
+
+def test_errors_survive_the_way_through_spark() -> None:
+    import pickle
+
+    error = pickle.loads(pickle.dumps(RepeatDiffersError("why", sequence=3)))
+    assert isinstance(error, LakelogError)
+    assert (str(error), error.sequence) == ("why", 3)
