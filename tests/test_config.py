@@ -57,6 +57,7 @@ def test_no_setting_takes_what_kafka_refuses(name: str) -> None:
         "lakelog.entry.format": ["json"],
         "lakelog.fields.flatten": ["not_a_boolean"],
         "lakelog.retention.entries": ["not_a_number", "-2"],
+        "lakelog.value.columns": ["not_a_number", "a itn", "offset int", "a int, A int"],
         "local.retention.bytes": ["not_a_number", "-3"],
         "local.retention.ms": ["not_a_number", "-3"],
         "max.compaction.lag.ms": ["not_a_number", "0"],
@@ -244,3 +245,14 @@ def test_json_carries_both_layers() -> None:
 def test_json_that_is_no_config(text: str) -> None:
     with pytest.raises(InvalidConfigError):
         TopicConfig.from_json(text)
+
+
+def test_value_columns_say_where_they_cannot_be_read_and_need_the_cold_tier() -> None:
+    with pytest.raises(
+        InvalidConfigError, match=r"at character 7 of the columns \('flout'\)"
+    ) as no:
+        TopicConfig.of(lakelog_value_columns="delay flout")
+    assert (no.value.name, no.value.position) == ("lakelog.value.columns", 6)
+    with pytest.raises(InvalidConfigError, match="needs the cold tier"):
+        TopicConfig.of(lakelog_value_columns="delay float", remote_storage_enable=False)
+    assert TopicConfig.of(lakelog_value_columns="delay float").value_columns == "delay float"

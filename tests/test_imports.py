@@ -18,24 +18,36 @@ VALUES = {
     "topic",
     "offsets",
     "config",
+    "value_ddl",
     "keyspace_defaults",
     "clock",
     "errors",
     "failpoints",
     "engine",
+    "secret_reference",
 }
 
 #: folder → folders it may import besides the values and itself
 ALLOWED = {
     "codec": set(),
     "hot": {"codec"},
-    "cold": set(),
+    "cold": {"codec"},
     "ingest": {"codec", "hot"},
     "cleanup": {"cold"},
     "archive": {"hot", "cold"},
     "read": {"hot", "cold"},
-    "spark": {"embedded", "hot", "cold", "archive", "read"},
-    "explore": {"hot", "cold", "cleanup", "read", "archive", "embedded", "lakelog"},
+    "spark": {"codec", "embedded", "hot", "cold", "ingest", "archive", "read"},
+    "explore": {
+        "codec",
+        "hot",
+        "cold",
+        "cleanup",
+        "read",
+        "archive",
+        "spark",
+        "embedded",
+        "lakelog",
+    },
 }
 
 

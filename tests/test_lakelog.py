@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from lakelog import Lakelog
+from lakelog.archive import continuous
+from lakelog.cleanup.cleanup import Cleanup
 from lakelog.clock import ManualClock
 from lakelog.cold.catalogue import tables
 from lakelog.cold.storage import Storage
@@ -164,6 +169,50 @@ def test_a_topic_dropped_meanwhile_ends_only_its_own_archiving(log: Lakelog) -> 
         if report.topic == "kept" and "dropped" in seen:
             stop.set()
     assert values(log, "kept") == [b"0", b"0"]
+
+
+def trickle(log: Lakelog, runs: int) -> int:
+    """Has a continuous run make so many commits of one record each; the runs it took."""
+    log.topics.create("t", 1, {"lakelog.flush.interval.ms": 0})
+    stop = threading.Event()
+    archived = 0
+    with ThreadPoolExecutor(1) as appending:
+
+        def one_by_one() -> None:
+            for number in range(runs):
+                append(log, "t", 1)
+                while log.status("t").partitions[0].offsets.archived_end <= number:
+                    time.sleep(0.002)
+            stop.set()
+
+        done = appending.submit(one_by_one)
+        for report in log.archive_continuously(stop=stop):
+            archived += report.records
+        done.result()
+    return archived
+
+
+def test_frequent_commits_leave_few_files(
+    log: Lakelog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(continuous, "TIDY_RUNS", 4)
+    assert trickle(log, 40) == 40
+    path = Storage(str(tmp_path / "cold")).table_path(log.topics.get("t"))
+    # Optimize leaves about log2(40) of 40 equal files; a few runs may have followed the last one.
+    assert len(DeltaTable(path).file_uris()) <= 6 + 3 * 4
+    assert values(log, "t") == [b"0"] * 40
+
+
+def test_archiving_goes_on_when_files_cannot_be_merged(
+    log: Lakelog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fails(*_: object) -> None:
+        raise ColdTierError("the store is full")
+
+    monkeypatch.setattr(continuous, "TIDY_RUNS", 2)
+    monkeypatch.setattr(Cleanup, "run", fails)
+    assert trickle(log, 6) == 6
+    assert "not merged, which is tried again: the store is full" in caplog.text
 
 
 def test_two_users_of_a_directory_share_one_log(tmp_path: Path) -> None:

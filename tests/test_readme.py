@@ -7,12 +7,14 @@ import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lakelog.cli import main as cli
+from lakelog.testing.object_store import S3Server
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text("utf-8")
@@ -28,10 +30,20 @@ class AnyNumbers(doctest.OutputChecker):
         return super().check_output(want, got, optionflags)
 
 
-def run_section(heading: str, checker: doctest.OutputChecker | None = None) -> None:
+def run_section(
+    heading: str,
+    checker: doctest.OutputChecker | None = None,
+    *,
+    places: Mapping[str, str] | None = None,
+    **names: object,
+) -> None:
+    """Run what it shows; `places` are what stands in the code, and what it is here."""
     section = README.split(f"## {heading}\n")[1].split("\n## ")[0]
     code = "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
-    test = doctest.DocTestParser().get_doctest(code, {}, heading, "README.md", 0)
+    for shown, here in (places or {}).items():
+        assert shown in code
+        code = code.replace(shown, here)
+    test = doctest.DocTestParser().get_doctest(code, names, heading, "README.md", 0)
     assert len(test.examples) > 5
     said: list[str] = []
     runner = doctest.DocTestRunner(checker, verbose=False, optionflags=doctest.ELLIPSIS)
@@ -46,11 +58,36 @@ def test_the_fifteen_lines_print_what_they_show(
     run_section("Fifteen lines of Python")
 
 
+def test_a_log_in_an_object_store_is_what_it_shows(
+    s3_server: S3Server, redis_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("S3_SECRET", "a secret word")
+    places = {"redis://localhost:6379": redis_url, "http://localhost:9000": s3_server.url}
+    run_section("Object stores", places=places)
+
+
 def test_a_cleanup_does_what_it_shows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("Cleanup")
+
+
+def test_typed_columns_are_what_it_shows(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("Typed columns")
+
+
+def test_spark_does_what_it_shows(spark: Any, redis_url: str, tmp_path: Path) -> None:
+    run_section("On Spark", redis_url=redis_url, folder=tmp_path)
+
+
+def test_tables_by_name_are_what_it_shows(spark: Any, redis_url: str, tmp_path: Path) -> None:
+    spark.sql(f"CREATE SCHEMA logs LOCATION '{tmp_path}/logs'")
+    run_section("Tables by name", redis_url=redis_url)
+    spark.sql("DROP SCHEMA logs CASCADE")
 
 
 def test_the_demo_prints_what_it_shows_and_its_data_can_be_looked_up(

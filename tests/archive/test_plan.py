@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.archive.plan import FlushLimit, plan
+from lakelog.archive.plan import MAX_FILE_BYTES, WORKERS, FlushLimit, plan
 from lakelog.cold.change import HotRange
 from lakelog.cold.registers import ArchivedEnd, LogStart
 from lakelog.cold.table import ColdSnapshot
@@ -175,18 +175,42 @@ def test_records_below_the_log_start_are_not_archived():
 
 
 def test_a_large_segment_becomes_equal_files_and_a_small_one_stays_whole():
-    offsets = hot(segment(0, 1000, 1024 * MIB), segment(1000, 1100, 200 * MIB))
+    offsets = hot(segment(0, 1000, 2048 * MIB), segment(1000, 1100, 200 * MIB))
     assert ranges(planned(offsets, cold())) == [
-        (0, 0, 250),
-        (0, 250, 500),
-        (0, 500, 750),
-        (0, 750, 1000),
+        *((0, start, start + 125) for start in range(0, 1000, 125)),
         (1000, 1000, 1100),
     ]
 
 
+def dealt(change, workers: int, size_of: dict[int, float]) -> list[float]:
+    """What each worker copies, as `SparkEngine` deals tasks out; sizes are of one record."""
+    sizes = [
+        (add.end_offset - add.start_offset) * size_of[add.topic_partition.partition]
+        for add in change.adds
+    ]
+    return [sum(sizes[first::workers]) for first in range(workers)]
+
+
+@pytest.mark.parametrize("run_bytes", [512 * MIB, 1024 * MIB, 8192 * MIB])
+@pytest.mark.parametrize("workers", [2, 4, 8])
+def test_one_hot_partition_keeps_every_worker_busy(run_bytes, workers):
+    """Three of four partitions have five percent of the run."""
+    size_of = {0: run_bytes * 0.95 / 10_000, **dict.fromkeys((1, 2, 3), run_bytes * 0.05 / 30_000)}
+    offsets = {n: hot(segment(0, 10_000, round(size * 10_000))) for n, size in size_of.items()}
+
+    change = plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS)
+
+    assert max(dealt(change, workers, size_of)) <= 1.25 * run_bytes / workers
+    assert len(change.adds) <= max(WORKERS, run_bytes / MAX_FILE_BYTES) + 3
+
+
+def test_what_takes_a_worker_no_time_is_not_split():
+    offsets = {n: hot(segment(0, 10_000, size * MIB)) for n, size in enumerate([60, 1, 1, 1])}
+    assert len(plan(TOPIC, offsets, cold(), EVERYTHING, NOW_MS).adds) == 4
+
+
 def test_the_gap_before_a_large_segment_goes_to_its_first_file():
-    offsets = hot(segment(50, 150, 512 * MIB), gaps=(OffsetRange(0, 50),))
+    offsets = hot(segment(50, 150, 128 * MIB), gaps=(OffsetRange(0, 50),))
     assert ranges(planned(offsets, cold())) == [(50, 0, 100), (50, 100, 150)]
 
 

@@ -351,6 +351,14 @@ def test_doctor_tells_risks_and_what_mends_them(
     assert findings["eviction"]["do"].endswith("maxmemory-policy noeviction")
 
 
+def test_doctor_does_not_look_from_spark_at_a_log_in_a_directory(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    assert cli.main(["--dir", str(tmp_path / "log"), "doctor", "--spark"]) == 1
+    assert "--spark goes with --redis, --cold, or both" in capsys.readouterr().err
+    assert not (tmp_path / "log").exists()
+
+
 def _doctor(run: Run) -> str:
     """The findings, whatever the shared server's persistence makes the exit code."""
     try:
