@@ -128,8 +128,14 @@ class NamedTable:
         return self._spark()
 
     def version_frame(self, version: int) -> DataFrame:
-        """All columns and rows as of a version."""
-        return self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {int(version)}")
+        """All columns and rows as of a version.
+
+        Raises:
+            MissingFileError: Delta no longer gives it: one that is not the newest, older than the
+                table's `delta.deletedFileRetentionDuration`.
+        """
+        with naming(self.name):
+            return self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {int(version)}")
 
     # -- looking -----------------------------------------------------------------------------------
 
