@@ -96,6 +96,10 @@ class _Writer:
         # Looked up where the write is planned, so that a missing topic fails there, and so that all
         # tasks mean the same creation of it.
         self._topic = None if options.topic is None else patiently(self._named_topic)
+        # A task that recovers a partition looks at the cold tier, perhaps where nobody is logged
+        # in. A stream's writer is made once, so what it was given may have expired by then.
+        storage = options.recipe.storage
+        self._credentials = None if storage is None else storage.to_hand_on()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Appended:
         """Appends the rows of one task.
@@ -142,6 +146,8 @@ class _Writer:
                 "'cold' to the topic's cold root if that is a path",
                 topic_partition=topic_partition,
             )
+        if recipe.storage is not None:
+            recipe.storage.take(self._credentials)
         log = UnifiedLog(topic, recipe.hot(), recipe.table(topic))
         log.recover(topic_partition.partition, at_least)
 

@@ -15,6 +15,7 @@ from uuid import uuid4
 import pytest
 from deltalake import DeltaTable
 from pyspark import cloudpickle
+from pyspark.sql.types import StructType
 from query_process import finish, start
 from spark_log import EPOCH_MS, limited
 from workspace import SECRET, TOKEN, Workspace
@@ -167,3 +168,45 @@ def test_nothing_that_spark_writes_has_them(log, tmp_path):
     for text in [*texts, output.encode()]:
         assert SECRET.encode() not in text
         assert TOKEN.encode() not in text
+
+
+RECOVER = """
+import pickle, sys
+from pathlib import Path
+from lakelog.record import TopicPartition
+
+writer, topic = pickle.loads(Path(sys.argv[1]).read_bytes())
+writer._recover(topic, TopicPartition("orders", 0), 0)
+print("recovered")
+"""
+
+
+def test_a_task_of_the_sink_recovers_a_partition_by_what_its_planner_was_given(
+    log, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    options = log.options(topic="orders")
+    del options["subscribe"]
+    schema = StructType().add("value", "binary")
+    writer = LakelogDataSource(options).writer(schema, overwrite=False)
+    topic = log.lakelog.topics.get("orders")
+    environment = {n: v for n, v in os.environ.items() if not n.startswith("DATABRICKS_")}
+
+    def recover() -> subprocess.CompletedProcess[str]:
+        (tmp_path / "writer").write_bytes(cloudpickle.dumps((writer, topic)))
+        return subprocess.run(
+            [sys.executable, "-c", RECOVER, str(tmp_path / "writer")],
+            env={**environment, "HOME": str(tmp_path)},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+
+    done = recover()
+    assert (done.returncode, done.stdout) == (0, "recovered\n"), done.stderr
+    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    monkeypatch.setattr(writer, "_credentials", None)
+    refused = recover()
+    assert refused.returncode == 1
+    assert "Unity Catalog gives no credentials" in refused.stderr
