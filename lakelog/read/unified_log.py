@@ -203,6 +203,8 @@ class UnifiedLog:
         The ranges are fixed here, by one look at both tiers, and the rows are the same each time
         the frame is evaluated, whatever is appended, archived, trimmed, compacted or expires
         meanwhile; only after the removed files are vacuumed (``file.delete.delay.ms``) it fails.
+        Spark Connect plans at each evaluation, and Delta then refuses a version that is older than
+        that delay once there is a newer one: make the frame anew.
         What is archived is read by Spark's Delta reader, so that filters, column pruning and file
         skipping work; the rest out of Redis by Spark's tasks.
 
