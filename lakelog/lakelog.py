@@ -26,6 +26,7 @@ from .cold.place import ColdPlace
 from .cold.table import NO_TABLE, ColdTable
 from .engine import Engine
 from .errors import InvalidArgumentError, LakelogError
+from .explore.explorer.launch import launch
 from .explore.summary import Status, status
 from .hot import HotLog, HotSource, TopicRegistry
 from .hot.keys import DEFAULT_KEYSPACE
@@ -45,6 +46,8 @@ from .topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from .explore.explorer.widget import LogExplorer
 
 logger = logging.getLogger(__name__)
 
@@ -179,7 +182,28 @@ class Lakelog:
             self._table(found),
             clock=self._clock or _HotClock(self.hot),
             frame_of=partial(dataframe, LogRecipe.of(self._source, self._place)),
+            explorer_of=self.explore,
         )
+
+    def explore(
+        self, topic: str | None = None, partition: int = 0, at: PositionLike = "earliest"
+    ) -> LogExplorer:
+        """A widget to look at topics and walk through their records, in a notebook.
+
+        Args:
+            topic: which to begin with; another can be picked. None: the first by name.
+            at: where to begin: an offset, a name, a time, a distance from now.
+
+        Raises:
+            MissingExtraError: ipywidgets is not installed.
+            UnknownTopicOrPartitionError: no such topic or partition.
+            InvalidArgumentError: not a position.
+        """
+
+        def names() -> list[str]:
+            return [found.name for found in self.topics.list()]
+
+        return launch(self.log, names, topic, partition, at)
 
     def dataframe(
         self,
@@ -341,6 +365,11 @@ class Lakelog:
         is among the `failures`; the others are told all the same.
         """
         return status(self.hot, self._topics(topics), self._table)
+
+    @property
+    def place(self) -> ColdPlace:
+        """Where the cold tier lies; false where none was given."""
+        return self._place
 
     def close(self) -> None:
         """Closes the connections; the embedded Redis stops with its last user."""

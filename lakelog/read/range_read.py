@@ -8,6 +8,7 @@ import pyarrow as pa
 
 from ..record import RECORDS, Record, TopicPartition, to_records
 from .fetch import fetches
+from .matching import Match
 from .tiers import Tiers
 
 
@@ -26,9 +27,11 @@ class RangeRead:
         start_offset: int,
         end_offset: int,
         max_bytes: int,
+        match: Match | None = None,
     ) -> None:
         self._tiers = tiers
         self._max_bytes = max_bytes
+        self._match = match or Match()
         self.topic_partition = topic_partition
         self.start_offset = start_offset
         self.end_offset = end_offset  # exclusive
@@ -41,8 +44,39 @@ class RangeRead:
             self.end_offset,
             max_bytes=self._max_bytes,
         ):
-            if step.records.num_rows:
-                yield step.records
+            records = self._match.rows(step.records)
+            if records.num_rows:
+                yield records
+
+    def matching(
+        self,
+        *,
+        key: str | bytes | None = None,
+        header: str | tuple[str, str | bytes | None] | None = None,
+        text: str | bytes | None = None,
+        json: str | None = None,
+    ) -> RangeRead:
+        """Only the records of the range for which all that is given holds; all of it is read.
+
+        Args:
+            key: the record's key, whole. Texts, here and below, are their UTF-8 bytes.
+            header: the name of a header it has; ``name=value`` or ``(name, value)``: with a value.
+            text: somewhere in its value; capitals count.
+            json: a path that its value has, such as ``$.legs[0].origin``, or a comparison with
+                what is there: ``$.distance > 1000``, ``$.origin == "JFK"``.
+
+        Raises:
+            InvalidArgumentError: not a text or bytes, or not a path.
+        """
+        match = Match.of(key=key, header=header, text=text, json=json)
+        return RangeRead(
+            self._tiers,
+            self.topic_partition,
+            self.start_offset,
+            self.end_offset,
+            self._max_bytes,
+            match,
+        )
 
     def records(self) -> Iterator[Record]:
         """The records one by one."""
@@ -54,4 +88,7 @@ class RangeRead:
         return pa.Table.from_batches(list(self), schema=RECORDS)
 
     def __repr__(self) -> str:
-        return f"RangeRead({self.topic_partition} [{self.start_offset}, {self.end_offset}))"
+        matching = f" matching {self._match.arguments()}" if self._match else ""
+        return (
+            f"RangeRead({self.topic_partition} [{self.start_offset}, {self.end_offset}){matching})"
+        )

@@ -5,18 +5,15 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from ..cold.segment import SegmentIndex
 from ..errors import InvalidArgumentError
-from ..offsets import LogOffsets
 from ..record import RECORDS, OffsetRange, TopicPartition
 from .fetch import fetches
-from .tiers import Look, Tiers
+from .stretches import Stretch, stretches
+from .tiers import Tiers
 
 DEFAULT_SAMPLE_RECORDS = 100
 
@@ -27,25 +24,11 @@ _PLACES = 32
 SAMPLED = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS])
 
 
-@dataclass(frozen=True, slots=True)
-class _Stretch:
-    """Offsets of one partition over which records are spread evenly, for all that is known."""
-
-    partition: int
-    start: int
-    end: int  # exclusive
-    records: int  # at most; fewer than offsets where compaction thinned them out
-
-    def offset(self, rank: int) -> int:
-        """About where the record of that rank is; exactly, if there is one at each offset."""
-        return self.start + (self.end - self.start) * rank // self.records
-
-
 def sample(tiers: Tiers, n: int, seed: int) -> pa.Table:
     """At most `n` records; see `UnifiedLog.sample`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise InvalidArgumentError(f"{n!r} is not a number of records ≥ 0")
-    found = _stretches(tiers.look(range(tiers.topic.partitions)))
+    found = stretches(tiers.look(range(tiers.topic.partitions)))
     batches = []
     taken = 0
     for wanted, partition, part in _parts(found, n, random.Random(seed)):
@@ -60,40 +43,8 @@ def sample(tiers: Tiers, n: int, seed: int) -> pa.Table:
     return pa.Table.from_batches(batches, schema=SAMPLED)
 
 
-def _stretches(look: Look) -> list[_Stretch]:
-    """What the log holds, by partition and offset: cold files below the local log start, then what
-    is hot, without the gaps.
-    """
-    found = []
-    for partition, log in sorted(look.offsets.items()):
-        found += _cold(look.cold.files, partition, log)
-        start = log.local_log_start
-        for gap in [*log.gaps, OffsetRange(log.log_end, log.log_end)]:
-            if start < gap.start:
-                found.append(_Stretch(partition, start, gap.start, gap.start - start))
-            start = max(start, gap.end)
-    return found
-
-
-def _cold(files: SegmentIndex, partition: int, log: LogOffsets) -> list[_Stretch]:
-    columns = files.rows_of_partition(partition).select(["first", "last", "records"])
-    columns = columns.filter(pc.not_equal(columns["records"], 0))
-    found: list[_Stretch] = []
-    for row in columns.to_pylist():
-        start, end = max(log.log_start, row["first"]), min(row["last"] + 1, log.local_log_start)
-        if start >= end:
-            continue
-        records = row["records"] if row["records"] > 0 else end - start  # -1: nobody counted them
-        if found and start < found[-1].end:  # somebody's OPTIMIZE leaves files that overlap
-            before = found.pop()
-            start, end = before.start, max(before.end, end)
-            records += before.records
-        found.append(_Stretch(partition, start, end, min(records, end - start)))
-    return found
-
-
 def _parts(
-    found: Sequence[_Stretch], n: int, chance: random.Random
+    found: Sequence[Stretch], n: int, chance: random.Random
 ) -> Iterator[tuple[int, int, OffsetRange]]:
     """Disjoint ranges of about `n` records altogether (or of all), in order: one at random in each
     of `_PLACES` about equal shares of the records.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
 #: on what is here.
 FrameOf = Callable[..., "DataFrame"]
 
+#: Makes the widget of a topic's name, a partition and a position; given likewise.
+ExplorerOf = Callable[[str, int, PositionLike], Any]
+
 END_OF_LOG = -1  # delete-records' word for the log end (Kafka's HIGH_WATERMARK)
 _ATTEMPTS = 10  # commits of other partitions may come first
 
@@ -55,6 +58,7 @@ class UnifiedLog:
         table: the cold tier; None for an untiered topic.
         clock: what "10 minutes ago" is counted from.
         frame_of: what `dataframe` is made with.
+        explorer_of: what `explore` is made with.
     """
 
     def __init__(
@@ -64,6 +68,7 @@ class UnifiedLog:
         table: ColdTable | None,
         clock: Clock | None = None,
         frame_of: FrameOf | None = None,
+        explorer_of: ExplorerOf | None = None,
     ) -> None:
         self.topic = topic
         self.hot = hot
@@ -71,6 +76,7 @@ class UnifiedLog:
         self._clock = clock or SystemClock()
         self._tiers = Tiers(topic, hot, table)
         self._frame_of = frame_of
+        self._explorer_of = explorer_of
 
     # -- where things lie ------------------------------------------------------------------------
 
@@ -253,6 +259,24 @@ class UnifiedLog:
             thinned the log out.
         """
         return sample(self._tiers, n, seed)
+
+    def explore(self, partition: int = 0, at: PositionLike = "earliest") -> Any:
+        """A `LogExplorer`: a widget to look at the records and walk through them, in a notebook.
+
+        Args:
+            at: where to begin; see `lakelog.offsets.position`.
+
+        Raises:
+            MissingExtraError: ipywidgets is not installed.
+            UnknownTopicOrPartitionError: no such partition.
+            InvalidArgumentError: not a position.
+        """
+        if self._explorer_of is None:
+            raise InvalidArgumentError(
+                f"this log of topic {self.topic.name!r} does not know how to open others; get it "
+                "from Lakelog.log"
+            )
+        return self._explorer_of(self.topic.name, partition, at)
 
     # -- changing --------------------------------------------------------------------------------
 

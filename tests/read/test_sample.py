@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError
-from lakelog.read.sample import SAMPLED, _parts, _Stretch
+from lakelog.read.sample import SAMPLED, _parts
+from lakelog.read.stretches import Stretch
 from lakelog.record import to_records
 
 
@@ -21,7 +22,7 @@ def logs(draw):
         pieces = st.tuples(st.integers(0, 40), st.integers(1, 80), st.integers(1, 80))
         for hole, length, records in draw(st.lists(pieces, max_size=4)):
             at += hole
-            found.append(_Stretch(partition, at, at + length, min(records, length)))
+            found.append(Stretch(partition, at, at + length, min(records, length)))
             at += length
     return found
 

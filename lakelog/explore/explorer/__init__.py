@@ -1,0 +1,1 @@
+"""The log explorer: decisions are values and functions; `widget` alone knows ipywidgets."""

@@ -1,0 +1,116 @@
+"""Work off the main thread, of which only the newest counts."""
+
+from __future__ import annotations
+
+import contextvars
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+class Job:
+    """One piece of work; it may be stopped, or be superseded by a newer one."""
+
+    def __init__(self) -> None:
+        self.stop = threading.Event()  # ends it with what it has
+        self.superseded = threading.Event()  # nobody wants its answer any more
+        self.done = threading.Event()
+        self.error: BaseException | None = None
+
+    def stopped(self) -> bool:
+        return self.stop.is_set() or self.superseded.is_set()
+
+
+class Background:
+    """Runs one job at a time as far as anyone can see: a new one takes the place of the old.
+
+    A job that was superseded goes on until its next look at `Job.stopped`, but what it brings is
+    dropped; so a slow answer never covers a newer one.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.RLock()
+        self._newest: Job | None = None
+
+    def start(
+        self,
+        work: Callable[[Job], T],
+        then: Callable[[T], None],
+        failed: Callable[[Exception], None],
+    ) -> Job:
+        """Runs ``then(work(job))`` in a thread, or `failed` with what `work` raised.
+
+        `then` and `failed` are called for the newest job only, one at a time.
+        """
+        job = Job()
+        with self._lock:
+            if self._newest is not None:
+                self._newest.superseded.set()
+            self._newest = job
+        # In the caller's context: what is shown belongs to the cell that asked for it.
+        context = contextvars.copy_context()
+        thread = threading.Thread(
+            target=context.run,
+            args=(self._run, job, work, then, failed),
+            name="lakelog-explorer",
+            daemon=True,  # a Redis that does not answer must not keep the kernel from ending
+        )
+        thread.start()
+        return job
+
+    @property
+    def lock(self) -> threading.RLock:
+        """Held while `then` or `failed` runs: to be taken by what must not run beside them."""
+        return self._lock
+
+    def only_if_newest(self, job: Job, do: Callable[[], None]) -> None:
+        """Calls `do`, unless a newer job was started."""
+        with self._lock:
+            if job is self._newest:
+                do()
+
+    def stop(self) -> None:
+        """Has the work under way end with what it has."""
+        with self._lock:
+            if self._newest is not None:
+                self._newest.stop.set()
+
+    def drop(self) -> None:
+        """Forgets the work under way; nothing will come of it."""
+        with self._lock:
+            if self._newest is not None:
+                self._newest.superseded.set()
+                self._newest.done.set()
+            self._newest = None
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits for the newest job, also one that is started meanwhile; False when time is over."""
+        while True:
+            with self._lock:
+                job = self._newest
+            if job is None:
+                return True
+            if not job.done.wait(timeout_s):
+                return False
+            with self._lock:
+                if self._newest is job or self._newest is None:
+                    return True
+
+    def _run(
+        self,
+        job: Job,
+        work: Callable[[Job], T],
+        then: Callable[[T], None],
+        failed: Callable[[Exception], None],
+    ) -> None:
+        try:
+            found = work(job)
+            self.only_if_newest(job, lambda: then(found))
+        except Exception as error:  # shown to whoever looks at the widget
+            job.error = error
+            self.only_if_newest(job, partial(failed, error))
+        finally:
+            job.done.set()

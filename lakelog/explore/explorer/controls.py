@@ -1,0 +1,206 @@
+"""The explorer's widgets and how they stand together; what they do is told in `widget`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ipywidgets as widgets
+
+from .decode import FORMATS
+from .moment import UTC
+from .scan import ScanLimit
+from .style import CSS
+from .view import DEFAULT_PAGE_RECORDS
+
+#: Offered; any other name of the zone database may be typed.
+_ZONES = (
+    UTC,
+    "America/Los_Angeles",
+    "America/New_York",
+    "America/Sao_Paulo",
+    "Europe/London",
+    "Europe/Berlin",
+    "Asia/Kolkata",
+    "Asia/Shanghai",
+    "Asia/Tokyo",
+    "Australia/Sydney",
+)
+_PAGES = (20, 50, 100, 200, 500)
+_MIB = 1 << 20
+
+
+class Controls:
+    """Plain holders of the widgets, made once; each carries a class of the page's own."""
+
+    def __init__(self) -> None:
+        self.topic = _classed(widgets.Dropdown(description="topic"), "topic", "260px")
+        self.partition = _classed(widgets.Dropdown(description="partition"), "partition", "160px")
+        self.refresh = _button("↻", "refresh", "look for new topics, and read the page again")
+        self.offset = _classed(
+            widgets.IntText(value=0, description="offset", continuous_update=False),
+            "offset",
+            "230px",
+        )
+        self.slider = _classed(
+            widgets.IntSlider(value=0, min=0, max=0, readout=False, continuous_update=False),
+            "slider",
+        )
+        self.slider.layout.flex = "1 1 200px"
+        self.map = _html("map")
+        self.timestamp = _classed(
+            widgets.Text(
+                description="time",
+                placeholder="2013-07-04 12:00 or 10 minutes ago",
+                continuous_update=False,
+            ),
+            "timestamp",
+            "330px",
+        )
+        self.zone = _classed(
+            widgets.Combobox(
+                value=UTC, options=_ZONES, ensure_option=False, continuous_update=False
+            ),
+            "zone",
+            "150px",
+        )
+        self.seek = _button("Seek", "seek", "go to the offset or the time, whichever changed last")
+        self.earliest = _button("Earliest", "earliest", "the log start")
+        self.earliest_local = _button(
+            "Earliest local", "earliest-local", "the first offset that Redis holds"
+        )
+        self.latest = _button("Latest", "latest", "the last records")
+        self.back = _button("◀ Back", "back", "the page before")
+        self.forward = _button("Forward ▶", "forward", "the page after")
+        self.page_records = _classed(
+            widgets.Dropdown(
+                options=sorted({*_PAGES, DEFAULT_PAGE_RECORDS}),
+                value=DEFAULT_PAGE_RECORDS,
+                description="records",
+            ),
+            "page-records",
+            "150px",
+        )
+        self.format = _classed(
+            widgets.Dropdown(options=FORMATS, value=FORMATS[0], description="values as"),
+            "format",
+            "170px",
+        )
+        self.follow = _classed(
+            widgets.ToggleButton(description="Follow", tooltip="show the tail as it grows"),
+            "follow",
+            "auto",
+        )
+        self.filter_key = _filter("key", "filter-key", "the whole key")
+        self.filter_header = _filter("header", "filter-header", "name or name=value")
+        self.filter_text = _filter("value", "filter-text", 'text in it, or $.origin == "JFK"')
+        limit = ScanLimit()
+        self.limit_records = _classed(
+            widgets.IntText(value=limit.records, description="at most"), "limit-records", "190px"
+        )
+        self.limit_mib = _classed(
+            widgets.IntText(value=limit.bytes // _MIB, description="MiB"), "limit-mib", "150px"
+        )
+        self.scan = _button("Scan", "scan", "look for matches from the page on; empty boxes: all")
+        self.stop = _button("Stop", "stop", "end the scan with what it has")
+        self.stop.disabled = True
+        self.clear = _button("Clear", "clear", "show all records again")
+        self.progress = _html("progress")
+        self.notes = _html("notes")
+        self.table = _html("table")
+        self.opened = _classed(widgets.Dropdown(description="record"), "opened", "230px")
+        self.history = _button("History of its key", "history", "all versions, in both tiers")
+        self.full = _classed(
+            widgets.ToggleButton(description="In full", tooltip="also what is long"), "full", "auto"
+        )
+        self.record = _html("record")
+        self.expression = _html("expression")
+        self.error = _html("error")
+        self.retry = _button("Retry", "retry", "ask again what failed")
+        hide(self.retry)
+        hide(self.error)
+
+    def rows(self) -> list[Any]:
+        """The widgets from top to bottom."""
+        return [
+            widgets.HTML(CSS, layout=widgets.Layout(height="0px", margin="0px", overflow="hidden")),
+            _row(self.topic, self.partition, self.refresh, self.offset, self.slider),
+            self.map,
+            _row(
+                self.timestamp,
+                self.zone,
+                self.seek,
+                self.earliest,
+                self.earliest_local,
+                self.latest,
+            ),
+            _row(
+                self.filter_key,
+                self.filter_header,
+                self.filter_text,
+                self.limit_records,
+                self.limit_mib,
+                self.scan,
+                self.stop,
+                self.clear,
+            ),
+            _row(
+                self.back,
+                self.forward,
+                self.page_records,
+                self.format,
+                self.follow,
+                self.progress,
+            ),
+            self.notes,
+            self.table,
+            self.expression,
+            _row(self.error, self.retry),
+            _row(self.opened, self.full, self.history),
+            self.record,
+        ]
+
+    def all(self) -> list[Any]:
+        return [one for one in vars(self).values() if isinstance(one, widgets.Widget)]
+
+
+def hide(widget: Any) -> None:
+    widget.layout.display = "none"
+
+
+def unhide(widget: Any) -> None:
+    widget.layout.display = None
+
+
+def _classed(widget: Any, name: str, width: str | None = None) -> Any:
+    widget.add_class(f"lakelog-{name}")
+    if hasattr(widget.style, "description_width"):
+        widget.style.description_width = "initial"
+    if width is not None:
+        widget.layout.width = width
+    return widget
+
+
+def _html(name: str) -> Any:
+    widget = widgets.HTML()
+    widget.add_class(f"lakelog-{name}")
+    return widget
+
+
+def _button(text: str, name: str, tooltip: str) -> Any:
+    button = widgets.Button(description=text, tooltip=tooltip)
+    button.layout.width = "auto"
+    button.add_class(f"lakelog-{name}")
+    return button
+
+
+def _filter(description: str, name: str, placeholder: str) -> Any:
+    box = widgets.Text(description=description, placeholder=placeholder, continuous_update=False)
+    return _classed(box, name, "250px")
+
+
+def _row(*children: Any) -> Any:
+    row = widgets.Box(children)
+    row.layout.flex_flow = "row wrap"
+    row.layout.align_items = "center"
+    row.add_class("ll-row")
+    return row

@@ -1,0 +1,47 @@
+"""What the records of one key say when they are read as its history."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from ...errors import InvalidArgumentError
+from ...offsets import Latest
+from ...read.matching import Match
+from .decode import decode
+from .scan import ScanLimit
+from .view import Ask
+
+#: A history is looked for from the end backward, through more than a page's scan would read.
+HISTORY_LIMIT = ScanLimit(records=5_000_000, bytes=1 << 30)
+
+
+def history_of(ask: Ask, key: bytes | None) -> Ask:
+    """The question for all versions of a key in the partition, newest page first.
+
+    Raises:
+        InvalidArgumentError: the record has no key.
+    """
+    if key is None:
+        raise InvalidArgumentError("a record without a key has no history; pick one with a key")
+    return Ask(
+        ask.topic,
+        ask.partition,
+        Latest(),
+        Match(key=key),
+        ask.page_records,
+        HISTORY_LIMIT,
+        history=True,
+    )
+
+
+def history_note(match: Match, records: pa.Table) -> str:
+    """What became of the key, as far as the rows shown tell."""
+    assert match.key is not None
+    name = decode(match.key, limit=60).text
+    if not records.num_rows:
+        return f"key {name}: no version found"
+    last = records.num_rows - 1
+    offset = records["offset"][last].as_py()
+    deleted = records["value"][last].as_py() is None
+    state = "deleted by the tombstone" if deleted else "last written"
+    return f"key {name}: {records.num_rows:,} versions shown, {state} at offset {offset:,}"

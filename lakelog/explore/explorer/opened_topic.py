@@ -1,0 +1,49 @@
+"""A topic as the explorer holds it: the log, and where its records are."""
+
+from __future__ import annotations
+
+from ...read.stretches import Stretch, stretches
+from ...read.tiers import Look, Tiers
+from ...read.unified_log import UnifiedLog
+
+
+class OpenedTopic:
+    """One log and what was seen of it last, so that a second look costs only the news."""
+
+    def __init__(self, log: UnifiedLog) -> None:
+        self.log = log
+        self._tiers = Tiers(log.topic, log.hot, log.table)
+
+    def look(self, partition: int) -> Look:
+        """Both tiers of a partition as of now."""
+        self.log.topic.partition(partition)
+        return self._tiers.look([partition])
+
+
+def stretches_of(look: Look) -> list[Stretch]:
+    """Where the records of the one partition looked at are, by offset."""
+    return stretches(look)
+
+
+def likely_start(found: list[Stretch], log_start: int, end: int, records: int) -> int:
+    """An offset below `end` from which on there are about so many records before it.
+
+    At least one stretch is reached into, so that who goes on from the answer gets to the log start.
+
+    Args:
+        found: of one partition, by offset.
+        records: ≥ 1.
+    """
+    wanted = records
+    for stretch in reversed(found):
+        below = min(end, stretch.end)
+        if below <= max(stretch.start, log_start):
+            continue
+        offsets = stretch.end - stretch.start
+        # Rounded up: where records are thin, each stands for several offsets.
+        span = -(-wanted * offsets // stretch.records)
+        start = max(stretch.start, below - span, log_start)
+        wanted -= (below - start) * stretch.records // offsets
+        if wanted <= 0 or start > stretch.start:
+            return start
+    return log_start

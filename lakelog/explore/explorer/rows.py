@@ -1,0 +1,92 @@
+"""The records of a page as the cells of a table, for HTML and for plain text alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+
+from ...record import Record, TopicPartition, to_records
+from .decode import AUTO, EMPTY, NULL, Decoded, decode, one_line
+from .moment import clock_time
+from .view import Shown
+
+COLUMNS = ("offset", "time", "tier", "key", "value", "headers", "size")
+
+#: What a cell shows of a key, of a value, and how many headers.
+KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_BYTES = 80, 200, 3, 40
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """A text, how it is to be drawn, and the size of what was cut."""
+
+    text: str
+    kind: str = ""  # null, empty, json, utf-8, hex; a tier's name; "" for a number or a time
+    of_bytes: int | None = None  # of how many bytes the text is the beginning
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One record in cells of `COLUMNS`."""
+
+    offset: int
+    cells: tuple[Cell, ...]
+
+
+def rows(shown: Shown, zone: tzinfo, kind: str = AUTO) -> list[Row]:
+    """The page's records, in its order."""
+    topic_partition = TopicPartition(shown.view.topic, shown.view.partition)
+    records = to_records(topic_partition, shown.records)
+    return [
+        _row(record, tier, zone, kind) for record, tier in zip(records, shown.tiers, strict=True)
+    ]
+
+
+def size_bytes(record: Record) -> int:
+    """Of its key, its value and its headers."""
+    headers = sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
+    return len(record.key or b"") + len(record.value or b"") + headers
+
+
+def readable_size(size: int) -> str:
+    """Bytes up to a thousand of them, then KiB and MiB."""
+    if size < 1000:
+        return f"{size} B"
+    return f"{size / 1024:,.1f} KiB" if size < 1000 * 1024 else f"{size / 1024**2:,.1f} MiB"
+
+
+def header_text(record: Record, limit: int = HEADERS) -> str:
+    """The first headers as ``name=value``, and how many more there are."""
+    parts = [
+        one_line(decode(name.encode(), limit=HEADER_BYTES).text)
+        + ("" if value is None else f"={one_line(decode(value, limit=HEADER_BYTES).text)}")
+        for name, value in record.headers[:limit]
+    ]
+    more = len(record.headers) - limit
+    return ", ".join(parts) + (f" +{more:,}" if more > 0 else "")
+
+
+def _row(record: Record, tier: str, zone: tzinfo, kind: str) -> Row:
+    key = decode(record.key, limit=KEY_BYTES)
+    value = decode(record.value, kind, limit=VALUE_BYTES)
+    return Row(
+        record.offset,
+        (
+            Cell(str(record.offset)),
+            Cell(clock_time(record.timestamp_ms, zone)),
+            Cell(tier, tier),
+            _cell(key),
+            _cell(value, null="tombstone" if record.key is not None else NULL),
+            Cell(header_text(record)),
+            Cell(readable_size(size_bytes(record))),
+        ),
+    )
+
+
+def _cell(decoded: Decoded, null: str = NULL) -> Cell:
+    if decoded.kind == NULL:
+        return Cell(null, NULL)
+    if decoded.kind == EMPTY:
+        return Cell(EMPTY, EMPTY)
+    text = one_line(decoded.text)
+    return Cell(text, decoded.kind, decoded.size_bytes if decoded.cut else None)

@@ -1,0 +1,190 @@
+"""Looking for records that match, through a bounded part of a log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...config import MIB
+from ...errors import InvalidArgumentError
+from ...read.matching import Match
+from ...read.stretches import Stretch
+from ...read.unified_log import UnifiedLog
+from ...record import RECORDS
+from .opened_topic import likely_start
+from .paging import PAGE_BYTES
+
+#: What one step of a scan brings: large, since most of it is dropped at once.
+_STEP_BYTES = 4 * MIB
+
+#: Records of the first stretch that a scan backward reads; how many times more the next one has
+#: while stretches stay below `_STEP_BYTES`; how many times fewer after one above `_LARGEST_BYTES`.
+_FIRST_STRETCH, _GROWTH, _SHRINKAGE = 1_024, 4, 32
+_LARGEST_BYTES = 32 * MIB
+
+FOUND, AT_THE_EDGE, STOPPED = "found", "edge", "stopped"
+TOO_MANY_RECORDS, TOO_MANY_BYTES = "records", "bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class ScanLimit:
+    """How much one scan may read before it asks again."""
+
+    records: int = 1_000_000
+    bytes: int = 256 * MIB
+
+    def __post_init__(self) -> None:
+        for name in ("records", "bytes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise InvalidArgumentError(f"a scan's limit of {name} is a number ≥ 1, not {value}")
+
+    def reached(self, progress: Progress) -> str | None:
+        if progress.records >= self.records:
+            return TOO_MANY_RECORDS
+        return TOO_MANY_BYTES if progress.bytes >= self.bytes else None
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a scan is."""
+
+    records: int  # read
+    bytes: int  # of them
+    matches: int
+    at_offset: int
+    share: float  # of what it may read, or of the way if that is shorter; 0 to 1
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """The records that match, and the range they are all the matches of."""
+
+    records: pa.Table
+    start_offset: int
+    end_offset: int  # exclusive
+    progress: Progress
+    ended: str  # found (a page full), edge (of the log), stopped, records, bytes
+
+
+OnProgress = Callable[[Progress], None]
+Stopped = Callable[[], bool]
+
+
+def scan_forward(
+    log: UnifiedLog,
+    partition: int,
+    start: int,
+    end: int,
+    match: Match,
+    records: int,
+    *,
+    limit: ScanLimit,
+    on_progress: OnProgress,
+    stopped: Stopped,
+) -> Scanned:
+    """The first `records` matches of [start, end)."""
+    found = _Found(start, end, limit, on_progress)
+    if start < end:
+        for batch in log.read(partition, start, end, max_bytes=min(_STEP_BYTES, limit.bytes)):
+            room = max(0, limit.records - found.read)
+            matches = match.rows(batch.slice(0, room))
+            page_full = found.rows + matches.num_rows >= records
+            matches = matches.slice(0, records - found.rows)
+            last = matches if page_full else batch.slice(0, room)
+            at = int(last.column("offset")[last.num_rows - 1].as_py()) + 1
+            found.add(batch.slice(0, room), matches, at, abs(at - start))
+            if page_full or found.nbytes > PAGE_BYTES:
+                return found.scanned(start, at, FOUND)
+            if stopped():
+                return found.scanned(start, at, STOPPED)
+            if reached := limit.reached(found.progress):
+                return found.scanned(start, at, reached)
+    return found.scanned(start, max(start, end), AT_THE_EDGE)
+
+
+def scan_backward(
+    log: UnifiedLog,
+    partition: int,
+    stretches: list[Stretch],
+    log_start: int,
+    end: int,
+    match: Match,
+    records: int,
+    *,
+    limit: ScanLimit,
+    on_progress: OnProgress,
+    stopped: Stopped,
+) -> Scanned:
+    """The last `records` matches of [log start, end), found stretch by stretch from the end."""
+    found = _Found(end, log_start, limit, on_progress)
+    at, stretch_records = end, min(_FIRST_STRETCH, limit.records)
+    while at > log_start:
+        start = likely_start(stretches, log_start, at, stretch_records)
+        before = found.nbytes_read
+        matches: list[pa.RecordBatch] = []
+        too_large = False
+        for batch in log.read(partition, start, at, max_bytes=min(_STEP_BYTES, limit.bytes)):
+            matches.append(match.rows(batch))
+            found.read_more(batch)
+            if stopped():  # what was read of this stretch is its first part, not its last
+                return found.scanned(at, end, STOPPED)
+            too_large = found.nbytes_read - before > _LARGEST_BYTES and stretch_records > 1
+            if too_large:
+                break
+        if too_large:  # to hold its matches could take as much: read a shorter one instead
+            stretch_records = max(1, stretch_records // _SHRINKAGE)
+            continue
+        table = pa.Table.from_batches(matches, schema=RECORDS)
+        full = found.rows + table.num_rows >= records
+        table = table.slice(max(0, table.num_rows - (records - found.rows)))
+        at = int(table["offset"][0].as_py()) if full else start
+        found.put_before(table, at, end - at)
+        if full or found.nbytes > PAGE_BYTES:
+            return found.scanned(at, end, FOUND)
+        if reached := limit.reached(found.progress):
+            return found.scanned(at, end, reached)
+        if found.nbytes_read - before < _STEP_BYTES:
+            stretch_records *= _GROWTH
+        stretch_records = min(stretch_records, limit.records - found.read)
+    return found.scanned(min(log_start, end), end, AT_THE_EDGE)
+
+
+class _Found:
+    """What a scan has read and found so far."""
+
+    def __init__(self, start: int, end: int, limit: ScanLimit, on_progress: OnProgress) -> None:
+        self._tables: list[pa.Table] = []
+        self._way = max(1, abs(end - start))
+        self._limit = limit
+        self._on_progress = on_progress
+        self.rows = self.nbytes = self.read = self.nbytes_read = 0
+        self.progress = Progress(0, 0, 0, start, 0.0)
+
+    def read_more(self, batch: pa.RecordBatch) -> None:
+        self.read += batch.num_rows
+        self.nbytes_read += batch.nbytes
+
+    def add(self, batch: pa.RecordBatch, matches: pa.RecordBatch, at: int, gone: int) -> None:
+        self.read_more(batch)
+        self._tables.append(pa.Table.from_batches([matches], schema=RECORDS))
+        self._count(matches, at, gone)
+
+    def put_before(self, matches: pa.Table, at: int, gone: int) -> None:
+        self._tables.insert(0, matches)
+        self._count(matches, at, gone)
+
+    def _count(self, matches: pa.Table | pa.RecordBatch, at: int, gone: int) -> None:
+        self.rows += matches.num_rows
+        self.nbytes += matches.nbytes
+        share = max(
+            gone / self._way, self.read / self._limit.records, self.nbytes_read / self._limit.bytes
+        )
+        self.progress = Progress(self.read, self.nbytes_read, self.rows, at, min(1.0, share))
+        self._on_progress(self.progress)
+
+    def scanned(self, start: int, end: int, ended: str) -> Scanned:
+        records = pa.concat_tables([RECORDS.empty_table(), *self._tables])
+        return Scanned(records, start, end, self.progress, ended)

@@ -1,0 +1,85 @@
+"""How the explorer looks: colours are the page's own, so that light and dark themes both fit."""
+
+from __future__ import annotations
+
+#: Two accents that stand on white and on black alike; everything else is the page's own colour,
+#: thinned out.
+CSS = """
+<style>
+.lakelog-explorer { --ll-cold: #3f88c5; --ll-hot: #e07a2f; --ll-lost: #c0392b;
+  --ll-line: rgba(128,128,128,.35); --ll-faint: rgba(128,128,128,.12);
+  color: var(--jp-ui-font-color1, inherit); max-width: 100%; overflow-x: hidden; }
+.lakelog-explorer .widget-html, .lakelog-explorer .jupyter-widgets.widget-html,
+.lakelog-explorer .widget-html-content { max-width: 100%; min-width: 0; line-height: 1.4;
+  align-self: stretch; }
+.lakelog-explorer .ll-row { flex-wrap: wrap; align-items: center; overflow: visible; }
+.lakelog-explorer .ll-map { position: relative; display: flex; height: 10px; overflow: hidden;
+  border-radius: 3px; background: var(--ll-faint); }
+.lakelog-explorer .ll-part { flex: 0 1 0; min-width: 1px; }
+.lakelog-explorer .ll-part.ll-cold, .lakelog-explorer .ll-swatch.ll-cold {
+  background: var(--ll-cold); }
+.lakelog-explorer .ll-part.ll-hot, .lakelog-explorer .ll-swatch.ll-hot {
+  background: var(--ll-hot); }
+.lakelog-explorer .ll-part.ll-both, .lakelog-explorer .ll-swatch.ll-both { background:
+  repeating-linear-gradient(45deg, var(--ll-cold) 0 4px, var(--ll-hot) 4px 8px); }
+.lakelog-explorer .ll-part.ll-lost, .lakelog-explorer .ll-swatch.ll-lost { background:
+  repeating-linear-gradient(45deg, var(--ll-lost) 0 2px, transparent 2px 6px); }
+.lakelog-explorer .ll-here { position: absolute; top: 0; bottom: 0; min-width: 3px;
+  box-sizing: border-box; border: 2px solid currentColor; border-radius: 2px; }
+.lakelog-explorer .ll-legends { display: flex; flex-wrap: wrap; gap: 0 1.2em; font-size: 85%;
+  opacity: .85; font-variant-numeric: tabular-nums; }
+.lakelog-explorer .ll-swatch { display: inline-block; width: .8em; height: .8em;
+  margin-right: .35em; border-radius: 2px; vertical-align: -.05em; }
+.lakelog-explorer .ll-scroll { overflow: auto; max-height: 32em; max-width: 100%;
+  border: 1px solid var(--ll-line); border-radius: 3px; }
+.lakelog-explorer .ll-table { border-collapse: separate; border-spacing: 0; width: 100%;
+  font-size: 90%; margin: 0; }
+.lakelog-explorer .ll-table th, .lakelog-explorer .ll-table td { padding: 2px 8px;
+  text-align: left; vertical-align: top; white-space: nowrap; border: 0;
+  border-bottom: 1px solid var(--ll-line); background: transparent; }
+.lakelog-explorer .ll-table tr:last-child td { border-bottom: 0; }
+.lakelog-explorer .ll-table th { font-weight: 600; position: sticky; top: 0; z-index: 1;
+  background: var(--jp-layout-color1, var(--vscode-editor-background, Canvas)); }
+.lakelog-explorer .ll-table td.ll-offset, .lakelog-explorer .ll-table th.ll-offset,
+.lakelog-explorer .ll-table td.ll-size, .lakelog-explorer .ll-table th.ll-size {
+  text-align: right; }
+.lakelog-explorer .ll-table td { font-variant-numeric: tabular-nums; }
+.lakelog-explorer .ll-table td.ll-key, .lakelog-explorer .ll-table td.ll-value,
+.lakelog-explorer .ll-table td.ll-headers { font-family: var(--jp-code-font-family, monospace);
+  overflow: hidden; text-overflow: ellipsis; }
+.lakelog-explorer .ll-table td.ll-key { max-width: 14em; }
+.lakelog-explorer .ll-table td.ll-value { max-width: 34em; width: 60%; }
+.lakelog-explorer .ll-table td.ll-headers { max-width: 16em; }
+.lakelog-explorer .ll-table tr[data-offset] { cursor: pointer; }
+.lakelog-explorer .ll-table tr[data-offset]:hover td { background: var(--ll-faint); }
+.lakelog-explorer .ll-table tr.ll-opened td { background: rgba(63,136,197,.22); }
+.lakelog-explorer .ll-table td.ll-none { text-align: center; opacity: .7; padding: 1em; }
+.lakelog-explorer .ll-tier { display: inline-block; min-width: 2.6em; padding: 0 .4em;
+  text-align: center; border-radius: 3px; border: 1px solid currentColor; line-height: 1.35; }
+.lakelog-explorer .ll-tier.ll-cold { color: var(--ll-cold); }
+.lakelog-explorer .ll-tier.ll-hot { color: var(--ll-hot); }
+.lakelog-explorer .ll-nothing, .lakelog-explorer .ll-kind, .lakelog-explorer .ll-cut {
+  opacity: .65; }
+.lakelog-explorer .ll-kind, .lakelog-explorer .ll-cut { font-size: 85%;
+  font-family: var(--jp-ui-font-family, sans-serif); }
+.lakelog-explorer .ll-fields { border-collapse: collapse; font-size: 90%; margin: 0; }
+.lakelog-explorer .ll-fields th, .lakelog-explorer .ll-fields td { text-align: left;
+  vertical-align: top; padding: 1px 10px 1px 0; border: 0; background: transparent;
+  overflow-wrap: anywhere; }
+.lakelog-explorer .ll-fields th { font-weight: 600; white-space: nowrap; }
+.lakelog-explorer .ll-fields .ll-fields th { white-space: normal; min-width: 6em; }
+.lakelog-explorer .ll-fields pre { margin: 2px 0; padding: 6px 8px; max-height: 24em;
+  overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--ll-faint);
+  color: inherit; border: 0; border-radius: 3px;
+  font-family: var(--jp-code-font-family, monospace); }
+.lakelog-explorer .ll-headers-box { max-height: 24em; overflow: auto; }
+.lakelog-explorer .ll-code { font-family: var(--jp-code-font-family, monospace);
+  overflow-wrap: anywhere; user-select: all; }
+.lakelog-explorer .ll-note { font-size: 90%; opacity: .9; }
+.lakelog-explorer .ll-error { border-left: 4px solid var(--ll-lost); padding: 4px 8px;
+  background: rgba(192,57,43,.12); overflow-wrap: anywhere; white-space: pre-wrap; }
+.lakelog-explorer .ll-busy { display: inline-flex; align-items: center; gap: .5em;
+  font-size: 90%; min-height: 1.4em; font-variant-numeric: tabular-nums; }
+.lakelog-explorer .ll-busy progress { width: 10em; }
+</style>
+"""

@@ -1,0 +1,51 @@
+"""The page's table as HTML: everything that came from a record is escaped."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from html import escape
+
+from .rows import COLUMNS, Cell, Row, readable_size
+
+_NUMBERS = {"offset", "size"}
+
+
+def table_html(rows: Sequence[Row], opened: int | None = None) -> str:
+    """A table with a row a record (``data-offset``); it scrolls inside its box when it is wide.
+
+    Args:
+        opened: the offset of the record that is shown in full beside.
+    """
+    heads = "".join(f'<th class="ll-{name}">{name}</th>' for name in COLUMNS)
+    body = "".join(_row(row, row.offset == opened) for row in rows)
+    if not rows:
+        body = f'<tr><td class="ll-none" colspan="{len(COLUMNS)}">no records</td></tr>'
+    return (
+        '<div class="ll-scroll" tabindex="0"><table class="ll-table">'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+    )
+
+
+def _row(row: Row, opened: bool) -> str:
+    cells = "".join(
+        f'<td class="ll-{name}">{cell_html(name, cell)}</td>'
+        for name, cell in zip(COLUMNS, row.cells, strict=True)
+    )
+    chosen = ' class="ll-opened"' if opened else ""
+    return f'<tr data-offset="{row.offset}"{chosen}>{cells}</tr>'
+
+
+def cell_html(column: str, cell: Cell) -> str:
+    """What stands in a cell."""
+    text = escape(cell.text)
+    if column == "tier":
+        return f'<span class="ll-tier ll-{escape(cell.kind)}">{text}</span>'
+    if cell.kind in {"null", "empty"}:
+        return f'<i class="ll-nothing">{text}</i>'
+    cut = ""
+    if cell.of_bytes is not None:
+        cut = f'… <span class="ll-cut">{readable_size(cell.of_bytes)}</span>'
+    binary = '<span class="ll-kind">hex</span> ' if cell.kind == "hex" else ""
+    if column in _NUMBERS or column == "time":
+        return text
+    return f'{binary}<span title="{text}">{text}</span>{cut}'

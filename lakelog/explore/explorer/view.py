@@ -1,0 +1,91 @@
+"""What the explorer was asked and what it shows, as values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from ...offsets import AtOffset, LogOffsets, Position
+from ...read.matching import Match
+from ...read.range_read import RangeRead
+from ...read.unified_log import UnifiedLog
+from ...record import OffsetRange
+from .scan import ScanLimit
+
+DEFAULT_PAGE_RECORDS = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Before:
+    """The page that ends below an offset."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One page of one partition; asking again is what a retry does."""
+
+    topic: str
+    partition: int
+    where: Position | Before
+    match: Match = field(default_factory=Match)
+    page_records: int = DEFAULT_PAGE_RECORDS
+    limit: ScanLimit = field(default_factory=ScanLimit)
+    history: bool = False  # of the key in `match`
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """A range of a partition and what its records must match: enough to read the rows again."""
+
+    topic: str
+    partition: int
+    start_offset: int
+    end_offset: int  # exclusive
+    match: Match = field(default_factory=Match)
+
+    @property
+    def expression(self) -> str:
+        """The call that gives the rows, `log` being the topic's `UnifiedLog`."""
+        call = f"log.read({self.partition}, {self.start_offset}, {self.end_offset})"
+        return f"{call}.matching({self.match.arguments()})" if self.match else call
+
+    def read(self, log: UnifiedLog) -> RangeRead:
+        """What `expression` gives."""
+        found = log.read(self.partition, self.start_offset, self.end_offset)
+        if not self.match:
+            return found
+        match = self.match
+        return found.matching(
+            key=match.key,
+            header=match.header,
+            text=match.text,
+            json=None if match.json is None else match.json.text,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """An answer: the rows of a view, and where the partition stood then."""
+
+    ask: Ask
+    view: View
+    records: pa.Table  # RECORDS
+    tiers: tuple[str, ...]  # of each record: hot, cold or both
+    offsets: LogOffsets
+    notes: tuple[str, ...] = ()  # what one would ask about it
+    lost: tuple[OffsetRange, ...] = ()
+
+    @property
+    def ask_forward(self) -> Ask:
+        return _at(self.ask, AtOffset(min(self.view.end_offset, self.offsets.log_end)))
+
+    @property
+    def ask_back(self) -> Ask:
+        return _at(self.ask, Before(self.view.start_offset))
+
+
+def _at(ask: Ask, where: Position | Before) -> Ask:
+    return Ask(ask.topic, ask.partition, where, ask.match, ask.page_records, ask.limit, ask.history)

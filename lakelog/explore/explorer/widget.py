@@ -1,0 +1,650 @@
+"""`LogExplorer`: a log to look at and to walk through, in a notebook."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from html import escape
+from typing import Any
+
+import ipywidgets as widgets
+
+from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
+from ...offsets import AtOffset, Earliest, EarliestLocal, Latest, Position, PositionLike, position
+from ...read.matching import Match
+from ...read.unified_log import UnifiedLog
+from ...record import Record, TopicPartition, to_records
+from .answer import answer
+from .background import Background, Job
+from .controls import Controls, hide, unhide
+from .follow import follow
+from .key_history import history_of
+from .moment import UTC, moment, zone
+from .opened_topic import OpenedTopic
+from .record_html import is_long, record_html
+from .rows import rows
+from .scan import Progress, ScanLimit
+from .table_html import table_html
+from .text_table import text_table
+from .tier_map import map_html
+from .typed_match import typed, typed_match
+from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
+
+#: How long a frontend without widgets waits for the table it is given as text.
+_TEXT_WAIT_S = 10
+
+_MIB = 1 << 20
+
+
+class LogExplorer(widgets.VBox):  # type: ignore[misc]
+    """Shows a page of one partition's records, from either tier, and goes where it is told.
+
+    What a click starts is read off the main thread: the widget says at once that it is busy, the
+    newest question wins, and errors stay below the table, with a button to ask again, until
+    something succeeds. The methods here do the same and return when the page is shown; they raise
+    what went wrong.
+
+    Attributes of use in code: `expression`, `data`, `view`, `error`, `wait`.
+
+    Args:
+        log_of: opens a topic.
+        topics: the names to choose from.
+        topic: which to begin with; None: the first by name.
+        at: where to begin; see `lakelog.offsets.position`.
+        page_records: rows of a page.
+
+    Raises:
+        UnknownTopicOrPartitionError: no such topic or partition.
+        InvalidArgumentError: not a position.
+    """
+
+    _ipython_display_ = None  # ipywidgets 7 would show itself and leave out the text
+
+    def __init__(
+        self,
+        log_of: Callable[[str], UnifiedLog],
+        topics: Callable[[], Sequence[str]],
+        topic: str | None = None,
+        partition: int = 0,
+        at: PositionLike = "earliest",
+        *,
+        page_records: int = DEFAULT_PAGE_RECORDS,
+    ) -> None:
+        where = position(at)
+        if isinstance(page_records, bool) or not isinstance(page_records, int) or page_records < 1:
+            raise InvalidArgumentError(f"page_records={page_records!r} is not a number ≥ 1")
+        self._log_of = log_of
+        self._topics = topics
+        self._opened_topics: dict[str, OpenedTopic] = {}
+        self._background = Background()
+        self._quietly = threading.local()
+        self._following: Job | None = None
+        self._shown: Shown | None = None
+        self._failed: Callable[[], None] | None = None  # asks again what failed
+        self._opened_offset: int | None = None
+        self._seek_by_time = False
+        self.error: Exception | None = None
+        self._ui = Controls()
+        super().__init__(children=self._ui.rows())
+        self.add_class("lakelog-explorer")
+        self._ask = Ask(topic or "", partition, where, page_records=page_records)
+        with self._quiet():
+            if page_records not in self._ui.page_records.options:
+                options = sorted({*self._ui.page_records.options, page_records})
+                self._ui.page_records.options = options
+            self._ui.page_records.value = page_records
+        self._connect()
+        self._begin(topic)
+
+    # -- what is shown, as code and as data ------------------------------------------------------
+
+    @property
+    def view(self) -> View:
+        """The range of the rows shown, and what they match.
+
+        Raises:
+            LakelogError: nothing could be shown yet; what went wrong.
+        """
+        self.wait()
+        if self._shown is None:
+            raise self.error or InvalidArgumentError("there is no topic to show yet")
+        return self._shown.view
+
+    @property
+    def expression(self) -> str:
+        """The call that gives the rows shown, such as ``log.read(0, 100, 150)``, where `log` is
+        ``lakelog.log(topic)``.
+        """
+        return self.view.expression
+
+    def data(self, form: str = "arrow") -> Any:
+        """The rows shown: a `RECORDS` table, or with ``"pandas"`` a DataFrame.
+
+        Raises:
+            MissingExtraError: pandas is not installed.
+            InvalidArgumentError: another form.
+            LakelogError: nothing could be shown yet; what went wrong.
+        """
+        self.wait()
+        if self._shown is None:
+            raise self.error or InvalidArgumentError("there is no topic to show yet")
+        if form == "arrow":
+            return self._shown.records
+        if form != "pandas":
+            raise InvalidArgumentError(f"{form!r} is neither 'arrow' nor 'pandas'")
+        try:
+            return self._shown.records.to_pandas()
+        except ImportError as error:
+            raise MissingExtraError(
+                "pandas is not installed; pip install 'lakelog[explore]'"
+            ) from error
+
+    def to_pandas(self) -> Any:
+        """``data("pandas")``."""
+        return self.data("pandas")
+
+    def wait(self, timeout_s: float | None = None) -> bool:
+        """Waits until what was asked last is shown, or its error; False when the time is over."""
+        return self._background.wait(timeout_s)
+
+    # -- going somewhere -------------------------------------------------------------------------
+
+    def seek(self, to: PositionLike) -> LogExplorer:
+        """Shows the page that begins at a position; of the end, the last page.
+
+        Args:
+            to: an offset, a name, a time, a distance from now; see `lakelog.offsets.position`.
+        """
+        return self._asked(self._start(replace(self._ask, where=position(to), history=False)))
+
+    def forward(self) -> LogExplorer:
+        """Shows the page after this one."""
+        return self._asked(self._start(self._next(forward=True)))
+
+    def back(self) -> LogExplorer:
+        """Shows the page before this one."""
+        return self._asked(self._start(self._next(forward=False)))
+
+    def choose(self, topic: str, partition: int = 0, at: PositionLike = "earliest") -> LogExplorer:
+        """Shows another topic or partition, without a filter."""
+        ask = replace(
+            self._ask,
+            topic=topic,
+            partition=partition,
+            where=position(at),
+            match=Match(),
+            history=False,
+        )
+        return self._asked(self._start(ask))
+
+    def scan(
+        self,
+        *,
+        key: str | bytes | None = None,
+        header: str | tuple[str, str | bytes | None] | None = None,
+        text: str | bytes | None = None,
+        json: str | None = None,
+        max_records: int | None = None,
+        max_bytes: int | None = None,
+    ) -> LogExplorer:
+        """Shows the records that match from here on, as far as a scan may read.
+
+        Args:
+            key, header, text, json: see `RangeRead.matching`; none of them: all records.
+            max_records, max_bytes: how much to read at most; default 1,000,000 and 256 MiB.
+        """
+        match = Match.of(key=key, header=header, text=text, json=json)
+        default = ScanLimit()
+        limit = ScanLimit(
+            default.records if max_records is None else max_records,
+            default.bytes if max_bytes is None else max_bytes,
+        )
+        ask = replace(self._from_here(), match=match, limit=limit, history=False)
+        return self._asked(self._start(ask))
+
+    def history(self, key: str | bytes) -> LogExplorer:
+        """Shows the versions of a key in this partition, of both tiers, the newest page first."""
+        data = key.encode() if isinstance(key, str) else key
+        return self._asked(self._start(history_of(self._ask, data)))
+
+    def follow(self) -> LogExplorer:
+        """Shows the tail as it grows, until something else is asked for or `stop` is called."""
+        return self._asked(self._start_following())
+
+    def stop(self) -> None:
+        """Ends a scan with what it has, or the following of the tail."""
+        self._background.stop()
+        with self._quiet():
+            self._ui.follow.value = False
+
+    def record(self, offset: int) -> Record:
+        """Opens a record of the page below the table, and returns it whole.
+
+        Raises:
+            InvalidArgumentError: the page does not hold it.
+        """
+        self.wait()
+        with self._background.lock:
+            found = self._record(offset)
+            self._opened_offset = offset
+            self._draw_rows()
+        return found
+
+    def close(self) -> None:
+        """Takes the widget away, and ends what it was reading."""
+        background = getattr(self, "_background", None)
+        if background is not None:
+            self.stop()
+            background.drop()
+        super().close()
+        ui = getattr(self, "_ui", None)
+        for widget in [] if ui is None else ui.all():
+            widget.close()
+
+    # -- as text ---------------------------------------------------------------------------------
+
+    def __repr__(self) -> str:
+        shown = self._shown
+        if shown is None:
+            said = f"{self.error}" if self.error else "reading …"
+            return f"LogExplorer({self._ask.topic}-{self._ask.partition}): {said}"
+        found = rows(shown, self._zone(), self._ui.format.value)
+        where = TopicPartition(shown.view.topic, shown.view.partition)
+        log = f"[{shown.offsets.log_start}, {shown.offsets.log_end})"
+        lines = [f"{where} {log}  {shown.view.expression}", text_table(found), *shown.notes]
+        if self.error is not None:
+            lines.append(f"error: {self.error}")
+        return "\n".join(lines)
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        self.wait(_TEXT_WAIT_S)
+        return {
+            "text/plain": repr(self),
+            "application/vnd.jupyter.widget-view+json": {
+                "version_major": 2,
+                "version_minor": 0,
+                "model_id": self.model_id,
+            },
+        }
+
+    # -- asking ----------------------------------------------------------------------------------
+
+    def _begin(self, topic: str | None) -> None:
+        job = self._load_topics() if topic is None else self._start(self._ask)
+        job.done.wait(_TEXT_WAIT_S)
+        if isinstance(self.error, (InvalidArgumentError, KeyError)):  # the call was wrong
+            error = self.error
+            self.close()
+            raise error
+
+    def _load_topics(self) -> Job:
+        """Reads the names, and shows the topic that is chosen or the first."""
+
+        def work(job: Job) -> tuple[list[str], Shown | None]:
+            names = sorted(self._topics())
+            ask = self._ask
+            if not ask.topic and names:
+                ask = replace(ask, topic=names[0])
+            return names, self._answer(ask, job) if ask.topic else None
+
+        def then(found: tuple[list[str], Shown | None]) -> None:
+            names, shown = found
+            self._draw_topics(names)
+            if shown is None:
+                self._succeed()
+                self._ui.notes.value = _note("there are no topics yet")
+            else:
+                self._show(shown)
+
+        self._busy("looking …")
+        return self._background.start(work, then, self._fails(self._load_topics))
+
+    def _start(self, ask: Ask) -> Job:
+        """Asks; what comes of it is shown."""
+        self._busy("scanning …" if ask.match else "reading …", stoppable=bool(ask.match))
+
+        def work(job: Job) -> tuple[Shown, list[str] | None]:
+            shown = self._answer(ask, job)
+            known = ask.topic in self._ui.topic.options
+            return shown, None if known else sorted(self._topics())
+
+        def then(found: tuple[Shown, list[str] | None]) -> None:
+            shown, names = found
+            if names is not None:
+                self._draw_topics(names)
+            self._show(shown)
+
+        return self._background.start(work, then, self._fails(lambda: self._start(ask)))
+
+    def _answer(self, ask: Ask, job: Job) -> Shown:
+        def on_progress(progress: Progress) -> None:
+            self._background.only_if_newest(job, lambda: self._draw_progress(progress))
+
+        return answer(self._open(ask.topic), ask, on_progress=on_progress, stopped=job.stopped)
+
+    def _start_following(self) -> Job:
+        ask = replace(self._ask, where=Latest(), history=False)
+        self._busy("following the tail …")
+        with self._quiet():
+            self._ui.follow.value = True
+
+        def work(job: Job) -> Shown:
+            def on_shown(shown: Shown) -> None:
+                def show() -> None:
+                    self._show(shown)
+                    self._busy("following the tail …")
+                    job.done.set()
+
+                self._background.only_if_newest(job, show)
+
+            return follow(
+                self._open(ask.topic),
+                ask,
+                on_shown=on_shown,
+                stopped=lambda: job.stopped() or self.comm is None,
+            )
+
+        def then(shown: Shown) -> None:
+            self._idle()
+
+        return self._background.start(work, then, self._fails(self._start_following))
+
+    def _open(self, topic: str) -> OpenedTopic:
+        opened = self._opened_topics.get(topic)
+        if opened is None:
+            opened = self._opened_topics[topic] = OpenedTopic(self._log_of(topic))
+        return opened
+
+    def _asked(self, job: Job) -> LogExplorer:
+        job.done.wait()
+        if job.error is not None:
+            raise job.error
+        return self
+
+    def _next(self, *, forward: bool) -> Ask:
+        self.wait()
+        if self._shown is None:
+            return self._ask
+        return self._shown.ask_forward if forward else self._shown.ask_back
+
+    def _from_here(self) -> Ask:
+        """The question for what begins where the page does."""
+        if self._shown is None or self._shown.view.topic != self._ask.topic:
+            return self._ask
+        return replace(self._ask, where=AtOffset(self._shown.view.start_offset))
+
+    # -- showing ---------------------------------------------------------------------------------
+
+    def _show(self, shown: Shown) -> None:
+        self._succeed()
+        self._shown = shown
+        self._ask = shown.ask
+        offsets = [*shown.records["offset"].to_pylist()]
+        if self._opened_offset not in offsets:
+            self._opened_offset = None
+        ui = self._ui
+        with self._quiet():
+            self._draw_topics([*ui.topic.options])
+            numbers = list(range(self._open(shown.view.topic).log.topic.partitions))
+            if list(ui.partition.options) != numbers:
+                ui.partition.options = numbers
+            ui.partition.value = shown.view.partition
+            low, high = shown.offsets.log_start, max(shown.offsets.log_start, shown.offsets.log_end)
+            if low > ui.slider.max:
+                ui.slider.max = high
+                ui.slider.min = low
+            else:
+                ui.slider.min = low
+                ui.slider.max = high
+            ui.slider.value = shown.view.start_offset
+            ui.offset.value = shown.view.start_offset
+            boxes = ui.filter_key, ui.filter_header, ui.filter_text
+            for box, text in zip(boxes, typed(shown.view.match), strict=True):
+                box.value = text
+            ui.opened.options = [("–", None), *((str(offset), offset) for offset in offsets)]
+        ui.map.value = map_html(shown.offsets, shown.view.start_offset, shown.view.end_offset)
+        ui.notes.value = "".join(_note(note) for note in shown.notes)
+        ui.expression.value = (
+            f'<span class="ll-code">{escape(shown.view.expression)}</span>'
+            f'<span class="ll-kind">  # log = lakelog.log({escape(repr(shown.view.topic))})</span>'
+        )
+        self._draw_rows()
+
+    def _draw_rows(self) -> None:
+        shown = self._shown
+        if shown is None:
+            return
+        ui = self._ui
+        where, kind = self._zone(), ui.format.value
+        ui.table.value = table_html(rows(shown, where, kind), self._opened_offset)
+        opened = self._opened_offset
+        with self._quiet():
+            ui.opened.value = opened
+        ui.history.disabled = opened is None
+        if opened is None:
+            ui.record.value = ""
+            hide(ui.full)
+            return
+        record = self._record(opened)
+        row = shown.records["offset"].to_pylist().index(opened)
+        ui.record.value = record_html(record, shown.tiers[row], where, kind, ui.full.value)
+        (unhide if is_long(record) else hide)(ui.full)
+
+    def _record(self, offset: int) -> Record:
+        shown = self._shown
+        offsets = [] if shown is None else shown.records["offset"].to_pylist()
+        if shown is None or offset not in offsets:
+            raise InvalidArgumentError(
+                f"offset {offset} is not on the page; seek({offset}) shows it", offset=offset
+            )
+        topic_partition = TopicPartition(shown.view.topic, shown.view.partition)
+        return to_records(topic_partition, shown.records.slice(offsets.index(offset), 1))[0]
+
+    def _draw_topics(self, names: Sequence[str]) -> None:
+        topic = self._ask.topic
+        options = [*names] if topic in names or not topic else sorted([*names, topic])
+        with self._quiet():
+            if [*self._ui.topic.options] != options:
+                self._ui.topic.options = options
+            if topic:
+                self._ui.topic.value = topic
+
+    def _draw_progress(self, progress: Progress) -> None:
+        text = (
+            f"{progress.records:,} records, {progress.bytes / 1e6:,.1f} MB read; "
+            f"{progress.matches:,} matches; at offset {progress.at_offset:,}"
+        )
+        self._ui.progress.value = (
+            f'<span class="ll-busy"><progress max="1" value="{progress.share:.3f}"></progress>'
+            f"{text}</span>"
+        )
+
+    def _busy(self, text: str, *, stoppable: bool = False) -> None:
+        self._ui.progress.value = f'<span class="ll-busy"><progress></progress>{text}</span>'
+        self._ui.stop.disabled = not stoppable
+
+    def _idle(self) -> None:
+        self._ui.progress.value = ""
+        self._ui.stop.disabled = True
+        with self._quiet():
+            self._ui.follow.value = False
+
+    def _succeed(self) -> None:
+        self.error = None
+        self._failed = None
+        self._ui.error.value = ""
+        hide(self._ui.error)
+        hide(self._ui.retry)
+        self._idle()
+
+    def _fails(self, again: Callable[[], Any]) -> Callable[[Exception], None]:
+        def failed(error: Exception) -> None:
+            self._opened_topics.clear()  # a topic of that name may be another one by now
+            self._show_error(error, again)
+
+        return failed
+
+    def _show_error(self, error: Exception, again: Callable[[], Any]) -> None:
+        self.error = error
+        self._failed = again
+        text = str(error) if isinstance(error, LakelogError) else f"{type(error).__name__}: {error}"
+        self._idle()
+        self._ui.error.value = f'<div class="ll-error" role="alert">{escape(text)}</div>'
+        unhide(self._ui.error)
+        unhide(self._ui.retry)
+
+    def _zone(self) -> Any:
+        try:
+            return zone(self._ui.zone.value)
+        except InvalidArgumentError:
+            return zone(UTC)
+
+    # -- hands -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _quiet(self) -> Iterator[None]:
+        """What this thread sets on the widgets meanwhile is no wish of the user's."""
+        before = getattr(self._quietly, "on", False)
+        self._quietly.on = True
+        try:
+            yield
+        finally:
+            self._quietly.on = before
+
+    def _connect(self) -> None:
+        ui = self._ui
+        self._on_change(ui.topic, self._chose_topic)
+        self._on_change(ui.partition, self._chose_partition)
+        self._on_change(ui.offset, self._typed_offset)
+        self._on_change(ui.slider, self._typed_offset)
+        self._on_change(ui.timestamp, self._typed_time)
+        self._on_change(ui.zone, self._chose_zone)
+        self._on_change(ui.page_records, self._chose_page_records)
+        self._on_change(ui.format, lambda _: self._draw_rows())
+        self._on_change(ui.full, lambda _: self._draw_rows())
+        self._on_change(ui.opened, self._chose_record)
+        self._on_change(ui.follow, self._toggled_follow)
+        self._on_click(ui.refresh, self._refresh)
+        self._on_click(ui.seek, self._clicked_seek)
+        for button, where in (
+            (ui.earliest, Earliest()),
+            (ui.earliest_local, EarliestLocal()),
+            (ui.latest, Latest()),
+        ):
+            self._on_click(button, partial(self._go, where))
+        self._on_click(ui.back, lambda: self._start(self._turned(forward=False)))
+        self._on_click(ui.forward, lambda: self._start(self._turned(forward=True)))
+        self._on_click(ui.scan, self._clicked_scan)
+        self._on_click(ui.stop, self.stop)
+        self._on_click(ui.clear, self._clicked_clear)
+        self._on_click(ui.history, self._clicked_history)
+        self._on_click(ui.retry, self._clicked_retry)
+
+    def _on_change(self, widget: Any, do: Callable[[Any], Any]) -> None:
+        def changed(change: Any) -> None:
+            if not getattr(self._quietly, "on", False):
+                self._guarded(lambda: do(change["new"]))
+
+        widget.observe(changed, names="value")
+
+    def _on_click(self, button: Any, do: Callable[[], Any]) -> None:
+        button.on_click(lambda _: self._guarded(do))
+
+    def _guarded(self, do: Callable[[], Any]) -> None:
+        """A wish that cannot even be asked for (a time that is none) is an error to show, too."""
+        with self._background.lock:
+            try:
+                do()
+            except Exception as error:
+                self._show_error(error, lambda: self._guarded(do))
+
+    def _turned(self, *, forward: bool) -> Ask:
+        """As `_next`, of what is shown now: a click does not wait."""
+        if self._shown is None:
+            return self._ask
+        return self._shown.ask_forward if forward else self._shown.ask_back
+
+    def _go(self, where: Position) -> None:
+        self._start(replace(self._ask, where=where, history=False))
+
+    def _chose_topic(self, topic: str) -> None:
+        self._clear_boxes()
+        ask = replace(
+            self._ask, topic=topic, partition=0, where=Earliest(), match=Match(), history=False
+        )
+        self._start(ask)
+
+    def _chose_partition(self, partition: int) -> None:
+        self._start(replace(self._ask, partition=partition, where=Earliest(), history=False))
+
+    def _typed_offset(self, offset: int) -> None:
+        self._seek_by_time = False
+        self._go(position(offset))
+
+    def _typed_time(self, text: str) -> None:
+        self._seek_by_time = bool(text.strip())
+        if text.strip():
+            self._seek_time(text)
+
+    def _seek_time(self, text: str) -> None:
+        self._go(moment(text, self._ui.zone.value))
+
+    def _chose_zone(self, name: str) -> None:
+        zone(name)
+        self._draw_rows()
+
+    def _chose_page_records(self, records: int) -> None:
+        self._start(replace(self._from_here(), page_records=records))
+
+    def _chose_record(self, offset: int | None) -> None:
+        self._opened_offset = offset
+        with self._quiet():
+            self._ui.full.value = False
+        self._draw_rows()
+
+    def _toggled_follow(self, on: bool) -> None:
+        if on:
+            self._start_following()
+        else:
+            self.stop()
+
+    def _refresh(self) -> None:
+        if self._ask.topic:
+            self._ask = self._from_here()
+        self._load_topics()
+
+    def _clicked_seek(self) -> None:
+        if self._seek_by_time:
+            self._seek_time(self._ui.timestamp.value)
+        else:
+            self._typed_offset(self._ui.offset.value)
+
+    def _clicked_scan(self) -> None:
+        ui = self._ui
+        match = typed_match(ui.filter_key.value, ui.filter_header.value, ui.filter_text.value)
+        limit = ScanLimit(ui.limit_records.value, ui.limit_mib.value * _MIB)
+        self._start(replace(self._from_here(), match=match, limit=limit, history=False))
+
+    def _clicked_clear(self) -> None:
+        self._clear_boxes()
+        self._start(replace(self._from_here(), match=Match(), history=False))
+
+    def _clear_boxes(self) -> None:
+        with self._quiet():
+            for box in (self._ui.filter_key, self._ui.filter_header, self._ui.filter_text):
+                box.value = ""
+
+    def _clicked_history(self) -> None:
+        if self._opened_offset is not None:
+            self._start(history_of(self._ask, self._record(self._opened_offset).key))
+
+    def _clicked_retry(self) -> None:
+        if self._failed is not None:
+            self._failed()
+
+
+def _note(text: str) -> str:
+    return f'<div class="ll-note">{escape(text)}</div>'
