@@ -26,6 +26,8 @@ NAMES: tuple[str, ...] = (
     "cold.after_commit",
     "cold.after_files",
     "cold.before_commit",
+    "jobs.after_rows",
+    "jobs.before_rows",
 )
 
 ENVIRONMENT_VARIABLE = "LAKELOG_FAILPOINTS"

@@ -48,6 +48,7 @@ ALLOWED = {
         "embedded",
         "lakelog",
     },
+    "jobs": {"hot", "cold", "ingest", "archive", "cleanup", "spark", "explore", "lakelog"},
 }
 
 

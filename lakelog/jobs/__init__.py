@@ -1,0 +1,21 @@
+"""What the notebooks stand on: parameters, the log they name, a run that is done once, its rows."""
+
+from .connection import connect, connect_cold
+from .history import status_history
+from .parameters import parameters, step_names, topic_names
+from .readings import add_readings
+from .result import finish, standing
+from .run import JobRun
+
+__all__ = [
+    "JobRun",
+    "add_readings",
+    "connect",
+    "connect_cold",
+    "finish",
+    "parameters",
+    "standing",
+    "status_history",
+    "step_names",
+    "topic_names",
+]

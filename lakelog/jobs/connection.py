@@ -1,0 +1,99 @@
+"""The log that a notebook's parameters name."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from ..cold.place import ColdPlace
+from ..errors import InvalidArgumentError
+from ..lakelog import Lakelog
+from ..spark.lazy_engine import choose_engine
+from .cold_alone import ColdAlone
+from .parameters import Parameters, topic_names
+from .readings import READINGS, SAMPLE_READINGS, add_readings
+
+
+def connect(parameters: Parameters, *, samples: bool = True) -> Lakelog:
+    """Opens the log at ``redis_url`` and ``cold``, or one with a Redis of its own.
+
+    Without a ``redis_url`` that is one in ``directory`` (a temporary one if that is empty too). It
+    is there to be tried, so a topic that the parameters name (`READINGS` if they name none and
+    there is none) is made, with `SAMPLE_READINGS` readings in it. Nothing is ever made in a log
+    that has its Redis elsewhere. What archiving runs on may be said by the environment variable
+    LAKELOG_ENGINE (``spark`` or ``inline``).
+
+    Args:
+        parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
+            ``cold``, ``location``, ``keyspace``.
+        samples: whether a log of its own gets a topic to look at.
+
+    Raises:
+        InvalidArgumentError: some of them go with nothing.
+        HotTierUnavailableError, HotTierAccessError, ColdTierError: see `Lakelog.connect`.
+    """
+    engine = os.environ.get("LAKELOG_ENGINE") or None
+    if parameters.get("redis_url"):
+        _refuse(parameters, ["directory"], "redis_url is given, and that is another log")
+        return Lakelog.connect(
+            parameters.redis_url,
+            parameters.cold or None,
+            location=parameters.location or None,
+            keyspace=parameters.keyspace,
+            engine=engine,
+            password_ref=parameters.redis_password_ref or None,
+        )
+    others = ["cold", "location", "redis_password_ref"]
+    _refuse(parameters, others, "redis_url is empty, so the log is one with a Redis of its own")
+    log = Lakelog.embedded(_directory(parameters), engine=engine)
+    try:
+        if samples:
+            _add_samples(log, parameters)
+    except BaseException:
+        log.close()
+        raise
+    return log
+
+
+def connect_cold(parameters: Parameters) -> ColdAlone:
+    """Opens the tables at ``cold`` (or in ``directory``) by themselves: no Redis is asked.
+
+    Raises:
+        InvalidArgumentError: no place is named.
+        ColdTierError: it cannot be one.
+    """
+    if parameters.cold:
+        _refuse(parameters, ["directory"], "cold is given, and that is another log")
+        place = ColdPlace.of(parameters.cold, parameters.location or None)
+    elif parameters.directory:
+        _refuse(parameters, ["location"], "it goes with cold=catalog.schema")
+        place = ColdPlace.of(Path(parameters.directory).expanduser().absolute() / "cold")
+    else:
+        raise InvalidArgumentError(
+            "cold_only is true, but neither cold nor directory says where the tables lie"
+        )
+    stores = () if place.storage is None else place.storage.object_stores
+    return ColdAlone(place, choose_engine(os.environ.get("LAKELOG_ENGINE") or None, stores))
+
+
+def _directory(parameters: Parameters) -> str:
+    return parameters.directory or tempfile.mkdtemp(prefix="lakelog-")
+
+
+def _add_samples(log: Lakelog, parameters: Parameters) -> None:
+    there = {topic.name for topic in log.topics.list()}
+    asked = topic_names(str(parameters.get("topic") or parameters.get("topics") or ""))
+    wanted = set(asked if asked is not None else () if there else (READINGS,))
+    for name in sorted(wanted - there):
+        add_readings(log, name, SAMPLE_READINGS)
+
+
+def _refuse(parameters: Parameters, names: list[str], why: str) -> None:
+    for name in names:
+        if parameters.get(name):
+            raise InvalidArgumentError(
+                f"parameter {name} is {parameters.get(name)!r}, but {why}; leave {name} empty, or "
+                "give redis_url and cold together",
+                parameter=name,
+            )

@@ -1,0 +1,90 @@
+"""Where every partition stands when a run looks, with Redis or without. Values, no I/O."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..explore.summary import Status
+from ..hot.server_info import ServerInfo
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionLook:
+    """One partition. What Redis alone knows is None where it was not asked."""
+
+    topic: str
+    partition: int
+    state: str  # as `PartitionStatus.state`; "cold only" without Redis
+    log_start: int
+    local_log_start: int | None
+    archived_end: int | None  # None: untiered
+    log_end: int | None
+    archive_lag_records: int | None
+    archive_lag_ms: int | None  # since the oldest unarchived append; None: nothing waits
+    lost_offsets: int | None
+    hot_size_bytes: int | None
+    cold_size_bytes: int
+    cold_segments: int
+
+
+@dataclass(frozen=True, slots=True)
+class RedisLook:
+    """The memory of the hot tier, of all its servers together."""
+
+    used_bytes: int
+    max_bytes: int | None  # None: one at least has no limit
+    headroom_bytes: int | None  # of the server that has the least; None: none has a limit
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """All partitions of one look, by topic and partition."""
+
+    partitions: tuple[PartitionLook, ...]
+    redis: RedisLook | None  # None: it was not asked
+    now_ms: int
+
+
+def look_of(status: Status) -> Look:
+    """What a log with its Redis says.
+
+    Raises:
+        LakelogError: of the first topic of which nothing can be said.
+    """
+    if status.failures:
+        raise status.failures[0].error
+    partitions = tuple(
+        PartitionLook(
+            topic=one.topic_partition.topic,
+            partition=one.topic_partition.partition,
+            state=one.state,
+            log_start=one.offsets.log_start,
+            local_log_start=one.offsets.local_log_start,
+            archived_end=one.offsets.archived_end if one.tiered else None,
+            log_end=one.offsets.log_end,
+            archive_lag_records=one.offsets.unarchived if one.tiered else None,
+            archive_lag_ms=one.archive_lag_ms,
+            lost_offsets=sum(gap.end - gap.start for gap in one.lost),
+            hot_size_bytes=one.hot_size_bytes,
+            cold_size_bytes=one.cold_size_bytes,
+            cold_segments=one.cold_segments,
+        )
+        for one in status.partitions
+    )
+    ordered = tuple(sorted(partitions, key=lambda one: (one.topic, one.partition)))
+    return Look(ordered, redis_look(status.servers), status.now_ms)
+
+
+def redis_look(servers: tuple[ServerInfo, ...]) -> RedisLook:
+    """What some servers have together; the one that is full first counts."""
+    limits = [server.max_memory_bytes for server in servers]
+    rooms = [
+        server.memory_headroom_bytes
+        for server in servers
+        if server.memory_headroom_bytes is not None
+    ]
+    return RedisLook(
+        sum(server.used_memory_bytes for server in servers),
+        sum(limits) if all(limits) else None,
+        min(rooms, default=None),
+    )

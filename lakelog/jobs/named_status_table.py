@@ -1,0 +1,176 @@
+"""The status table as a Delta table of a catalog; see `status_table`.
+
+Runs on: driver.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from ..cold.place import ColdPlace
+from ..errors import ColdTierError, ForeignTableError
+from ..spark.catalog.entry import first_sentence, look_up, run, same_place
+from ..spark.catalog.names import TableName, parse_schema, quoted_text
+from .status_rows import STATUS, RunKey
+from .status_table import (
+    COMMIT_ATTEMPTS,
+    DESCRIPTION,
+    MERGED_FILES,
+    PROPERTIES,
+    STATUS_TABLE,
+    app_id,
+    kept_from,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+logger = logging.getLogger(__name__)
+
+_SQL_TYPES = {
+    pa.string(): "STRING",
+    pa.int32(): "INT",
+    pa.int64(): "BIGINT",
+    pa.float64(): "DOUBLE",
+    pa.bool_(): "BOOLEAN",
+    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
+}
+COLUMNS = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in STATUS)
+
+
+class NamedStatusTable:
+    """By name, through Spark, since a managed table takes commits of nobody else."""
+
+    def __init__(self, place: ColdPlace, spark: Callable[[], SparkSession]) -> None:
+        assert place.schema is not None
+        self._spark = spark
+        self.name = TableName(*parse_schema(place.schema), STATUS_TABLE)
+
+    def done_rows(self, key: RunKey) -> pa.Table:
+        """See `StatusTable.done_rows`."""
+        if not self._is_there():
+            return STATUS.empty_table()
+        return self._where(f"{_is_run(key)} AND done")
+
+    def append(self, rows: pa.Table, key: RunKey | None = None) -> pa.Table:
+        """See `StatusTable.append`."""
+        self._create()
+        failure: Exception | None = None
+        for _ in range(COMMIT_ATTEMPTS):
+            if key is not None:
+                there = self.done_rows(key)
+                if there.num_rows:
+                    return there
+            elif failure is not None and self._landed(rows):
+                return rows
+            try:
+                self._write(rows, key)
+            except Exception as error:  # whether it landed, the table tells
+                failure = error
+                continue
+            self._maintain()
+            # Of two that end the same run, Delta passes over the second without a word.
+            return rows if key is None else self.done_rows(key)
+        raise ColdTierError(
+            f"the table {self.name} took no commit in {COMMIT_ATTEMPTS} attempts: "
+            f"{first_sentence(failure) if failure else ''}. What the run did is done; running it "
+            "again is safe. Check that it may be written by this user",
+            path=str(self.name),
+        ) from failure
+
+    def read(self, since: datetime | None = None) -> pa.Table:
+        """See `StatusTable.read`."""
+        if not self._is_there():
+            return STATUS.empty_table()
+        condition = "true" if since is None else f"recorded_at >= {_timestamp(since)}"
+        return self._where(condition).sort_by("recorded_at")
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _is_there(self) -> bool:
+        return look_up(self._spark(), self.name) is not None
+
+    def _create(self) -> None:
+        properties = ", ".join(
+            f"{quoted_text(name)} = {quoted_text(value)}" for name, value in PROPERTIES.items()
+        )
+        run(
+            self._spark(),
+            f"CREATE TABLE IF NOT EXISTS {self.name} ({COLUMNS}) USING delta "
+            f"COMMENT {quoted_text(DESCRIPTION)} TBLPROPERTIES ({properties})",
+        )
+
+    def _write(self, rows: pa.Table, key: RunKey | None) -> None:
+        writer = self._frame(rows).coalesce(1).writeTo(str(self.name))
+        if key is not None:
+            writer = writer.option("txnAppId", app_id(key)).option("txnVersion", "1")
+        writer.append()
+
+    def _frame(self, rows: pa.Table) -> DataFrame:
+        values = [tuple(row[name] for name in STATUS.names) for row in rows.to_pylist()]
+        return self._spark().createDataFrame(values, COLUMNS)
+
+    def _landed(self, rows: pa.Table) -> bool:
+        first = rows.slice(0, 1).to_pylist()[0]
+        return bool(
+            self._where(
+                f"run_id = {quoted_text(first['run_id'])} "
+                f"AND recorded_at = {_timestamp(first['recorded_at'])}"
+            ).num_rows
+        )
+
+    def _where(self, condition: str) -> pa.Table:
+        names = ", ".join(f"`{name}`" for name in STATUS.names)
+        found = run(self._spark(), f"SELECT {names} FROM {self.name} WHERE {condition}")
+        rows = [row.asDict() for row in found]
+        for row in rows:  # collected timestamps have no zone, and are of this process's
+            row["recorded_at"] = row["recorded_at"].astimezone(timezone.utc)
+        return pa.Table.from_pylist(rows, schema=STATUS)
+
+    def _maintain(self) -> None:
+        """As `PathStatusTable` does it, by what the catalog tells; a failure is logged."""
+        spark = self._spark()
+        now = datetime.now(timezone.utc)
+        try:
+            (details,) = run(spark, f"DESCRIBE DETAIL {self.name}")
+            if int(details["numFiles"]) < MERGED_FILES:
+                return
+            run(spark, f"DELETE FROM {self.name} WHERE recorded_at < {_timestamp(kept_from(now))}")
+            run(spark, f"OPTIMIZE {self.name}")
+            run(spark, f"VACUUM {self.name}")
+        except ColdTierError as error:
+            logger.warning("%s was not tidied, which is tried again: %s", self.name, error)
+
+
+def register_status(spark: SparkSession, schema: str, path: str) -> None:
+    """Have a schema know the status table at a path by name; nothing happens if it does.
+
+    Raises:
+        ForeignTableError: something else has the name.
+        ColdTierError: there is no such schema, or no right to it.
+    """
+    name = TableName(*parse_schema(schema), STATUS_TABLE)
+    entry = look_up(spark, name)
+    if entry is None:
+        run(spark, f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION {quoted_text(path)}")
+    elif not same_place(entry.location, path):
+        raise ForeignTableError(
+            f"{name} should be the table of job runs at {path}, but is {entry}. Use another "
+            f"schema, or, if nobody needs it, DROP {'VIEW' if entry.kind == 'VIEW' else 'TABLE'} "
+            f"{name}",
+            path=path,
+            name=str(name),
+        )
+
+
+def _is_run(key: RunKey) -> str:
+    return f"job = {quoted_text(key.job)} AND run_id = {quoted_text(key.run_id)}"
+
+
+def _timestamp(moment: datetime) -> str:
+    return f"TIMESTAMP '{moment.astimezone(timezone.utc):%Y-%m-%d %H:%M:%S.%f} UTC'"

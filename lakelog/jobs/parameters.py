@@ -1,0 +1,164 @@
+"""What a notebook is run with: a job's parameters on Databricks, the environment elsewhere."""
+
+from __future__ import annotations
+
+import html
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from ..cleanup.cleanup import STEPS
+from ..config import boolean
+from ..errors import InvalidArgumentError
+
+Value = str | int | float | bool
+
+#: Characters of a wrong value that an error repeats.
+_SHOWN = 100
+
+
+class Parameters:
+    """Values by name, as attributes; its repr is a table.
+
+    Args:
+        values: by name, in the order in which they are shown.
+        sources: where each comes from, by name: ``job``, an environment variable, or ``default``.
+    """
+
+    def __init__(self, values: dict[str, Value], sources: dict[str, str] | None = None) -> None:
+        self._values = dict(values)
+        self._sources = sources or dict.fromkeys(values, "default")
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):  # a copy or a pickle in the making has no values yet
+            raise AttributeError(name)
+        if name not in self._values:
+            raise AttributeError(f"there is no parameter {name!r}; there are {', '.join(self)}")
+        return self._values[name]
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The value of a parameter; the default where this notebook has none of that name."""
+        return self._values.get(name, default)
+
+    def __contains__(self, name: str) -> bool:
+        return name in self._values
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __repr__(self) -> str:
+        width = max((len(name) for name in self), default=0)
+        return "\n".join(
+            f"{name:{width}}  {_text(value) or '–'}  ({self._sources[name]})"
+            for name, value in self._values.items()
+        )
+
+    def _repr_html_(self) -> str:
+        rows = "".join(
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(_text(value)) or '–'}</td>"
+            f"<td>{html.escape(self._sources[name])}</td></tr>"
+            for name, value in self._values.items()
+        )
+        return (
+            "<table><thead><tr><th>parameter</th><th>value</th><th>from</th></tr></thead>"
+            f"<tbody>{rows}</tbody></table>"
+        )
+
+
+def parameters(**defaults: Value) -> Parameters:
+    """The parameters that this notebook is run with.
+
+    On Databricks each is a widget, made with its default, that a job's parameter of the same name
+    fills. Elsewhere the environment variable ``LAKELOG_{NAME}`` counts, if it is set. A value takes
+    the type of its default; a number or a yes-or-no that is left empty is the default.
+
+    Args:
+        defaults: text, whole numbers, numbers, or True and False, by name.
+
+    Raises:
+        InvalidArgumentError: a value is not of its default's type.
+    """
+    widgets = databricks_utilities()
+    values: dict[str, Value] = {}
+    sources = {}
+    for name, default in defaults.items():
+        text, source = (
+            _from_environment(name) if widgets is None else _from_widget(widgets, name, default)
+        )
+        values[name] = default if text is None else _converted(name, text, default, source)
+        sources[name] = "default" if text is None else source
+    return Parameters(values, sources)
+
+
+def topic_names(text: str) -> list[str] | None:
+    """The topics that a parameter names, by commas; None if it is empty, which stands for all."""
+    names = [name.strip() for name in text.split(",") if name.strip()]
+    return list(dict.fromkeys(names)) or None
+
+
+def step_names(text: str) -> tuple[str, ...]:
+    """The steps of cleanup that a parameter names, in their one order; all if it is empty.
+
+    Raises:
+        InvalidArgumentError: one is none.
+    """
+    names = topic_names(text) or STEPS
+    for name in names:
+        if name not in STEPS:
+            raise InvalidArgumentError(
+                f"parameter steps is {text!r}, but {name!r} is not a step of cleanup; they are "
+                f"{', '.join(STEPS)}",
+                parameter="steps",
+            )
+    return tuple(step for step in STEPS if step in names)
+
+
+def databricks_utilities() -> Any | None:
+    """The ``dbutils`` of the notebook that runs; None outside of Databricks."""
+    if "IPython" not in sys.modules:  # then this is no notebook
+        return None
+    from IPython import get_ipython
+
+    shell = get_ipython()
+    return None if shell is None else shell.user_ns.get("dbutils")
+
+
+def _from_widget(utilities: Any, name: str, default: Value) -> tuple[str | None, str]:
+    utilities.widgets.text(name, _text(default))  # keeps a value that it has already
+    text = str(utilities.widgets.get(name))
+    return (None if text == _text(default) else text), "job or widget"
+
+
+def _from_environment(name: str) -> tuple[str | None, str]:
+    variable = f"LAKELOG_{name.upper()}"
+    return os.environ.get(variable), variable
+
+
+def _converted(name: str, text: str, default: Value, source: str) -> Value:
+    text = text.strip()
+    if isinstance(default, str):
+        return text
+    if not text:
+        return default
+    kind, wanted = _KINDS[type(default)]
+    try:
+        value: Value = kind(text)
+        return value
+    except (ValueError, KeyError):
+        raise InvalidArgumentError(
+            f"parameter {name} is {text[:_SHOWN]!r} ({source}), but should be {wanted}, as its "
+            f"default {_text(default)}",
+            parameter=name,
+        ) from None
+
+
+_KINDS: dict[type, tuple[Any, str]] = {
+    bool: (boolean, "true or false"),
+    int: (int, "a whole number"),
+    float: (float, "a number"),
+}
+
+
+def _text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,94 @@
+"""Sample records: the readings of some sensors, numbered, so that adding them again adds none."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow as pa
+
+from ..errors import InvalidArgumentError, TopicExistsError
+from ..ingest.partitioner import partition_of_key
+from ..lakelog import Lakelog
+from ..record import TopicPartition
+from ..topic import Topic
+from .done import Appended
+
+#: The topic of the notebooks.
+READINGS = "readings"
+
+#: How many a log to be tried has at first.
+SAMPLE_READINGS = 360
+
+PARTITIONS = 2
+CONFIG = {
+    "retention.ms": -1,  # they are of 2023: the default would forget them
+    "local.retention.ms": 0,  # archived records leave Redis at once
+}
+SENSORS = ("attic", "cellar", "garage", "garden", "hall", "kitchen", "roof", "study")
+FIRST_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
+INTERVAL_MS = 1000
+
+_CHUNK = 20_000
+
+
+def add_readings(lakelog: Lakelog, topic: str, records: int) -> list[Appended]:
+    """Makes sure that a topic holds the first so many readings; creates it if need be.
+
+    A reading's number gives all of it, its partition too, and a partition holds its readings in
+    their order: how far each got says what is missing. So a run that was cut off is finished by the
+    next, and doing it again adds nothing. One run at a time: two at once would each see the same
+    missing.
+
+    Args:
+        topic: its name. It should have no records but these: others count as if they were some.
+        records: how many readings there shall be, ≥ 0.
+
+    Returns:
+        What was appended, a partition that got any.
+
+    Raises:
+        InvalidArgumentError: a negative number.
+    """
+    if records < 0:
+        raise InvalidArgumentError(f"records={records}: there cannot be fewer than none")
+    found = _topic(lakelog, topic)
+    partition_of = {name: partition_of_key(name.encode(), found.partitions) for name in SENSORS}
+    offsets = lakelog.log(found).offsets()
+    added = []
+    with lakelog.producer() as producer:
+        for partition, there in offsets.items():
+            own = [n for n, name in enumerate(SENSORS) if partition_of[name] == partition]
+            if not own:
+                continue
+            numbers = [n for n in range(records) if n % len(SENSORS) in own][there.log_end :]
+            for at in range(0, len(numbers), _CHUNK):
+                rows = _rows(numbers[at : at + _CHUNK])
+                producer.send_batch(topic, rows, partition=partition)
+            if numbers:
+                start, end = there.log_end, there.log_end + len(numbers)
+                added.append(Appended(TopicPartition(topic, partition), start, end, len(numbers)))
+    return added
+
+
+def _topic(lakelog: Lakelog, name: str) -> Topic:
+    if name not in {topic.name for topic in lakelog.topics.list()}:
+        try:
+            return lakelog.topics.create(name, PARTITIONS, CONFIG)
+        except TopicExistsError:  # somebody else was faster
+            pass
+    return lakelog.topics.get(name)
+
+
+def _rows(numbers: list[int]) -> pa.Table:
+    return pa.table(
+        {
+            "timestamp_ms": pa.array([FIRST_MS + n * INTERVAL_MS for n in numbers], pa.int64()),
+            "key": pa.array([SENSORS[n % len(SENSORS)].encode() for n in numbers], pa.binary()),
+            "value": pa.array([_value(n) for n in numbers], pa.binary()),
+        }
+    )
+
+
+def _value(number: int) -> bytes:
+    reading = {"n": number, "celsius": round(15 + number * 37 % 101 / 10, 1)}
+    return json.dumps(reading, separators=(",", ":")).encode()

@@ -1,0 +1,87 @@
+"""How a job answers: with where each partition stands, as one line of JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ..lakelog import Lakelog
+from .look import look_of
+from .parameters import databricks_utilities
+from .status_rows import RunKey, status_rows
+
+#: What a job's result says of a partition: where it stands, and nothing of the run, so that a run
+#: that found all of it done says the same.
+RESULT = (
+    "topic",
+    "partition",
+    "state",
+    "log_start",
+    "archived_end",
+    "log_end",
+    "archive_lag_records",
+    "lost_offsets",
+    "cold_segments",
+)
+
+
+class JobResult(dict[str, Any]):
+    """``job`` and ``partitions``; shows the partitions as a table."""
+
+    @classmethod
+    def of(cls, job: str, rows: pa.Table) -> JobResult:
+        """Where each partition stood in these rows, by topic and partition."""
+        ordered = rows.sort_by([("topic", "ascending"), ("partition", "ascending")])
+        return cls(job=job, partitions=ordered.select(list(RESULT)).to_pylist())
+
+    def __repr__(self) -> str:
+        if not self["partitions"]:
+            return f"{self['job']}: no partitions"
+        rows = [RESULT, *(tuple(map(_shown, one.values())) for one in self["partitions"])]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+        lines = (
+            "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
+            for row in rows
+        )
+        return "\n".join(lines)
+
+
+class ResultLine(str):
+    """JSON that a notebook shows as it is."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult:
+    """Where things stand now, as a job says it that does nothing else.
+
+    Args:
+        topics: names; None for all.
+
+    Raises:
+        LakelogError: of the first topic of which nothing can be said.
+    """
+    look = look_of(lakelog.status(topics))
+    return JobResult.of("look", status_rows(RunKey("look", ""), look, {}, 0.0))
+
+
+def finish(result: Mapping[str, Any]) -> ResultLine:
+    """Ends a notebook: on Databricks with that result of the task, elsewhere by showing it.
+
+    On Databricks nothing after it is run.
+    """
+    line = ResultLine(json.dumps(result, separators=(",", ":"), sort_keys=True))
+    utilities = databricks_utilities()
+    if utilities is not None:
+        utilities.notebook.exit(str(line))
+    return line
+
+
+def _shown(value: object) -> str:
+    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

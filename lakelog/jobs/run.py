@@ -1,0 +1,226 @@
+"""One run of a job: its work, once, and its rows in the status table."""
+
+from __future__ import annotations
+
+import logging
+import queue
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..archive.report import ArchiveReport
+from ..errors import InvalidArgumentError, LakelogError
+from ..failpoints import failpoint
+from ..lakelog import Lakelog
+from .cold_alone import ColdAlone
+from .done import Report, done_by
+from .look import Look, look_of
+from .result import JobResult
+from .status_rows import RunKey, status_rows
+from .status_table import StatusTable, status_table
+
+logger = logging.getLogger(__name__)
+
+#: How often a continuous run tells where things stand.
+ROWS_INTERVAL_S = 60.0
+
+
+class JobRun:
+    """A run of a job over some topics, told apart by its id.
+
+    A run that ended well is never done again: who asks gets the result it gave. One that was cut
+    off, or failed, is: what it stands for can be done twice without a trace. Without a run id
+    every call is a run of its own; then the result says the same as long as nothing changed.
+
+    Args:
+        log: what it works on.
+        job: what is run.
+        run_id: what repairs and retries of a run have in common; "" for none.
+        topics: whose partitions get rows; None for all.
+        part: what this task does of the job, where tasks that do different things share a run id.
+        table: where the rows go; default: that of the log's cold root.
+        rows_interval_s: how often a continuous run writes rows.
+    """
+
+    def __init__(
+        self,
+        log: Lakelog | ColdAlone,
+        job: str,
+        run_id: str = "",
+        *,
+        topics: Sequence[str] | None = None,
+        part: str = "",
+        table: StatusTable | None = None,
+        rows_interval_s: float = ROWS_INTERVAL_S,
+    ) -> None:
+        if not log.place:
+            raise InvalidArgumentError(
+                "a job writes where things stand into a table under the cold root, and none is "
+                "given; give cold"
+            )
+        self._log = log
+        self._topics = topics
+        self._table = table or status_table(log.place)
+        self._rows_interval_s = rows_interval_s
+        self._is_repeatable = bool(run_id)
+        name = [run_id or f"none-{uuid4().hex}", part, ",".join(topics or ())]
+        self.key = RunKey(job, "/".join(filter(None, name)))
+
+    def once(self, work: Callable[[], Iterable[Report] | None]) -> JobResult:
+        """Does the work and writes the run's rows, unless the run was done before.
+
+        Args:
+            work: may be done again without effect; returns the reports of what it did, if any.
+
+        Returns:
+            The job's result: where each partition stood when the run ended.
+
+        Raises:
+            LakelogError: of the work, after rows that say so; or the rows could not be written.
+        """
+        return self._unless_done(lambda started_s: list(work() or ()))
+
+    def continuously(self, max_hours: float, *, stop: threading.Event | None = None) -> JobResult:
+        """Archives by the topics' flush policies for so long, then what is left; and ends.
+
+        Rows are written once a `ROWS_INTERVAL_S`, also while nothing can be archived, so that a
+        growing lag is seen; and at the end.
+
+        Args:
+            max_hours: > 0.
+            stop: set it to end earlier, just as well.
+
+        Returns, Raises: see `once`.
+        """
+        log = self._log
+        if not isinstance(log, Lakelog):
+            raise InvalidArgumentError("archiving needs Redis, and this is a cold root alone")
+        if max_hours <= 0:
+            raise InvalidArgumentError(
+                f"max_hours={max_hours}: a continuous run lasts longer than that; to archive once, "
+                "use once()"
+            )
+        stop = stop or threading.Event()
+        reports = _InBackground(
+            lambda: log.archive_continuously(
+                self._topics, stop=stop, max_duration=timedelta(hours=max_hours)
+            )
+        )
+
+        def work(started_s: float) -> list[Report]:
+            reports.start()
+            try:
+                while not reports.wait(self._rows_interval_s):
+                    self._tell(reports.taken(), started_s)
+            except BaseException:  # a cancelled cell: what it began is ended in order
+                stop.set()
+                reports.wait(None)
+                raise
+            return list(reports.result())
+
+        return self._unless_done(work)
+
+    def rows(self) -> pa.Table:
+        """What the table has of this run by now, oldest first, as `STATUS`."""
+        rows = self._table.read()
+        return rows.filter(pc.equal(rows["run_id"], self.key.run_id))
+
+    def __repr__(self) -> str:
+        return f"JobRun({self.key.job!r}, {self.key.run_id!r}, {self._log})"
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _unless_done(self, work: Callable[[float], list[Report]]) -> JobResult:
+        if self._is_repeatable:
+            rows = self._table.done_rows(self.key)
+            if rows.num_rows:
+                logger.info("run %s of %s was done before", self.key.run_id, self.key.job)
+                return JobResult.of(self.key.job, rows)
+        started_s = time.monotonic()
+        try:
+            reports = work(started_s)
+        except LakelogError as error:
+            self._tell_failure(error, started_s)
+            raise
+        failpoint("jobs.before_rows")
+        seconds = time.monotonic() - started_s
+        rows = status_rows(self.key, self._look(), done_by(reports), seconds, done=True)
+        if rows.num_rows:
+            rows = self._table.append(rows, self.key)
+        return JobResult.of(self.key.job, rows)
+
+    def _look(self) -> Look:
+        if isinstance(self._log, Lakelog):
+            return look_of(self._log.status(self._topics))
+        return self._log.look(self._topics)
+
+    def _tell(self, reports: Iterable[Report], started_s: float, error: str | None = None) -> None:
+        """Rows of a run that goes on, or failed. That they cannot be written does not stop it."""
+        try:
+            look = self._look()
+        except LakelogError as failure:
+            if error is None:
+                logger.warning("where things stand cannot be told now: %s", failure)
+                return
+            look = Look((), None, time.time_ns() // 1_000_000)
+        seconds = time.monotonic() - started_s
+        try:
+            rows = status_rows(self.key, look, done_by(reports), seconds, error=error)
+            if rows.num_rows:
+                self._table.append(rows)
+        except LakelogError as failure:
+            logger.warning("where things stand was not written down: %s", failure)
+
+    def _tell_failure(self, error: LakelogError, started_s: float) -> None:
+        reports = error.fields.get("reports", ())  # a cleanup did what it could
+        self._tell(reports, started_s, f"{type(error).__name__}: {error}")
+
+
+class _InBackground:
+    """Goes through an iterator of reports in a thread of its own."""
+
+    def __init__(self, reports_of: Callable[[], Iterable[ArchiveReport]]) -> None:
+        self._reports_of = reports_of
+        self._reports: queue.SimpleQueue[ArchiveReport] = queue.SimpleQueue()
+        self._ended = threading.Event()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._run, name="lakelog-archive", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Whether it ended, by then at the latest."""
+        return self._ended.wait(timeout_s)
+
+    def taken(self) -> list[ArchiveReport]:
+        """The reports that came since the last call."""
+        found = []
+        while not self._reports.empty():
+            found.append(self._reports.get())
+        return found
+
+    def result(self) -> list[ArchiveReport]:
+        """The rest of the reports.
+
+        Raises:
+            BaseException: what ended it.
+        """
+        self._thread.join()
+        if self._error is not None:
+            raise self._error
+        return self.taken()
+
+    def _run(self) -> None:
+        try:
+            for report in self._reports_of():
+                self._reports.put(report)
+        except BaseException as error:
+            self._error = error
+        finally:
+            self._ended.set()

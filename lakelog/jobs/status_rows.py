@@ -1,0 +1,108 @@
+"""The rows of ``_lakelog_status``: where each partition stood, and what the run did to it.
+
+| column               | type      | |
+|----------------------|-----------|-|
+| run_id, job          | string    | which run wrote it                                            |
+| topic, partition     |           | of which partition; both null in a run that failed unseen     |
+| recorded_at          | timestamp | when; the same for all rows of one look                       |
+| state                | string    | ok, paused, recovery needed, cold only (Redis was not asked)  |
+| log_start … log_end  | bigint    | offsets; null where Redis alone knows and was not asked       |
+| start_offset …       | bigint    | what was archived or cleaned since the run's last rows        |
+| records              | bigint    | records archived, or dropped by cleanup; null: nothing        |
+| archive_lag_*        | bigint    | what waits in Redis alone; ms null: nothing waits             |
+| redis_*              | bigint    | of the whole hot tier, the same in all rows; null: no limit   |
+| seconds              | double    | since the run began                                           |
+| done                 | boolean   | the last rows of a run that ended well                        |
+| error                | string    | why the run failed; null: it did not                          |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from ..record import TopicPartition
+from .done import Done
+from .look import Look
+
+STATUS = pa.schema(
+    [
+        pa.field("run_id", pa.string()),
+        pa.field("job", pa.string()),
+        pa.field("topic", pa.string()),
+        pa.field("partition", pa.int32()),
+        pa.field("recorded_at", pa.timestamp("us", tz="UTC")),
+        pa.field("state", pa.string()),
+        pa.field("log_start", pa.int64()),
+        pa.field("local_log_start", pa.int64()),
+        pa.field("archived_end", pa.int64()),
+        pa.field("log_end", pa.int64()),
+        pa.field("start_offset", pa.int64()),
+        pa.field("end_offset", pa.int64()),
+        pa.field("records", pa.int64()),
+        pa.field("archive_lag_records", pa.int64()),
+        pa.field("archive_lag_ms", pa.int64()),
+        pa.field("lost_offsets", pa.int64()),
+        pa.field("hot_size_bytes", pa.int64()),
+        pa.field("cold_size_bytes", pa.int64()),
+        pa.field("cold_segments", pa.int32()),
+        pa.field("redis_used_bytes", pa.int64()),
+        pa.field("redis_max_bytes", pa.int64()),
+        pa.field("redis_headroom_bytes", pa.int64()),
+        pa.field("seconds", pa.float64()),
+        pa.field("done", pa.bool_()),
+        pa.field("error", pa.string()),
+    ]
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RunKey:
+    """Whose rows they are; each is done once."""
+
+    job: str
+    run_id: str  # with what tells apart several tasks of one run, as in 4711/retain
+
+
+def status_rows(
+    key: RunKey,
+    look: Look,
+    done_by: Mapping[TopicPartition, Done],
+    seconds: float,
+    *,
+    done: bool = False,
+    error: str | None = None,
+) -> pa.Table:
+    """A row a partition of the look, as `STATUS`."""
+    rows = []
+    for one in look.partitions:
+        did = done_by.get(TopicPartition(one.topic, one.partition))
+        row: dict[str, Any] = {name: getattr(one, name) for name in type(one).__slots__}
+        if did is not None:
+            row |= {"start_offset": did.start_offset, "end_offset": did.end_offset}
+            row["records"] = did.records
+        rows.append(row)
+    if error is not None and not rows:
+        rows.append({})  # that it failed must be seen all the same
+    common: dict[str, Any] = {
+        "run_id": key.run_id,
+        "job": key.job,
+        "recorded_at": look.now_ms * 1000,
+        "seconds": seconds,
+        "done": done,
+        "error": error,
+    }
+    if look.redis is not None:
+        common |= {
+            "redis_used_bytes": look.redis.used_bytes,
+            "redis_max_bytes": look.redis.max_bytes,
+            "redis_headroom_bytes": look.redis.headroom_bytes,
+        }
+    columns = [
+        pa.array([{**common, **row}.get(field.name) for row in rows], field.type)
+        for field in STATUS
+    ]
+    return pa.Table.from_arrays(columns, schema=STATUS)
