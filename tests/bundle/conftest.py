@@ -1,0 +1,8 @@
+"""The bundle's files, read as the Databricks CLI reads them."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # bundle_files.py is no test module
