@@ -1,145 +1,16 @@
-"""A topic in both tiers, beside the plain list of what was appended to it."""
+"""Topics in both tiers, beside the plain list of what was appended to them."""
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from lakelog.archive.copy import HotRows
-from lakelog.archive.plan import FlushLimit, plan
-from lakelog.clock import ManualClock
-from lakelog.codec import ProducedBatch, encode
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
-from lakelog.config import Compression, EntryFormat
-from lakelog.engine import InlineEngine
-from lakelog.hot.append import AppendCall
-from lakelog.hot.hot_log import HotLog, HotSource
-from lakelog.read.consumer import Consumer
-from lakelog.read.unified_log import UnifiedLog
-from lakelog.record import Record, produced_batch, to_records
+sys.path.insert(0, str(Path(__file__).parent))  # bench.py and gapped_story.py are no test modules
 
-#: Small, so that a few records make several segments.
-SEGMENT_BYTES = 1200
-
-_NAMES = itertools.count()
-
-
-class Bench:
-    """A topic whose tiers a test moves by hand.
-
-    Args:
-        settings: of the topic, over the ones below.
-    """
-
-    def __init__(
-        self, url: str, root: Path, partitions: int, settings: Mapping[str, object]
-    ) -> None:
-        self.url = url
-        self.root = root
-        self.hot = HotLog.connect(url)
-        self.clock = ManualClock()
-        config = {"retention.ms": -1, "internal.segment.bytes": SEGMENT_BYTES, **settings}
-        self.topic = self.hot.topics().create(f"t{next(_NAMES)}", partitions, config)
-        self.table = None
-        if self.topic.config.tiered:
-            rows_of = HotRows(HotSource(url))
-            self.table = PathTable(self.topic, Storage(str(root)), InlineEngine(), rows_of)
-        self.log = self.open()
-        self._producer_ids = itertools.count(1)
-        self.appended: list[list[Record]] = [[] for _ in range(partitions)]
-
-    def open(self, hot: Any = None) -> UnifiedLog:
-        """A log that has seen nothing yet, on this or a disguised hot tier."""
-        return UnifiedLog(self.topic, hot or self.hot, self.table, self.clock)
-
-    def consumer(self, **config: Any) -> Consumer:
-        return Consumer(lambda _: self.log, **config)
-
-    def append(
-        self,
-        timestamps: Sequence[int],
-        *,
-        partition: int = 0,
-        entry_format: EntryFormat = EntryFormat.FIELDS,
-        value_bytes: int = 0,
-    ) -> None:
-        """One produced batch; the value of a record says its offset."""
-        base = self.hot_offsets(partition).log_end
-        records = self.records(base, timestamps, partition=partition, value_bytes=value_bytes)
-        rows = [(r.timestamp_ms, r.key, r.value, r.headers) for r in records]
-        entries = encode(
-            produced_batch(rows), entry_format, Compression.NONE, max_entry_bytes=SEGMENT_BYTES
-        )
-        batch = ProducedBatch(entries, next(self._producer_ids), 0, 0, len(rows) - 1)
-        call = AppendCall(self.topic.partition(partition), self.topic.topic_id, batch)
-        (result,) = self.hot.append_all([call])
-        assert getattr(result, "base_offset", result) == base
-        self.appended[partition] += records
-
-    def records(
-        self, base: int, timestamps: Sequence[int], *, partition: int = 0, value_bytes: int = 0
-    ) -> list[Record]:
-        """What `append` makes of timestamps at an offset."""
-        return [
-            Record(
-                self.topic.name,
-                partition,
-                offset,
-                time_ms,
-                b"k%d" % offset,
-                b"v%d" % offset + b"." * value_bytes,
-                (("h", b"1"),),
-            )
-            for offset, time_ms in enumerate(timestamps, base)
-        ]
-
-    def archive(self, end: int | None = None, *, partition: int = 0) -> None:
-        """Copy to cold up to `end`, all by default; hot keeps what it has."""
-        assert self.table is not None
-        offsets = self.hot_offsets(partition)
-        limit = FlushLimit(ends={partition: offsets.log_end if end is None else end})
-        snapshot = self.table.snapshot()
-        change = plan(self.topic, {partition: offsets}, snapshot, limit, self.hot.now_ms())
-        if change.adds:
-            assert not self.table.apply(change, snapshot).superseded
-
-    def trim(self, before: int, *, partition: int = 0) -> None:
-        self.hot.trim(self.topic.partition(partition), before)
-
-    def tier(self, archived: int, trimmed: int, *, partition: int = 0) -> None:
-        """Archive [.., archived), trim [.., trimmed)."""
-        self.archive(archived, partition=partition)
-        self.trim(trimmed, partition=partition)
-
-    def hot_offsets(self, partition: int = 0) -> Any:
-        topic_partition = self.topic.partition(partition)
-        return self.hot.offsets([topic_partition])[topic_partition]
-
-    def fetched(self, offset: int, *, partition: int = 0, **options: Any) -> list[Record]:
-        step = self.log.fetch(partition, offset, **options)
-        return to_records(self.topic.partition(partition), step.records)
-
-
-class Disguised:
-    """A hot tier in which something happens before every read and between its steps."""
-
-    def __init__(self, hot: HotLog, happens: Callable[[], None]) -> None:
-        self._hot = hot
-        self._happens = happens
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._hot, name)
-
-    def read(self, *args: Any, **options: Any) -> Iterator[Any]:
-        self._happens()
-        for step in self._hot.read(*args, **options):
-            yield step
-            self._happens()
+from bench import Bench, Disguised
 
 
 @pytest.fixture

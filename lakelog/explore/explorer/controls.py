@@ -95,10 +95,10 @@ class Controls:
         self.filter_text = _filter("value", "filter-text", 'text in it, or $.origin == "JFK"')
         limit = ScanLimit()
         self.limit_records = _classed(
-            widgets.IntText(value=limit.records, description="at most"), "limit-records", "190px"
+            widgets.IntText(value=limit.records, description="at most"), "limit-records", "150px"
         )
         self.limit_mib = _classed(
-            widgets.IntText(value=limit.bytes // _MIB, description="MiB"), "limit-mib", "150px"
+            widgets.IntText(value=limit.bytes // _MIB, description="MiB"), "limit-mib", "100px"
         )
         self.scan = _button("Scan", "scan", "look for matches from the page on; empty boxes: all")
         self.stop = _button("Stop", "stop", "end the scan with what it has")
@@ -195,7 +195,7 @@ def _button(text: str, name: str, tooltip: str) -> Any:
 
 def _filter(description: str, name: str, placeholder: str) -> Any:
     box = widgets.Text(description=description, placeholder=placeholder, continuous_update=False)
-    return _classed(box, name, "250px")
+    return _classed(box, name, "210px")
 
 
 def _row(*children: Any) -> Any:

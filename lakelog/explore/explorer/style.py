@@ -33,23 +33,23 @@ CSS = """
 .lakelog-explorer .ll-scroll { overflow: auto; max-height: 32em; max-width: 100%;
   border: 1px solid var(--ll-line); border-radius: 3px; }
 .lakelog-explorer .ll-table { border-collapse: separate; border-spacing: 0; width: 100%;
-  font-size: 90%; margin: 0; }
+  min-width: 60em; font-size: 90%; margin: 0; }
 .lakelog-explorer .ll-table th, .lakelog-explorer .ll-table td { padding: 2px 8px;
   text-align: left; vertical-align: top; white-space: nowrap; border: 0;
   border-bottom: 1px solid var(--ll-line); background: transparent; }
 .lakelog-explorer .ll-table tr:last-child td { border-bottom: 0; }
 .lakelog-explorer .ll-table th { font-weight: 600; position: sticky; top: 0; z-index: 1;
   background: var(--jp-layout-color1, var(--vscode-editor-background, Canvas)); }
-.lakelog-explorer .ll-table td.ll-offset, .lakelog-explorer .ll-table th.ll-offset,
-.lakelog-explorer .ll-table td.ll-size, .lakelog-explorer .ll-table th.ll-size {
+.lakelog-explorer .ll-table td.ll-c-offset, .lakelog-explorer .ll-table th.ll-c-offset,
+.lakelog-explorer .ll-table td.ll-c-size, .lakelog-explorer .ll-table th.ll-c-size {
   text-align: right; }
 .lakelog-explorer .ll-table td { font-variant-numeric: tabular-nums; }
-.lakelog-explorer .ll-table td.ll-key, .lakelog-explorer .ll-table td.ll-value,
-.lakelog-explorer .ll-table td.ll-headers { font-family: var(--jp-code-font-family, monospace);
+.lakelog-explorer .ll-table td.ll-c-key, .lakelog-explorer .ll-table td.ll-c-value,
+.lakelog-explorer .ll-table td.ll-c-headers { font-family: var(--jp-code-font-family, monospace);
   overflow: hidden; text-overflow: ellipsis; }
-.lakelog-explorer .ll-table td.ll-key { max-width: 14em; }
-.lakelog-explorer .ll-table td.ll-value { max-width: 34em; width: 60%; }
-.lakelog-explorer .ll-table td.ll-headers { max-width: 16em; }
+.lakelog-explorer .ll-table td.ll-c-key { max-width: 14em; }
+.lakelog-explorer .ll-table td.ll-c-value { max-width: 0; width: 100%; }
+.lakelog-explorer .ll-table td.ll-c-headers { max-width: 16em; }
 .lakelog-explorer .ll-table tr[data-offset] { cursor: pointer; }
 .lakelog-explorer .ll-table tr[data-offset]:hover td { background: var(--ll-faint); }
 .lakelog-explorer .ll-table tr.ll-opened td { background: rgba(63,136,197,.22); }

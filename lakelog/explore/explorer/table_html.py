@@ -9,6 +9,15 @@ from .rows import COLUMNS, Cell, Row, readable_size
 
 _NUMBERS = {"offset", "size"}
 
+#: A click on a row picks its offset in the list of records, where the page lets a text do such a
+#: thing; it has nothing of a record in it.
+_CLICK = escape(
+    "var row = event.target.closest('tr[data-offset]'), "
+    "picker = this.closest('.lakelog-explorer').querySelector('.lakelog-opened select'); "
+    "if (row && picker) { picker.value = row.dataset.offset; "
+    "picker.dispatchEvent(new Event('change', {bubbles: true})); }"
+)
+
 
 def table_html(rows: Sequence[Row], opened: int | None = None) -> str:
     """A table with a row a record (``data-offset``); it scrolls inside its box when it is wide.
@@ -16,19 +25,19 @@ def table_html(rows: Sequence[Row], opened: int | None = None) -> str:
     Args:
         opened: the offset of the record that is shown in full beside.
     """
-    heads = "".join(f'<th class="ll-{name}">{name}</th>' for name in COLUMNS)
+    heads = "".join(f'<th class="ll-c-{name}">{name}</th>' for name in COLUMNS)
     body = "".join(_row(row, row.offset == opened) for row in rows)
     if not rows:
         body = f'<tr><td class="ll-none" colspan="{len(COLUMNS)}">no records</td></tr>'
     return (
-        '<div class="ll-scroll" tabindex="0"><table class="ll-table">'
+        f'<div class="ll-scroll" tabindex="0"><table class="ll-table" onclick="{_CLICK}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
 def _row(row: Row, opened: bool) -> str:
     cells = "".join(
-        f'<td class="ll-{name}">{cell_html(name, cell)}</td>'
+        f'<td class="ll-c-{name}">{cell_html(name, cell)}</td>'
         for name, cell in zip(COLUMNS, row.cells, strict=True)
     )
     chosen = ' class="ll-opened"' if opened else ""

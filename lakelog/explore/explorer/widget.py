@@ -37,6 +37,7 @@ from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 _TEXT_WAIT_S = 10
 
 _MIB = 1 << 20
+_NONE = -1  # no record is opened
 
 
 class LogExplorer(widgets.VBox):  # type: ignore[misc]
@@ -404,7 +405,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             boxes = ui.filter_key, ui.filter_header, ui.filter_text
             for box, text in zip(boxes, typed(shown.view.match), strict=True):
                 box.value = text
-            ui.opened.options = [("–", None), *((str(offset), offset) for offset in offsets)]
+            ui.opened.options = [("–", _NONE), *((str(offset), offset) for offset in offsets)]
         ui.map.value = map_html(shown.offsets, shown.view.start_offset, shown.view.end_offset)
         ui.notes.value = "".join(_note(note) for note in shown.notes)
         ui.expression.value = (
@@ -422,7 +423,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         ui.table.value = table_html(rows(shown, where, kind), self._opened_offset)
         opened = self._opened_offset
         with self._quiet():
-            ui.opened.value = opened
+            ui.opened.value = _NONE if opened is None else opened
         ui.history.disabled = opened is None
         if opened is None:
             ui.record.value = ""
@@ -599,8 +600,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def _chose_page_records(self, records: int) -> None:
         self._start(replace(self._from_here(), page_records=records))
 
-    def _chose_record(self, offset: int | None) -> None:
-        self._opened_offset = offset
+    def _chose_record(self, offset: int) -> None:
+        self._opened_offset = None if offset == _NONE else offset
         with self._quiet():
             self._ui.full.value = False
         self._draw_rows()
