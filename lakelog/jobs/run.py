@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..archive.report import ArchiveReport
+from ..cleanup.cleanup import STEPS
 from ..errors import InvalidArgumentError, LakelogError
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
@@ -42,7 +43,8 @@ class JobRun:
         job: what is run.
         run_id: what repairs and retries of a run have in common; "" for none.
         topics: whose partitions get rows; None for all.
-        part: what this task does of the job, where tasks that do different things share a run id.
+        steps: of cleanup, those that are done. A run of other topics or steps is another run, also
+            under the same id: tasks of one job run share it.
         table: where the rows go; default: that of the log's cold root.
         rows_interval_s: how often a continuous run writes rows.
     """
@@ -54,7 +56,7 @@ class JobRun:
         run_id: str = "",
         *,
         topics: Sequence[str] | None = None,
-        part: str = "",
+        steps: Sequence[str] = STEPS,
         table: StatusTable | None = None,
         rows_interval_s: float = ROWS_INTERVAL_S,
     ) -> None:
@@ -68,8 +70,9 @@ class JobRun:
         self._table = table or status_table(log.place)
         self._rows_interval_s = rows_interval_s
         self._is_repeatable = bool(run_id)
-        name = [run_id or f"none-{uuid4().hex}", part, ",".join(topics or ())]
-        self.key = RunKey(job, "/".join(filter(None, name)))
+        parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]
+        name = "/".join(filter(None, [run_id or f"none-{uuid4().hex}", *parts]))
+        self.key = RunKey(job, name)
 
     def once(self, work: Callable[[], Iterable[Report] | None]) -> JobResult:
         """Does the work and writes the run's rows, unless the run was done before.
@@ -113,15 +116,18 @@ class JobRun:
         )
 
         def work(started_s: float) -> list[Report]:
+            untold: list[Report] = []
             reports.start()
             try:
                 while not reports.wait(self._rows_interval_s):
-                    self._tell(reports.taken(), started_s)
+                    untold += reports.taken()
+                    if self._tell(untold, started_s):
+                        untold = []
             except BaseException:  # a cancelled cell: what it began is ended in order
                 stop.set()
                 reports.wait(None)
                 raise
-            return list(reports.result())
+            return untold + reports.result()
 
         return self._unless_done(work)
 
@@ -159,14 +165,14 @@ class JobRun:
             return look_of(self._log.status(self._topics))
         return self._log.look(self._topics)
 
-    def _tell(self, reports: Iterable[Report], started_s: float, error: str | None = None) -> None:
-        """Rows of a run that goes on, or failed. That they cannot be written does not stop it."""
+    def _tell(self, reports: Iterable[Report], started_s: float, error: str | None = None) -> bool:
+        """Rows of a run that goes on, or failed. False: they could not be written."""
         try:
             look = self._look()
         except LakelogError as failure:
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
-                return
+                return False
             look = Look((), None, time.time_ns() // 1_000_000)
         seconds = time.monotonic() - started_s
         try:
@@ -175,6 +181,8 @@ class JobRun:
                 self._table.append(rows)
         except LakelogError as failure:
             logger.warning("where things stand was not written down: %s", failure)
+            return False
+        return True
 
     def _tell_failure(self, error: LakelogError, started_s: float) -> None:
         reports = error.fields.get("reports", ())  # a cleanup did what it could
@@ -198,14 +206,14 @@ class _InBackground:
         """Whether it ended, by then at the latest."""
         return self._ended.wait(timeout_s)
 
-    def taken(self) -> list[ArchiveReport]:
+    def taken(self) -> list[Report]:
         """The reports that came since the last call."""
-        found = []
+        found: list[Report] = []
         while not self._reports.empty():
             found.append(self._reports.get())
         return found
 
-    def result(self) -> list[ArchiveReport]:
+    def result(self) -> list[Report]:
         """The rest of the reports.
 
         Raises:

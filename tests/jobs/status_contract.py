@@ -1,0 +1,95 @@
+"""What every kind of status table keeps to; no test module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
+from typing import Any
+
+import pyarrow as pa
+
+from lakelog.jobs.done import Done
+from lakelog.jobs.look import Look, PartitionLook, RedisLook
+from lakelog.jobs.status_rows import STATUS, RunKey, status_rows
+from lakelog.jobs.status_table import StatusTable
+from lakelog.record import TopicPartition
+
+NOW_MS = int(datetime.now(timezone.utc).timestamp()) * 1000 + 123
+
+
+def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> Look:
+    partition = PartitionLook(
+        "", 0, "ok", 10, 90, 100, log_end, log_end - 100, 1500, 0, 4096, 65_536, 3
+    )
+    return Look(
+        tuple(replace(partition, topic=topic) for topic in topics),
+        RedisLook(2**20, None, None),
+        now_ms,
+    )
+
+
+def rows_of(key: RunKey, *topics: str, **more: Any) -> pa.Table:
+    asked = {"done": True, **more}
+    seen = look(*topics, **{name: asked.pop(name) for name in ("now_ms", "log_end") & asked.keys()})
+    return status_rows(key, seen, {TopicPartition("orders", 0): Done(50, 100, 50)}, 1.25, **asked)
+
+
+Make = Callable[[], StatusTable]
+
+
+def rows_come_back_as_they_were(make: Make) -> None:
+    key = RunKey("archive", "4711/it's")
+    rows = rows_of(key, "orders", "clicks")
+    assert make().read().num_rows == 0
+    assert make().append(rows, key) == rows
+    read = make().read()
+    assert read.schema == STATUS
+    assert read.sort_by("topic") == rows.sort_by("topic")
+    (orders,) = (row for row in read.to_pylist() if row["topic"] == "orders")
+    assert orders["recorded_at"] == datetime.fromtimestamp(NOW_MS / 1000, timezone.utc)
+    assert (orders["start_offset"], orders["end_offset"], orders["records"]) == (50, 100, 50)
+    assert orders["redis_max_bytes"] is None
+
+
+def a_run_is_written_once_whoever_writes_first(make: Make) -> None:
+    key, other = RunKey("archive", "4711"), RunKey("cleanup", "4711")
+    first = rows_of(key, "orders", log_end=120)
+    assert make().done_rows(key).num_rows == 0
+    make().append(first, key)
+    again = rows_of(key, "orders", log_end=140)
+    assert make().append(again, key) == first
+    assert make().done_rows(key) == first
+    assert make().done_rows(other).num_rows == 0
+    make().append(rows_of(other, "orders"), other)
+    assert make().read().num_rows == 2
+
+
+def rows_of_a_run_that_goes_on_are_not_its_end(make: Make) -> None:
+    key = RunKey("archive", "4711")
+    for minute in range(2):
+        make().append(rows_of(key, "orders", done=False, now_ms=NOW_MS + 60_000 * minute))
+    make().append(rows_of(key, done=False, error="TheError: of Redis", now_ms=NOW_MS + 90_000))
+    assert make().done_rows(key).num_rows == 0
+    end = rows_of(key, "orders", now_ms=NOW_MS + 120_000)
+    make().append(end, key)
+    assert make().done_rows(key) == end
+    read = make().read().to_pylist()
+    assert [row["done"] for row in read] == [False, False, False, True]
+    assert [row["error"] for row in read] == [None, None, "TheError: of Redis", None]
+
+
+def only_what_is_asked_for_is_read(make: Make) -> None:
+    for hours in (3, 1):
+        key = RunKey("archive", str(hours))
+        make().append(rows_of(key, "orders", now_ms=NOW_MS - hours * 3_600_000), key)
+    since = datetime.fromtimestamp(NOW_MS / 1000, timezone.utc) - timedelta(hours=2)
+    assert make().read(since)["run_id"].to_pylist() == ["1"]
+
+
+CONTRACT = [
+    rows_come_back_as_they_were,
+    a_run_is_written_once_whoever_writes_first,
+    rows_of_a_run_that_goes_on_are_not_its_end,
+    only_what_is_asked_for_is_read,
+]

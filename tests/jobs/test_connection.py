@@ -1,0 +1,104 @@
+"""The log that parameters name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog.errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from lakelog.jobs import connect, connect_cold, parameters
+from lakelog.jobs.parameters import Parameters
+from lakelog.jobs.readings import SAMPLE_READINGS
+
+COMMON = {
+    "redis_url": "",
+    "redis_password_ref": "",
+    "cold": "",
+    "location": "",
+    "keyspace": "lakelog",
+    "directory": "",
+    "run_id": "",
+}
+
+
+@pytest.fixture(autouse=True)
+def inline(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKELOG_ENGINE", "inline")
+
+
+def given(**values: Any) -> Parameters:
+    return parameters(**{**COMMON, **values})
+
+
+def ends(log: Any) -> dict[str, int]:
+    return {
+        topic.name: sum(one.log_end for one in log.log(topic).offsets().values())
+        for topic in log.topics.list()
+    }
+
+
+def test_a_log_of_its_own_has_something_to_look_at_once(tmp_path: Path) -> None:
+    for _ in range(2):
+        with connect(given(directory=str(tmp_path))) as log:
+            assert ends(log) == {"readings": SAMPLE_READINGS}
+
+
+def test_a_topic_that_is_named_is_made_and_no_other(tmp_path: Path) -> None:
+    with connect(given(directory=str(tmp_path), topics="trips, orders")) as log:
+        assert ends(log) == {"orders": SAMPLE_READINGS, "trips": SAMPLE_READINGS}
+    with connect(given(directory=str(tmp_path))) as log:  # there is something to look at
+        assert set(ends(log)) == {"orders", "trips"}
+
+
+def test_without_samples_nothing_is_made(tmp_path: Path) -> None:
+    with connect(parameters(directory=str(tmp_path)), samples=False) as log:
+        assert ends(log) == {}
+
+
+def test_nothing_is_made_in_a_log_with_its_redis_elsewhere(redis_url: str, tmp_path: Path) -> None:
+    asked = given(redis_url=redis_url, cold=str(tmp_path), keyspace="mine", topic="readings")
+    with connect(asked) as log:
+        assert log.topics.list() == []
+        assert (str(log.place), log.hot.servers()[0].program) == (str(tmp_path), "redis")
+        assert "'mine'" in repr(log)
+        with pytest.raises(UnknownTopicOrPartitionError):
+            log.log("readings")
+
+
+def test_the_password_comes_by_reference(
+    make_redis: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server = make_redis(requirepass="a-secret-word")
+    monkeypatch.setenv("THE_PASSWORD", "a-secret-word")
+    url = f"redis://127.0.0.1:{server.port}"
+    with connect(given(redis_url=url, cold=str(tmp_path), redis_password_ref="env:THE_PASSWORD")):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("values", "named"),
+    [
+        ({"cold": "/somewhere"}, "cold"),
+        ({"location": "/somewhere"}, "location"),
+        ({"redis_password_ref": "env:X"}, "redis_password_ref"),
+        ({"redis_url": "redis://localhost:1", "directory": "/somewhere"}, "directory"),
+    ],
+)
+def test_parameters_that_go_with_nothing_are_refused(values: dict[str, str], named: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"parameter {named} is"):
+        connect(given(**values))
+
+
+def test_a_cold_root_is_opened_alone_by_cold_or_by_directory(tmp_path: Path) -> None:
+    with connect(given(directory=str(tmp_path))) as log:
+        log.archive()
+    for asked in (given(directory=str(tmp_path)), given(cold=str(tmp_path / "cold"))):
+        look = connect_cold(asked).look()
+        assert [(one.topic, one.state, one.log_end) for one in look.partitions] == [
+            ("readings", "cold only", None)
+        ] * 2
+        assert sum(one.archived_end or 0 for one in look.partitions) == SAMPLE_READINGS
+    with pytest.raises(InvalidArgumentError, match="neither cold nor directory"):
+        connect_cold(given())

@@ -1,0 +1,61 @@
+"""Sample records that are there once, however often they are added."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakelog import Lakelog
+from lakelog.errors import InvalidArgumentError
+from lakelog.jobs import add_readings
+
+
+@pytest.fixture
+def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    with Lakelog.connect(redis_url, tmp_path, engine="inline") as opened:
+        yield opened
+
+
+def numbers(log: Lakelog, topic: str = "readings") -> list[int]:
+    found = log.log(topic)
+    return sorted(
+        json.loads(record.value)["n"]
+        for partition in found.offsets()
+        for record in found.read(partition, "earliest").records()
+    )
+
+
+def test_readings_are_there_once_and_a_larger_number_adds_the_rest(log: Lakelog) -> None:
+    assert sum(one.records for one in add_readings(log, "readings", 100)) == 100
+    assert add_readings(log, "readings", 100) == []
+    assert add_readings(log, "readings", 40) == []
+    added = add_readings(log, "readings", 250)
+    assert sum(one.records for one in added) == 150
+    assert numbers(log) == list(range(250))
+
+
+def test_what_a_run_left_that_was_cut_off_is_finished(log: Lakelog) -> None:
+    (first, _) = add_readings(log, "whole", 90)
+    log.topics.create("readings", 2)
+    with log.producer() as producer:  # as if it had died after a part of one partition
+        rows = log.log("whole").read(first.topic_partition.partition, 0, 20).to_arrow()
+        producer.send_batch("readings", rows.select(["key", "value", "timestamp"]), partition=0)
+    assert first.topic_partition.partition == 0
+    add_readings(log, "readings", 90)
+    assert numbers(log) == list(range(90))
+
+
+def test_the_same_readings_are_the_same_bytes_in_every_log(log: Lakelog) -> None:
+    for topic in ("one", "other"):
+        add_readings(log, topic, 50)
+    for partition in (0, 1):
+        one, other = (log.log(topic).read(partition, 0).to_arrow() for topic in ("one", "other"))
+        assert one == other
+
+
+def test_fewer_than_none_is_refused(log: Lakelog) -> None:
+    with pytest.raises(InvalidArgumentError, match="records=-1"):
+        add_readings(log, "readings", -1)

@@ -1,0 +1,285 @@
+"""A job run is done once, tells where things stand, and can be killed anywhere."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakelog import Lakelog, failpoints
+from lakelog.cold.place import ColdPlace
+from lakelog.engine import InlineEngine
+from lakelog.errors import (
+    CleanupFailedError,
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    MissingFileError,
+)
+from lakelog.jobs import JobRun, add_readings, standing, status_history
+from lakelog.jobs.cold_alone import ColdAlone
+from lakelog.testing.servers import RedisServer
+
+TOPIC = "readings"
+
+
+@pytest.fixture
+def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as opened:
+        yield opened
+
+
+class Killed(BaseException):
+    """The end of a process, played."""
+
+
+def killed() -> None:
+    raise Killed
+
+
+def archive(log: Lakelog, run_id: str = "4711") -> Any:
+    return JobRun(log, "archive", run_id).once(lambda: log.archive())
+
+
+def test_a_run_tells_what_it_did_and_where_things_stand(log: Lakelog) -> None:
+    add_readings(log, TOPIC, 80)
+    assert archive(log) == standing(log) | {"job": "archive"}
+    rows = sorted(status_history(log).to_pylist(), key=lambda row: row["partition"])
+    assert [
+        (row["topic"], row["partition"], row["start_offset"], row["end_offset"], row["records"])
+        for row in rows
+    ] == [(TOPIC, 0, 0, 30, 30), (TOPIC, 1, 0, 50, 50)]
+    for row in rows:
+        assert (row["run_id"], row["job"], row["done"], row["error"]) == (
+            "4711",
+            "archive",
+            True,
+            None,
+        )
+        assert row["state"] == "ok"
+        assert row["archived_end"] == row["log_end"] == row["local_log_start"]
+        assert (row["archive_lag_records"], row["archive_lag_ms"]) == (0, None)
+        assert row["redis_used_bytes"] > 0
+        assert row["cold_size_bytes"] > 0
+        assert row["seconds"] > 0
+
+
+def test_a_run_that_was_done_does_nothing_and_answers_the_same(log: Lakelog) -> None:
+    add_readings(log, TOPIC, 80)
+    first = archive(log)
+    add_readings(log, TOPIC, 160)  # what came since is the next run's
+
+    def work() -> None:
+        raise AssertionError("done before")
+
+    assert JobRun(log, "archive", "4711").once(work) == first
+    assert status_history(log).num_rows == 2
+    assert archive(log, "4712") != first
+
+
+@pytest.mark.parametrize("step", ["jobs.before_rows", "jobs.after_rows"])
+def test_a_run_that_was_killed_is_done_again_and_nothing_is_doubled(
+    log: Lakelog, step: str
+) -> None:
+    def ingest() -> Any:
+        run = JobRun(log, "ingest", "4711", topics=[TOPIC])
+        return run.once(lambda: add_readings(log, TOPIC, 80))
+
+    for run in (ingest, lambda: archive(log, "4712")):
+        with failpoints.armed(step, killed), pytest.raises(Killed):
+            run()
+        assert run() == run()
+    assert [part["archived_end"] for part in standing(log)["partitions"]] == [30, 50]
+    found = log.log(TOPIC)
+    assert sum(found.read(number, 0).to_arrow().num_rows for number in (0, 1)) == 80
+    assert status_history(log).num_rows == 4
+
+
+def test_without_a_run_id_the_result_is_the_same_as_long_as_nothing_happens(log: Lakelog) -> None:
+    add_readings(log, TOPIC, 80)
+    assert archive(log, "") == archive(log, "")
+    assert len(set(status_history(log)["run_id"].to_pylist())) == 2
+
+
+def test_tasks_of_one_run_with_other_topics_or_steps_are_done_each(log: Lakelog) -> None:
+    for topic in ("one", "other"):
+        add_readings(log, topic, 8)
+    asked: list[tuple[str, ...]] = []
+    for topics, steps in [(["one"], ("retain",)), (["one"], ("vacuum",)), (["other"], ("retain",))]:
+        for _ in range(2):
+            run = JobRun(log, "cleanup", "4711", topics=topics, steps=steps)
+            run.once(lambda topics=topics, steps=steps: asked.append((*topics, *steps)))
+    assert asked == [("one", "retain"), ("one", "vacuum"), ("other", "retain")]
+    assert set(status_history(log)["run_id"].to_pylist()) == {
+        "4711/retain/one",
+        "4711/vacuum/one",
+        "4711/retain/other",
+    }
+
+
+def test_a_run_that_failed_says_why_and_is_done_again(log: Lakelog) -> None:
+    add_readings(log, TOPIC, 80)
+
+    def fails() -> None:
+        raise MissingFileError("a file is missing", path="a file")
+
+    run = JobRun(log, "archive", "4711")
+    with pytest.raises(MissingFileError):
+        run.once(fails)
+    failed = run.rows().to_pylist()
+    assert [(row["done"], row["error"]) for row in failed] == [
+        (False, "MissingFileError: a file is missing")
+    ] * 2
+    assert [row["archive_lag_records"] for row in failed] == [30, 50]
+    archive(log)
+    assert [row["done"] for row in run.rows().to_pylist()].count(True) == 2
+
+
+def test_what_a_failed_cleanup_did_all_the_same_is_told(log: Lakelog) -> None:
+    log.topics.create("clicks", 1, {"retention.ms": 1, "local.retention.ms": 0})
+    with log.producer() as producer:
+        for second in range(8):
+            producer.send("clicks", "a click", timestamp_ms=1_700_000_000_000 + second)
+    log.archive()
+
+    def cleanup() -> Any:
+        reports = log.cleanup()
+        raise CleanupFailedError("one table is broken", reports=reports, failures=())
+
+    run = JobRun(log, "cleanup", "4711")
+    with pytest.raises(CleanupFailedError):
+        run.once(cleanup)
+    (row,) = run.rows().to_pylist()
+    assert (row["start_offset"], row["end_offset"], row["records"]) == (0, 8, 8)
+    assert row["log_start"] == 8
+
+
+def test_a_run_whose_redis_is_away_leaves_a_row_that_says_so(
+    make_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path, engine="inline") as log:
+        add_readings(log, TOPIC, 8)
+        server.kill()
+        run = JobRun(log, "archive", "4711")
+        with pytest.raises(HotTierUnavailableError):
+            run.once(lambda: log.archive())
+        (row,) = run.rows().to_pylist()
+    assert row["topic"] is None
+    assert row["error"].startswith("HotTierUnavailableError: ")
+
+
+def test_a_cold_root_alone_is_cleaned_and_told_without_redis(log: Lakelog, tmp_path: Path) -> None:
+    add_readings(log, TOPIC, 80)
+    log.archive()
+    cold = ColdAlone(ColdPlace.of(tmp_path / "cold"), InlineEngine())
+    run = JobRun(cold, "cleanup", "4711")
+    result = run.once(cold.cleanup)
+    assert run.once(cold.cleanup) == result
+    assert [part["archived_end"] for part in result["partitions"]] == [30, 50]
+    for row in run.rows().to_pylist():
+        assert (row["state"], row["log_end"], row["redis_used_bytes"]) == ("cold only", None, None)
+
+
+# -- continuously --------------------------------------------------------------------------------
+
+
+def test_a_continuous_run_ends_by_itself_with_all_archived(log: Lakelog) -> None:
+    add_readings(log, TOPIC, 80)
+    result = JobRun(log, "archive", "4711").continuously(0.5 / 3600)
+    assert [part["archive_lag_records"] for part in result["partitions"]] == [0, 0]
+    add_readings(log, TOPIC, 160)
+    assert JobRun(log, "archive", "4711").continuously(1) == result  # at once: it was done
+    rows = status_history(log)
+    assert sum(filter(None, rows["records"].to_pylist())) == 80
+
+
+def test_a_continuous_run_tells_where_things_stand_while_it_runs(log: Lakelog) -> None:
+    log.topics.create(TOPIC, 2, {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1})
+    stop, told = threading.Event(), threading.Semaphore(0)
+    run = JobRun(log, "archive", "4711", rows_interval_s=0.01)
+    tell = run._tell
+
+    def counted(*given: Any) -> bool:
+        told.release()
+        return tell(*given)
+
+    run._tell = counted  # type: ignore[method-assign]
+    ended: list[Any] = []
+    thread = threading.Thread(target=lambda: ended.append(run.continuously(1, stop=stop)))
+    thread.start()
+    try:
+        add_readings(log, TOPIC, 80)
+        for _ in range(3):
+            assert told.acquire(timeout=60)
+    finally:
+        stop.set()
+        thread.join()
+    rows = run.rows().to_pylist()
+    assert [row["done"] for row in rows].count(True) == 2
+    assert [row["done"] for row in rows].count(False) >= 6
+    assert sum(row["records"] or 0 for row in rows) == 80
+    assert [part["archived_end"] for part in ended[0]["partitions"]] == [30, 50]
+
+
+def test_what_was_archived_while_nothing_could_be_told_is_told_later(log: Lakelog) -> None:
+    log.topics.create(TOPIC, 2, {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1})
+    stop, looked = threading.Event(), threading.Semaphore(0)
+    run = JobRun(log, "archive", "4711", rows_interval_s=0.01)
+    look = run._look
+
+    def away() -> Any:
+        if stop.is_set():
+            return look()
+        looked.release()
+        raise HotTierUnavailableError("Redis does not answer")
+
+    run._look = away  # type: ignore[method-assign]
+    thread = threading.Thread(target=lambda: run.continuously(1, stop=stop))
+    thread.start()
+    try:
+        add_readings(log, TOPIC, 80)
+        for _ in range(100):
+            assert looked.acquire(timeout=60)
+    finally:
+        stop.set()
+        thread.join()
+    rows = run.rows().to_pylist()
+    assert sum(row["records"] or 0 for row in rows) == 80
+    assert [row["done"] for row in rows].count(True) == 2
+
+
+def test_an_interrupted_continuous_run_archives_what_is_left(log: Lakelog) -> None:
+    add_readings(log, TOPIC, 80)
+    run = JobRun(log, "archive", "4711", rows_interval_s=0.01)
+
+    def interrupted(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    run._tell = interrupted  # type: ignore[method-assign]
+    with pytest.raises(KeyboardInterrupt):
+        run.continuously(1)
+    assert [part["archive_lag_records"] for part in standing(log)["partitions"]] == [0, 0]
+    assert run.rows().num_rows == 0  # it did not end well, so it may be done again
+
+
+def test_a_continuous_run_that_fails_says_why(log: Lakelog, tmp_path: Path) -> None:
+    run = JobRun(log, "archive", "4711", topics=["nothing of that name"])
+    with pytest.raises(InvalidArgumentError):
+        run.continuously(1 / 3600)
+    assert [row["error"][:17] for row in run.rows().to_pylist()] == ["InvalidTopicError"]
+
+
+def test_what_a_run_cannot_be_is_refused(log: Lakelog, redis_url: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidArgumentError, match="max_hours=0"):
+        JobRun(log, "archive").continuously(0)
+    cold = ColdAlone(ColdPlace.of(tmp_path), InlineEngine())
+    with pytest.raises(InvalidArgumentError, match="needs Redis"):
+        JobRun(cold, "archive").continuously(1)
+    with (
+        Lakelog.connect(redis_url, engine="inline") as hot,
+        pytest.raises(InvalidArgumentError, match="give cold"),
+    ):
+        JobRun(hot, "archive")

@@ -1,0 +1,156 @@
+"""The rows of job runs at a path: once each, at the same time, and never too many."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from threading import Barrier
+
+import pyarrow as pa
+import pytest
+from deltalake import DeltaTable, write_deltalake
+from status_contract import CONTRACT, NOW_MS, Make, rows_of
+
+from lakelog import failpoints
+from lakelog.cold.catalogue import tables
+from lakelog.cold.storage import Storage
+from lakelog.errors import ColdTierError, ForeignTableError
+from lakelog.jobs import status_table as module
+from lakelog.jobs.status_rows import RunKey
+from lakelog.jobs.status_table import KEPT_DAYS, PathStatusTable
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> PathStatusTable:
+    return PathStatusTable(Storage(str(tmp_path)))
+
+
+@pytest.mark.parametrize("rule", CONTRACT, ids=lambda rule: rule.__name__)
+def test_a_table_at_a_path_keeps_the_contract(rule: Callable[[Make], None], tmp_path: Path) -> None:
+    rule(lambda: PathStatusTable(Storage(str(tmp_path))))
+
+
+def test_a_table_in_an_object_store_keeps_the_contract(s3_storage: Storage) -> None:
+    for number, rule in enumerate(CONTRACT[:2]):
+        storage = Storage(f"{s3_storage.root}/{number}", dict(s3_storage.store_options))
+        rule(lambda storage=storage: PathStatusTable(storage))
+
+
+def test_of_many_that_end_one_run_at_once_one_writes_and_all_give_its_rows(
+    tmp_path: Path,
+) -> None:
+    key = RunKey("archive", "4711")
+    together = Barrier(4)
+
+    def end(number: int) -> pa.Table:
+        own = PathStatusTable(Storage(str(tmp_path)))
+        rows = rows_of(key, "orders", log_end=120 + number)
+        together.wait()
+        return own.append(rows, key)
+
+    with ThreadPoolExecutor(4) as threads:
+        given = list(threads.map(end, range(4)))
+    there = PathStatusTable(Storage(str(tmp_path))).read()
+    assert there.num_rows == 1
+    assert all(one == there for one in given)
+
+
+def test_different_runs_at_once_all_write(tmp_path: Path) -> None:
+    together = Barrier(4)
+
+    def run(number: int) -> None:
+        own = PathStatusTable(Storage(str(tmp_path)))
+        key = RunKey("archive", str(number))
+        together.wait()
+        own.append(rows_of(key, "orders"), key)
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(run, range(4)))
+    there = PathStatusTable(Storage(str(tmp_path))).read()
+    assert sorted(there["run_id"].to_pylist()) == ["0", "1", "2", "3"]
+
+
+def test_who_dies_after_the_commit_has_written(table: PathStatusTable) -> None:
+    key = RunKey("archive", "4711")
+
+    def die() -> None:
+        raise SystemExit
+
+    with failpoints.armed("jobs.after_rows", die), pytest.raises(SystemExit):
+        table.append(rows_of(key, "orders", log_end=120), key)
+    assert table.append(rows_of(key, "orders", log_end=130), key)["log_end"].to_pylist() == [120]
+
+
+def test_old_rows_go_and_young_ones_stay(table: PathStatusTable) -> None:
+    days = [KEPT_DAYS + 2, KEPT_DAYS + 1.5, KEPT_DAYS - 1, 0]
+    for number, ago in enumerate(days):
+        key = RunKey("archive", str(number))
+        table.append(rows_of(key, "orders", now_ms=NOW_MS - int(ago * DAY_MS)), key)
+    assert table.read()["run_id"].to_pylist() == ["2", "3"]
+
+
+def test_rows_are_not_rewritten_within_a_day_of_their_time(table: PathStatusTable) -> None:
+    for number, ago in enumerate([KEPT_DAYS + 0.5, 0]):
+        key = RunKey("archive", str(number))
+        table.append(rows_of(key, "orders", now_ms=NOW_MS - int(ago * DAY_MS)), key)
+    assert table.read().num_rows == 2
+
+
+def test_files_of_many_runs_are_merged_and_no_row_is_lost(
+    table: PathStatusTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MERGED_FILES", 8)
+    for minute in range(20):
+        table.append(rows_of(RunKey("archive", "1"), "orders", done=False, now_ms=NOW_MS + minute))
+        assert len(DeltaTable(table.path).file_uris()) <= 8
+    assert table.read().num_rows == 20
+
+
+def test_what_only_keeps_it_tidy_fails_without_harm(
+    table: PathStatusTable, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def refused(*_: object) -> None:
+        raise OSError("no room")
+
+    monkeypatch.setattr(module, "rows_are_due", refused)
+    table.append(rows_of(RunKey("archive", "1"), "orders"), RunKey("archive", "1"))
+    assert table.read().num_rows == 1
+    assert "no room" in caplog.text
+
+
+def test_the_log_of_the_table_is_kept_for_a_while_only(table: PathStatusTable) -> None:
+    table.append(rows_of(RunKey("archive", "1"), "orders"))
+    properties = DeltaTable(table.path).metadata().configuration
+    assert properties["delta.logRetentionDuration"] == "interval 7 days"
+    assert properties["delta.setTransactionRetentionDuration"] == f"interval {KEPT_DAYS} days"
+
+
+def test_it_is_no_topics_table(table: PathStatusTable, tmp_path: Path) -> None:
+    table.append(rows_of(RunKey("archive", "1"), "orders"))
+    found = tables(Storage(str(tmp_path)))
+    assert (found.topics, found.broken) == ((), ())
+
+
+def test_a_table_of_somebody_else_is_not_written_to(table: PathStatusTable) -> None:
+    write_deltalake(table.path, pa.table({"a": [1]}))
+    with pytest.raises(ForeignTableError, match="has no column"):
+        table.append(rows_of(RunKey("archive", "1"), "orders"))
+    assert DeltaTable(table.path).version() == 0
+
+
+def test_a_place_that_takes_nothing_says_so(tmp_path: Path) -> None:
+    (tmp_path / "a file").write_text("")
+    table = PathStatusTable(Storage(str(tmp_path / "a file")))
+    with pytest.raises(ColdTierError, match="a file"):
+        table.append(rows_of(RunKey("archive", "1"), "orders"))
+
+
+def test_rows_recorded_by_another_clock_are_told_by_that(table: PathStatusTable) -> None:
+    key = RunKey("archive", "1")
+    table.append(rows_of(key, "orders", now_ms=NOW_MS + DAY_MS), key)
+    since = datetime.fromtimestamp(NOW_MS / 1000, timezone.utc) + timedelta(hours=1)
+    assert table.read(since).num_rows == 1
