@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from dataclasses import dataclass
 
@@ -22,6 +23,10 @@ _DUMP_BYTES = 16
 #: value look like another one, so they are spelt out.
 _SPELT_OUT = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _LINES = "\n\t"
+
+#: A text, a sign, or a word (number, true, null) of JSON; space between them is left out.
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
+_INDENT = "  "
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,12 +117,34 @@ def _json(value: bytes, limit: int | None, pretty: bool) -> str | None:
     if limit is not None and len(value) > limit:
         return None
     try:
-        document = json.loads(value)
+        json.loads(value)
     except (ValueError, RecursionError):
         return None
-    if pretty:
-        return json.dumps(document, ensure_ascii=False, indent=2)
-    return value.decode()
+    return indented(value.decode()) if pretty else value.decode()
+
+
+def indented(text: str) -> str:
+    """JSON over several lines. Numbers and texts stay as they are spelt, members that repeat too:
+    to parse and to write again would change them.
+    """
+    pieces: list[str] = []
+    depth = 0
+    after_opening = False
+    for found in _TOKEN.finditer(text):
+        token = found[0]
+        if token in "}]":
+            depth -= 1
+            pieces.append(token if after_opening else f"\n{_INDENT * depth}{token}")
+        else:
+            if after_opening:
+                pieces.append(f"\n{_INDENT * depth}")
+            if token == ",":
+                pieces.append(f",\n{_INDENT * depth}")
+            else:
+                pieces.append(": " if token == ":" else token)
+        after_opening = token in "{["
+        depth += after_opening
+    return "".join(pieces)
 
 
 def _lines(text: str) -> str:

@@ -13,6 +13,7 @@ CSS = """
 .lakelog-explorer .widget-html-content { max-width: 100%; min-width: 0; line-height: 1.4;
   align-self: stretch; }
 .lakelog-explorer .ll-row { flex-wrap: wrap; align-items: center; overflow: visible; }
+.lakelog-explorer .lakelog-progress { align-self: center; }
 .lakelog-explorer .ll-map { position: relative; display: flex; height: 10px; overflow: hidden;
   border-radius: 3px; background: var(--ll-faint); }
 .lakelog-explorer .ll-part { flex: 0 1 0; min-width: 1px; }
@@ -32,6 +33,7 @@ CSS = """
   margin-right: .35em; border-radius: 2px; vertical-align: -.05em; }
 .lakelog-explorer .ll-scroll { overflow: auto; max-height: 32em; max-width: 100%;
   border: 1px solid var(--ll-line); border-radius: 3px; }
+.lakelog-explorer .ll-tail { display: flex; flex-direction: column-reverse; }
 .lakelog-explorer .ll-table { border-collapse: separate; border-spacing: 0; width: 100%;
   min-width: 60em; font-size: 90%; margin: 0; }
 .lakelog-explorer .ll-table th, .lakelog-explorer .ll-table td { padding: 2px 8px;
@@ -52,7 +54,6 @@ CSS = """
 .lakelog-explorer .ll-table td.ll-c-headers { max-width: 16em; }
 .lakelog-explorer .ll-table tr[data-offset] { cursor: pointer; }
 .lakelog-explorer .ll-table tr[data-offset]:hover td { background: var(--ll-faint); }
-.lakelog-explorer .ll-table tr.ll-opened td { background: rgba(63,136,197,.22); }
 .lakelog-explorer .ll-table td.ll-none { text-align: center; opacity: .7; padding: 1em; }
 .lakelog-explorer .ll-tier { display: inline-block; min-width: 2.6em; padding: 0 .4em;
   text-align: center; border-radius: 3px; border: 1px solid currentColor; line-height: 1.35; }

@@ -19,29 +19,41 @@ _CLICK = escape(
 )
 
 
-def table_html(rows: Sequence[Row], opened: int | None = None) -> str:
+def table_html(rows: Sequence[Row], *, tail: bool = False) -> str:
     """A table with a row a record (``data-offset``); it scrolls inside its box when it is wide.
 
     Args:
-        opened: the offset of the record that is shown in full beside.
+        tail: scrolled to its end.
     """
     heads = "".join(f'<th class="ll-c-{name}">{name}</th>' for name in COLUMNS)
-    body = "".join(_row(row, row.offset == opened) for row in rows)
+    body = "".join(_row(row) for row in rows)
     if not rows:
         body = f'<tr><td class="ll-none" colspan="{len(COLUMNS)}">no records</td></tr>'
+    end = " ll-tail" if tail else ""
     return (
-        f'<div class="ll-scroll" tabindex="0"><table class="ll-table" onclick="{_CLICK}">'
+        f'<div class="ll-scroll{end}" tabindex="0"><table class="ll-table" onclick="{_CLICK}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
-def _row(row: Row, opened: bool) -> str:
+def marked_row_html(explorer: str, offset: int) -> str:
+    """Marks the row of an opened record, as a style that may stand anywhere on the page.
+
+    The table stays as it is meanwhile: one that is drawn anew forgets where it was scrolled to.
+
+    Args:
+        explorer: the class of the explorer that the table is of.
+    """
+    row = f'.{explorer} .ll-table tr[data-offset="{offset}"]'
+    return f"<style>{row} td, {row}:hover td {{ background: rgba(63,136,197,.22); }}</style>"
+
+
+def _row(row: Row) -> str:
     cells = "".join(
         f'<td class="ll-c-{name}">{cell_html(name, cell)}</td>'
         for name, cell in zip(COLUMNS, row.cells, strict=True)
     )
-    chosen = ' class="ll-opened"' if opened else ""
-    return f'<tr data-offset="{row.offset}"{chosen}>{cells}</tr>'
+    return f'<tr data-offset="{row.offset}">{cells}</tr>'
 
 
 def cell_html(column: str, cell: Cell) -> str:

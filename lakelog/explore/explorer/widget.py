@@ -27,7 +27,7 @@ from .opened_topic import OpenedTopic
 from .record_html import is_long, record_html
 from .rows import rows
 from .scan import Progress, ScanLimit
-from .table_html import table_html
+from .table_html import marked_row_html, table_html
 from .text_table import text_table
 from .tier_map import map_html
 from .typed_match import typed, typed_match
@@ -82,7 +82,6 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._opened_topics: dict[str, OpenedTopic] = {}
         self._background = Background()
         self._quietly = threading.local()
-        self._following: Job | None = None
         self._shown: Shown | None = None
         self._failed: Callable[[], None] | None = None  # asks again what failed
         self._opened_offset: int | None = None
@@ -90,7 +89,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self.error: Exception | None = None
         self._ui = Controls()
         super().__init__(children=self._ui.rows())
+        self._css_class = f"ll-{self.model_id}"  # this explorer's own
         self.add_class("lakelog-explorer")
+        self.add_class(self._css_class)
         self._ask = Ask(topic or "", partition, where, page_records=page_records)
         with self._quiet():
             if page_records not in self._ui.page_records.options:
@@ -296,6 +297,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             self._draw_topics(names)
             if shown is None:
                 self._succeed()
+                self._idle()
                 self._ui.notes.value = _note("there are no topics yet")
             else:
                 self._show(shown)
@@ -328,15 +330,14 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _start_following(self) -> Job:
         ask = replace(self._ask, where=Latest(), history=False)
-        self._busy("following the tail …")
+        self._busy("following the tail …", stoppable=True)
         with self._quiet():
             self._ui.follow.value = True
 
         def work(job: Job) -> Shown:
             def on_shown(shown: Shown) -> None:
                 def show() -> None:
-                    self._show(shown)
-                    self._busy("following the tail …")
+                    self._show(shown, following=True)
                     job.done.set()
 
                 self._background.only_if_newest(job, show)
@@ -379,12 +380,15 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     # -- showing ---------------------------------------------------------------------------------
 
-    def _show(self, shown: Shown) -> None:
+    def _show(self, shown: Shown, *, following: bool = False) -> None:
         self._succeed()
+        if not following:
+            self._idle()
+        before = None if self._shown is None else self._shown.view
         self._shown = shown
         self._ask = shown.ask
         offsets = [*shown.records["offset"].to_pylist()]
-        if self._opened_offset not in offsets:
+        if self._opened_offset not in offsets or not _same_partition(before, shown.view):
             self._opened_offset = None
         ui = self._ui
         with self._quiet():
@@ -402,9 +406,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
                 ui.slider.max = high
             ui.slider.value = shown.view.start_offset
             ui.offset.value = shown.view.start_offset
-            boxes = ui.filter_key, ui.filter_header, ui.filter_text
-            for box, text in zip(boxes, typed(shown.view.match), strict=True):
-                box.value = text
+            if before is None or before.match != shown.view.match:
+                # Else what is typed there is the user's, for the next scan.
+                boxes = ui.filter_key, ui.filter_header, ui.filter_text
+                for box, text in zip(boxes, typed(shown.view.match), strict=True):
+                    box.value = text
             ui.opened.options = [("–", _NONE), *((str(offset), offset) for offset in offsets)]
         ui.map.value = map_html(shown.offsets, shown.view.start_offset, shown.view.end_offset)
         ui.notes.value = "".join(_note(note) for note in shown.notes)
@@ -420,7 +426,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             return
         ui = self._ui
         where, kind = self._zone(), ui.format.value
-        ui.table.value = table_html(rows(shown, where, kind), self._opened_offset)
+        tail = isinstance(shown.ask.where, Latest)
+        ui.table.value = table_html(rows(shown, where, kind), tail=tail)
         opened = self._opened_offset
         with self._quiet():
             ui.opened.value = _NONE if opened is None else opened
@@ -431,7 +438,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             return
         record = self._record(opened)
         row = shown.records["offset"].to_pylist().index(opened)
-        ui.record.value = record_html(record, shown.tiers[row], where, kind, ui.full.value)
+        ui.record.value = marked_row_html(self._css_class, opened) + record_html(
+            record, shown.tiers[row], where, kind, ui.full.value
+        )
         (unhide if is_long(record) else hide)(ui.full)
 
     def _record(self, offset: int) -> Record:
@@ -479,7 +488,6 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._ui.error.value = ""
         hide(self._ui.error)
         hide(self._ui.retry)
-        self._idle()
 
     def _fails(self, again: Callable[[], Any]) -> Callable[[Exception], None]:
         def failed(error: Exception) -> None:
@@ -645,6 +653,10 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def _clicked_retry(self) -> None:
         if self._failed is not None:
             self._failed()
+
+
+def _same_partition(before: View | None, now: View) -> bool:
+    return before is not None and (before.topic, before.partition) == (now.topic, now.partition)
 
 
 def _note(text: str) -> str:
