@@ -107,7 +107,7 @@ def test_what_others_committed_since_is_all_that_is_looked_at(
 
     monkeypatch.setattr(named_table, "look_up", counting)
     table = make_named(topic)
-    assert list(table.snapshot().files) == list(filled.snapshot().files)
+    assert _but_sizes(table.snapshot().files) == _but_sizes(filled.snapshot().files)
     assert looked_up == [2]  # the first commit's slice stands in the second one's note
     assert table.snapshot() is table.snapshot()
     assert looked_up == [2]

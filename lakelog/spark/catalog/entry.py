@@ -60,16 +60,26 @@ def look_up(spark: SparkSession, name: TableName) -> CatalogEntry | None:
             f"deleted, DROP TABLE {name} takes the name away too",
             name=str(name),
         ) from error
-    rows = run(spark, f"DESCRIBE TABLE EXTENDED {name}")
-    details: dict[str, str] = {}
-    among_details = False
-    for row in rows:  # a column may be called Type or Location too
-        among_details = among_details or row["col_name"] == _DETAILS
-        if among_details:
-            details[row["col_name"]] = row["data_type"]
+    with _refused(f"DESCRIBE TABLE EXTENDED {name}"):
+        details = read_details(spark, str(name))
     with _refused(f"SHOW TBLPROPERTIES {name}"):
         properties = read_properties(spark, str(name))
     return CatalogEntry(details.get("Type", ""), details.get("Location", ""), properties)
+
+
+def read_details(spark: SparkSession, name: str) -> dict[str, str]:
+    """What a catalog tells of a table or view besides its columns: ``Type``, ``Location`` and more.
+
+    What Spark refuses is raised as it is.
+    """
+    details: dict[str, str] = {}
+    among_details = False
+    for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect():
+        # A column may be called Type or Location too.
+        among_details = among_details or row["col_name"] == _DETAILS
+        if among_details:
+            details[row["col_name"]] = row["data_type"]
+    return details
 
 
 def read_properties(spark: SparkSession, name: str) -> dict[str, str]:

@@ -77,14 +77,6 @@ def table_columns(columns: StructType) -> pa.Schema:
     return pa.schema(fields)
 
 
-def table_kind(spark: SparkSession, name: str) -> str:
-    """What the catalog says that the table is: EXTERNAL or MANAGED."""
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect()
-    # The last of that name: a column may have it too, and columns come first.
-    kinds = [str(row["data_type"]) for row in rows if row["col_name"] == "Type"]
-    return kinds[-1] if kinds else ""
-
-
 def _value_columns(topic: Topic) -> dict[str, str]:
     """The topic's value columns as DDL, by name."""
     columns = {one.name: str(one) for one in parse_columns(topic.config.value_columns)}

@@ -5,6 +5,7 @@ Runs on: driver.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -64,6 +65,21 @@ class Commit:
         return self.operation in _ROWS_ALONE
 
 
+def is_newest(spark: SparkSession, name: str, version: int) -> bool:
+    """Whether nothing was committed above a version; False also where that cannot be told.
+
+    Delta refuses to go to a version that is not there yet, and says how far the table goes. That
+    lists its log and starts no job, while the history starts two.
+    """
+    try:
+        # The schema, since Spark Connect looks at nothing before.
+        _ = spark.sql(f"SELECT * FROM {name} VERSION AS OF {version + 1}").schema
+    except Exception as error:  # Spark's, Py4J's and Connect's errors have no common base
+        said = re.search(r"DELTA_VERSION_NOT_FOUND\b.*\[\d+, (\d+)\]", str(error))
+        return said is not None and int(said[1]) == version
+    return False
+
+
 def read_history(spark: SparkSession, name: str, topic_id: UUID, since: int) -> list[Commit]:
     """The commits above a version, newest first; the newest one in any case.
 
@@ -72,21 +88,12 @@ def read_history(spark: SparkSession, name: str, topic_id: UUID, since: int) -> 
     """
     limit = FIRST_ROWS if since < 0 else 4
     while True:
-        rows = (
-            spark.sql(f"DESCRIBE HISTORY {name} LIMIT {limit}")
-            .selectExpr(
-                "version",
-                "unix_millis(timestamp) AS time_ms",
-                "operation",
-                "userMetadata",
-                "operationMetrics",
-            )
-            .collect()
-        )
+        # Whole rows: they are at hand when the command is done, where a selection is one more job.
+        rows = spark.sql(f"DESCRIBE HISTORY {name} LIMIT {limit}").collect()
         commits = [
             Commit(
                 row["version"],
-                row["time_ms"],
+                int(row["timestamp"].timestamp() * 1000),
                 row["operation"],
                 Note.parse(row["userMetadata"], topic_id),
                 dict(row["operationMetrics"] or {}),

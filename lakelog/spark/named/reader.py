@@ -326,6 +326,8 @@ _MEASURES = (
 def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:
     """The slices with what their rows are like, by one query over them.
 
+    For those that others wrote since they last noted any, and where no task's measure came.
+
     A slice's size is its share of the files it lies in.
     """
     values = ", ".join(

@@ -15,24 +15,30 @@ from ...cold.change import HotRange, Rewrite, RowsOf
 from ...cold.schema import FILE_SCHEMA
 from ...cold.segment_writer import archived_rows, rewritten_rows, with_value_columns
 from ..worker import spare_imports
+from .measures import measured
 from .task_errors import TaskErrors
 
 
 @dataclass(frozen=True)
 class ArchivedRows:
-    """Copies hot ranges: numbers of ranges in, the table's rows out. Bounded memory."""
+    """Copies hot ranges: numbers of ranges in, the table's rows out. Bounded memory.
+
+    With `measured`, each row has one more column, which says what the range's rows are like.
+    """
 
     ranges: Sequence[HotRange]
     rows_of: RowsOf
     columns: Sequence[str]  # partition columns and others
     values: pa.Schema  # those of them that are made of a record's value
     errors: TaskErrors
+    measured: bool
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         spare_imports()
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                yield from self._rows(self.ranges[number])
+                rows = self._rows(self.ranges[number])
+                yield from measured(number, rows) if self.measured else rows
 
     def _rows(self, add: HotRange) -> Iterator[pa.RecordBatch]:
         rows = archived_rows(add, self.rows_of)

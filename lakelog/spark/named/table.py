@@ -52,7 +52,7 @@ from ...errors import (
 from ...failpoints import failpoint
 from ...record import OffsetAndTimestamp
 from ...topic import Topic
-from ..catalog.entry import read_properties
+from ..catalog.entry import read_details, read_properties
 from .commit import NamedCommit
 from .definition import (
     add_columns,
@@ -60,9 +60,9 @@ from .definition import (
     set_comment,
     set_properties,
     table_columns,
-    table_kind,
 )
-from .history import Commit, read_history
+from .history import Commit, is_newest, read_history
+from .measures import MEASURE, Measuring
 from .notes import ARCHIVE, CLEANUP, Note, State, registers_of_json, registers_to_json
 from .reader import NamedReader, find, look_up, naming
 from .rows import ArchivedRows, RewrittenRows
@@ -111,11 +111,12 @@ class NamedTable:
         self._spark = spark
         self._rows_of = rows_of
         self._lock = threading.RLock()  # of what follows
-        self._is_made = False
         self._noted = State()  # what the notes add up to
         self._state = State()  # with what was looked up since
         self._noted_ms = 0  # when the newest note was made
         self._landed: set[str] = set()  # commits whose notes were read
+        self._heard: Measuring | None = None  # what the tasks of the last write here said
+        self._heard_of = ""  # which commit that was
         self._properties: dict[str, str] | None = None  # None: to be read anew
         self._columns: StructType | None = None
         self._unchecked = ColdSnapshot()  # the newest looked at
@@ -160,34 +161,43 @@ class NamedTable:
     def unchecked(self) -> ColdSnapshot:
         """See `ColdTable.unchecked`."""
         with self._lock:
+            since = self._state.version
+            if since < 0 or not is_newest(self.spark, self.name, since):
+                self._take_news()
+            return self._unchecked
+
+    def _take_news(self) -> None:
+        """Go to the newest version."""
+        with self._lock:
             with naming(self.name):
                 self._refresh()
             if self._state.version != self._unchecked.version:
                 state = self._state
                 self._unchecked = ColdSnapshot(state.version, state.index(), state.registers)
-            return self._unchecked
 
     def _refresh(self) -> None:
-        """Go to the newest version."""
-        if not self._is_made:
-            if not self.spark.catalog.tableExists(self.name):
-                return
-            self._properties = None  # an earlier look may have met another table
-            self._check_ours()
-            self._is_made = True
         since = self._state.version
-        commits = read_history(self.spark, self.name, self._topic.topic_id, since)
-        if since < 0:
-            self._check_by_name(commits)
+        if since < 0 and not self.spark.catalog.tableExists(self.name):
+            return
+        try:
+            commits = read_history(self.spark, self.name, self._topic.topic_id, since)
+        except Exception:
+            if since < 0:
+                self._properties = None
+                self._check_ours()  # what has no history may be no table of Delta's
+            raise
         newest = commits[0].version if commits else -1
         if newest < since:
             self._refuse_older(newest, since)
         if newest == since:
             return
         if since < 0 or not all(commit.moves_rows_alone for commit in commits):
+            # After the history: what is changed meanwhile, the next look sees.
             self._properties = self._columns = None
             self._check_ours()
-            self._check_columns(newest)
+            if since < 0:
+                self._check_by_name(commits)
+            self._check_columns()
         notes = [(commit.version, commit.note) for commit in commits if commit.note is not None]
         # What somebody else did is known to whoever noted slices after it.
         seen = [note.on for _, note in notes if note.kind == CLEANUP]
@@ -201,7 +211,7 @@ class NamedTable:
         self._noted = self._noted.after(newest, notes)
         state = self._state.after(newest, notes)
         strange = any(one.is_strange and one.version > max(seen, default=-1) for one in commits)
-        self._state = self._looked_up(state, strange=strange or bare)
+        self._state = self._looked_up(self._measured(state, commits), strange=strange or bare)
         self._landed |= {note.commit for _, note in notes}
         times_ms = [commit.time_ms for commit in commits if commit.note is not None]
         self._noted_ms = max([self._noted_ms, *times_ms])
@@ -231,6 +241,18 @@ class NamedTable:
         epochs = {ARCHIVE: commits[0].version, CLEANUP: commits[0].version}  # above any before
         return State(copy["version"], epochs, registers_of_json(copy["registers"]))
 
+    def _measured(self, state: State, commits: Sequence[Commit]) -> State:
+        """With what this process's tasks said of the slices that they wrote."""
+        heard = next((c for c in commits if c.note and c.note.commit == self._heard_of), None)
+        said = self._heard.slices(heard.metrics) if self._heard and heard else None
+        if said is None:
+            return state
+        slices = dict(state.slices)
+        for one in said:
+            if one.key in slices:
+                slices[one.key] = replace(one, version=slices[one.key].version)
+        return replace(state, slices=slices)
+
     def _looked_up(self, state: State, *, strange: bool) -> State:
         """With what the notes do not say of the slices."""
         unknown = [one for one in state.slices.values() if not one.is_known]
@@ -255,7 +277,12 @@ class NamedTable:
         hot = any(isinstance(add, HotRange) for add in change.adds)
         if hot and change.removes:
             raise InvalidArgumentError("a change of a table by name archives or cleans, not both")
-        current = self.snapshot(planned_on)
+        with self._lock:
+            current = self._latest
+        # An archive that was planned on an old look finds out when it has not landed. A cleanup
+        # would put back rows that somebody has deleted since.
+        if not hot or current.version < 0 or current.version != planned_on.version:
+            current = self.snapshot(planned_on)
         if not change.partitions:
             return Applied(current)
         if current.version < 0:
@@ -270,9 +297,10 @@ class NamedTable:
                 return Applied(current, superseded=change.partitions)
             failpoint("cold.before_commit")
             commit = NamedCommit.of(change, standing, noted, state)
-            error = self._write(commit, current)
+            measuring = self._listener(commit)
+            error = self._write(commit, current, measuring)
             if self._read_back(commit.note.commit, error):
-                return self._applied(commit.note, change.partitions - standing)
+                return self._applied(commit.note, change.partitions - standing, measuring)
             refused = refused + 1 if self._state.version == current.version else 0
             if refused == REFUSED_ATTEMPTS:
                 raise ColdTierError(
@@ -303,7 +331,15 @@ class NamedTable:
                         raise
             time.sleep(0.5 * 2**retry)
 
-    def _write(self, commit: NamedCommit, current: ColdSnapshot) -> Exception | None:
+    def _listener(self, commit: NamedCommit) -> Measuring | None:
+        """Hears what the tasks measure; None if there is nothing to hear, or it never comes."""
+        if not commit.ranges or (self._heard is not None and self._heard.is_deaf):
+            return None
+        return Measuring(commit.note.added)
+
+    def _write(
+        self, commit: NamedCommit, current: ColdSnapshot, measuring: Measuring | None
+    ) -> Exception | None:
         """Have Spark write and commit. Whether that succeeded, the history tells.
 
         Raises:
@@ -311,7 +347,7 @@ class NamedTable:
         """
         errors = TaskErrors()
         try:
-            self._commit(commit, current, errors)
+            self._commit(commit, current, errors, measuring)
             failpoint("cold.after_commit")
         except Exception as error:
             carried = errors.found_in(str(error))
@@ -319,16 +355,25 @@ class NamedTable:
                 raise carried from None
             self._columns = None  # somebody may have added some
             return error
+        if measuring is not None:
+            with self._lock:
+                self._heard, self._heard_of = measuring, commit.note.commit
         return None
 
-    def _commit(self, commit: NamedCommit, current: ColdSnapshot, errors: TaskErrors) -> None:
+    def _commit(
+        self,
+        commit: NamedCommit,
+        current: ColdSnapshot,
+        errors: TaskErrors,
+        measuring: Measuring | None,
+    ) -> None:
         from pyspark.sql.functions import expr
 
         if merged := commit.where_merged(current.files):
             self.spark.sql(f"OPTIMIZE {self.name} WHERE {merged}")
         note = commit.note
         writer = (
-            self._rows(commit, current, errors)
+            self._rows(commit, current, errors, measuring)
             .writeTo(self.name)
             .option("txnAppId", f"lakelog/{self._topic.topic_id}/{note.kind}")
             .option("txnVersion", str(note.epoch))
@@ -340,19 +385,32 @@ class NamedTable:
         else:
             writer.append()
 
-    def _rows(self, commit: NamedCommit, current: ColdSnapshot, errors: TaskErrors) -> DataFrame:
+    def _rows(
+        self,
+        commit: NamedCommit,
+        current: ColdSnapshot,
+        errors: TaskErrors,
+        measuring: Measuring | None,
+    ) -> DataFrame:
         """What is to be written: each range by one task, each segment that is rewritten by one."""
         from pyspark.sql.functions import col, lit
 
-        columns = self._read_columns(current.version)
+        columns = self._read_columns()
         values = columns_to_write(self._topic, table_columns(columns))
         if commit.ranges:
             count = len(commit.ranges)
             # One task each, the largest first: whatever takes long has the rest beside it.
             numbers = self.spark.range(0, count, 1, count)
             names = [*TABLE_SCHEMA.names, *values.names]
-            rows = ArchivedRows(commit.ranges, self._rows_of, names, values, errors)
-            written = numbers.mapInArrow(rows, type(columns)([columns[name] for name in names]))
+            rows = ArchivedRows(
+                commit.ranges, self._rows_of, names, values, errors, measuring is not None
+            )
+            schema = type(columns)([columns[name] for name in names])
+            if measuring is None:
+                written = numbers.mapInArrow(rows, schema)
+            else:
+                schema.add(MEASURE, "string")
+                written = measuring.observe(numbers.mapInArrow(rows, schema))
             return written.select(
                 *(
                     col(field.name)
@@ -379,7 +437,7 @@ class NamedTable:
         """
         for retry in range(REFUSED_ATTEMPTS):
             try:
-                self.unchecked()
+                self._take_news()
                 return commit_id in self._landed
             except ContradictionError:
                 raise
@@ -392,17 +450,28 @@ class NamedTable:
             path=self.name,
         ) from error
 
-    def _applied(self, note: Note, superseded: frozenset[int]) -> Applied:
+    def _applied(
+        self, note: Note, superseded: frozenset[int], measuring: Measuring | None
+    ) -> Applied:
         with self._lock:
             snapshot, state = self._checked(), self._state
         paths = {state.slices[one.key].path for one in note.added if one.key in state.slices}
         files = [file for file in snapshot.files if file.path in paths]
-        return Applied(snapshot, tuple(files), superseded, self._unparsed(snapshot, files))
+        unparsed = self._unparsed(snapshot, files, measuring)
+        return Applied(snapshot, tuple(files), superseded, unparsed)
 
-    def _unparsed(self, snapshot: ColdSnapshot, files: Sequence[SegmentFile]) -> dict[int, int]:
+    def _unparsed(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        measuring: Measuring | None,
+    ) -> dict[int, int]:
         """How many values of new files did not become columns, by partition."""
         if not files or not len(value_columns(self._topic)):
             return {}
+        counted = None if measuring is None else measuring.unparsed()
+        if counted is not None:
+            return counted
         with naming(self.name):
             return self._reader.unparsed(snapshot.version, files)
 
@@ -473,12 +542,12 @@ class NamedTable:
 
     def _alteration(self) -> Callable[[], None] | None:
         """The next commit towards a table that says the topic; None if it does."""
-        version = self.unchecked().version
+        self.unchecked()
         with self._lock:
             topic, held = self._topic, self._read_properties()
         changes: dict[str, str] = {}
         if mirrored_version(held) <= topic.config_version:
-            there = table_columns(self._read_columns(version))
+            there = table_columns(self._read_columns())
             missing = missing_columns(topic, there)
             if len(missing):
                 return lambda: add_columns(self.spark, self.name, topic, missing)
@@ -540,12 +609,12 @@ class NamedTable:
                 self._properties = read_properties(self.spark, self.name)
         return self._properties
 
-    def _read_columns(self, version: int) -> StructType:
+    def _read_columns(self) -> StructType:
         """Those of the newest version; they change with its properties alone."""
         with self._lock:
             if self._columns is None:
                 with naming(self.name):
-                    self._columns = self._reader.frame(version).schema
+                    self._columns = self.spark.table(self.name).schema
             return self._columns
 
     def _check_ours(self) -> None:
@@ -570,7 +639,7 @@ class NamedTable:
         noted = REGISTERS_PROPERTY in self._read_properties() or any(one.note for one in commits)
         if noted or not any(one.is_strange for one in commits):
             return
-        if table_kind(self.spark, self.name) == "EXTERNAL":
+        if read_details(self.spark, self.name).get("Type") == "EXTERNAL":
             raise ForeignTableError(
                 f"{self.name} should be a table that Spark alone commits to, but it is an external "
                 "one, committed to by path: none of its commits says how far it is archived. Say "
@@ -579,8 +648,8 @@ class NamedTable:
                 path=self.name,
             )
 
-    def _check_columns(self, version: int) -> None:
-        there = self._read_columns(version).names
+    def _check_columns(self) -> None:
+        there = self._read_columns().names
         lost = [name for name in TABLE_SCHEMA.names if name not in there]
         if lost:
             raise ColdTierError(
