@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "read"))  # bench.py, gapped_story.py
+sys.path.insert(0, str(Path(__file__).parent))  # hands.py is no test module,
+sys.path.insert(0, str(Path(__file__).parents[2] / "read"))  # nor are bench.py, gapped_story.py
 
 from bench import Bench
 
