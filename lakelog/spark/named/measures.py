@@ -112,12 +112,16 @@ class Measuring:
         self._measures: dict[int, RangeMeasure] | None = None
 
     def observe(self, rows: DataFrame) -> DataFrame:
-        """The same rows, listened to."""
+        """The same rows, listened to if this Spark can."""
         from pyspark.sql.functions import collect_list, concat_ws
 
         # One text, since not every version's Connect knows how to send an array.
         texts = concat_ws("\n", collect_list(MEASURE)).alias(MEASURE)
-        return rows.observe(self._observation, texts)
+        try:
+            return rows.observe(self._observation, texts)
+        except Exception as error:  # rows are worth more than their measures
+            logger.debug("the tasks' measures cannot be listened to: %s", error)
+            return rows
 
     @property
     def is_deaf(self) -> bool:

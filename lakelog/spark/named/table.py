@@ -297,7 +297,8 @@ class NamedTable:
                 return Applied(current, superseded=change.partitions)
             failpoint("cold.before_commit")
             commit = NamedCommit.of(change, standing, noted, state)
-            measuring = self._listener(commit)
+            # What Spark refuses may be the listening: the second time it just writes.
+            measuring = None if refused else self._listener(commit)
             error = self._write(commit, current, measuring)
             if self._read_back(commit.note.commit, error):
                 return self._applied(commit.note, change.partitions - standing, measuring)
