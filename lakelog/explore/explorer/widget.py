@@ -307,6 +307,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _start(self, ask: Ask) -> Job:
         """Asks; what comes of it is shown."""
+        self._ask = ask  # at once: a second click changes this question, not the one before
         self._busy("scanning …" if ask.match else "reading …", stoppable=bool(ask.match))
 
         def work(job: Job) -> tuple[Shown, list[str] | None]:
@@ -329,7 +330,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return answer(self._open(ask.topic), ask, on_progress=on_progress, stopped=job.stopped)
 
     def _start_following(self) -> Job:
-        ask = replace(self._ask, where=Latest(), history=False)
+        ask = self._ask = replace(self._ask, where=Latest(), history=False)
         self._busy("following the tail …", stoppable=True)
         with self._quiet():
             self._ui.follow.value = True
