@@ -43,6 +43,7 @@ LANES = {
             *("tests/cleanup", "tests/read", "tests/cli", "tests/explore"),
             *("--ignore=tests/archive/test_spark.py", "--ignore=tests/cleanup/test_spark.py"),
             "--ignore=tests/cold/test_neighbours.py",
+            *("--ignore=tests/explore/explorer", "--ignore=tests/explore/charts"),  # an extra's
         ),
         extras="",
         environment="floor",
@@ -52,8 +53,16 @@ LANES = {
     "databricks": Lane(
         "the packages of Databricks Runtime 17.3 LTS, whose Python is 3.12",
         ("pyspark==4.0.*",),
-        ("tests",),
+        (
+            "tests",
+            "--ignore=tests/browser",
+        ),  # its widgets are for notebooks that are not JupyterLab 4
         environment="databricks-17.3",
+    ),
+    "ipywidgets-7": Lane(
+        "the oldest widgets and charts, in a browser",
+        ("ipywidgets==7.7.1", "jupyterlab_widgets>=1.1,<2", "plotly==5.22.*"),
+        ("tests/explore", "tests/browser"),
     ),
 }
 
@@ -79,7 +88,7 @@ def run(lane: Lane, arguments: list[str]) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) < 2 or sys.argv[1] not in LANES:
-        lines = [f"  {name:<12}{lane.what}" for name, lane in LANES.items()]
+        lines = [f"  {name:<14}{lane.what}" for name, lane in LANES.items()]
         sys.exit(
             "\n".join(["usage: python tests/compat/lane.py LANE [pytest's arguments]", *lines])
         )
