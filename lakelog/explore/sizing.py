@@ -1,0 +1,153 @@
+"""What a topic will take: Redis's memory, cold storage, hours of machines. Arithmetic, no I/O.
+
+| what                   | is                                                                   |
+|------------------------|----------------------------------------------------------------------|
+| Redis's memory         | records/s · hot bytes a record · (hours kept hot + headroom hours)   |
+| cold storage           | records/s · cold bytes a record · retention                          |
+| machine hours, always  | 24 a day for each machine that the rate needs                        |
+| machine hours, at runs | runs a day · (start of a cluster + what came in since / rate copied) |
+
+Bytes are a topic's own where it has records (`topic_rate`). What is measured of lakelog stands in
+the README's Performance, the rest is what its argument says.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from ..errors import InvalidArgumentError
+from ..read.unified_log import UnifiedLog
+from .finding import HOT
+from .segments import segments
+
+HOUR_S = 3600
+DAY_S = 24 * HOUR_S
+
+#: Memory that Redis takes for a stored byte, measured with records of 1 KiB: sent in batches, and
+#: one by one.
+MEMORY_IN_BATCHES = 1.03
+MEMORY_ONE_BY_ONE = 1.13
+
+#: Bytes that Spark archives a second on two cores, measured with records of 1 KiB.
+ARCHIVED_BYTES_PER_SECOND = 550_000 * 1024
+#: And records, with small ones.
+ARCHIVED_RECORDS_PER_SECOND = 3_000_000
+
+GIB = 1024**3
+
+
+@dataclass(frozen=True, slots=True)
+class TopicRate:
+    """What comes in, and what a record takes in either tier."""
+
+    records_per_second: float  # ≥ 0, of all partitions; the mean of the hours that count
+    hot_bytes: float  # a record, as it is stored in Redis: key, value, headers, compressed
+    cold_bytes: float  # a record, in Parquet
+
+    def __post_init__(self) -> None:
+        for name in self.__slots__:
+            if not getattr(self, name) >= 0:
+                raise InvalidArgumentError(f"{name} is {getattr(self, name)}, but should be ≥ 0")
+
+
+@dataclass(frozen=True, slots=True)
+class Sizing:
+    """What it takes; GiB are 2^30 bytes."""
+
+    redis_gib: float  # to be Redis's maxmemory, for this topic
+    headroom_hours: float  # that Redis takes records while nothing is archived
+    cold_gib: float  # once retention is reached
+    archive_machines: int  # of two cores at least, while archiving
+    continuous_hours_per_day: float  # machine hours of archiving always
+    scheduled_hours_per_day: float  # of archiving now and then
+
+    def __str__(self) -> str:
+        return "\n".join(
+            (
+                f"Redis: {self.redis_gib:,.1f} GiB, {self.headroom_hours:g} hours of it headroom",
+                f"cold: {self.cold_gib:,.1f} GiB",
+                f"archiving always: {self.continuous_hours_per_day:.1f} machine hours a day",
+                f"archiving now and then: {self.scheduled_hours_per_day:.1f} machine hours a day",
+            )
+        )
+
+
+def topic_rate(log: UnifiedLog) -> TopicRate:
+    """A topic's own rate, from the first record that there is to the newest timestamp.
+
+    Reads one record of each partition, and of segments what the tables and Redis say of them. Of a
+    tier without records the other one's bytes are taken.
+
+    Raises:
+        InvalidArgumentError: the topic has too few records for a rate.
+    """
+    rows = segments(log)
+    records, first, newest = 0, [], [row.max_timestamp_ms or 0 for row in rows]
+    for partition, offsets in log.offsets().items():
+        for record in log.read(partition, "earliest").records():
+            first.append(record.timestamp_ms)
+            records += offsets.log_end - record.offset
+            break
+    seconds = (max(newest) - min(first)) / 1000 if first and newest else 0.0
+    if seconds <= 0:
+        raise InvalidArgumentError(
+            f"{log.topic.name} has {records} records of one time or none, which is no rate; "
+            "give a TopicRate of what you expect"
+        )
+    hot = _bytes_a_record(
+        [(row.size_bytes, row.end_offset - row.base_offset) for row in rows if row.tier == HOT]
+    )
+    cold = _bytes_a_record([(row.size_bytes, row.records) for row in rows if row.tier != HOT])
+    return TopicRate(records / seconds, hot or cold or 0.0, cold or hot or 0.0)
+
+
+def sizing(
+    rate: TopicRate,
+    *,
+    local_retention_hours: float,
+    headroom_hours: float,
+    retention_days: float,
+    memory_factor: float = MEMORY_IN_BATCHES,
+    archive_every_minutes: float = 15,
+    start_minutes: float = 5,
+) -> Sizing:
+    """What a topic takes.
+
+    Args:
+        local_retention_hours: as ``local.retention.ms`` says: archived records that stay in Redis.
+        headroom_hours: how long appends shall go on while nothing is archived.
+        retention_days: as ``retention.ms`` says.
+        memory_factor: Redis's memory for a stored byte.
+        archive_every_minutes: of the scheduled job; also the longest that a record waits in Redis.
+        start_minutes: until a cluster archives; not measured, ask your workspace.
+
+    Raises:
+        InvalidArgumentError: an argument that is negative, or no time between two runs.
+    """
+    given = (local_retention_hours, headroom_hours, retention_days, memory_factor, start_minutes)
+    if min(given) < 0 or archive_every_minutes <= 0:
+        raise InvalidArgumentError(
+            "hours, days, minutes and the factor should be ≥ 0, and archive_every_minutes > 0"
+        )
+    hours = local_retention_hours + archive_every_minutes / 60 + headroom_hours
+    a_second = rate.records_per_second * rate.hot_bytes
+    work = max(
+        a_second / ARCHIVED_BYTES_PER_SECOND,
+        rate.records_per_second / ARCHIVED_RECORDS_PER_SECOND,
+    )  # of a second of one machine, for a second of records
+    machines = max(1, math.ceil(work))
+    runs = DAY_S / (archive_every_minutes * 60)
+    return Sizing(
+        redis_gib=a_second * memory_factor * hours * HOUR_S / GIB,
+        headroom_hours=headroom_hours,
+        cold_gib=rate.records_per_second * rate.cold_bytes * retention_days * DAY_S / GIB,
+        archive_machines=machines,
+        continuous_hours_per_day=24.0 * machines,
+        scheduled_hours_per_day=min(runs * start_minutes / 60 + 24 * work, 24.0) * machines,
+    )
+
+
+def _bytes_a_record(sizes: list[tuple[int, int]]) -> float | None:
+    records = sum(count for _, count in sizes)
+    return sum(size for size, _ in sizes) / records if records else None
