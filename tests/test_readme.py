@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import json
 import re
 import shlex
 import subprocess
@@ -71,6 +72,23 @@ def test_a_cleanup_does_what_it_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("Cleanup")
+
+
+def test_a_job_run_leaves_what_it_shows() -> None:
+    run_section("Notebooks")
+
+
+def test_it_names_every_notebook_with_its_own_parameters() -> None:
+    section = README.split("## Notebooks\n")[1].split("\n## ")[0]
+    shown = dict(re.findall(r"^\| `(\w+)` \| .+ \| .* \| (.+) \|$", section, re.MULTILINE))
+    common = set(re.findall(r"`(\w+)`", section.split("All but the first also take")[1][:200]))
+    notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
+    assert [*shown] == [notebook.stem for notebook in notebooks]
+    for notebook in notebooks:
+        text = "".join(json.loads(notebook.read_text("utf-8"))["cells"][0]["source"])
+        taken = set(re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE))
+        own = set(re.findall(r"`(\w+)`", shown[notebook.stem]))
+        assert taken - (common - own) == own, notebook.stem
 
 
 def test_typed_columns_are_what_it_shows(

@@ -49,6 +49,7 @@ class NamedStatusTable:
     def __init__(self, place: ColdPlace, spark: Callable[[], SparkSession]) -> None:
         assert place.schema is not None
         self._spark = spark
+        self._is_made = False
         self.name = TableName(*parse_schema(place.schema), STATUS_TABLE)
 
     def done_rows(self, key: RunKey) -> pa.Table:
@@ -93,9 +94,13 @@ class NamedStatusTable:
     # -- how -----------------------------------------------------------------------------------
 
     def _is_there(self) -> bool:
-        return look_up(self._spark(), self.name) is not None
+        if not self._is_made:
+            self._is_made = bool(self._spark().catalog.tableExists(str(self.name)))
+        return self._is_made
 
     def _create(self) -> None:
+        if self._is_there():
+            return
         properties = ", ".join(
             f"{quoted_text(name)} = {quoted_text(value)}" for name, value in PROPERTIES.items()
         )
