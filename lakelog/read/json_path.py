@@ -35,7 +35,7 @@ _STEP = re.compile(
       | \[\s*'(?P<single>[^']*)'\s*\]""",
     re.VERBOSE,
 )
-_COMPARISON = re.compile(r"\s*(?P<sign>==|!=|<=|>=|=|<|>)\s*(?P<literal>.+?)\s*", re.DOTALL)
+_COMPARISON = re.compile(r"\s*(?P<sign>==|!=|<=|>=|[=<>](?!=))\s*(?P<literal>.+?)\s*", re.DOTALL)
 _SIGNS: dict[str, Callable[[Any, Any], bool]] = {
     "==": operator.eq,
     "=": operator.eq,

@@ -375,9 +375,10 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _from_here(self) -> Ask:
         """The question for what begins where the page does."""
-        if self._shown is None or self._shown.view.topic != self._ask.topic:
-            return self._ask
-        return replace(self._ask, where=AtOffset(self._shown.view.start_offset))
+        ask, shown = self._ask, self._shown
+        if shown is None or (shown.view.topic, shown.view.partition) != (ask.topic, ask.partition):
+            return ask
+        return replace(ask, where=AtOffset(shown.view.start_offset))
 
     # -- showing ---------------------------------------------------------------------------------
 
@@ -493,9 +494,20 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def _fails(self, again: Callable[[], Any]) -> Callable[[Exception], None]:
         def failed(error: Exception) -> None:
             self._opened_topics.clear()  # a topic of that name may be another one by now
+            self._go_by_the_pickers()
             self._show_error(error, again)
 
         return failed
+
+    def _go_by_the_pickers(self) -> None:
+        """What is asked next is of the partition that is picked, not of one that could not be."""
+        ask, shown, ui = self._ask, self._shown, self._ui
+        if shown is None:
+            return
+        if ui.topic.value != ask.topic:
+            self._ask = replace(ask, topic=ui.topic.value, partition=ui.partition.value)
+        elif shown.view.topic == ask.topic:
+            self._ask = replace(ask, partition=ui.partition.value)
 
     def _show_error(self, error: Exception, again: Callable[[], Any]) -> None:
         self.error = error

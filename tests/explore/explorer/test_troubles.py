@@ -1,0 +1,282 @@
+"""What goes wrong is shown and stays; the tail is followed; late answers are dropped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hands import Hands, eventually
+
+from lakelog import Lakelog
+from lakelog.errors import (
+    HotTierUnavailableError,
+    OffsetOutOfRangeError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.explore.explorer import widget
+from lakelog.explore.explorer.scan import Progress
+
+
+class Held:
+    """The explorer's answers, each held back until it is let go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._answer = widget.answer
+        self.questions: list[tuple[Any, threading.Event]] = []
+        monkeypatch.setattr(widget, "answer", self)
+
+    def __call__(self, opened: Any, ask: Any, *, on_progress: Any, stopped: Any) -> Any:
+        free = threading.Event()
+        self.questions.append((ask, free))
+        on_progress(Progress(1234, 5_000_000, 7, 99, 0.25))
+        while not free.wait(0.01):
+            if stopped() and ask.match:
+                break
+        return self._answer(opened, ask, on_progress=on_progress, stopped=stopped)
+
+
+def test_what_is_slow_says_at_once_that_it_is_under_way(orders, monkeypatch):
+    hands = Hands(orders.explore())
+    held = Held(monkeypatch)
+    hands.find("latest").click()
+    assert "reading" in hands.html("progress") or "1,234 records" in hands.html("progress")
+    eventually(lambda: held.questions)
+    eventually(lambda: "1,234 records" in hands.html("progress"))
+    assert hands.offsets()[0] == 0  # the page before is still there
+    held.questions[0][1].set()
+    hands.explorer.wait()
+    assert hands.html("progress") == ""
+    assert hands.offsets()[-1] == 129
+
+
+def test_an_older_answer_never_covers_a_newer_one(orders, monkeypatch):
+    hands = Hands(orders.explore())
+    held = Held(monkeypatch)
+    hands.find("offset").value = 10
+    eventually(lambda: len(held.questions) == 1)
+    hands.find("offset").value = 20
+    eventually(lambda: len(held.questions) == 2)
+    held.questions[1][1].set()
+    hands.explorer.wait()
+    assert hands.offsets()[0] == 20
+    threads = [one for one in threading.enumerate() if one.name == "lakelog-explorer"]
+    held.questions[0][1].set()
+    for thread in threads:
+        thread.join(60)
+    assert hands.offsets()[0] == 20
+    assert hands.explorer.view.start_offset == 20
+
+
+def test_a_scan_shows_its_progress_and_can_be_stopped(orders, monkeypatch):
+    hands = Hands(orders.explore())
+    assert hands.find("stop").disabled
+    held = Held(monkeypatch)
+    hands.find("filter-text").value = "text 129"
+    hands.find("scan").click()
+    eventually(lambda: "1,234 records, 5.0 MB read; 7 matches" in hands.html("progress"))
+    assert 'value="0.250"' in hands.html("progress")
+    assert not hands.find("stop").disabled
+    hands.click("stop")
+    assert "stopped, Forward goes on" in hands.html("notes")
+    assert hands.find("stop").disabled
+    monkeypatch.setattr(widget, "answer", held._answer)
+    hands.click("forward")
+    assert hands.offsets() == [129]
+
+
+def test_an_error_stays_until_something_succeeds(orders):
+    hands = Hands(orders.explore(at=7))
+    before = hands.html("table")
+    hands.type("offset", 131)
+    assert "offset 131 of orders-0 is out of range: the log holds [0, 130)" in hands.html("error")
+    assert hands.visible("error")
+    assert hands.visible("retry")
+    assert isinstance(hands.explorer.error, OffsetOutOfRangeError)
+    assert hands.html("table") == before
+    assert hands.explorer.expression == "log.read(0, 7, 57)"  # of the rows that are shown
+
+    hands.type("format", "hex")
+    hands.type("zone", "Asia/Tokyo")
+    hands.type("opened", 9)
+    hands.click("retry")
+    assert "offset 131" in hands.html("error")
+
+    orders.send("one", "two")
+    hands.click("retry")  # now there is such an offset
+    assert not hands.visible("error")
+    assert not hands.visible("retry")
+    assert hands.html("error") == ""
+    assert hands.explorer.error is None
+    assert hands.offsets() == [131]
+
+
+def test_what_could_not_be_opened_is_left_behind(orders):
+    explorer = orders.explore(at=7)
+    for wrong in (("nowhere", 0), ("orders", 3)):
+        with pytest.raises(UnknownTopicOrPartitionError):
+            explorer.choose(*wrong)
+        Hands(explorer).click("latest")
+        assert explorer.error is None
+        assert explorer.expression == "log.read(0, 80, 130)"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("timestamp", "last tuesday", "is not a position"),
+        ("timestamp", "2023-02-30 00:00", "calendar"),
+        ("zone", "Mars/Olympus", "not a time zone"),
+        ("offset", -5, "offsets start at 0"),
+    ],
+)
+def test_what_cannot_be_asked_for_is_an_error_below_the_table(orders, name, text, said):
+    hands = Hands(orders.explore())
+    hands.type(name, text)
+    assert said in hands.html("error")
+    hands.type("offset", 5)
+    assert not hands.visible("error")
+
+
+@pytest.mark.parametrize(
+    ("box", "text", "said"),
+    [("filter-text", "$.a ==", "not a JSON path"), ("limit-records", 0, "≥ 1")],
+)
+def test_a_scan_that_cannot_be_made_is_refused(orders, box, text, said):
+    hands = Hands(orders.explore())
+    hands.find(box).value = text
+    hands.click("scan")
+    assert said in hands.html("error")
+
+
+def test_a_topic_that_vanishes_is_said_to_be_gone_and_comes_back(orders):
+    hands = Hands(orders.explore())
+    orders.lakelog.topics.delete("orders")
+    hands.click("forward")
+    assert "orders" in hands.html("error")
+    assert hands.offsets()[0] == 0  # what was read is still there to look at
+    hands.click("retry")
+    hands.click("refresh")
+    assert hands.visible("error")
+
+    orders.topic()
+    orders.send("of another topic by that name")
+    hands.click("earliest")
+    assert not hands.visible("error")
+    assert "of another topic" in hands.html("table")
+
+
+def test_redis_goes_away_and_comes_back(make_redis: Callable[..., Any], tmp_path: Path) -> None:
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lakelog:
+        lakelog.topics.create("orders", 1, {"retention.ms": -1})
+        with lakelog.producer() as producer:
+            producer.send("orders", "v", partition=0)
+        hands = Hands(lakelog.explore("orders"))
+        server.restart()
+        server.stop()
+        hands.click("latest")
+        assert isinstance(hands.explorer.error, HotTierUnavailableError)
+        assert hands.visible("retry")
+        hands.click("retry")
+        assert hands.visible("error")
+        away = lakelog.explore("orders")  # opened meanwhile: shown, not raised
+        assert Hands(away).visible("retry")
+        assert "error" in repr(away) or str(away.error) in repr(away)
+
+        server.start()
+        for one in (hands, Hands(away)):
+            one.click("retry")
+            assert not one.visible("error")
+            assert one.offsets() == [0]
+            one.explorer.close()
+
+
+# -- the tail ----------------------------------------------------------------------------------
+
+
+def test_the_tail_is_followed_until_stopped(orders):
+    explorer = orders.explore()
+    hands = Hands(explorer)
+    hands.type("page-records", 20)
+    hands.type("follow", True)
+    assert hands.offsets() == list(range(110, 130))
+    assert "following" in hands.html("progress")
+    for offset in (130, 131):
+        orders.send(f"news {offset}")
+        eventually(lambda offset=offset: hands.offsets()[-1] == offset)
+    assert hands.offsets() == list(range(112, 132))
+    assert explorer.expression == "log.read(0, 112, 132)"
+    log = orders.lakelog.log("orders")
+    assert eval(explorer.expression, {"log": log}).to_arrow().equals(explorer.data())
+
+    hands.type("follow", False)
+    eventually(lambda: hands.html("progress") == "")
+    orders.send("unseen")
+    explorer.wait()
+    assert hands.offsets()[-1] == 131
+
+
+def test_following_shows_what_the_filter_lets_through(orders):
+    explorer = orders.explore()
+    explorer.scan(text="wanted")
+    explorer.follow()
+    orders.send("not this", "wanted 1", "nor that", "wanted 2")
+    eventually(lambda: explorer.data().num_rows == 2)
+    assert Hands(explorer).find("follow").value
+    assert explorer.expression.endswith(".matching(text='wanted')")
+
+
+def test_going_elsewhere_ends_the_following(orders):
+    hands = Hands(orders.explore())
+    hands.type("follow", True)
+    hands.type("offset", 3)
+    assert not hands.find("follow").value
+    orders.send("more")
+    assert hands.offsets()[0] == 3
+
+
+def followers():
+    return [one for one in threading.enumerate() if one.name == "lakelog-explorer"]
+
+
+def test_closing_ends_the_following(orders):
+    explorer = orders.explore()
+    explorer.follow()
+    assert followers()
+    explorer.close()
+    for thread in followers():
+        thread.join(60)
+    assert not followers()
+
+
+def test_a_followed_topic_that_vanishes_is_said_to_be_gone(orders):
+    explorer = orders.explore()
+    explorer.follow()
+    orders.lakelog.topics.delete("orders")
+    hands = Hands(explorer)
+    eventually(lambda: hands.visible("error"))
+    assert "orders" in hands.html("error")
+    assert not hands.find("follow").value
+
+
+def test_following_goes_on_by_the_retry_button_when_redis_is_back(make_redis, tmp_path):
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lakelog:
+        lakelog.topics.create("orders", 1, {"retention.ms": -1})
+        with lakelog.producer() as producer:
+            producer.send("orders", "v", partition=0)
+        explorer = lakelog.explore("orders")
+        hands = Hands(explorer)
+        explorer.follow()
+        server.stop()
+        eventually(lambda: hands.visible("error"))
+        assert hands.visible("retry")
+        assert isinstance(explorer.error, HotTierUnavailableError)
+        server.start()
+        hands.click("retry")
+        assert not hands.visible("error")
+        assert hands.find("follow").value
+        explorer.close()
