@@ -33,19 +33,19 @@ class Controls:
     """Plain holders of the widgets, made once; each carries a class of the page's own."""
 
     def __init__(self) -> None:
-        self.topic = _classed(widgets.Dropdown(description="topic"), "topic", "260px")
-        self.partition = _classed(widgets.Dropdown(description="partition"), "partition", "160px")
+        self.topic = _classed(widgets.Dropdown(description="topic"), "topic", "220px")
+        self.partition = _classed(widgets.Dropdown(description="partition"), "partition", "120px")
         self.refresh = _button("↻", "refresh", "look for new topics, and read the page again")
         self.offset = _classed(
             widgets.IntText(value=0, description="offset", continuous_update=False),
             "offset",
-            "230px",
+            "165px",
         )
         self.slider = _classed(
             widgets.IntSlider(value=0, min=0, max=0, readout=False, continuous_update=False),
             "slider",
+            "auto",  # all there is: the map below is drawn to its scale
         )
-        self.slider.layout.flex = "1 1 200px"
         self.map = _html("map")
         self.timestamp = _classed(
             widgets.Text(
@@ -54,7 +54,7 @@ class Controls:
                 continuous_update=False,
             ),
             "timestamp",
-            "330px",
+            "290px",
         )
         self.zone = _classed(
             widgets.Combobox(
@@ -75,10 +75,10 @@ class Controls:
             widgets.Dropdown(
                 options=sorted({*_PAGES, DEFAULT_PAGE_RECORDS}),
                 value=DEFAULT_PAGE_RECORDS,
-                description="records",
+                description="rows",
             ),
             "page-records",
-            "150px",
+            "110px",
         )
         self.format = _classed(
             widgets.Dropdown(options=FORMATS, value=FORMATS[0], description="values as"),
@@ -90,15 +90,17 @@ class Controls:
             "follow",
             "auto",
         )
-        self.filter_key = _filter("key", "filter-key", "the whole key")
-        self.filter_header = _filter("header", "filter-header", "name or name=value")
-        self.filter_text = _filter("value", "filter-text", 'text in it, or $.origin == "JFK"')
+        self.filter_key = _filter("key", "filter-key", "the whole key", "180px")
+        self.filter_header = _filter("header", "filter-header", "name or name=value", "200px")
+        self.filter_text = _filter(
+            "value", "filter-text", 'text in it, or $.origin == "JFK"', "245px"
+        )
         limit = ScanLimit()
         self.limit_records = _classed(
-            widgets.IntText(value=limit.records, description="at most"), "limit-records", "150px"
+            widgets.IntText(value=limit.records, description="records ≤"), "limit-records", "160px"
         )
         self.limit_mib = _classed(
-            widgets.IntText(value=limit.bytes // _MIB, description="MiB"), "limit-mib", "100px"
+            widgets.IntText(value=limit.bytes // _MIB, description="MiB ≤"), "limit-mib", "110px"
         )
         self.scan = _button("Scan", "scan", "look for matches from the page on; empty boxes: all")
         self.stop = _button("Stop", "stop", "end the scan with what it has")
@@ -123,32 +125,36 @@ class Controls:
         """The widgets from top to bottom."""
         return [
             widgets.HTML(CSS, layout=widgets.Layout(height="0px", margin="0px", overflow="hidden")),
-            _row(self.topic, self.partition, self.refresh, self.offset, self.slider),
-            self.map,
             _row(
+                self.topic,
+                self.partition,
+                self.refresh,
+                self.offset,
                 self.timestamp,
                 self.zone,
                 self.seek,
-                self.earliest,
-                self.earliest_local,
-                self.latest,
             ),
+            self.slider,
+            self.map,
             _row(
                 self.filter_key,
                 self.filter_header,
                 self.filter_text,
-                self.limit_records,
-                self.limit_mib,
                 self.scan,
                 self.stop,
                 self.clear,
+                self.limit_records,
+                self.limit_mib,
             ),
             _row(
+                self.earliest,
+                self.earliest_local,
                 self.back,
                 self.forward,
+                self.latest,
+                self.follow,
                 self.page_records,
                 self.format,
-                self.follow,
                 self.progress,
             ),
             self.notes,
@@ -193,9 +199,9 @@ def _button(text: str, name: str, tooltip: str) -> Any:
     return button
 
 
-def _filter(description: str, name: str, placeholder: str) -> Any:
+def _filter(description: str, name: str, placeholder: str, width: str) -> Any:
     box = widgets.Text(description=description, placeholder=placeholder, continuous_update=False)
-    return _classed(box, name, "210px")
+    return _classed(box, name, width)
 
 
 def _row(*children: Any) -> Any:

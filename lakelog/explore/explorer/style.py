@@ -14,7 +14,9 @@ CSS = """
   align-self: stretch; }
 .lakelog-explorer .ll-row { flex-wrap: wrap; align-items: center; overflow: visible; }
 .lakelog-explorer .lakelog-progress { align-self: center; }
+.lakelog-explorer .lakelog-slider { margin: 0 2px -8px; }
 .lakelog-explorer .ll-map { position: relative; display: flex; height: 10px; overflow: hidden;
+  margin: 0 6px; /* as the slider's track */
   border-radius: 3px; background: var(--ll-faint); }
 .lakelog-explorer .ll-part { flex: 0 1 0; min-width: 1px; }
 .lakelog-explorer .ll-part.ll-cold, .lakelog-explorer .ll-swatch.ll-cold {
@@ -27,8 +29,8 @@ CSS = """
   repeating-linear-gradient(45deg, var(--ll-lost) 0 2px, transparent 2px 6px); }
 .lakelog-explorer .ll-here { position: absolute; top: 0; bottom: 0; min-width: 3px;
   box-sizing: border-box; border: 2px solid currentColor; border-radius: 2px; }
-.lakelog-explorer .ll-legends { display: flex; flex-wrap: wrap; gap: 0 1.2em; font-size: 85%;
-  opacity: .85; font-variant-numeric: tabular-nums; }
+.lakelog-explorer .ll-legends { display: flex; flex-wrap: wrap; gap: 0 1.2em; margin: 0 6px;
+  font-size: 85%; opacity: .85; font-variant-numeric: tabular-nums; }
 .lakelog-explorer .ll-swatch { display: inline-block; width: .8em; height: .8em;
   margin-right: .35em; border-radius: 2px; vertical-align: -.05em; }
 .lakelog-explorer .ll-scroll { overflow: auto; max-height: 32em; max-width: 100%;
