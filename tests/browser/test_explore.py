@@ -114,11 +114,11 @@ def explorer(page: Page, take_picture: Callable[..., Path], request: Any) -> Ite
 def test_the_notebook_runs_to_its_end(page: Page) -> None:
     cells = json.loads(NOTEBOOK.read_text("utf-8"))["cells"]
     code_cells = sum(cell["cell_type"] == "code" for cell in cells)
-    prompts = page.locator(".jp-CodeCell .jp-InputPrompt").all_inner_texts()
+    prompts = page.locator(".jp-CodeCell .jp-InputPrompt").all_text_contents()
     assert prompts == [f"[{number + 1}]:" for number in range(code_cells)]
     outputs = page.locator(".jp-OutputArea-output")
-    assert outputs.and_(page.locator("[data-mime-type*=stderr]")).all_inner_texts() == []
-    assert outputs.and_(page.locator("[data-mime-type*=error]")).all_inner_texts() == []
+    assert outputs.and_(page.locator("[data-mime-type*=stderr]")).all_text_contents() == []
+    assert outputs.and_(page.locator("[data-mime-type*=error]")).all_text_contents() == []
 
 
 def test_an_offset_that_is_typed_begins_the_page(explorer: ExplorerPage) -> None:
