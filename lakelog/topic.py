@@ -11,6 +11,8 @@ from .errors import InvalidTopicError, UnknownTopicOrPartitionError
 from .record import TopicPartition
 
 MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
+#: The table of job runs, which lies where a topic of that name would have its table.
+STATUS_TABLE = "_lakelog_status"
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 
@@ -50,6 +52,22 @@ class Topic:
 
     def topic_partitions(self) -> list[TopicPartition]:
         return [TopicPartition(self.name, number) for number in range(self.partitions)]
+
+
+def check_new_topic_name(name: str) -> str:
+    """The name, if a topic may be created with it.
+
+    Raises:
+        InvalidTopicError: as `check_topic_name`, or its table would lie where another one does.
+    """
+    check_topic_name(name)
+    if name.replace(".", "_").replace("-", "_").lower() == STATUS_TABLE:  # also in a catalog
+        raise InvalidTopicError(
+            f"{name!r} cannot be a topic: the table of job runs, {STATUS_TABLE}, lies where its "
+            "table would. Choose another name",
+            topic=name,
+        )
+    return name
 
 
 def check_topic_name(name: str) -> str:

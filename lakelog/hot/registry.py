@@ -32,7 +32,7 @@ from ..errors import (
 )
 from ..keyspace_defaults import KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
-from ..topic import Topic, check_topic_name
+from ..topic import Topic, check_new_topic_name, check_topic_name
 from .connection import Servers, call_script
 from .keys import CHANGES_FIELD, DEFAULTS_FIELD, Keys
 
@@ -75,7 +75,7 @@ class TopicRegistry:
             TopicExistsError: there is one of that name.
             InvalidTopicError, InvalidConfigError: not legal; nothing was created.
         """
-        check_topic_name(name)
+        check_new_topic_name(name)
         _check_partitions(partitions)
         overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
         while True:

@@ -16,13 +16,13 @@ from ..cold.place import ColdPlace
 from ..errors import ColdTierError, ForeignTableError
 from ..spark.catalog.entry import first_sentence, look_up, run, same_place
 from ..spark.catalog.names import TableName, parse_schema, quoted_text
+from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey
 from .status_table import (
     COMMIT_ATTEMPTS,
     DESCRIPTION,
     MERGED_FILES,
     PROPERTIES,
-    STATUS_TABLE,
     app_id,
     kept_from,
 )
@@ -130,12 +130,13 @@ class NamedStatusTable:
         )
 
     def _where(self, condition: str) -> pa.Table:
-        names = ", ".join(f"`{name}`" for name in STATUS.names)
+        # A timestamp that is collected has this process's zone, in which one hour a year is two.
+        names = ", ".join(
+            "unix_micros(recorded_at) AS recorded_at" if name == "recorded_at" else f"`{name}`"
+            for name in STATUS.names
+        )
         found = run(self._spark(), f"SELECT {names} FROM {self.name} WHERE {condition}")
-        rows = [row.asDict() for row in found]
-        for row in rows:  # collected timestamps have no zone, and are of this process's
-            row["recorded_at"] = row["recorded_at"].astimezone(timezone.utc)
-        return pa.Table.from_pylist(rows, schema=STATUS)
+        return pa.Table.from_pylist([row.asDict() for row in found], schema=STATUS)
 
     def _maintain(self) -> None:
         """As `PathStatusTable` does it, by what the catalog tells; a failure is logged."""

@@ -71,7 +71,7 @@ class JobRun:
         self._rows_interval_s = rows_interval_s
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]
-        name = "/".join(filter(None, [run_id or f"none-{uuid4().hex}", *parts]))
+        name = "/".join(filter(None, [run_id or f"unnamed-{uuid4().hex}", *parts]))
         self.key = RunKey(job, name)
 
     def once(self, work: Callable[[], Iterable[Report] | None]) -> JobResult:
@@ -157,7 +157,7 @@ class JobRun:
         seconds = time.monotonic() - started_s
         rows = status_rows(self.key, self._look(), done_by(reports), seconds, done=True)
         if rows.num_rows:
-            rows = self._table.append(rows, self.key)
+            rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
 
     def _look(self) -> Look:

@@ -26,6 +26,7 @@ from ..cold.place import ColdPlace
 from ..cold.storage import Storage, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
+from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey
 
 if TYPE_CHECKING:
@@ -33,8 +34,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What it is called, in a folder and in a schema.
-STATUS_TABLE = "_lakelog_status"
 DESCRIPTION = "where each partition stood at each job run; written by lakelog"
 
 #: Rows older than this go, at most a day later. Enough for a month's chart.

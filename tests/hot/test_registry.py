@@ -96,6 +96,13 @@ def test_illegal_names(topics, redis_client, name):
     assert redis_client.keys() == []
 
 
+@pytest.mark.parametrize("name", ["_lakelog_status", "_lakelog-status", "_Lakelog.Status"])
+def test_a_topic_does_not_lie_where_the_table_of_job_runs_does(topics, redis_client, name):
+    with pytest.raises(InvalidTopicError, match="the table of job runs"):
+        topics.create(name)
+    assert redis_client.keys() == []
+
+
 @pytest.mark.parametrize("name", ["x" * 249, "a", "A.b_c-1", "...", "0"])
 def test_legal_names(topics, name):
     assert topics.create(name).name == name

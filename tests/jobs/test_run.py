@@ -103,6 +103,19 @@ def test_without_a_run_id_the_result_is_the_same_as_long_as_nothing_happens(log:
     assert len(set(status_history(log)["run_id"].to_pylist())) == 2
 
 
+def test_a_log_without_topics_has_nothing_to_tell(log: Lakelog) -> None:
+    assert archive(log) == {"job": "archive", "partitions": []}
+    assert archive(log) == {"job": "archive", "partitions": []}
+    assert status_history(log).num_rows == 0
+
+
+def test_untiered_topics_are_told_without_an_archive(log: Lakelog) -> None:
+    log.topics.create("clicks", 1, {"remote.storage.enable": False})
+    archive(log)
+    (row,) = status_history(log).to_pylist()
+    assert (row["log_end"], row["archived_end"], row["archive_lag_records"]) == (0, None, None)
+
+
 def test_tasks_of_one_run_with_other_topics_or_steps_are_done_each(log: Lakelog) -> None:
     for topic in ("one", "other"):
         add_readings(log, topic, 8)

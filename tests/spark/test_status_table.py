@@ -1,0 +1,97 @@
+"""The rows of job runs in a catalog: by name through Spark, and at a path that has a name."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+from status_contract import CONTRACT, NOW_MS, rows_of
+
+from lakelog import Lakelog
+from lakelog.cold.place import ColdPlace
+from lakelog.engine import InlineEngine
+from lakelog.errors import ForeignTableError
+from lakelog.jobs import JobRun, add_readings, named_status_table, status_history
+from lakelog.jobs.cold_alone import ColdAlone
+from lakelog.jobs.named_status_table import NamedStatusTable
+from lakelog.jobs.status_rows import STATUS, RunKey
+from lakelog.jobs.status_table import KEPT_DAYS, PathStatusTable, status_table
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def table(spark: SparkSession, schema: str) -> NamedStatusTable:
+    return NamedStatusTable(ColdPlace.of(schema), lambda: spark)
+
+
+# The others say of reading and of runs that go on what the tests below say too.
+@pytest.mark.parametrize("rule", CONTRACT[:2], ids=lambda rule: rule.__name__)
+def test_a_table_by_name_keeps_the_contract(rule, spark: SparkSession, schema: str) -> None:
+    rule(lambda: NamedStatusTable(ColdPlace.of(schema), lambda: spark))
+
+
+def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: NamedStatusTable) -> None:
+    key = RunKey("archive", "4711")
+    for log_end in (120, 130):  # as two that both looked before either wrote
+        table._create()
+        table._write(rows_of(key, "orders", log_end=log_end), key)
+    assert table.done_rows(key)["log_end"].to_pylist() == [120]
+
+
+def test_old_rows_go_and_files_are_merged(
+    table: NamedStatusTable, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(named_status_table, "MERGED_FILES", 3)
+    for number, ago in enumerate([KEPT_DAYS + 2, KEPT_DAYS - 1, 0]):
+        key = RunKey("archive", str(number))
+        table.append(rows_of(key, "orders", now_ms=NOW_MS - ago * DAY_MS), key)
+    assert table.read()["run_id"].to_pylist() == ["1", "2"]
+    today = datetime.fromtimestamp(NOW_MS / 1000, timezone.utc) - timedelta(hours=1)
+    assert table.read(today)["run_id"].to_pylist() == ["2"]
+    (details,) = spark.sql(f"DESCRIBE DETAIL {table.name}").collect()
+    assert details["numFiles"] == 1
+
+
+def test_a_job_over_tables_by_name_is_done_once_with_redis_and_without(
+    redis_url: str, spark: SparkSession, schema: str
+) -> None:
+    with Lakelog.connect(redis_url, schema) as log:
+        add_readings(log, "readings", 80)
+        first = JobRun(log, "archive", "4711").once(lambda: log.archive())
+        add_readings(log, "readings", 160)
+        assert JobRun(log, "archive", "4711").once(lambda: log.archive()) == first
+        assert [part["archived_end"] for part in first["partitions"]] == [30, 50]
+        cold = ColdAlone(ColdPlace.of(schema), InlineEngine())
+        result = JobRun(cold, "cleanup", "4712").once(cold.cleanup)
+        assert [part["archived_end"] for part in result["partitions"]] == [30, 50]
+        assert status_history(log).num_rows == 4
+    assert spark.table(f"{schema}._lakelog_status").columns == STATUS.names
+
+
+def test_a_table_at_a_path_is_known_by_name_before_its_first_row(
+    spark: SparkSession, schema: str, tmp_path: Path
+) -> None:
+    place = ColdPlace.of(schema, tmp_path)
+    key = RunKey("archive", "4711")
+    for _ in range(2):
+        table = status_table(place, lambda: spark)
+        assert isinstance(table, PathStatusTable)
+        table.append(rows_of(key, "orders"), key)
+    (row,) = spark.table(f"{schema}._lakelog_status").collect()
+    assert (row["run_id"], row["log_end"], row["done"]) == ("4711", 120, True)
+
+
+def test_a_name_that_is_somebody_elses_is_refused_before_any_row(
+    spark: SparkSession, schema: str, tmp_path: Path
+) -> None:
+    spark.sql(f"CREATE TABLE {schema}._lakelog_status (a INT) USING delta")
+    table = status_table(ColdPlace.of(schema, tmp_path), lambda: spark)
+    with pytest.raises(ForeignTableError, match="_lakelog_status"):
+        table.append(rows_of(RunKey("archive", "4711"), "orders"))
+    assert table.read().num_rows == 0
