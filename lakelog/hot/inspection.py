@@ -252,6 +252,28 @@ class Inspection:
             yield offsets, scores
             after = f"({int(scores[-1])}"
 
+    def indexed_before(
+        self, topic_partition: TopicPartition, timestamps_ms: Sequence[int]
+    ) -> list[int | None]:
+        """For each timestamp the newest offset in the time index whose largest timestamp up to it
+        lies before; None: the index has none. One round trip.
+
+        Raises:
+            ForeignEntryError: the key is no sorted set.
+        """
+        keys = self._keys.partition(topic_partition)
+        replies = self._exchange(
+            keys.stream,
+            *(
+                ("ZREVRANGEBYSCORE", keys.times, f"({timestamp}", "-inf", "LIMIT", 0, 1)
+                for timestamp in timestamps_ms
+            ),
+        )
+        for reply in replies:
+            if isinstance(reply, Exception):
+                raise translate(reply, "the hot tier", keys.times) from reply
+        return [int(reply[0]) if reply else None for reply in replies]
+
     def producer_calls(
         self, topic_partition: TopicPartition, from_offset: int = 0
     ) -> list[ProducerCall]:

@@ -1,0 +1,32 @@
+"""Charts of a log: where its offsets lie, its segments, what comes in, what waits to be archived,
+what compaction saved.
+
+Each is a pure function of an Arrow table, beside the function that takes the table from a log, and
+says in its title what is to be seen. Where plotly is not installed a plain table takes its place.
+"""
+
+from .archive_lag import archive_lag
+from .compaction_savings import compaction_report_rows, compaction_rows, compaction_savings
+from .ingest_rate import ingest_rate, ingest_rates
+from .partition_map import partition_map, partition_ranges
+from .plain_table import PlainTable, table_html
+from .segment_choices import segment_choices
+from .segment_map import segment_map, segment_rows
+from .show import show
+
+__all__ = [
+    "PlainTable",
+    "archive_lag",
+    "compaction_report_rows",
+    "compaction_rows",
+    "compaction_savings",
+    "ingest_rate",
+    "ingest_rates",
+    "partition_map",
+    "partition_ranges",
+    "segment_choices",
+    "segment_map",
+    "segment_rows",
+    "show",
+    "table_html",
+]

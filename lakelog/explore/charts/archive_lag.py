@@ -1,0 +1,228 @@
+"""How long the oldest unarchived record waited, over time, as the runs of the jobs saw it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from . import words
+from .drawing import drawn
+from .facts import NULL, checked, int64
+from .style import COLD, HOT, LOST, MISSING, TEXT, layout, says
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+#: What is read of the rows of ``_lakelog_status``.
+LAGS = pa.schema(
+    [
+        ("topic", pa.string()),
+        ("partition", pa.int32()),
+        ("recorded_at", pa.timestamp("us", tz="UTC")),
+        ("archive_lag_records", pa.int64()),
+        ("archive_lag_ms", pa.int64()),
+    ]
+)
+
+_MOST_LINES = 4  # with one each, besides the worst
+_MOST_POINTS = 400
+_SILENT = 6  # times the usual distance between rows: nobody looked
+_COLOURS = (COLD, LOST, "#029e73", "#949494")
+_SHADE = "rgba(222,143,5,0.18)"
+_UNITS = (("days", 172_800_000), ("h", 7_200_000), ("min", 120_000), ("s", 0))
+_UNIT_MS = {"days": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000}
+
+
+def archive_lag(table: pa.Table, *, limit_ms: int | None = None) -> Figure:
+    """Draws how long the oldest unarchived record had waited whenever a run looked.
+
+    The bold line is the longest wait of any partition; up to 4 partitions have one of their own as
+    well. The line breaks where no run looked for long: nothing is known of then.
+
+    Args:
+        table: rows of the ``_lakelog_status`` table (`LAGS` are read), of any runs and topics.
+        limit_ms: what would be too long, as a dotted line.
+
+    Returns:
+        A plotly Figure; a `PlainTable` where plotly is not installed.
+
+    Raises:
+        InvalidArgumentError: the table has other columns.
+    """
+    table = checked(table, LAGS, "the _lakelog_status table")
+    seen = _Seen.of(table)
+    message = seen.message(limit_ms)
+    return drawn(table, message, lambda: _draw(seen, message, limit_ms))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    names: list[str]  # of the topic-partitions
+    at_ms: np.ndarray[Any, Any]  # of each point, ascending
+    lag_ms: np.ndarray[Any, Any]  # names × points; NaN: not looked at
+    records: np.ndarray[Any, Any]  # likewise
+    runs: int  # how many moments there were
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Seen:
+        at, partition = int64(table, "recorded_at"), int64(table, "partition")
+        lag, records = int64(table, "archive_lag_ms"), int64(table, "archive_lag_records")
+        topics = pc.fill_null(table["topic"], "").combine_chunks().dictionary_encode()
+        if isinstance(topics, pa.ChunkedArray):
+            topics = topics.combine_chunks()
+        codes = topics.dictionary.to_pylist()
+        known = np.flatnonzero(at != NULL)
+        topic_code = np.asarray(topics.indices)[known]
+        pairs, whose = np.unique(
+            (topic_code.astype(np.int64) << 32) + partition[known], return_inverse=True
+        )
+        at_ms = at[known] // 1000
+        moments = np.unique(at_ms)
+        # Of many moments some that follow each other are one point, at the time of the last.
+        together = max(1, -(-len(moments) // _MOST_POINTS))
+        point = np.searchsorted(moments, at_ms) // together
+        points = moments[together - 1 :: together]
+        if len(moments) and (not len(points) or points[-1] != moments[-1]):
+            points = np.append(points, moments[-1])
+        shape = (len(pairs), len(points))
+        lags, waiting = np.full(shape, np.nan), np.full(shape, np.nan)
+        # Null: nothing waits.
+        np.fmax.at(lags, (whose, point), np.where(lag[known] == NULL, 0, lag[known]))
+        np.fmax.at(waiting, (whose, point), np.where(records[known] == NULL, 0, records[known]))
+        names = [f"{codes[pair >> 32]}-{pair & 0xFFFFFFFF}" for pair in pairs.tolist()]
+        return cls(names, points, lags, waiting, len(moments))
+
+    @property
+    def worst(self) -> np.ndarray[Any, Any]:
+        """The longest wait at each point."""
+        if not self.lag_ms.size:
+            return np.empty(0)
+        return np.asarray(np.nanmax(self.lag_ms, axis=0))
+
+    def message(self, limit_ms: int | None) -> str:
+        if not len(self.at_ms):
+            return "No run has looked yet, so nothing is known of archive lag"
+        worst = self.worst
+        now = self.lag_ms[:, -1]
+        first = f"at {words.moment(self.at_ms[-1] // 1000 * 1000)} UTC"
+        if worst[-1]:
+            waits = self.names[int(np.nanargmax(now))]
+            text = f"{waits} waits {words.duration(worst[-1])} to be archived, {first}"
+        else:
+            text = f"Nothing waits to be archived {first}"
+        if len(worst) > 1:
+            peak = int(worst.argmax())
+            if worst[peak] > worst[-1]:
+                text += (
+                    f"; the longest wait was {words.duration(worst[peak])}, at "
+                    f"{words.moment(self.at_ms[peak] // 1000 * 1000)}"
+                )
+            elif worst[peak]:
+                text += ", the longest of all"
+        if limit_ms is not None:
+            over = int((worst > limit_ms).sum())
+            text += (
+                f"; {words.percent(over, len(worst))} of the time above {words.duration(limit_ms)}"
+            )
+        return text
+
+
+def _draw(
+    seen: _Seen, message: str, limit_ms: int | None
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    if not len(seen.at_ms):
+        return [], says(message)
+    worst = seen.worst
+    longest = max(worst.max(), limit_ms or 0)
+    unit = next(name for name, least in _UNITS if longest >= least)
+    notes = [
+        f"{words.count(len(seen.names), 'partition')}, {words.count(seen.runs, 'moment')} at which "
+        "a run looked; between them the lag may have been longer."
+    ]
+    if len(seen.at_ms) < seen.runs:
+        notes.append(
+            f"Drawn are {len(seen.at_ms)} of {seen.runs:,} moments, each the longest of "
+            "those around it."
+        )
+    lines = range(len(seen.names)) if len(seen.names) <= _MOST_LINES else range(0)
+    several = len(seen.names) > 1
+    look = layout(message, notes, plot_height=300, axis="time of the run (UTC)", legend=several)
+    look["hovermode"] = "x unified"
+    look["xaxis"] |= {"type": "date"}
+    look["yaxis"] |= {"title": {"text": f"oldest unarchived record waits ({unit})"}}
+    look["yaxis"] |= {"range": [0, max(1e-9, longest / _UNIT_MS[unit]) * 1.08]}
+    traces: list[dict[str, Any]] = []
+    if several:
+        traces += [
+            _line(seen, seen.lag_ms[nth], seen.records[nth], seen.names[nth], unit)
+            | {"line": {"color": _COLOURS[nth], "width": 1.5}, "opacity": 0.9}
+            for nth in lines
+        ]
+    # The sum over what is known; whose wait is the longest changes from point to point.
+    everyone = np.nansum(seen.records, axis=0)
+    name = "longest of all partitions" if several else seen.names[0]
+    bold = _line(seen, worst, everyone, name, unit)
+    bold |= {"line": {"color": HOT, "width": 3}, "fill": "tozeroy", "fillcolor": _SHADE}
+    if len(seen.at_ms) <= 60:
+        bold |= {"mode": "lines+markers", "marker": {"size": 5}}
+    traces.insert(0, bold)
+    if limit_ms is not None:
+        height = limit_ms / _UNIT_MS[unit]
+        look["shapes"] = [
+            {
+                "type": "line",
+                "xref": "paper",
+                "x0": 0,
+                "x1": 1,
+                "y0": height,
+                "y1": height,
+                "line": {"color": MISSING, "width": 1.5, "dash": "dot"},
+            }
+        ]
+        look["annotations"] = [
+            {
+                "xref": "paper",
+                "x": 1,
+                "xanchor": "right",
+                "y": height,
+                "yanchor": "bottom",
+                "showarrow": False,
+                "text": f"limit {words.duration(limit_ms)}",
+                "font": {"color": TEXT},
+            }
+        ]
+    return traces, look
+
+
+def _line(
+    seen: _Seen, lag_ms: np.ndarray[Any, Any], records: np.ndarray[Any, Any], name: str, unit: str
+) -> dict[str, Any]:
+    """One partition's, or everyone's, broken where nobody looked for long."""
+    known = np.flatnonzero(~np.isnan(lag_ms))
+    at, lag, waiting = seen.at_ms[known], lag_ms[known], np.nan_to_num(records[known])
+    x: list[Any] = []
+    y: list[Any] = []
+    said: list[Any] = []
+    usual = float(np.median(np.diff(seen.at_ms))) if len(seen.at_ms) > 2 else float("inf")
+    for place in range(len(at)):
+        if place and at[place] - at[place - 1] > _SILENT * max(1, usual):
+            x.append(int(at[place - 1]) + 1)
+            y.append(None)
+            said.append(["", 0])
+        x.append(int(at[place]))
+        y.append(round(float(lag[place]) / _UNIT_MS[unit], 6))
+        said.append([words.duration(float(lag[place])), int(waiting[place])])
+    return {
+        "type": "scatter",
+        "mode": "lines" if len(x) > 1 else "markers",
+        "connectgaps": False,
+        "name": name,
+        "x": x,
+        "y": y,
+        "customdata": said,
+        "hovertemplate": f"{name}: %{{customdata[0]}}, %{{customdata[1]:,}} records<extra></extra>",
+    }

@@ -1,0 +1,50 @@
+"""A plotly Figure that shows itself by its mimetype, with a plain table for who cannot draw it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import plotly.graph_objects as go
+import pyarrow as pa
+
+from .plain_table import table_html
+
+MIMETYPE = "application/vnd.plotly.v1+json"
+_CONFIG = {"responsive": True, "displaylogo": False}
+_FALLBACK_ROWS = 30  # they are stored in the notebook, beside the chart
+
+
+class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
+    """A figure, the table it was drawn of, and what it says in a sentence.
+
+    A Figure as any other to plotly. To a notebook it shows itself as a few KB of JSON, where
+    plotly's own default would put all of plotly.js beside it.
+    """
+
+    #: IPython asks for this first; what is no method it takes for absent, and asks for the bundle.
+    _ipython_display_ = None
+
+    def __init__(self, *args: Any, table: pa.Table | None = None, message: str = "", **more: Any):
+        super().__init__(*args, **more)
+        self._table = table
+        self._message = message
+
+    def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
+        return bundle(self, self._table, self._message)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (self.to_dict(), self._table, self._message)
+
+
+def bundle(figure: Any, table: pa.Table | None = None, message: str = "") -> dict[str, Any]:
+    """What a front end chooses from: the drawing, the table as HTML, the sentence as text."""
+    drawing = {**json.loads(figure.to_json()), "config": dict(_CONFIG)}
+    found = {MIMETYPE: drawing, "text/plain": message or "a plotly figure"}
+    if table is not None:
+        found["text/html"] = table_html(table, message, rows=_FALLBACK_ROWS)
+    return found
+
+
+def _again(figure: dict[str, Any], table: pa.Table | None, message: str) -> Chart:
+    return Chart(figure, table=table, message=message)

@@ -1,0 +1,365 @@
+"""What comes in over time, by the records' own timestamps, without reading a record."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...cold.segment import UNKNOWN_TIMESTAMP_MS
+from ...cold.table import ColdSnapshot
+from ...errors import InvalidArgumentError
+from ...offsets import HotOffsets, LogOffsets, timestamp_ms
+from ...read.tiers import Tiers
+from ...read.unified_log import UnifiedLog
+from . import words
+from .drawing import drawn
+from .facts import about, checked, described, float64, int64, notes_of
+from .segment_map import covered
+from .style import COLD, HOT, layout, says
+from .times import inner_window
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+RATES = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("start", pa.timestamp("us", tz="UTC")),
+        ("seconds", pa.float64()),
+        ("records", pa.float64()),
+        ("records_per_second", pa.float64()),
+        ("spread_seconds", pa.float64()),
+    ]
+)
+
+DEFAULT_BINS = 120
+#: Of the records, at either end of the time: what may lie outside the default window.
+_TAIL = 0.001
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stretches:
+    """Records of which the number and the first and largest timestamp are known."""
+
+    records: np.ndarray[Any, Any]
+    start_ms: np.ndarray[Any, Any]
+    end_ms: np.ndarray[Any, Any]  # exclusive
+
+    @classmethod
+    def of(cls, records: Any, first_ms: Any, max_ms: Any) -> Stretches:
+        """Of those that have timestamps; one that is -1 is none."""
+        records, last = np.asarray(records, float), np.asarray(max_ms, np.int64)
+        first = np.asarray(first_ms, np.int64)
+        first = np.where(first < 0, last, np.minimum(first, last))
+        known = (last >= 0) & (last < UNKNOWN_TIMESTAMP_MS) & (records > 0)
+        return cls(records[known], first[known], last[known] + 1)
+
+    def __add__(self, other: Stretches) -> Stretches:
+        return Stretches(
+            np.concatenate([self.records, other.records]),
+            np.concatenate([self.start_ms, other.start_ms]),
+            np.concatenate([self.end_ms, other.end_ms]),
+        )
+
+    def spread(
+        self, edges_ms: Sequence[float]
+    ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+        """Records between neighbouring edges, each stretch spread evenly over its time; and over
+        how long, on average of those records, in ms.
+        """
+        wide = self.end_ms - self.start_ms
+        up_to, weighted = [], []
+        for edge in edges_ms:
+            before = self.records * np.clip((edge - self.start_ms) / wide, 0, 1)
+            up_to.append(before.sum())
+            weighted.append((before * wide).sum())
+        records = np.diff(up_to)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            over = np.where(records > 0, np.diff(weighted) / records, np.nan)
+        return records, over
+
+
+def ingest_rates(
+    log: UnifiedLog,
+    partitions: Iterable[int] | None = None,
+    *,
+    start: int | str | datetime | None = None,
+    end: int | str | datetime | None = None,
+    bins: int = DEFAULT_BINS,
+) -> pa.Table:
+    """How many records came in when, by their timestamps.
+
+    Told from the segment index of the cold tier and, for what is not archived, from Redis's
+    segments and time index: how many offsets lie between two known timestamps. They are spread
+    evenly in between, so a rate is as fine as ``spread_seconds`` says. Records that compaction
+    removed since are counted, those that were deleted are not.
+
+    Args:
+        partitions: numbers; None for all.
+        start, end: the time to look at, [start, end): epoch milliseconds, an aware datetime, or
+            ISO text with a zone. Default: all there is, but for a few records (0.1 %) with
+            timestamps far from the others', which a note of the chart counts.
+        bins: into how many equal parts the time is cut, at most.
+
+    Returns:
+        Rows of `RATES` by partition and time, a row for each partition and part, ``records`` an
+        estimate unless a part is wider than the spread. ``spread_seconds`` is over how long they
+        were spread, on average; null without records.
+
+    Raises:
+        InvalidArgumentError: a time without a zone, an end before the start, no bins.
+        LakelogError: a tier cannot be read.
+    """
+    if bins < 1:
+        raise InvalidArgumentError(f"bins={bins} is no number of parts ≥ 1")
+    asked = list(range(log.topic.partitions) if partitions is None else partitions)
+    look = Tiers(log.topic, log.hot, log.table).look(asked)
+    cold = {n: _cold_stretches(look.cold, n, look.hot[n]) for n in asked}
+    hot = {n: _hot_stretches(look.offsets[n], look.hot[n], look.cold, n) for n in asked}
+    every = sum(
+        (cold[n] + Stretches.of(*_columns(hot[n], 2, 3, 4)) for n in asked),
+        Stretches.of([], [], []),
+    )
+    window, notes = _window(every, start, end)
+    empty = described(RATES.empty_table(), topic=log.topic.name, partitions=asked, notes=notes)
+    if window is None:
+        return empty
+    # Whole milliseconds: an edge within one would split records that have the same timestamp.
+    many = max(1, min(bins, int((window[1] - window[0]) // 1_000)))
+    edges = np.unique(np.linspace(*window, many + 1).round().astype(np.int64))
+    inspection = log.hot.inspection()
+    tables = []
+    for partition in asked:
+        fine = [
+            part
+            for rows in hot[partition]
+            for part in _refined(rows, edges, inspection, log.topic.partition(partition))
+        ]
+        stretches = cold[partition] + Stretches.of(*_columns(fine, 2, 3, 4))
+        tables.append(_rows(partition, stretches, edges))
+    table = pa.concat_tables(tables) if tables else RATES.empty_table()
+    return described(table, topic=log.topic.name, partitions=asked, notes=notes)
+
+
+def _rows(partition: int, stretches: Stretches, edges: np.ndarray[Any, Any]) -> pa.Table:
+    records, over = stretches.spread(edges.tolist())
+    # A burst within a millisecond is not a rate of a million a second.
+    seconds = np.maximum(1.0, np.diff(edges) / 1000)
+    return pa.table(
+        [
+            pa.array([partition] * len(records), pa.int32()),
+            pa.array(edges[:-1] * 1000, pa.int64()).cast(RATES.field("start").type),
+            pa.array(seconds),
+            pa.array(records),
+            pa.array(records / seconds),
+            pa.array(over / 1000, mask=np.isnan(over)),
+        ],
+        schema=RATES,
+    )
+
+
+def _cold_stretches(cold: ColdSnapshot, partition: int, hot: HotOffsets) -> Stretches:
+    files = cold.files.rows_of_partition(partition)
+    return Stretches.of(
+        covered(files, hot.gaps), int64(files, "min_timestamp_ms"), int64(files, "max_timestamp_ms")
+    )
+
+
+#: start offset, end offset, how many, first and largest timestamp in ms
+_Hot = tuple[int, int, int, int, int]
+
+
+def _hot_stretches(
+    offsets: LogOffsets, hot: HotOffsets, cold: ColdSnapshot, partition: int
+) -> list[_Hot]:
+    """The hot segments as far as they are not archived."""
+    first = max(offsets.archived_end, offsets.local_log_start)
+    files = cold.files.rows_of_partition(partition)
+    newest = files["max_timestamp_ms"][-1].as_py() if files.num_rows else -1
+    found = []
+    for one in hot.segments:
+        start = max(first, one.base_offset)
+        if start >= one.end_offset:
+            continue
+        since = one.first_timestamp_ms
+        if start > one.base_offset and since <= newest <= one.max_timestamp_ms:
+            since = newest  # the part before is archived, and this is where it ended
+        found.append((start, one.end_offset, one.end_offset - start, since, one.max_timestamp_ms))
+    return found
+
+
+def _refined(
+    rows: _Hot, edges: np.ndarray[Any, Any], inspection: Any, topic_partition: Any
+) -> list[_Hot]:
+    """A hot stretch cut at the edges that lie in it, where the time index says."""
+    start, end, _, first_ms, max_ms = rows
+    inside = edges[(edges > max(0, first_ms)) & (edges <= max_ms)].tolist()
+    if not inside:
+        return [rows]
+    # The index has the last offset of an entry: all up to there came by then.
+    known = inspection.indexed_before(topic_partition, inside)
+    found: list[_Hot] = []
+    at, since = start, first_ms
+    for edge, last in zip(inside, known, strict=True):
+        upper = min(end, max(at, -1 if last is None else last + 1))
+        if upper > at:
+            found.append((at, upper, upper - at, since, edge - 1))
+            at, since = upper, edge
+    if at < end:
+        found.append((at, end, end - at, since, max_ms))
+    return found
+
+
+def _columns(rows: Sequence[_Hot], *places: int) -> list[list[int]]:
+    return [[row[place] for row in rows] for place in places]
+
+
+def _window(
+    every: Stretches, start: int | str | datetime | None, end: int | str | datetime | None
+) -> tuple[tuple[int, int] | None, list[str]]:
+    """[start, end) in ms; None: there is nothing with a timestamp. And what lies outside."""
+    low = None if start is None else timestamp_ms(start)
+    high = None if end is None else timestamp_ms(end)
+    if low is not None and high is not None and high <= low:
+        raise InvalidArgumentError(f"the time from {start} to {end} ends before it begins")
+    if not len(every.records):
+        return None, []
+    if low is None and high is None:
+        inner = inner_window(every.start_ms, every.end_ms, every.records, _TAIL)
+        if inner is not None:
+            before, after = every.start_ms.min(), every.end_ms.max()
+            counted, _ = every.spread([before, *inner, after])
+            return (int(inner[0]), int(inner[1])), [
+                f"{words.count(counted[0] + counted[2], 'record')} outside the time shown, "
+                f"{words.period(before, after)}: ask for it with start= and end=."
+            ]
+    low = int(every.start_ms.min()) if low is None else low
+    high = int(every.end_ms.max()) if high is None else high
+    return (low, max(high, low + 1)), []
+
+
+def ingest_rate(table: pa.Table) -> Figure:
+    """Draws how many records a second came in, of all partitions together and of the busiest.
+
+    Args:
+        table: as `ingest_rates` gives it.
+
+    Returns:
+        A plotly Figure of one trace (one partition) or two; a `PlainTable` where plotly is not
+        installed.
+
+    Raises:
+        InvalidArgumentError: the table has other columns.
+    """
+    table = checked(table, RATES, "ingest_rates")
+    seen = _Seen.of(table)
+    message = about(table, seen.message())
+    return drawn(table, message, lambda: _draw(seen, message, notes_of(table)))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    start_ms: np.ndarray[Any, Any]  # of each part
+    seconds: np.ndarray[Any, Any]
+    total: np.ndarray[Any, Any]  # records
+    busiest: np.ndarray[Any, Any]  # records of the partition that has most
+    partition: int
+    partitions: int
+    spread_seconds: float  # over how long records were spread, of most of them
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Seen:
+        start, where = np.unique(int64(table, "start"), return_inverse=True)
+        partition, whose = np.unique(int64(table, "partition"), return_inverse=True)
+        records = np.zeros((len(partition), len(start)))
+        np.add.at(records, (whose, where), np.nan_to_num(float64(table, "records")))
+        seconds = np.zeros(len(start))
+        np.maximum.at(seconds, where, float64(table, "seconds"))
+        most = int(records.sum(axis=1).argmax()) if len(partition) else 0
+        spread, counted = float64(table, "spread_seconds"), float64(table, "records")
+        known = np.flatnonzero(~np.isnan(spread))
+        order = known[np.argsort(spread[known], kind="stable")]
+        share = np.cumsum(counted[order])
+        typical = 0.0
+        if len(order):
+            typical = float(spread[order[np.searchsorted(share, share[-1] * 0.9)]])
+        return cls(
+            start // 1000,
+            seconds,
+            records.sum(axis=0),
+            records[most] if len(partition) else records.sum(axis=0),
+            int(partition[most]) if len(partition) else 0,
+            len(partition),
+            typical,
+        )
+
+    def message(self) -> str:
+        records = self.total.sum()
+        if not records:
+            return "no records with a timestamp, so no rate"
+        peak = int((self.total / self.seconds).argmax())
+        end_ms = self.start_ms[-1] + self.seconds[-1] * 1000
+        text = (
+            f"{words.rate(records / self.seconds.sum())} on average, "
+            f"{words.period(self.start_ms[0], end_ms)}"
+        )
+        if len(self.total) > 1:
+            most, second = self.total[peak] / self.seconds[peak], self.start_ms[peak] // 1000
+            text += f"; at most {words.rate(most)}, at {words.moment(second * 1000)}"
+        if self.partitions > 1:
+            share = words.percent(self.busiest.sum(), records)
+            text += f"; partition {self.partition} takes {share}"
+        return text
+
+
+def _draw(
+    seen: _Seen, message: str, notes: Sequence[str]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    if not seen.total.sum():
+        return [], says(message, notes)
+    said = [
+        f"By the records' timestamps, {words.duration(seen.seconds[0] * 1000)} a step. When a "
+        f"record came is known to {words.duration(max(1, seen.spread_seconds * 1000))} (nine in "
+        "ten); within, they are spread evenly.",
+        *notes,
+    ]
+    look = layout(
+        message,
+        said,
+        plot_height=300,
+        axis="timestamps of the records (UTC)",
+        legend=seen.partitions > 1,
+    )
+    look["hovermode"] = "x unified"
+    look["xaxis"] |= {"type": "date"}
+    look["yaxis"] |= {"title": {"text": "records per second"}, "rangemode": "tozero"}
+    traces = [_steps(seen, seen.total, "all partitions", COLD, "tozeroy")]
+    if seen.partitions > 1:
+        name = f"partition {seen.partition}, the busiest"
+        traces.append(_steps(seen, seen.busiest, name, HOT, "none"))
+    return traces, look
+
+
+def _steps(
+    seen: _Seen, records: np.ndarray[Any, Any], name: str, colour: str, fill: str
+) -> dict[str, Any]:
+    rates = (records / seen.seconds).tolist()
+    start = seen.start_ms.tolist()
+    # The last part has a width too: a step ends where the next would begin.
+    end = start[-1] + round(seen.seconds[-1] * 1000)
+    return {
+        "type": "scatter",
+        "mode": "lines",
+        "name": name,
+        "x": [*start, end],
+        "y": [float(f"{rate:.6g}") for rate in (*rates, rates[-1])],
+        "line": {"color": colour, "width": 2, "shape": "hv"},
+        "fill": fill,
+        "fillcolor": "rgba(1,115,178,0.25)",
+        "hovertemplate": f"{name}: %{{y:,.4~g}} records/s<extra></extra>",
+    }

@@ -1,0 +1,459 @@
+"""The partition map: which offsets of each partition lie where."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...offsets import LogOffsets
+from ...read.tiers import Tiers
+from ...read.unified_log import UnifiedLog
+from . import words
+from .drawing import drawn
+from .facts import about, checked, described, int64, notes_of, partitions_of
+from .lanes import MOST_LANES, beside, lane_axis, plot_height, room_beside
+from .style import COLD, GONE, GRID, HOT, LOST, MISSING, TEXT, layout, says
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
+#: Where offsets lie, in the order of the legend.
+DELETED, COLD_ONLY, BOTH, HOT_ONLY, LOST_TAIL, NOWHERE = KINDS = (
+    "deleted",
+    "cold",
+    "both",
+    "hot",
+    "lost",
+    "missing",
+)
+
+RANGES = pa.schema(
+    [
+        ("partition", pa.int32()),
+        ("kind", pa.string()),
+        ("start_offset", pa.int64()),
+        ("end_offset", pa.int64()),
+    ]
+)
+
+_MEANING = {
+    DELETED: "deleted (below the log start)",
+    COLD_ONLY: "cold (Delta)",
+    BOTH: "in both tiers",
+    HOT_ONLY: "hot alone (Redis, not archived)",
+    LOST_TAIL: "lost with a hot tail",
+    NOWHERE: "missing: in neither tier",
+}
+_LOOK: dict[str, dict[str, Any]] = {
+    DELETED: {"color": GONE},
+    COLD_ONLY: {"color": COLD},
+    BOTH: {
+        "color": COLD,
+        "pattern": {"shape": "/", "bgcolor": COLD, "fgcolor": HOT, "size": 9, "solidity": 0.4},
+    },
+    HOT_ONLY: {"color": HOT},
+    LOST_TAIL: {
+        "color": LOST,
+        "pattern": {"shape": "x", "fgcolor": LOST, "size": 7, "solidity": 0.4},
+    },
+    NOWHERE: {
+        "color": MISSING,
+        "pattern": {"shape": "\\", "fgcolor": MISSING, "size": 6, "solidity": 0.5},
+    },
+}
+
+#: Of a row's width in the fitted view: the least that a range gets, the most that ranges without
+#: records get together.
+_LEAST, _GONE_MOST = 0.012, 0.16
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedRange:
+    """Offsets that lie in the same place."""
+
+    kind: str  # of `KINDS`
+    start_offset: int
+    end_offset: int  # exclusive
+
+
+def partition_ranges(log: UnifiedLog, partitions: Iterable[int] | None = None) -> pa.Table:
+    """Which offsets of each partition are deleted, cold, hot, in both tiers, or lost.
+
+    One look at both tiers; reads no records.
+
+    Args:
+        partitions: numbers; None for all.
+
+    Returns:
+        Rows of `RANGES` by partition and offset, half-open and without a hole from 0 to the log
+        end: ``deleted`` (below the log start), ``cold``, ``both``, ``hot`` (in Redis alone, not
+        archived yet), ``lost`` (with a hot tail; a gap is declared), ``missing`` (in neither tier,
+        and nothing says why: `verify` does). A further column ``waiting_ms`` (int64) has, for a
+        partition's hot offsets, since when the oldest waits to be archived; null if none does.
+        A partition without offsets has no row.
+
+    Raises:
+        LakelogError: a tier cannot be read.
+    """
+    asked = list(range(log.topic.partitions) if partitions is None else partitions)
+    now_ms = log.hot.now_ms()
+    look = Tiers(log.topic, log.hot, log.table).look(asked)
+    rows: list[tuple[int, str, int, int, int | None]] = []
+    for partition in asked:
+        offsets, since = look.offsets[partition], look.hot[partition].unarchived_since_ms
+        waiting = None
+        if log.topic.config.tiered and offsets.unarchived and since is not None:
+            waiting = max(0, now_ms - since)
+        rows += [
+            (
+                partition,
+                one.kind,
+                one.start_offset,
+                one.end_offset,
+                waiting if one.kind == HOT_ONLY else None,
+            )
+            for one in placed(offsets)
+        ]
+    columns = list(zip(*rows, strict=True)) or [()] * 5
+    schema = RANGES.append(pa.field("waiting_ms", pa.int64()))
+    table = pa.table([pa.array(c, f.type) for c, f in zip(columns, schema, strict=True)], schema)
+    unsure = [partition for partition in asked if not look.offsets[partition].recovered]
+    notes = []
+    if unsure:
+        notes.append(
+            f"Redis came back without the end of {words.names(unsure)}: what was appended last "
+            "is known after the next append or archive run."
+        )
+    return described(table, topic=log.topic.name, partitions=asked, notes=notes)
+
+
+def placed(offsets: LogOffsets) -> list[PlacedRange]:
+    """Where the offsets from 0 to the log end lie, in order; neighbours differ in kind."""
+    bounds = {0, offsets.log_start, offsets.local_log_start, offsets.archived_end, offsets.log_end}
+    bounds |= {edge for gap in offsets.gaps for edge in gap}
+    edges = sorted(edge for edge in bounds if 0 <= edge <= offsets.log_end)
+    found: list[PlacedRange] = []
+    for start, end in pairwise(edges):
+        kind = _kind_at(offsets, start)
+        if found and found[-1].kind == kind:
+            found[-1] = PlacedRange(kind, found[-1].start_offset, end)
+        else:
+            found.append(PlacedRange(kind, start, end))
+    return found
+
+
+def _kind_at(offsets: LogOffsets, offset: int) -> str:
+    if offset < offsets.log_start:
+        return DELETED
+    if any(gap.start <= offset < gap.end for gap in offsets.gaps):
+        return LOST_TAIL
+    cold, hot = offset < offsets.archived_end, offset >= offsets.local_log_start
+    return {
+        (True, True): BOTH,
+        (True, False): COLD_ONLY,
+        (False, True): HOT_ONLY,
+        (False, False): NOWHERE,
+    }[cold, hot]
+
+
+def partition_map(table: pa.Table) -> Figure:
+    """Draws where the offsets of each partition lie, one row a partition.
+
+    Each row is fitted to the width, with short ranges widened so that none disappears and what
+    holds no records shortened; a button shows all rows to one scale of offsets. The exact numbers
+    are on hover. More than 300 partitions: those where most waits or is lost, and a note.
+
+    Args:
+        table: as `partition_ranges` gives it.
+
+    Returns:
+        A plotly Figure of a trace for each kind there is, whose customdata are partition, start
+        offset, end offset and how many; a `PlainTable` where plotly is not installed.
+
+    Raises:
+        InvalidArgumentError: the table has other columns.
+    """
+    table = checked(table, RANGES, "partition_ranges")
+    seen = _Seen.of(table)
+    message = about(table, seen.message())
+    return drawn(table, message, lambda: _draw(seen, message, notes_of(table)))
+
+
+# -- what it says ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Seen:
+    """The table as columns, and what is in it by kind and partition."""
+
+    partitions: list[int]
+    partition: np.ndarray[Any, Any]
+    kind: np.ndarray[Any, Any]  # numbers of `KINDS`
+    start: np.ndarray[Any, Any]
+    end: np.ndarray[Any, Any]
+    waiting: Mapping[int, int]  # partition → ms
+
+    @classmethod
+    def of(cls, table: pa.Table) -> _Seen:
+        kinds = pc.index_in(table["kind"], value_set=pa.array(KINDS))
+        table = table.append_column("number", kinds.cast(pa.int64()))
+        table = table.filter(
+            pc.and_(
+                pc.is_valid(table["number"]), pc.less(table["start_offset"], table["end_offset"])
+            )
+        ).sort_by([("partition", "ascending"), ("start_offset", "ascending")])
+        waiting: dict[int, int] = {}
+        if "waiting_ms" in table.column_names:
+            known = table.filter(pc.is_valid(table["waiting_ms"]))
+            for number, ms in zip(
+                known["partition"].to_pylist(), known["waiting_ms"].to_pylist(), strict=True
+            ):
+                waiting[number] = max(ms, waiting.get(number, 0))
+        columns = (int64(table, name) for name in ("partition", "number", "start_offset"))
+        partition, kind, start = columns
+        return cls(
+            partitions_of(table), partition, kind, start, int64(table, "end_offset"), waiting
+        )
+
+    def offsets(self, kind: str) -> int:
+        return int((self.end - self.start)[self.kind == KINDS.index(kind)].sum())
+
+    def by_partition(self, kind: str) -> dict[int, int]:
+        """Offsets of that kind, of the partitions that have some."""
+        of_kind = self.kind == KINDS.index(kind)
+        found: dict[int, int] = {}
+        lengths = (self.end - self.start)[of_kind]
+        for partition, length in zip(
+            self.partition[of_kind].tolist(), lengths.tolist(), strict=True
+        ):
+            found[partition] = found.get(partition, 0) + length
+        return found
+
+    def message(self) -> str:
+        many = len(self.partitions)
+        if not many:
+            return "no partition was asked for"
+        if not len(self.kind):
+            return f"{words.count(many, 'partition')}, nothing was appended yet"
+        parts = [self._archived(many)]
+        for kind, word in ((LOST_TAIL, "lost"), (NOWHERE, "misses")):
+            at = self.by_partition(kind)
+            if at:
+                verb = word if word == "lost" or len(at) == 1 else "miss"
+                parts.append(f"{words.names(list(at))} {verb} offsets")
+        return "; ".join(parts)
+
+    def _archived(self, many: int) -> str:
+        alone = self.by_partition(HOT_ONLY)
+        held = self.offsets(COLD_ONLY) + self.offsets(BOTH)
+        waits = sum(alone.values())
+        if not alone and not held:
+            return f"all that {words.count(many, 'partition')} held is deleted"
+        if not held:
+            return (
+                f"nothing is archived, {words.count(waits, 'offset')} of "
+                f"{words.count(many, 'partition')} lie in Redis alone"
+            )
+        if not alone:
+            whose = "the one partition is" if many == 1 else f"all {many} partitions are"
+            return f"{whose} archived up to the end, {words.count(held, 'offset')}"
+        oldest = max((self.waiting.get(partition, 0) for partition in alone), default=0)
+        offsets = words.count(waits, "offset")
+        if many == 1:
+            age = f" and {'has' if waits == 1 else 'have'} waited {words.duration(oldest)}"
+            return (
+                f"{words.percent(held, held + waits)} is archived, {offsets} "
+                f"{'is' if waits == 1 else 'are'} not{age if oldest else ''}"
+            )
+        whole = many - len(alone)
+        done = f"{whole} of {many:,} partitions {'is' if whole == 1 else 'are'}"
+        if not whole:
+            done = f"none of {many:,} partitions is"
+        done = f"{done} archived up to the end"
+        if len(alone) == 1:
+            (last,) = alone
+            age = f"has waited {words.duration(oldest)}" if oldest else "waits"
+            return f"{done}; partition {last} {age} with {offsets}"
+        worst = max(alone, key=lambda partition: alone[partition])
+        age = f"have waited up to {words.duration(oldest)}" if oldest else "wait"
+        return (
+            f"{done}; {len(alone):,} {age} with {offsets}, most in partition {worst} "
+            f"({words.count(alone[worst])})"
+        )
+
+    def notes(self) -> Iterator[str]:
+        held = [f"{kind} {words.count(self.offsets(kind))}" for kind in KINDS if self.offsets(kind)]
+        if held:
+            yield f"Offsets: {', '.join(held)}."
+        if self.offsets(LOST_TAIL):
+            yield (
+                "A lost range is wider than what was lost in it: offsets jump by 2^24, so that "
+                "none is used twice."
+            )
+
+    def chosen(self, most: int) -> list[int]:
+        """The partitions to draw, ascending: where there are too many, those with most to see."""
+        if len(self.partitions) <= most:
+            return self.partitions
+        gone, alone = self.by_partition(NOWHERE), self.by_partition(HOT_ONLY)
+        lost = self.by_partition(LOST_TAIL)
+        worst = sorted(
+            self.partitions,
+            key=lambda n: (-gone.get(n, 0), -(n in lost), -alone.get(n, 0), n),
+        )
+        return sorted(worst[:most])
+
+
+# -- how it looks ------------------------------------------------------------------------------
+
+
+def _draw(
+    seen: _Seen, message: str, notes: Sequence[str]
+) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    said = [*seen.notes(), *notes]
+    if not len(seen.kind):
+        return [], says(message, said)
+    chosen = seen.chosen(MOST_LANES)
+    if len(chosen) < len(seen.partitions):
+        said.append(
+            f"Drawn are {len(chosen)} of {len(seen.partitions):,} partitions: those that lost or "
+            "miss something, or have most in Redis alone. The table has all."
+        )
+    lane_of = {partition: lane for lane, partition in enumerate(chosen)}
+    fitted = _fitted(seen)
+    traces, exact, fit = [], [], []
+    drawn_here = np.isin(seen.partition, chosen)
+    for number, kind in enumerate(KINDS):
+        rows = np.flatnonzero((seen.kind == number) & drawn_here)
+        if not len(rows):
+            continue
+        start, end, partition = seen.start[rows], seen.end[rows], seen.partition[rows]
+        exact.append(((end - start).tolist(), start.tolist()))
+        fit.append((_short(fitted[rows, 1] - fitted[rows, 0]), _short(fitted[rows, 0])))
+        traces.append(
+            {
+                "type": "bar",
+                "orientation": "h",
+                "name": _MEANING[kind],
+                "y": [lane_of[one] for one in partition.tolist()],
+                "x": fit[-1][0],
+                "base": fit[-1][1],
+                "marker": {**_LOOK[kind], "line": {"width": 0}},
+                "customdata": np.column_stack([partition, start, end, end - start]).tolist(),
+                "hovertemplate": (
+                    "partition %{customdata[0]}<br>"
+                    f"<b>{kind}</b> [%{{customdata[1]:,}}, %{{customdata[2]:,}})<br>"
+                    "%{customdata[3]:,} offsets<extra></extra>"
+                ),
+            }
+        )
+    ends = dict.fromkeys(chosen, 0)
+    for partition, end in zip(seen.partition.tolist(), seen.end.tolist(), strict=True):
+        if partition in ends:
+            ends[partition] = max(ends[partition], end)
+    texts = [words.count(ends[partition]) for partition in chosen]
+    said.append("A fitted row widens short ranges and shortens those that hold no records.")
+    fitted_title = "offsets, each row from 0 to its log end"
+    look = layout(
+        message,
+        said,
+        plot_height=plot_height(len(chosen)) + 6,
+        axis=fitted_title,
+        right=room_beside(texts, "log end"),
+    )
+    look["barmode"] = "overlay"
+    look["bargap"] = 0.28 if len(chosen) <= 40 else 0.12 if len(chosen) <= 100 else 0
+    look["yaxis"] = lane_axis(chosen)
+    look["margin"]["b"] += 12
+    look["height"] += 12
+    fitted_axis = {"showticklabels": False, "ticks": "", "showgrid": False, "range": [0, 1]}
+    look["xaxis"] |= {**fitted_axis, "zeroline": False}
+    look["annotations"] = beside(texts, "log end")
+    fitted_axis["title.text"] = fitted_title
+    look["updatemenus"] = [_views(exact, fit, fitted_axis, max(ends.values()))]
+    return traces, look
+
+
+def _views(
+    exact: Sequence[Any], fit: Sequence[Any], axis: Mapping[str, Any], longest: int
+) -> dict[str, Any]:
+    """Two buttons: each row fitted to the width, or all to one scale."""
+
+    def view(label: str, places: Sequence[Any], axis: Mapping[str, Any]) -> dict[str, Any]:
+        restyle = {"x": [x for x, _ in places], "base": [base for _, base in places]}
+        relayout = {f"xaxis.{name}": value for name, value in axis.items()}
+        return {"label": label, "method": "update", "args": [restyle, relayout]}
+
+    scaled = {
+        "showticklabels": True,
+        "ticks": "outside",
+        "showgrid": True,
+        "title.text": "offset",
+        "range": [0, longest * 1.01],
+    }
+    return {
+        "type": "buttons",
+        "direction": "right",
+        "x": 1,
+        "xanchor": "right",
+        "y": 0,
+        "yanchor": "top",
+        "pad": {"t": 26, "r": 0},
+        "showactive": True,
+        "bgcolor": "rgba(0,0,0,0)",
+        "bordercolor": GRID,
+        "font": {"color": TEXT, "size": 11},
+        "buttons": [
+            view("fitted", fit, axis),
+            view("to scale", exact, scaled),
+        ],
+    }
+
+
+def _fitted(seen: _Seen) -> np.ndarray[Any, Any]:
+    """Where each range begins and ends in its row, as shares of the row's width."""
+    found = np.zeros((len(seen.kind), 2))
+    edges = np.flatnonzero(np.diff(seen.partition)) + 1
+    no_records = [KINDS.index(kind) for kind in (DELETED, LOST_TAIL, NOWHERE)]
+    for rows in np.split(np.arange(len(seen.kind)), edges):
+        lengths = (seen.end[rows] - seen.start[rows]).astype(float)
+        gone = np.isin(seen.kind[rows], no_records)
+        widths = fitted_widths(lengths, gone)
+        stops = np.cumsum(widths)
+        found[rows, 0], found[rows, 1] = stops - widths, stops
+    return found
+
+
+def fitted_widths(
+    lengths: np.ndarray[Any, Any], gone: np.ndarray[Any, Any]
+) -> np.ndarray[Any, Any]:
+    """Shares of a row for ranges of these lengths: they sum to 1, and none is too small to see.
+
+    Args:
+        lengths: offsets of each, above 0.
+        gone: whether a range holds no records: all such together get at most 16 %.
+    """
+    weights = np.asarray(lengths, dtype=float)
+    live, dead = weights[~gone].sum(), weights[gone].sum()
+    if live and dead > live * _GONE_MOST / (1 - _GONE_MOST):
+        weights = np.where(gone, weights / dead * live * _GONE_MOST / (1 - _GONE_MOST), weights)
+    least = min(_LEAST, 0.5 / len(weights))
+    shares = weights / weights.sum()
+    small = shares < least
+    while True:  # widening some makes others small; each round finds at least one more, or ends
+        room = 1 - least * small.sum()
+        scaled = np.where(small, least, shares * room / max(shares[~small].sum(), 1e-300))
+        again = small | (scaled < least)
+        if (again == small).all():
+            return scaled
+        small = again
+
+
+def _short(numbers: np.ndarray[Any, Any]) -> list[float]:
+    return [round(number, 5) for number in numbers.tolist()]

@@ -1,0 +1,55 @@
+"""Showing a chart or a table in a notebook."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import pyarrow as pa
+
+from ...errors import InvalidArgumentError
+from .plain_table import PlainTable
+
+
+def show(shown: Any) -> None:
+    """Displays a chart, or a table, as the output of a notebook's cell or inside a widgets' Output.
+
+    A chart goes out as ``application/vnd.plotly.v1+json``, which JupyterLab and VS Code draw, with
+    its table as ``text/html`` for a front end that does not know the type. plotly.js itself never
+    goes along. Where a front end shows the table and you want the drawing, ``figure.show()`` asks
+    plotly to find a way (on Databricks it has one of its own).
+
+    Args:
+        shown: what a function of `lakelog.explore.charts` gave, any other plotly Figure, or an
+            Arrow table. Outside IPython its sentence is printed.
+
+    Raises:
+        InvalidArgumentError: none of these.
+    """
+    data = _bundle(shown)
+    if "IPython" not in sys.modules:  # a plain Python: nobody would draw it
+        print(data["text/plain"])
+        return
+    from IPython.display import display
+
+    display(data, raw=True)  # type: ignore[no-untyped-call]  # IPython has no types for it
+
+
+def _bundle(shown: Any) -> dict[str, Any]:
+    if isinstance(shown, pa.Table):
+        shown = PlainTable(shown)
+    if isinstance(shown, PlainTable):
+        return {"text/html": shown._repr_html_(), "text/plain": repr(shown)}
+    if "plotly" in sys.modules:
+        from plotly.graph_objects import Figure
+
+        from .chart import Chart, bundle
+
+        if isinstance(shown, Chart):
+            return shown._repr_mimebundle_()
+        if isinstance(shown, Figure):
+            return bundle(shown)
+    raise InvalidArgumentError(
+        f"{type(shown).__name__} is neither a chart nor a table: pass what a function of "
+        "lakelog.explore.charts gave, a plotly Figure or an Arrow table"
+    )
