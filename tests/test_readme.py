@@ -74,6 +74,11 @@ def test_a_cleanup_does_what_it_shows(
     run_section("Cleanup")
 
 
+def test_the_explorer_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("Explore")
+
+
 def test_a_job_run_leaves_what_it_shows() -> None:
     run_section("Notebooks")
 

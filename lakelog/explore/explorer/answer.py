@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
-from ...offsets import Ago, AtOffset, AtTimestamp, EarliestLocal, LogOffsets, MaxTimestamp, Position
+from ...offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...read.tiers import Look
 from ...record import OffsetRange
 from .key_history import history_note
 from .opened_topic import OpenedTopic, stretches_of
 from .paging import page_before, page_from
 from .record_tiers import record_tiers
+from .rows import readable_size
 from .scan import (
     OnProgress,
     Scanned,
@@ -60,12 +61,7 @@ def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: S
         if records.num_rows:
             start = records["offset"][0].as_py()
             end = records["offset"][records.num_rows - 1].as_py() + 1
-    if records.num_rows:
-        column = records["offset"].combine_chunks()
-        column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-        tiers = tuple(record_tiers(opened, look, ask.partition, column))
-    else:
-        tiers = ()
+    tiers = record_tiers(opened, look, ask.partition, records["offset"])
     lost = tuple(gap for gap in offsets.gaps if gap.start < end and gap.end > start)
     said += [f"offsets [{gap.start:,}, {gap.end:,}) were lost with Redis's tail" for gap in lost]
     if not offsets.recovered:
@@ -76,7 +72,7 @@ def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: S
     if place.note is not None:
         said.insert(0, place.note)
     view = View(ask.topic, ask.partition, start, end, ask.match)
-    return Shown(ask, view, records, tiers, offsets, tuple(said), lost)
+    return Shown(ask, view, records, tuple(tiers), offsets, tuple(said), lost)
 
 
 def _place(opened: OpenedTopic, ask: Ask, offsets: LogOffsets) -> _Place:
@@ -94,8 +90,6 @@ def _place(opened: OpenedTopic, ask: Ask, offsets: LogOffsets) -> _Place:
     if found >= end:
         asked_for_end = isinstance(ask.where, AtOffset) and end > offsets.log_start
         return _Place(found, True, f"the log ends at {end:,}" if asked_for_end else None)
-    if isinstance(ask.where, EarliestLocal) and found < offsets.local_log_start:
-        found = offsets.local_log_start
     return _Place(found, False)
 
 
@@ -179,9 +173,9 @@ def _page_notes(ask: Ask, records: pa.Table, place: _Place, offsets: LogOffsets)
 
 
 def _scan_notes(ask: Ask, scanned: Scanned, backward: bool) -> Iterator[str]:
-    seen = scanned.progress
-    text = f"{scanned.records.num_rows:,} matches in [{scanned.start_offset:,}, "
-    text += f"{scanned.end_offset:,}); {seen.records:,} records, {seen.bytes / 1e6:,.1f} MB read"
+    seen, found = scanned.progress, scanned.records.num_rows
+    text = f"{found:,} {'match' if found == 1 else 'matches'} in [{scanned.start_offset:,}, "
+    text += f"{scanned.end_offset:,}); {seen.records:,} records, {readable_size(seen.bytes)} read"
     further = "Back" if backward else "Forward"
     match scanned.ended:
         case "found":

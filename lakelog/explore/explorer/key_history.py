@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pyarrow as pa
 
 from ...errors import InvalidArgumentError
@@ -23,15 +25,7 @@ def history_of(ask: Ask, key: bytes | None) -> Ask:
     """
     if key is None:
         raise InvalidArgumentError("a record without a key has no history; pick one with a key")
-    return Ask(
-        ask.topic,
-        ask.partition,
-        Latest(),
-        Match(key=key),
-        ask.page_records,
-        HISTORY_LIMIT,
-        history=True,
-    )
+    return replace(ask, where=Latest(), match=Match(key=key), limit=HISTORY_LIMIT, history=True)
 
 
 def history_note(match: Match, records: pa.Table) -> str:
@@ -43,5 +37,6 @@ def history_note(match: Match, records: pa.Table) -> str:
     last = records.num_rows - 1
     offset = records["offset"][last].as_py()
     deleted = records["value"][last].as_py() is None
+    versions = "version" if records.num_rows == 1 else "versions"
     state = "deleted by the tombstone" if deleted else "last written"
-    return f"key {name}: {records.num_rows:,} versions shown, {state} at offset {offset:,}"
+    return f"key {name}: {records.num_rows:,} {versions} shown, {state} at offset {offset:,}"

@@ -11,7 +11,9 @@ from .opened_topic import OpenedTopic
 HOT, COLD, BOTH = "hot", "cold", "both"
 
 
-def record_tiers(opened: OpenedTopic, look: Look, partition: int, offsets: pa.Array) -> list[str]:
+def record_tiers(
+    opened: OpenedTopic, look: Look, partition: int, offsets: pa.ChunkedArray
+) -> list[str]:
     """For each offset of a record that was read: hot, cold or both.
 
     Below the cleaned end compaction may have removed from cold what hot still holds, so there the

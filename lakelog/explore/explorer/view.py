@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
@@ -80,12 +80,8 @@ class Shown:
 
     @property
     def ask_forward(self) -> Ask:
-        return _at(self.ask, AtOffset(min(self.view.end_offset, self.offsets.log_end)))
+        return replace(self.ask, where=AtOffset(self.view.end_offset))
 
     @property
     def ask_back(self) -> Ask:
-        return _at(self.ask, Before(self.view.start_offset))
-
-
-def _at(ask: Ask, where: Position | Before) -> Ask:
-    return Ask(ask.topic, ask.partition, where, ask.match, ask.page_records, ask.limit, ask.history)
+        return replace(self.ask, where=Before(self.view.start_offset))
