@@ -123,6 +123,10 @@ LAG: dict[str, tuple[list[dict[str, Any]], str]] = {
         [row(minutes_ago=300), cold_only(minutes_ago=1)],
         "TRIGGERED",
     ),
+    "a look by another job is none either": (
+        [row(minutes_ago=300), row(job="cleanup", minutes_ago=1)],
+        "TRIGGERED",
+    ),
     "a topic was deleted": (
         [row(), row(topic="old", archive_lag_ms=9 * HOUR_MS, minutes_ago=180)],
         "OK",
