@@ -29,10 +29,13 @@ class Background:
 
     A job that was superseded goes on until its next look at `Job.stopped`, but what it brings is
     dropped; so a slow answer never covers a newer one.
+
+    Args:
+        beside: other work, whose answers are not to be shown at the very moment that these are.
     """
 
-    def __init__(self) -> None:
-        self._lock = threading.RLock()
+    def __init__(self, beside: Background | None = None) -> None:
+        self._lock = threading.RLock() if beside is None else beside.lock
         self._newest: Job | None = None
 
     def start(

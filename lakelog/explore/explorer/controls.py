@@ -115,11 +115,20 @@ class Controls:
             widgets.ToggleButton(description="In full", tooltip="also what is long"), "full", "auto"
         )
         self.record = _html("record")
+        self.segments = _classed(
+            widgets.ToggleButton(
+                description="Segments", tooltip="of this partition, in both tiers"
+            ),
+            "segments",
+            "auto",
+        )
+        self.segment = _classed(widgets.Dropdown(description="go to"), "segment", "auto")
+        self.segment_map = _classed(widgets.Output(), "segment-map")
         self.expression = _html("expression")
         self.error = _html("error")
         self.retry = _button("Retry", "retry", "ask again what failed")
-        hide(self.retry)
-        hide(self.error)
+        for widget in (self.retry, self.error, self.segment, self.segment_map):
+            hide(widget)
 
     def rows(self) -> list[Any]:
         """The widgets from top to bottom."""
@@ -161,8 +170,9 @@ class Controls:
             self.table,
             self.expression,
             _row(self.error, self.retry),
-            _row(self.opened, self.full, self.history),
+            _row(self.opened, self.full, self.history, self.segments, self.segment),
             self.record,
+            self.segment_map,
         ]
 
     def all(self) -> list[Any]:
@@ -179,7 +189,7 @@ def unhide(widget: Any) -> None:
 
 def _classed(widget: Any, name: str, width: str | None = None) -> Any:
     widget.add_class(f"lakelog-{name}")
-    if hasattr(widget.style, "description_width"):
+    if hasattr(getattr(widget, "style", None), "description_width"):
         widget.style.description_width = "initial"
     if width is not None:
         widget.layout.width = width

@@ -27,6 +27,7 @@ from .opened_topic import OpenedTopic
 from .record_html import is_long, record_html
 from .rows import rows
 from .scan import Progress, ScanLimit
+from .segment_map import SegmentMap, segment_map
 from .table_html import marked_row_html, table_html
 from .text_table import text_table
 from .tier_map import map_html
@@ -81,6 +82,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._topics = topics
         self._opened_topics: dict[str, OpenedTopic] = {}
         self._background = Background()
+        self._drawing = Background(beside=self._background)  # of segments
+        self._drawn: tuple[str, int] | None = None  # the topic and partition whose they are
         self._quietly = threading.local()
         self._shown: Shown | None = None
         self._failed: Callable[[], None] | None = None  # asks again what failed
@@ -150,7 +153,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until what was asked last is shown, or its error; False when the time is over."""
-        return self._background.wait(timeout_s)
+        return self._background.wait(timeout_s) and self._drawing.wait(timeout_s)
 
     # -- going somewhere -------------------------------------------------------------------------
 
@@ -241,6 +244,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         if background is not None:
             self.stop()
             background.drop()
+            self._drawing.drop()
         super().close()
         ui = getattr(self, "_ui", None)
         for widget in [] if ui is None else ui.all():
@@ -421,6 +425,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             f'<span class="ll-kind">  # log = lakelog.log({escape(repr(shown.view.topic))})</span>'
         )
         self._draw_rows()
+        if ui.segment.options and ui.segment.value != shown.view.start_offset:
+            with self._quiet():
+                ui.segment.value = _NONE  # that the same one can be gone to again
+        if ui.segments.value and self._drawn != (shown.view.topic, shown.view.partition):
+            self._draw_segments()
 
     def _draw_rows(self) -> None:
         shown = self._shown
@@ -444,6 +453,29 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             record, shown.tiers[row], where, kind, ui.full.value
         )
         (unhide if is_long(record) else hide)(ui.full)
+
+    def _draw_segments(self) -> None:
+        """Draws the segments of the partition that is shown, when they are read."""
+        shown = self._shown
+        if shown is None:
+            return
+        topic, partition = self._drawn = shown.view.topic, shown.view.partition
+
+        def work(_: Job) -> SegmentMap:
+            return segment_map(self._open(topic).log, partition)
+
+        def then(found: SegmentMap) -> None:
+            ui = self._ui
+            with self._quiet():
+                ui.segment.options = [("–", _NONE), *found.choices]
+            output = {"output_type": "display_data", "data": found.bundle, "metadata": {}}
+            ui.segment_map.outputs = (output,)
+            for widget in (ui.segment, ui.segment_map):
+                unhide(widget)
+            if self._failed == self._draw_segments:
+                self._succeed()
+
+        self._drawing.start(work, then, self._fails(self._draw_segments))
 
     def _record(self, offset: int) -> Record:
         shown = self._shown
@@ -549,6 +581,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._on_change(ui.full, lambda _: self._draw_rows())
         self._on_change(ui.opened, self._chose_record)
         self._on_change(ui.follow, self._toggled_follow)
+        self._on_change(ui.segments, self._toggled_segments)
+        self._on_change(ui.segment, self._chose_segment)
         self._on_click(ui.refresh, self._refresh)
         self._on_click(ui.seek, self._clicked_seek)
         for button, where in (
@@ -633,7 +667,22 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         else:
             self.stop()
 
+    def _toggled_segments(self, on: bool) -> None:
+        ui = self._ui
+        if on:
+            self._draw_segments()
+            return
+        self._drawing.drop()
+        self._drawn = None
+        for widget in (ui.segment, ui.segment_map):
+            hide(widget)
+
+    def _chose_segment(self, offset: int) -> None:
+        if offset != _NONE:
+            self._go(AtOffset(offset))
+
     def _refresh(self) -> None:
+        self._drawn = None  # its segments, too
         if self._ask.topic:
             self._ask = self._from_here()
         self._load_topics()
