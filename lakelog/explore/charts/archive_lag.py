@@ -75,7 +75,8 @@ class _Seen:
         if isinstance(topics, pa.ChunkedArray):
             topics = topics.combine_chunks()
         codes = topics.dictionary.to_pylist()
-        known = np.flatnonzero(at != NULL)
+        # A run that failed unseen has no partition; without Redis, what waits is not known.
+        known = np.flatnonzero((at != NULL) & (partition != NULL) & (records != NULL))
         topic_code = np.asarray(topics.indices)[known]
         pairs, whose = np.unique(
             (topic_code.astype(np.int64) << 32) + partition[known], return_inverse=True
