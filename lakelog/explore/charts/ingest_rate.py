@@ -201,17 +201,20 @@ def _refined(
     inside = edges[(edges > max(0, first_ms)) & (edges <= max_ms)].tolist()
     if not inside:
         return [rows]
-    # The index has the last offset of an entry: all up to there came by then.
+    # The index has the last offset of an entry: all up to there came by then, and what follows the
+    # newest entry before an edge came, but for an interval's bytes, after that edge.
+    inside.append(max_ms + 1)
     known = inspection.indexed_before(topic_partition, inside)
     found: list[_Hot] = []
-    at, since = start, first_ms
+    at, rest_ms, before = start, first_ms, first_ms
     for edge, last in zip(inside, known, strict=True):
         upper = min(end, max(at, -1 if last is None else last + 1))
         if upper > at:
-            found.append((at, upper, upper - at, since, edge - 1))
-            at, since = upper, edge
+            found.append((at, upper, upper - at, before, edge - 1))
+            at, rest_ms = upper, edge
+        before = edge
     if at < end:
-        found.append((at, end, end - at, since, max_ms))
+        found.append((at, end, end - at, min(rest_ms, max_ms), max_ms))
     return found
 
 

@@ -19,7 +19,7 @@ _LEFT = 0.06  # what is left of it, of the same
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OffsetScale:
-    """Where offsets are drawn: a lost tail, 2^24 offsets wide, would squeeze all else flat."""
+    """Where offsets are drawn: a lost tail spans millions, which would squeeze all else flat."""
 
     bottom: int
     top: int

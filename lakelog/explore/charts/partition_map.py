@@ -293,8 +293,8 @@ class _Seen:
             yield f"Offsets: {', '.join(held)}."
         if self.offsets(LOST_TAIL):
             yield (
-                "A lost range is wider than what was lost in it: offsets jump by 2^24, so that "
-                "none is used twice."
+                "A lost range is far wider than what was lost in it: it spans all offsets that may "
+                "have been given, so that none is used twice."
             )
 
     def chosen(self, most: int) -> list[int]:

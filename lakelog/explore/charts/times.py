@@ -34,6 +34,7 @@ def inner_window(starts: Numbers, ends: Numbers, weights: Numbers, tail: float) 
     if not len(inside):
         return None
     start, end = starts[inside].min(), ends[inside].max()
-    if end - start < (ends.max() - starts.min()) * _WORTH:
-        return start, end
-    return None
+    if end - start >= (ends.max() - starts.min()) * _WORTH:
+        return None
+    near = (starts >= start - (end - start)) & (ends <= end + (end - start))
+    return starts[near].min(), ends[near].max()

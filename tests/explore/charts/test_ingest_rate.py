@@ -1,0 +1,119 @@
+"""The ingest rate: every record is counted once, in its time, and none is read."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.errors import InvalidArgumentError
+from lakelog.explore.charts import ingest_rate, ingest_rates
+from lakelog.explore.charts.ingest_rate import Stretches
+
+pytest.importorskip("plotly")
+EPOCH_MS = 1_700_000_000_000
+MINUTE_MS = 60_000
+
+stretch = st.tuples(st.integers(1, 1000), st.integers(0, 10_000), st.integers(0, 10_000))
+
+
+@given(st.lists(stretch, max_size=8), st.lists(st.integers(1, 20_000), min_size=1, unique=True))
+def test_spreading_loses_and_doubles_nothing(rows, cuts):
+    records, first, more = zip(*rows, strict=True) if rows else ((), (), ())
+    stretches = Stretches.of(records, first, np.array(first) + np.array(more))
+
+    counted, _ = stretches.spread([0, *sorted(cuts), 30_000])
+
+    assert counted.sum() == pytest.approx(sum(records))
+    assert (counted >= 0).all()
+
+
+def minutes(bench, *counts: int) -> None:
+    """So many records in each minute, a second apart; archived but for the last two minutes."""
+    for minute, many in enumerate(counts):
+        at = EPOCH_MS + minute * MINUTE_MS
+        base = bench.offsets.log_end
+        for _ in range(many // 10):
+            bench.append(10, times=lambda o, at=at, base=base: at + 1000 * (o - base))
+        if minute == len(counts) - 3:
+            bench.archive()
+
+
+def test_records_of_both_tiers_are_counted_in_their_minute(make_bench):
+    bench = make_bench(**{"internal.segment.bytes": 2_000, "index.interval.bytes": 1})
+    minutes(bench, 60, 0, 30, 60, 60)
+
+    table = ingest_rates(bench.log, start=EPOCH_MS, end=EPOCH_MS + 5 * MINUTE_MS, bins=5)
+
+    assert table["records"].to_pylist() == pytest.approx([60, 0, 30, 60, 60], abs=1.5)
+    assert table["seconds"].to_pylist() == [60] * 5
+    assert sum(table["records"].to_pylist()) == pytest.approx(bench.offsets.log_end)
+    assert table["spread_seconds"].to_pylist()[1] is None
+
+
+def test_a_lost_tail_is_not_ingest(full):
+    full.lose_tail()
+    full.append(20)
+    full.archive()
+
+    records = ingest_rates(full.log)["records"].to_pylist()
+
+    assert sum(records) == pytest.approx(420)
+
+
+def test_a_record_of_2099_is_noted_not_drawn(make_bench):
+    bench = make_bench(**{"message.timestamp.after.max.ms": 2**62})
+    bench.appends(200, times=lambda offset: EPOCH_MS + 10 * offset)
+    bench.append(1, times=lambda _: 4_070_908_800_000)
+
+    table = ingest_rates(bench.log)
+
+    assert max(table["start"].to_pylist()).year == 2023
+    assert "outside the time shown" in ingest_rate(table).layout.title.text
+    everything = ingest_rates(bench.log, start=EPOCH_MS)
+    assert sum(everything["records"].to_pylist()) == pytest.approx(4001)
+
+
+def test_the_figure_draws_the_sum_of_the_partitions():
+    import pyarrow as pa
+
+    from lakelog.explore.charts.ingest_rate import RATES
+
+    start = pa.array([0, 0, 10_000_000, 10_000_000]).cast(RATES.field("start").type)
+    table = pa.table(
+        [
+            pa.array([0, 1, 0, 1], pa.int32()),
+            start,
+            pa.array([10.0] * 4),
+            pa.array([10.0, 30.0, 0.0, 60.0]),
+            pa.array([1.0, 3.0, 0.0, 6.0]),
+            pa.array([10.0, 10.0, None, 10.0]),
+        ],
+        schema=RATES,
+    )
+    figure = ingest_rate(table)
+
+    total, busiest = figure.data
+    assert list(total.x) == [0, 10_000, 20_000]
+    assert list(total.y) == [4, 6, 6]
+    assert list(busiest.y) == [3, 6, 6]
+    assert figure._message == (
+        "5 records/s on average, 1970-01-01 00:00:00 to 00:00:20 UTC; at most 6 records/s, at "
+        "1970-01-01 00:00:10; partition 1 takes 90 %"
+    )
+
+
+def test_nothing_to_count_is_said(bench):
+    figure = ingest_rate(ingest_rates(bench.log))
+    assert not figure.data
+    assert "no records with a timestamp" in figure.layout.title.text
+
+
+def test_a_time_that_is_none_is_refused(bench):
+    with pytest.raises(InvalidArgumentError, match="ends before it begins"):
+        ingest_rates(bench.log, start=10, end=5)
+    with pytest.raises(InvalidArgumentError, match="no time zone"):
+        ingest_rates(bench.log, start="2026-01-01T00:00:00")
+    with pytest.raises(InvalidArgumentError, match="bins=0"):
+        ingest_rates(bench.log, bins=0)

@@ -1,0 +1,178 @@
+"""How charts and tables reach a notebook: small, escaped, and without plotly too."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import subprocess
+import sys
+from datetime import datetime, timezone
+
+import pyarrow as pa
+import pytest
+
+from lakelog.errors import InvalidArgumentError
+from lakelog.explore import charts
+from lakelog.explore.charts import words
+from lakelog.explore.charts.partition_map import RANGES
+from lakelog.explore.charts.show import _bundle
+
+MIMETYPE = "application/vnd.plotly.v1+json"
+TABLE = pa.table([[0, 0], ["cold", "hot"], [0, 90], [90, 100]], schema=RANGES)
+
+
+def test_a_chart_goes_out_as_json_with_a_table_beside_it_and_no_plotly_js():
+    pytest.importorskip("plotly")
+    found = _bundle(charts.partition_map(TABLE))
+
+    assert set(found) == {MIMETYPE, "text/html", "text/plain"}
+    assert found[MIMETYPE]["data"][0]["customdata"] == [[0, 0, 90, 90]]
+    assert found["text/html"].count("<tr>") == 3
+    assert found["text/plain"] == "90 % is archived, 10 offsets are not"
+    assert len(json.dumps(found)) < 10_000
+
+
+def test_a_cell_that_ends_with_a_chart_shows_the_same():
+    pytest.importorskip("plotly")
+    formatters = pytest.importorskip("IPython.core.formatters")
+    figure = charts.partition_map(TABLE)
+
+    data, _ = formatters.DisplayFormatter().format(figure)
+
+    assert data[MIMETYPE] == _bundle(figure)[MIMETYPE]
+    assert data["text/html"] == _bundle(figure)["text/html"]
+    assert "<script" not in data["text/html"]
+
+
+def test_show_displays_it(monkeypatch):
+    display = pytest.importorskip("IPython.display")
+    shown = []
+    monkeypatch.setattr(display, "display", lambda data, raw: shown.append((data, raw)))
+
+    charts.show(TABLE)
+
+    ((data, raw),) = shown
+    assert raw is True
+    assert data["text/html"] == charts.table_html(TABLE)
+
+
+def test_another_figure_is_shown_too_and_anything_else_refused():
+    go = pytest.importorskip("plotly.graph_objects")
+    found = _bundle(go.Figure(data=[{"type": "bar", "y": [1]}]))
+    assert found[MIMETYPE]["data"][0]["y"] == [1]
+    with pytest.raises(InvalidArgumentError, match="dict is neither a chart nor a table"):
+        charts.show({})
+
+
+def test_a_chart_is_a_figure_and_survives_pickling():
+    go = pytest.importorskip("plotly.graph_objects")
+    figure = charts.partition_map(TABLE)
+    assert isinstance(figure, go.Figure)
+
+    again = pickle.loads(pickle.dumps(figure))
+
+    assert again.to_json() == figure.to_json()
+    assert _bundle(again) == _bundle(figure)
+
+
+def test_it_reads_in_either_theme():
+    pytest.importorskip("plotly")
+    layout = charts.partition_map(TABLE).layout
+    assert layout.paper_bgcolor == layout.plot_bgcolor == "rgba(0,0,0,0)"
+    assert layout.font.color == layout.title.font.color == "#7d7d7d"
+
+
+def test_everything_in_a_table_is_escaped():
+    table = pa.table(
+        {
+            "<b>": ["<script>alert(1)</script>", None],
+            "raw": [b"\xff\x00", b"<i>"],
+            "n": [1234567, -1],
+            "at": [datetime(2026, 1, 1, tzinfo=timezone.utc), None],
+        }
+    )
+    found = charts.table_html(table, "a < b")
+
+    assert "<script" not in found
+    assert "<i>" not in found
+    assert "<b><b>" not in found
+    for cell in ("&lt;script&gt;alert(1)&lt;/script&gt;", "0xff00", "1,234,567", "a &lt; b"):
+        assert cell in found
+    assert ">–<" in found
+
+
+def test_a_long_table_is_cut_and_says_so():
+    found = charts.table_html(pa.table({"n": list(range(250))}), rows=10)
+    assert found.count("<tr>") == 11
+    assert "… and 240 more rows" in found
+
+
+def test_a_time_that_python_has_not_is_shown_as_a_number():
+    far = pa.array([10**18], pa.int64()).cast(pa.timestamp("us", tz="UTC"))
+    assert "1,000,000,000,000,000,000" in charts.table_html(pa.table({"at": far}))
+
+
+def test_without_plotly_a_table_takes_the_charts_place():
+    program = """
+import sys
+sys.modules["plotly"] = None  # as if it were not installed
+import pyarrow as pa
+from lakelog.explore import charts
+from lakelog.explore.charts.partition_map import RANGES
+table = pa.table([[0], ["cold"], [0], [1200]], schema=RANGES)
+shown = charts.partition_map(table)
+assert isinstance(shown, charts.PlainTable), shown
+assert "1,200" in shown._repr_html_() and "archived up to the end" in shown._repr_html_()
+charts.show(shown)
+try:
+    shown.update_layout(height=1)
+except AttributeError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    said = done.stdout.splitlines()
+    assert said[0].startswith("The one partition is archived up to the end, 1,200 offsets")
+    assert "pip install 'lakelog[explore]'" in said[1]
+
+
+def test_importing_the_charts_loads_no_plotly():
+    program = (
+        "import sys, lakelog.explore.charts;"
+        "print([m for m in ('plotly', 'pandas', 'ipywidgets', 'pyspark') if m in sys.modules])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        (words.duration(350), "350 ms"),
+        (words.duration(12_500), "12.5 s"),
+        (words.duration(59_990), "1 min"),
+        (words.duration(125_000), "2 min 5 s"),
+        (words.duration(3_600_000), "1 h"),
+        (words.duration(90_061_000), "1 d 1 h"),
+        (words.percent(1, 100_000), "less than 0.1 %"),
+        (words.percent(99_999, 100_000), "more than 99.9 %"),
+        (words.percent(3, 3), "100 %"),
+        (words.percent(0, 0), "0 %"),
+        (words.size(1), "1 byte"),
+        (words.size(5 << 20), "5.0 MiB"),
+        (words.rate(0.5), "30 records/min"),
+        (words.rate(1234.5), "1,234 records/s"),
+        (words.names([2]), "partition 2"),
+        (words.names([0, 2, 5]), "partitions 0, 2 and 5"),
+        (words.names(list(range(7))), "7 partitions"),
+        (words.moment(2**62), f"{2**62} ms"),
+        (words.period(0, 86_400_000 * 9), "1970-01-01 to 1970-01-10"),
+        (words.period(0, 3_600_000), "1970-01-01 00:00 to 01:00 UTC"),
+    ],
+)
+def test_numbers_as_people_read_them(said, expected):
+    assert said == expected
