@@ -121,6 +121,14 @@ def test_the_notebook_runs_to_its_end(page: Page) -> None:
     assert outputs.and_(page.locator("[data-mime-type*=error]")).all_text_contents() == []
 
 
+def test_its_charts_are_drawn(page: Page) -> None:
+    expect(page.locator(".js-plotly-plot .main-svg").first).to_be_attached()
+    code = NOTEBOOK.read_text("utf-8")
+    assert page.locator(".js-plotly-plot").count() == sum(
+        code.count(f"charts.{drawn}(") for drawn in ("partition_map", "segment_map", "ingest_rate")
+    )
+
+
 def test_an_offset_that_is_typed_begins_the_page(explorer: ExplorerPage) -> None:
     explorer.type("offset", "360")
     expect(explorer.row(360)).to_be_visible()
@@ -267,8 +275,9 @@ def test_it_fits_and_can_be_read(explorer: ExplorerPage, theme: str) -> None:
     page.set_viewport_size({"width": 640, "height": 1000})
     try:
         assert explorer.root.evaluate("root => root.scrollWidth - root.clientWidth") == 0
-        for part in ("table", "record", "expression", "map"):
-            assert explorer.part(part).evaluate(CONTRAST) >= 4.5, part  # WCAG's AA
+        parts = [explorer.part(name) for name in ("table", "record", "expression", "map")]
+        for part in (*parts, explorer.rows.locator(".ll-tier").first):
+            assert part.evaluate(CONTRAST) >= 4.5, part  # WCAG's AA
     finally:
         page.set_viewport_size(wide)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-#: Two accents that stand on white and on black alike; everything else is the page's own colour,
-#: thinned out.
+#: The tiers' colours are the charts' (`charts.style`): they stand on white and on black alike, but
+#: text is in the page's own colour, as is everything else, thinned out.
 CSS = """
 <style>
-.lakelog-explorer { --ll-cold: #3f88c5; --ll-hot: #e07a2f; --ll-lost: #c0392b;
+.lakelog-explorer { --ll-cold: #0173b2; --ll-hot: #de8f05; --ll-lost: #cc78bc;
+  --ll-wrong: #c0392b;
   --ll-line: rgba(128,128,128,.35); --ll-faint: rgba(128,128,128,.12);
   color: var(--jp-ui-font-color1, inherit); max-width: 100%; overflow-x: hidden; }
 .lakelog-explorer .widget-html, .lakelog-explorer .jupyter-widgets.widget-html,
@@ -58,9 +59,14 @@ CSS = """
 .lakelog-explorer .ll-table tr[data-offset]:hover td { background: var(--ll-faint); }
 .lakelog-explorer .ll-table td.ll-none { text-align: center; opacity: .7; padding: 1em; }
 .lakelog-explorer .ll-tier { display: inline-block; min-width: 2.6em; padding: 0 .4em;
-  text-align: center; border-radius: 3px; border: 1px solid currentColor; line-height: 1.35; }
-.lakelog-explorer .ll-tier.ll-cold { color: var(--ll-cold); }
-.lakelog-explorer .ll-tier.ll-hot { color: var(--ll-hot); }
+  text-align: center; border-radius: 3px; border: 1px solid var(--ll-line);
+  border-width: 1px 5px; line-height: 1.35; }
+.lakelog-explorer .ll-tier.ll-cold { border-left-color: var(--ll-cold);
+  border-right-color: var(--ll-cold); }
+.lakelog-explorer .ll-tier.ll-hot { border-left-color: var(--ll-hot);
+  border-right-color: var(--ll-hot); }
+.lakelog-explorer .ll-tier.ll-both { border-left-color: var(--ll-cold);
+  border-right-color: var(--ll-hot); }
 .lakelog-explorer .ll-nothing, .lakelog-explorer .ll-kind, .lakelog-explorer .ll-cut {
   opacity: .65; }
 .lakelog-explorer .ll-kind, .lakelog-explorer .ll-cut { font-size: 85%;
@@ -79,7 +85,7 @@ CSS = """
 .lakelog-explorer .ll-code { font-family: var(--jp-code-font-family, monospace);
   overflow-wrap: anywhere; user-select: all; }
 .lakelog-explorer .ll-note { font-size: 90%; opacity: .9; }
-.lakelog-explorer .ll-error { border-left: 4px solid var(--ll-lost); padding: 4px 8px;
+.lakelog-explorer .ll-error { border-left: 4px solid var(--ll-wrong); padding: 4px 8px;
   background: rgba(192,57,43,.12); overflow-wrap: anywhere; white-space: pre-wrap; }
 .lakelog-explorer .ll-busy { display: inline-flex; align-items: center; gap: .5em;
   font-size: 90%; min-height: 1.4em; font-variant-numeric: tabular-nums; }
