@@ -62,8 +62,10 @@ class Shop:
                 )
 
     def explore(self, topic: str | None = "orders", **options: Any) -> Any:
-        self._widgets.append(self.lakelog.explore(topic, **options))
-        return self._widgets[-1]
+        explorer = self.lakelog.explore(topic, **options)
+        self._widgets.append(explorer)
+        explorer.wait()
+        return explorer
 
     def close(self) -> None:
         for widget in self._widgets:

@@ -52,6 +52,17 @@ def test_what_is_slow_says_at_once_that_it_is_under_way(orders, monkeypatch):
     assert hands.offsets()[-1] == 129
 
 
+def test_a_slow_first_page_does_not_keep_the_widget_from_being_shown(orders, monkeypatch):
+    held = Held(monkeypatch)
+    explorer = orders.lakelog.explore("orders")
+    assert "reading" in explorer._repr_mimebundle_()["text/plain"]
+    assert Hands(explorer).html("progress") != ""
+    held.questions[0][1].set()
+    explorer.wait()
+    assert "log.read(0, 0, 50)" in explorer._repr_mimebundle_()["text/plain"]
+    explorer.close()
+
+
 def test_an_older_answer_never_covers_a_newer_one(orders, monkeypatch):
     hands = Hands(orders.explore())
     held = Held(monkeypatch)
@@ -175,6 +186,7 @@ def test_redis_goes_away_and_comes_back(make_redis: Callable[..., Any], tmp_path
         with lakelog.producer() as producer:
             producer.send("orders", "v", partition=0)
         hands = Hands(lakelog.explore("orders"))
+        hands.explorer.wait()
         server.restart()
         server.stop()
         hands.click("latest")
@@ -183,6 +195,7 @@ def test_redis_goes_away_and_comes_back(make_redis: Callable[..., Any], tmp_path
         hands.click("retry")
         assert hands.visible("error")
         away = lakelog.explore("orders")  # opened meanwhile: shown, not raised
+        away.wait()
         assert Hands(away).visible("retry")
         assert "error" in repr(away) or str(away.error) in repr(away)
 

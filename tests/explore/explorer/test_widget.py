@@ -403,6 +403,7 @@ def test_an_untiered_topic_is_all_hot(redis_url):
         with lakelog.producer() as producer:
             producer.send("hot", "v", partition=0)
         explorer = lakelog.explore("hot")
+        explorer.wait()
         assert Hands(explorer).html("table").count(">hot</span>") == 1
         assert "cold" not in Hands(explorer).html("map")
         explorer.close()
