@@ -252,27 +252,36 @@ class Inspection:
             yield offsets, scores
             after = f"({int(scores[-1])}"
 
-    def indexed_before(
+    def indexed_around(
         self, topic_partition: TopicPartition, timestamps_ms: Sequence[int]
-    ) -> list[int | None]:
-        """For each timestamp the newest offset in the time index whose largest timestamp up to it
-        lies before; None: the index has none. One round trip.
+    ) -> list[tuple[int, int]]:
+        """The time index's last entry before each timestamp and its first at or after: offsets, and
+        the largest timestamp up to each; ascending, each once. One round trip.
 
         Raises:
             ForeignEntryError: the key is no sorted set.
         """
         keys = self._keys.partition(topic_partition)
+        one = ("WITHSCORES", "LIMIT", 0, 1)
         replies = self._exchange(
             keys.stream,
             *(
-                ("ZREVRANGEBYSCORE", keys.times, f"({timestamp}", "-inf", "LIMIT", 0, 1)
-                for timestamp in timestamps_ms
+                command
+                for at in timestamps_ms
+                for command in (
+                    ("ZREVRANGEBYSCORE", keys.times, f"({at}", "-inf", *one),
+                    ("ZRANGEBYSCORE", keys.times, at, "+inf", *one),
+                )
             ),
         )
+        found = set()
         for reply in replies:
             if isinstance(reply, Exception):
                 raise translate(reply, "the hot tier", keys.times) from reply
-        return [int(reply[0]) if reply else None for reply in replies]
+            flat = _flat(reply)
+            if flat:
+                found.add((int(flat[0]), int(float(flat[1]))))
+        return sorted(found)
 
     def producer_calls(
         self, topic_partition: TopicPartition, from_offset: int = 0

@@ -196,25 +196,20 @@ def _hot_stretches(
 def _refined(
     rows: _Hot, edges: np.ndarray[Any, Any], inspection: Any, topic_partition: Any
 ) -> list[_Hot]:
-    """A hot stretch cut at the edges that lie in it, where the time index says."""
+    """A hot stretch cut where the time index knows the time, next to the edges that lie in it."""
     start, end, _, first_ms, max_ms = rows
     inside = edges[(edges > max(0, first_ms)) & (edges <= max_ms)].tolist()
-    if not inside:
-        return [rows]
-    # The index has the last offset of an entry: all up to there came by then, and what follows the
-    # newest entry before an edge came, but for an interval's bytes, after that edge.
-    inside.append(max_ms + 1)
-    known = inspection.indexed_before(topic_partition, inside)
     found: list[_Hot] = []
-    at, rest_ms, before = start, first_ms, first_ms
-    for edge, last in zip(inside, known, strict=True):
-        upper = min(end, max(at, -1 if last is None else last + 1))
+    at, since = start, first_ms
+    for last, time_ms in inspection.indexed_around(topic_partition, inside) if inside else ():
+        # The index has the last offset of an entry: all up to it came by then.
+        upper, until = min(end, last + 1), min(max(since, time_ms), max_ms)
         if upper > at:
-            found.append((at, upper, upper - at, before, edge - 1))
-            at, rest_ms = upper, edge
-        before = edge
+            found.append((at, upper, upper - at, since, until))
+            at = upper
+        since = until
     if at < end:
-        found.append((at, end, end - at, min(rest_ms, max_ms), max_ms))
+        found.append((at, end, end - at, since, max_ms))
     return found
 
 

@@ -21,7 +21,7 @@ GONE = "rgba(128,128,128,0.28)"
 LOST = "#cc78bc"
 MISSING = "#d55e00"
 
-_WRAP, _SMALL_WRAP = 84, 124  # characters of a title's line, of a note's
+_WRAP, _SMALL_WRAP = 76, 112  # characters of a title's line, of a note's
 _TITLE_LINE, _NOTE_LINE, _LEGEND_LINE = 23, 17, 30  # px
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
