@@ -122,7 +122,10 @@ class Controls:
             "segments",
             "auto",
         )
-        self.segment = _classed(widgets.Dropdown(description="go to"), "segment", "auto")
+        # One to begin with: a list that gets its first ones later shows none of them as chosen.
+        self.segment = _classed(
+            widgets.Dropdown(description="go to", options=[("–", -1)]), "segment", "auto"
+        )
         self.segment_map = _classed(widgets.Output(), "segment-map")
         self.expression = _html("expression")
         self.error = _html("error")

@@ -60,13 +60,11 @@ CSS = """
 .lakelog-explorer .ll-table td.ll-none { text-align: center; opacity: .7; padding: 1em; }
 .lakelog-explorer .ll-tier { display: inline-block; min-width: 2.6em; padding: 0 .4em;
   text-align: center; border-radius: 3px; border: 1px solid var(--ll-line);
-  border-width: 1px 5px; line-height: 1.35; }
-.lakelog-explorer .ll-tier.ll-cold { border-left-color: var(--ll-cold);
-  border-right-color: var(--ll-cold); }
-.lakelog-explorer .ll-tier.ll-hot { border-left-color: var(--ll-hot);
-  border-right-color: var(--ll-hot); }
-.lakelog-explorer .ll-tier.ll-both { border-left-color: var(--ll-cold);
-  border-right-color: var(--ll-hot); }
+  line-height: 1.35; }
+.lakelog-explorer .ll-tier.ll-cold, .lakelog-explorer .ll-tier.ll-both {
+  border-left: 6px solid var(--ll-cold); }
+.lakelog-explorer .ll-tier.ll-hot { border-left: 6px solid var(--ll-hot); }
+.lakelog-explorer .ll-tier.ll-both { border-right: 6px solid var(--ll-hot); }
 .lakelog-explorer .ll-nothing, .lakelog-explorer .ll-kind, .lakelog-explorer .ll-cut {
   opacity: .65; }
 .lakelog-explorer .ll-kind, .lakelog-explorer .ll-cut { font-size: 85%;
