@@ -197,6 +197,18 @@ def test_a_click_opens_a_record_in_full(explorer: ExplorerPage) -> None:
     expect(explorer.row(40)).to_be_in_viewport()  # the table stayed where it was scrolled to
 
 
+def test_a_segment_is_gone_to(explorer: ExplorerPage) -> None:
+    explorer.press("segments")
+    expect(explorer.part("segment-map").locator(".js-plotly-plot .main-svg").first).to_be_visible()
+    choices = explorer.part("segment").locator("select")
+    assert choices.input_value() == "–"
+    expect(choices.locator("option").nth(1)).to_contain_text("[375, 437) hot, 62 records")
+    choices.select_option(index=1)
+    expect(explorer.expression).to_contain_text(f"log.read({PARTITION}, 375, ")
+    explorer.press("segments")
+    expect(explorer.part("segment-map")).to_be_hidden()
+
+
 def test_odd_values_are_shown_as_what_they_are(explorer: ExplorerPage) -> None:
     title = explorer.page.title()
     explorer.choose("topic", "odd")
