@@ -278,8 +278,9 @@ class Boxes:
             start = int64(table, "start_offset")[order]
         twin = np.zeros(len(base), bool)  # a hot row right after the cold row of the same segment
         twin[1:] = hot[1:] & ~hot[:-1] & (base[1:] == base[:-1]) & (partition[1:] == partition[:-1])
+        # Both tiers have a part of it, but only what Redis has not trimmed is in both.
         cold_twin = np.zeros(len(base), bool)
-        cold_twin[:-1] = twin[1:]
+        cold_twin[:-1] = twin[1:] & (start[1:] < end[:-1])
         place = np.where(below, _BELOW, np.where(hot, _HOT, np.where(cold_twin, _BOTH, _COLD)))
         hot_size = np.where(hot, size, 0)
         hot_size[:-1] += np.where(cold_twin[:-1], size[1:], 0)

@@ -86,6 +86,20 @@ def test_a_segment_in_both_tiers_is_one_box_up_to_where_cold_ends(full):
     assert "in both tiers" in places.values()
 
 
+def test_what_redis_trimmed_of_a_segment_is_in_the_cold_tier_alone():
+    (cold,) = rows(1, start_offset=0)
+    hot = {**cold, "tier": "hot", "end_offset": 150, "records": 50, "start_offset": 100}
+    schema = SEGMENTS.append(pa.field("start_offset", pa.int64()))
+    made = pa.Table.from_pylist([cold, hot], schema=schema)
+
+    labels = [label for label, _ in segment_choices(described(made, topic="orders", partitions=[0]))]
+
+    assert [label.rpartition(", ")[0].rpartition(",")[0] for label in labels] == [
+        "[100, 150) hot",
+        "[0, 100) cold",
+    ]
+
+
 def test_what_compaction_took_is_left_empty():
     found = rows(2)
     found[0] |= {"records": 25, "compacted": 0.75}
