@@ -91,8 +91,9 @@ def test_what_redis_trimmed_of_a_segment_is_in_the_cold_tier_alone():
     hot = {**cold, "tier": "hot", "end_offset": 150, "records": 50, "start_offset": 100}
     schema = SEGMENTS.append(pa.field("start_offset", pa.int64()))
     made = pa.Table.from_pylist([cold, hot], schema=schema)
+    made = described(made, topic="orders", partitions=[0])
 
-    labels = [label for label, _ in segment_choices(described(made, topic="orders", partitions=[0]))]
+    labels = [label for label, _ in segment_choices(made)]
 
     assert [label.rpartition(", ")[0].rpartition(",")[0] for label in labels] == [
         "[100, 150) hot",
