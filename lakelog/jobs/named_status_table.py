@@ -91,6 +91,12 @@ class NamedStatusTable:
         condition = "true" if since is None else f"recorded_at >= {_timestamp(since)}"
         return self._where(condition).sort_by("recorded_at")
 
+    def rows_of(self, key: RunKey) -> pa.Table:
+        """See `StatusTable.rows_of`."""
+        if not self._is_there():
+            return STATUS.empty_table()
+        return self._where(_is_run(key)).sort_by("recorded_at")
+
     # -- how -----------------------------------------------------------------------------------
 
     def _is_there(self) -> bool:

@@ -11,7 +11,6 @@ from datetime import timedelta
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ..archive.report import ArchiveReport
 from ..cleanup.cleanup import STEPS
@@ -133,8 +132,7 @@ class JobRun:
 
     def rows(self) -> pa.Table:
         """What the table has of this run by now, oldest first, as `STATUS`."""
-        rows = self._table.read()
-        return rows.filter(pc.equal(rows["run_id"], self.key.run_id))
+        return self._table.rows_of(self.key)
 
     def __repr__(self) -> str:
         return f"JobRun({self.key.job!r}, {self.key.run_id!r}, {self._log})"

@@ -79,6 +79,10 @@ class StatusTable(Protocol):
         """Rows recorded at or after a time, oldest first, as `STATUS`; none without a table."""
         ...
 
+    def rows_of(self, key: RunKey) -> pa.Table:
+        """All rows of a run, also of one that goes on or failed, oldest first, as `STATUS`."""
+        ...
+
 
 def status_table(place: ColdPlace, spark: Callable[[], SparkSession] | None = None) -> StatusTable:
     """The status table of a cold root.
@@ -158,6 +162,13 @@ class PathStatusTable:
         condition = None if since is None else pc.field("recorded_at") >= pa.scalar(since)
         return self._rows(table, condition).sort_by("recorded_at")
 
+    def rows_of(self, key: RunKey) -> pa.Table:
+        """See `StatusTable.rows_of`."""
+        table = self._open()
+        if table is None:
+            return STATUS.empty_table()
+        return self._rows(table, _is_run(key)).sort_by("recorded_at")
+
     # -- how -----------------------------------------------------------------------------------
 
     def _open(self) -> DeltaTable | None:
@@ -222,8 +233,7 @@ class PathStatusTable:
     def _done_rows(self, table: DeltaTable, key: RunKey) -> pa.Table:
         if table.transaction_version(app_id(key)) is None:  # in the log, so without reading a row
             return STATUS.empty_table()
-        is_run = (pc.field("job") == key.job) & (pc.field("run_id") == key.run_id)
-        return self._rows(table, is_run & pc.field("done"))
+        return self._rows(table, _is_run(key) & pc.field("done"))
 
     def _landed(self, table: DeltaTable, rows: pa.Table) -> bool:
         first = rows.slice(0, 1).to_pylist()[0]
@@ -277,6 +287,10 @@ class PathStatusTable:
 def app_id(key: RunKey) -> str:
     """How a run is called among a table's Delta transactions."""
     return f"lakelog-status/{key.job}/{key.run_id}"
+
+
+def _is_run(key: RunKey) -> Any:
+    return (pc.field("job") == key.job) & (pc.field("run_id") == key.run_id)
 
 
 def kept_from(now: datetime) -> datetime:

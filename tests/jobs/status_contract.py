@@ -77,6 +77,9 @@ def rows_of_a_run_that_goes_on_are_not_its_end(make: Make) -> None:
     read = make().read().to_pylist()
     assert [row["done"] for row in read] == [False, False, False, True]
     assert [row["error"] for row in read] == [None, None, "TheError: of Redis", None]
+    other = RunKey("cleanup", "4711")
+    make().append(rows_of(other, "orders"), other)
+    assert make().rows_of(key).to_pylist() == read
 
 
 def only_what_is_asked_for_is_read(make: Make) -> None:
