@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 import os
 import sys
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ from typing import Any
 from ..cleanup.cleanup import STEPS
 from ..config import boolean
 from ..errors import InvalidArgumentError
+from ..hot.connection import mask
 
 Value = str | int | float | bool
 
@@ -19,7 +21,7 @@ _SHOWN = 100
 
 
 class Parameters:
-    """Values by name, as attributes; its repr is a table.
+    """Values by name, as attributes; its repr is a table, without a password that a URL has.
 
     Args:
         values: by name, in the order in which they are shown.
@@ -50,13 +52,13 @@ class Parameters:
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)
         return "\n".join(
-            f"{name:{width}}  {_text(value) or '–'}  ({self._sources[name]})"
+            f"{name:{width}}  {_shown(value) or '–'}  ({self._sources[name]})"
             for name, value in self._values.items()
         )
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(_text(value)) or '–'}</td>"
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(_shown(value)) or '–'}</td>"
             f"<td>{html.escape(self._sources[name])}</td></tr>"
             for name, value in self._values.items()
         )
@@ -153,12 +155,25 @@ def _converted(name: str, text: str, default: Value, source: str) -> Value:
         ) from None
 
 
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(text)
+    return number
+
+
 _KINDS: dict[type, tuple[Any, str]] = {
     bool: (boolean, "true or false"),
     int: (int, "a whole number"),
-    float: (float, "a number"),
+    float: (_finite, "a number"),
 }
 
 
 def _text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _shown(value: Value) -> str:
+    """As text for a notebook's output, which gets saved and shared."""
+    text = _text(value)
+    return mask(text) if "@" in text or "password=" in text else text

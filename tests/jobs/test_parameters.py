@@ -87,6 +87,8 @@ def test_a_number_or_flag_that_is_left_empty_is_the_default(
         (10, "ten", "a whole number"),
         (10, "1.5", "a whole number"),
         (0.5, "half", "a number"),
+        (0.5, "nan", "a number"),
+        (0.5, "inf", "a number"),
         (False, "maybe", "true or false"),
     ],
 )
@@ -112,6 +114,18 @@ def test_parameters_are_shown_as_a_table_that_cannot_be_broken_out_of() -> None:
     shown = parameters(topic="<b>", cold="")._repr_html_()
     assert "&lt;b&gt;" in shown
     assert "<b>" not in shown
+
+
+def test_a_password_in_a_url_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKELOG_REDIS_URL", "redis://ada:hush@host:6379")
+    monkeypatch.setenv("LAKELOG_OTHER_URL", "redis://host:6379?password=hush")
+    root = "abfss://logs@account.dfs.core.windows.net/lakelog"
+    given = parameters(redis_url="", other_url="", cold=root)
+    for shown in (repr(given), given._repr_html_()):
+        assert "hush" not in shown
+        assert "host:6379" in shown
+        assert root in shown
+    assert given.redis_url == "redis://ada:hush@host:6379"
 
 
 def test_topics_are_named_by_commas_and_none_means_all() -> None:
