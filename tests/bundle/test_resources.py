@@ -196,7 +196,8 @@ def test_every_job_is_limited_watched_and_reported() -> None:
     for key, job in jobs().items():
         assert job["max_concurrent_runs"] == 1, key
         assert job["health"]["rules"][0]["metric"] == "RUN_DURATION_SECONDS"
-        assert job["email_notifications"]["on_failure"] == ["ada@example.com"]
+        for event in ("on_failure", "on_duration_warning_threshold_exceeded"):
+            assert job["email_notifications"][event] == ["ada@example.com"], (key, event)
         assert job["permissions"] == [{"group_name": "users", "level": "CAN_VIEW"}]
         if "continuous" in job:  # Databricks starts it again by itself, and one at a time
             assert not {"schedule", "queue", "timeout_seconds"} & set(job)
