@@ -75,7 +75,10 @@ class JsonPath:
         steps: list[str | int | None] = []
         at = 1
         while found := _STEP.match(text, at):
-            steps.append(_step(found))
+            try:
+                steps.append(_step(found))
+            except ValueError:  # an escape that is none, a number without end
+                _refuse(text, text[at:])
             at = found.end()
         if at == len(text):
             return cls(text, tuple(steps))
@@ -101,7 +104,7 @@ class JsonPath:
         for step in self.steps:
             if isinstance(step, str):
                 # A name stands in the text as it is, unless something in it is escaped.
-                spelt = pc.match_substring(values, step)
+                spelt = pc.match_substring(values, step.encode(errors="surrogatepass"))
                 may = pc.and_kleene(may, pc.or_(spelt, pc.match_substring(values, "\\")))
         candidates = pc.indices_nonzero(pc.fill_null(may, False))
         found = [
@@ -168,7 +171,7 @@ def _literal(text: str, literal: str) -> Any:
         return quoted[1]
     try:
         return json.loads(literal)
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InvalidArgumentError(
             f"{literal!r} in {text!r} is not a JSON value to compare with: write a number, true, "
             'false, null, or a text in quotes ("JFK")',

@@ -111,10 +111,22 @@ def test_what_is_no_json_matches_no_path():
     assert Match.of(json="$").rows(batch(data)).num_rows == 0
 
 
+def test_a_name_of_half_a_letter_is_looked_for_all_the_same():
+    data = [(None, value, ()) for value in (rb'{"\ud800": 1}', b'{"a": 1}')]
+    found = Match.of(json=r'$["\ud800"]').rows(batch(data))
+    assert found.column("offset").to_pylist() == [0]
+
+
 @pytest.mark.parametrize("text", ["a", "$a", "$.", "$.a ==", "$.a == x", "$[x]", "$.a b"])
 def test_what_is_no_path_is_refused_with_an_example(text):
     with pytest.raises(InvalidArgumentError, match=r"JSON"):
         JsonPath.of(text)
+
+
+def test_what_python_itself_cannot_take_is_no_path():
+    for text in (r'$["\q"]', f"$[{'9' * 5000}]", "$ == " + "[" * 100_000):
+        with pytest.raises(InvalidArgumentError, match=r"JSON"):
+            JsonPath.of(text)
 
 
 @pytest.mark.parametrize(
