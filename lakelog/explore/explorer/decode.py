@@ -28,6 +28,9 @@ _LINES = "\n\t"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _INDENT = "  "
 
+#: What is nested deeper is not moved further to the right: a short value could fill the page.
+_DEEPEST = 20
+
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
@@ -129,17 +132,21 @@ def indented(text: str) -> str:
     """
     pieces: list[str] = []
     depth = 0
+
+    def new_line() -> str:
+        return "\n" + _INDENT * min(depth, _DEEPEST)
+
     after_opening = False
     for found in _TOKEN.finditer(text):
         token = found[0]
         if token in "}]":
             depth -= 1
-            pieces.append(token if after_opening else f"\n{_INDENT * depth}{token}")
+            pieces.append(token if after_opening else new_line() + token)
         else:
             if after_opening:
-                pieces.append(f"\n{_INDENT * depth}")
+                pieces.append(new_line())
             if token == ",":
-                pieces.append(f",\n{_INDENT * depth}")
+                pieces.append("," + new_line())
             else:
                 pieces.append(": " if token == ":" else token)
         after_opening = token in "{["

@@ -71,6 +71,13 @@ def test_json_in_full_stands_on_several_lines_as_it_was_written():
     assert json.loads(found.text) == json.loads(value)
 
 
+def test_json_nested_deeply_takes_no_more_room_than_its_lines():
+    value = b"[" * 500 + b",".join([b"1"] * 5_000) + b"]" * 500
+    found = decode(value, pretty=True)
+    assert json.loads(found.text) == json.loads(value)
+    assert max(map(len, found.text.splitlines())) < 80
+
+
 def test_a_dump_has_offsets_and_letters():
     assert dump(b"0123456789abcdef\x00!") == (
         "00000000  30 31 32 33 34 35 36 37 38 39 61 62 63 64 65 66  0123456789abcdef\n"
