@@ -40,6 +40,7 @@ _QUICK_S = 0.5
 
 _MIB = 1 << 20
 _NONE = -1  # no record is opened
+_NO_TOPICS = "there are no topics yet"
 
 
 class LogExplorer(widgets.VBox):  # type: ignore[misc]
@@ -91,6 +92,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._opened_offset: int | None = None
         self._seek_by_time = False
         self.error: Exception | None = None
+        self._zone_error: Exception | None = None  # the last one that a zone's name was refused by
         self._ui = Controls()
         super().__init__(children=self._ui.rows())
         self._css_class = f"ll-{self.model_id}"  # this explorer's own
@@ -257,6 +259,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         shown = self._shown
         if shown is None:
             said = f"{self.error}" if self.error else "reading …"
+            if not self._ask.topic and self._background.wait(0):
+                return f"LogExplorer: {self.error or _NO_TOPICS}"
             return f"LogExplorer({self._ask.topic}-{self._ask.partition}): {said}"
         found = rows(shown, self._zone(), self._ui.format.value)
         where = TopicPartition(shown.view.topic, shown.view.partition)
@@ -299,15 +303,21 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             ask = self._ask
             if not ask.topic and names:
                 ask = replace(ask, topic=names[0])
+
+            def draw() -> None:
+                self._ask = ask
+                self._draw_topics(names)
+
+            # Whatever comes of the page: one that is gone is left by picking another of these.
+            self._background.only_if_newest(job, draw)
             return names, self._answer(ask, job) if ask.topic else None
 
         def then(found: tuple[list[str], Shown | None]) -> None:
-            names, shown = found
-            self._draw_topics(names)
+            _, shown = found
             if shown is None:
                 self._succeed()
                 self._idle()
-                self._ui.notes.value = _note("there are no topics yet")
+                self._ui.notes.value = _note(_NO_TOPICS)
             else:
                 self._show(shown)
 
@@ -365,6 +375,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return self._background.start(work, then, self._fails(self._start_following))
 
     def _open(self, topic: str) -> OpenedTopic:
+        if not topic:
+            raise InvalidArgumentError("there is no topic to show yet: create one, then press ↻")
         opened = self._opened_topics.get(topic)
         if opened is None:
             opened = self._opened_topics[topic] = OpenedTopic(self._log_of(topic))
@@ -480,7 +492,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             if self._failed == self._draw_segments:
                 self._succeed()
 
-        self._drawing.start(work, then, self._fails(self._draw_segments))
+        self._drawing.start(work, then, self._fails(self._draw_segments, beside=True))
 
     def _record(self, offset: int) -> Record:
         shown = self._shown
@@ -528,10 +540,20 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         hide(self._ui.error)
         hide(self._ui.retry)
 
-    def _fails(self, again: Callable[[], Any]) -> Callable[[Exception], None]:
+    def _fails(
+        self, again: Callable[[], Any], *, beside: bool = False
+    ) -> Callable[[Exception], None]:
+        """What shows an error, and how to ask again.
+
+        Args:
+            beside: the page may be under way all the same.
+        """
+
         def failed(error: Exception) -> None:
             self._opened_topics.clear()  # a topic of that name may be another one by now
             self._go_by_the_pickers()
+            if not beside:
+                self._idle()
             self._show_error(error, again)
 
         return failed
@@ -550,7 +572,6 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self.error = error
         self._failed = again
         text = str(error) if isinstance(error, LakelogError) else f"{type(error).__name__}: {error}"
-        self._idle()
         self._ui.error.value = f'<div class="ll-error" role="alert">{escape(text)}</div>'
         unhide(self._ui.error)
         unhide(self._ui.retry)
@@ -620,6 +641,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             try:
                 do()
             except Exception as error:
+                # It is the newest wish: what is under way would cover its error, and go on unseen.
+                self._background.drop()
+                self._idle()
                 self._show_error(error, lambda: self._guarded(do))
 
     def _turned(self, *, forward: bool) -> Ask:
@@ -654,7 +678,13 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._go(moment(text, self._ui.zone.value))
 
     def _chose_zone(self, name: str) -> None:
-        zone(name)
+        try:
+            zone(name)
+        except InvalidArgumentError as error:
+            self._zone_error = error
+            raise
+        if self.error is not None and self.error is self._zone_error:
+            self._succeed()
         self._draw_rows()
 
     def _chose_page_records(self, records: int) -> None:

@@ -151,6 +151,30 @@ def test_what_cannot_be_asked_for_is_an_error_below_the_table(orders, name, text
     assert not hands.visible("error")
 
 
+def test_an_error_of_what_is_typed_is_not_covered_by_the_tail(orders):
+    hands = Hands(orders.explore())
+    hands.type("follow", True)
+    before = hands.html("table")
+    hands.type("timestamp", "last tuesday")
+    assert not hands.find("follow").value
+    threads = [one for one in threading.enumerate() if one.name == "lakelog-explorer"]
+    orders.send("one more")
+    for thread in threads:  # it follows no longer, as its button says
+        thread.join(60)
+        assert not thread.is_alive()
+    assert "is not a position" in hands.html("error")
+    assert hands.html("table") == before
+
+
+def test_a_zone_that_is_put_right_takes_its_error_away(orders):
+    hands = Hands(orders.explore())
+    hands.type("zone", "Mars/Olympus")
+    assert hands.visible("error")
+    hands.type("zone", "Asia/Tokyo")
+    assert not hands.visible("error")
+    assert "+09:00" in hands.html("table")
+
+
 @pytest.mark.parametrize(
     ("box", "text", "said"),
     [("filter-text", "$.a ==", "not a JSON path"), ("limit-records", 0, "≥ 1")],
@@ -169,8 +193,10 @@ def test_a_topic_that_vanishes_is_said_to_be_gone_and_comes_back(orders):
     assert "orders" in hands.html("error")
     assert hands.offsets()[0] == 0  # what was read is still there to look at
     hands.click("retry")
+    orders.topic("another")
     hands.click("refresh")
     assert hands.visible("error")
+    assert "another" in hands.find("topic").options
 
     orders.topic()
     orders.send("of another topic by that name")

@@ -158,6 +158,9 @@ def test_without_a_topic_the_first_is_shown_and_without_topics_that_is_said(shop
     assert "there are no topics yet" in Hands(empty).html("notes")
     with pytest.raises(InvalidArgumentError, match="no topic"):
         empty.data()
+    assert repr(empty) == "LogExplorer: there are no topics yet"
+    Hands(empty).click("earliest")
+    assert "create one" in Hands(empty).html("error")
     shop.topic("b")
     shop.topic("a")
     Hands(empty).click("refresh")
