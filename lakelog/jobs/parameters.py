@@ -13,6 +13,7 @@ from ..cleanup.cleanup import STEPS
 from ..config import boolean
 from ..errors import InvalidArgumentError
 from ..hot.connection import mask
+from ..secret_reference import check_secret_reference
 
 Value = str | int | float | bool
 
@@ -21,7 +22,7 @@ _SHOWN = 100
 
 
 class Parameters:
-    """Values by name, as attributes; its repr is a table, without a password that a URL has.
+    """Values by name, as attributes; its repr is a table, without passwords.
 
     Args:
         values: by name, in the order in which they are shown.
@@ -52,13 +53,13 @@ class Parameters:
     def __repr__(self) -> str:
         width = max((len(name) for name in self), default=0)
         return "\n".join(
-            f"{name:{width}}  {_shown(value) or '–'}  ({self._sources[name]})"
+            f"{name:{width}}  {_shown(name, value) or '–'}  ({self._sources[name]})"
             for name, value in self._values.items()
         )
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(_shown(value)) or '–'}</td>"
+            f"<tr><td>{html.escape(name)}</td><td>{html.escape(_shown(name, value)) or '–'}</td>"
             f"<td>{html.escape(self._sources[name])}</td></tr>"
             for name, value in self._values.items()
         )
@@ -173,7 +174,12 @@ def _text(value: Value) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _shown(value: Value) -> str:
+def _shown(name: str, value: Value) -> str:
     """As text for a notebook's output, which gets saved and shared."""
     text = _text(value)
+    if name.endswith("_ref") and text:
+        try:
+            check_secret_reference(text, name)
+        except InvalidArgumentError:  # it may be the secret itself; who uses it refuses it
+            return "***"
     return mask(text) if "@" in text or "password=" in text else text

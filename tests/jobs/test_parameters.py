@@ -116,16 +116,18 @@ def test_parameters_are_shown_as_a_table_that_cannot_be_broken_out_of() -> None:
     assert "<b>" not in shown
 
 
-def test_a_password_in_a_url_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_password_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKELOG_REDIS_URL", "redis://ada:hush@host:6379")
     monkeypatch.setenv("LAKELOG_OTHER_URL", "redis://host:6379?password=hush")
     root = "abfss://logs@account.dfs.core.windows.net/lakelog"
-    given = parameters(redis_url="", other_url="", cold=root)
+    monkeypatch.setenv("LAKELOG_REDIS_PASSWORD_REF", "hush")
+    given = parameters(redis_url="", other_url="", redis_password_ref="", cold=root)
     for shown in (repr(given), given._repr_html_()):
         assert "hush" not in shown
         assert "host:6379" in shown
         assert root in shown
     assert given.redis_url == "redis://ada:hush@host:6379"
+    assert "databricks:scope/key" in repr(parameters(one_ref="databricks:scope/key"))
 
 
 def test_topics_are_named_by_commas_and_none_means_all() -> None:
