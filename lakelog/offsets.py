@@ -57,7 +57,7 @@ class AtOffset(Position):
 class AtTimestamp(Position):
     """The earliest offset whose timestamp is at or after this one."""
 
-    timestamp_ms: int  # UTC epoch, ≥ 0
+    timestamp_ms: int  # UTC epoch, ≥ 0, below 2^63
 
     def __post_init__(self) -> None:
         if isinstance(self.timestamp_ms, bool) or not isinstance(self.timestamp_ms, int):
@@ -68,6 +68,11 @@ class AtTimestamp(Position):
             raise InvalidArgumentError(
                 f"timestamp {self.timestamp_ms} is negative; for the special targets use "
                 "'earliest', 'latest', 'earliest-local', 'latest-tiered' or 'max-timestamp'"
+            )
+        if self.timestamp_ms >= 2**63:
+            raise InvalidArgumentError(
+                f"timestamp {self.timestamp_ms} is out of bounds: milliseconds since 1970-01-01 "
+                "UTC stay below 2^63"
             )
 
 

@@ -182,6 +182,15 @@ def test_a_time_without_a_zone_is_refused_with_the_way_to_say_utc(bench, naive):
         bench.log.seek(0, naive)
 
 
+def test_a_time_may_lie_far_behind_all_records_but_not_beyond_64_bits(bench):
+    bench.append([1388404800000])
+    bench.archive(1)
+
+    assert bench.log.seek(0, f"@{2**63 - 1}") is None
+    with pytest.raises(InvalidArgumentError, match=r"below 2\^63"):
+        bench.log.seek(0, f"@{2**63}")
+
+
 @pytest.mark.parametrize("offset", [-1, -250, 1.5, True, None, b"1", 2**53 + 1])
 def test_what_is_not_an_offset_is_refused(bench, offset):
     for ask in (
