@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..explore.summary import Status
+from ..explore.summary import Status, TopicFailure
 from ..hot.server_info import ServerInfo
 
 
@@ -43,16 +43,16 @@ class Look:
     partitions: tuple[PartitionLook, ...]
     redis: RedisLook | None  # None: it was not asked
     now_ms: int
+    failures: tuple[TopicFailure, ...] = ()  # topics of which nothing can be said
+
+    def check(self) -> None:
+        """Raises the error of the first topic of which nothing can be said, if there is one."""
+        if self.failures:
+            raise self.failures[0].error
 
 
 def look_of(status: Status) -> Look:
-    """What a log with its Redis says.
-
-    Raises:
-        LakelogError: of the first topic of which nothing can be said.
-    """
-    if status.failures:
-        raise status.failures[0].error
+    """What a log with its Redis says."""
     partitions = tuple(
         PartitionLook(
             topic=one.topic_partition.topic,
@@ -72,7 +72,7 @@ def look_of(status: Status) -> Look:
         for one in status.partitions
     )
     ordered = tuple(sorted(partitions, key=lambda one: (one.topic, one.partition)))
-    return Look(ordered, redis_look(status.servers), status.now_ms)
+    return Look(ordered, redis_look(status.servers), status.now_ms, status.failures)
 
 
 def redis_look(servers: tuple[ServerInfo, ...]) -> RedisLook:

@@ -68,6 +68,7 @@ def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult
         LakelogError: of the first topic of which nothing can be said.
     """
     look = look_of(lakelog.status(topics))
+    look.check()
     return JobResult.of("look", status_rows(RunKey("look", ""), look, {}, 0.0))
 
 

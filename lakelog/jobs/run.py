@@ -83,7 +83,8 @@ class JobRun:
             The job's result: where each partition stood when the run ended.
 
         Raises:
-            LakelogError: of the work, after rows that say so; or the rows could not be written.
+            Exception: of the work, or of a topic of which nothing can be said, after rows that say
+                so; or the rows could not be written.
         """
         return self._unless_done(lambda started_s: list(work() or ()))
 
@@ -148,12 +149,14 @@ class JobRun:
         started_s = time.monotonic()
         try:
             reports = work(started_s)
-        except LakelogError as error:
+            look = self._look()
+            look.check()
+        except Exception as error:  # Spark's errors, too, are to be seen in the rows
             self._tell_failure(error, started_s)
             raise
         failpoint("jobs.before_rows")
         seconds = time.monotonic() - started_s
-        rows = status_rows(self.key, self._look(), done_by(reports), seconds, done=True)
+        rows = status_rows(self.key, look, done_by(reports), seconds, done=True)
         if rows.num_rows:
             rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
@@ -167,7 +170,7 @@ class JobRun:
         """Rows of a run that goes on, or failed. False: they could not be written."""
         try:
             look = self._look()
-        except LakelogError as failure:
+        except Exception as failure:  # what cannot be told ends no archiving
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 return False
@@ -177,13 +180,14 @@ class JobRun:
             rows = status_rows(self.key, look, done_by(reports), seconds, error=error)
             if rows.num_rows:
                 self._table.append(rows)
-        except LakelogError as failure:
+        except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False
         return True
 
-    def _tell_failure(self, error: LakelogError, started_s: float) -> None:
-        reports = error.fields.get("reports", ())  # a cleanup did what it could
+    def _tell_failure(self, error: Exception, started_s: float) -> None:
+        fields = error.fields if isinstance(error, LakelogError) else {}
+        reports = fields.get("reports", ())  # a cleanup did what it could
         self._tell(reports, started_s, f"{type(error).__name__}: {error}")
 
 

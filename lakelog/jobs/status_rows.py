@@ -3,7 +3,7 @@
 | column               | type      | |
 |----------------------|-----------|-|
 | run_id, job          | string    | which run wrote it                                            |
-| topic, partition     |           | of which partition; both null in a run that failed unseen     |
+| topic, partition     |           | of which partition; see below where they are null             |
 | recorded_at          | timestamp | when; the same for all rows of one look                       |
 | state                | string    | ok, paused, recovery needed, cold only (Redis was not asked)  |
 | log_start … log_end  | bigint    | offsets; null where Redis alone knows and was not asked       |
@@ -14,6 +14,9 @@
 | seconds              | double    | since the run began                                           |
 | done                 | boolean   | the last rows of a run that ended well                        |
 | error                | string    | why the run failed; null: it did not                          |
+
+A topic of which nothing can be said has one row without a partition and with its error. A run that
+failed before anything could be seen has one without a topic too.
 """
 
 from __future__ import annotations
@@ -76,8 +79,8 @@ def status_rows(
     done: bool = False,
     error: str | None = None,
 ) -> pa.Table:
-    """A row a partition of the look, as `STATUS`."""
-    rows = []
+    """A row a partition of the look and a row a topic that it could not see, as `STATUS`."""
+    rows: list[dict[str, Any]] = []
     for one in look.partitions:
         did = done_by.get(TopicPartition(one.topic, one.partition))
         row: dict[str, Any] = {name: getattr(one, name) for name in type(one).__slots__}
@@ -85,6 +88,7 @@ def status_rows(
             row |= {"start_offset": did.start_offset, "end_offset": did.end_offset}
             row["records"] = did.records
         rows.append(row)
+    rows += [{"topic": one.topic, "error": str(one.error)} for one in look.failures]
     if error is not None and not rows:
         rows.append({})  # that it failed must be seen all the same
     common: dict[str, Any] = {

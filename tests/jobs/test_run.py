@@ -16,6 +16,7 @@ from lakelog.errors import (
     CleanupFailedError,
     HotTierUnavailableError,
     InvalidArgumentError,
+    LakelogError,
     MissingFileError,
 )
 from lakelog.jobs import JobRun, add_readings, standing, status_history
@@ -148,6 +149,38 @@ def test_a_run_that_failed_says_why_and_is_done_again(log: Lakelog) -> None:
     assert [row["archive_lag_records"] for row in failed] == [30, 50]
     archive(log)
     assert [row["done"] for row in run.rows().to_pylist()].count(True) == 2
+
+
+def test_an_error_that_is_not_our_own_is_told_too(log: Lakelog) -> None:
+    add_readings(log, TOPIC, 80)
+
+    def fails() -> None:
+        raise OSError("no space left on device")
+
+    run = JobRun(log, "archive", "4711")
+    with pytest.raises(OSError, match="no space"):
+        run.once(fails)
+    assert run.rows()["error"].to_pylist() == ["OSError: no space left on device"] * 2
+
+
+def test_a_topic_of_which_nothing_can_be_said_has_a_row_and_hides_no_other(
+    log: Lakelog, redis_url: str, tmp_path: Path
+) -> None:
+    for topic in (TOPIC, "broken"):
+        add_readings(log, topic, 80)
+    log.archive()
+    for file in (tmp_path / "cold" / "broken").rglob("_delta_log/*.json"):
+        file.write_text("no JSON")
+
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as anew:
+        run = JobRun(anew, "archive", "4711")
+        with pytest.raises(LakelogError):
+            run.once(lambda: None)
+        rows = {(row["topic"], row["partition"]): row for row in run.rows().to_pylist()}
+    assert set(rows) == {(TOPIC, 0), (TOPIC, 1), ("broken", None)}
+    assert rows[TOPIC, 1]["archived_end"] == 50
+    assert "broken" in rows["broken", None]["error"]
+    assert not any(row["done"] for row in rows.values())
 
 
 def test_what_a_failed_cleanup_did_all_the_same_is_told(log: Lakelog) -> None:

@@ -16,8 +16,9 @@ def show(shown: Any) -> None:
 
     A chart goes out as ``application/vnd.plotly.v1+json``, which JupyterLab and VS Code draw, with
     its table as ``text/html`` for a front end that does not know the type. plotly.js itself never
-    goes along. Where a front end shows the table and you want the drawing, ``figure.show()`` asks
-    plotly to find a way (on Databricks it has one of its own).
+    goes along. A Databricks notebook gets the drawing as HTML that loads plotly.js from the web.
+    Where another front end shows the table and you want the drawing, ``figure.show()`` asks plotly
+    to find a way.
 
     Args:
         shown: what a function of `lakelog.explore.charts` gave, any other plotly Figure, or an
@@ -30,8 +31,15 @@ def show(shown: Any) -> None:
     if "IPython" not in sys.modules:  # a plain Python: nobody would draw it
         print(data["text/plain"])
         return
+    from IPython import get_ipython
     from IPython.display import display
 
+    shell = get_ipython()
+    display_html = None if shell is None else shell.user_ns.get("displayHTML")
+    if display_html is not None and not isinstance(shown, (pa.Table, PlainTable)):
+        # Databricks' own, since its notebooks draw plotly by HTML alone.
+        display_html(shown.to_html(include_plotlyjs="cdn", full_html=False))
+        return
     display(data, raw=True)  # type: ignore[no-untyped-call]  # IPython has no types for it
 
 

@@ -7,6 +7,7 @@ import pickle
 import subprocess
 import sys
 from datetime import datetime, timezone
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pytest
@@ -54,6 +55,24 @@ def test_show_displays_it(monkeypatch):
     ((data, raw),) = shown
     assert raw is True
     assert data["text/html"] == charts.table_html(TABLE)
+
+
+def test_databricks_draws_a_chart_as_html_and_a_table_as_any_other(monkeypatch):
+    pytest.importorskip("plotly")
+    ipython = pytest.importorskip("IPython")
+    drawn, shown = [], []
+    shell = SimpleNamespace(user_ns={"displayHTML": drawn.append})
+    monkeypatch.setattr(ipython, "get_ipython", lambda: shell)
+    monkeypatch.setattr(ipython.display, "display", lambda data, raw: shown.append(data))
+
+    charts.show(charts.partition_map(TABLE))
+    charts.show(TABLE)
+
+    (html,) = drawn
+    assert "cdn" in html
+    assert len(html) < 50_000
+    assert "[0,0,90,90]" in html.replace(" ", "")
+    assert [list(data) for data in shown] == [["text/html", "text/plain"]]
 
 
 def test_another_figure_is_shown_too_and_anything_else_refused():
