@@ -6,8 +6,10 @@ Runs on: driver.
 from __future__ import annotations
 
 import logging
+import random
+import time
 from collections.abc import Callable
-from datetime import datetime, timezone
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -50,6 +52,7 @@ class NamedStatusTable:
         assert place.schema is not None
         self._spark = spark
         self._is_made = False
+        self._looked_back = False  # for rows that are too old
         self.name = TableName(*parse_schema(place.schema), STATUS_TABLE)
 
     def done_rows(self, key: RunKey) -> pa.Table:
@@ -62,7 +65,7 @@ class NamedStatusTable:
         """See `StatusTable.append`."""
         self._create()
         failure: Exception | None = None
-        for _ in range(COMMIT_ATTEMPTS):
+        for attempt in range(COMMIT_ATTEMPTS):
             if key is not None:
                 there = self.done_rows(key)
                 if there.num_rows:
@@ -73,6 +76,7 @@ class NamedStatusTable:
                 self._write(rows, key)
             except Exception as error:  # whether it landed, the table tells
                 failure = error
+                time.sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
                 continue
             self._maintain()
             # Of two that end the same run, Delta passes over the second without a word.
@@ -150,13 +154,22 @@ class NamedStatusTable:
         now = datetime.now(timezone.utc)
         try:
             (details,) = run(spark, f"DESCRIBE DETAIL {self.name}")
-            if int(details["numFiles"]) < MERGED_FILES:
+            if int(details["numFiles"]) < MERGED_FILES and not self._has_old_rows(now):
                 return
             run(spark, f"DELETE FROM {self.name} WHERE recorded_at < {_timestamp(kept_from(now))}")
             run(spark, f"OPTIMIZE {self.name}")
             run(spark, f"VACUUM {self.name}")
         except ColdTierError as error:
             logger.warning("%s was not tidied, which is tried again: %s", self.name, error)
+
+    def _has_old_rows(self, now: datetime) -> bool:
+        """Asked once: where the catalog merges files by itself, they never become many."""
+        if self._looked_back:
+            return False
+        self._looked_back = True
+        long_ago = _timestamp(kept_from(now) - timedelta(days=1))
+        found = f"SELECT 1 FROM {self.name} WHERE recorded_at < {long_ago} LIMIT 1"
+        return bool(run(self._spark(), found))
 
 
 def register_status(spark: SparkSession, schema: str, path: str) -> None:

@@ -127,6 +127,30 @@ LAG: dict[str, tuple[list[dict[str, Any]], str]] = {
         [row(minutes_ago=300), row(job="cleanup", minutes_ago=1)],
         "TRIGGERED",
     ),
+    "nothing could ever be looked at": (
+        [row(None, None, error="no Redis", minutes_ago=ago) for ago in (90, 60, 1)],
+        "TRIGGERED",
+    ),
+    "a first run failed, which is tried again": (
+        [row(None, None, error="no", minutes_ago=5)],
+        "OK",
+    ),
+    "it failed once, and then went well": (
+        [row(None, None, error="no Redis", minutes_ago=90), row()],
+        "OK",
+    ),
+    "one topic cannot be looked at any more": (
+        [row(), row("bad", minutes_ago=200), row("bad", None, error="damaged", minutes_ago=1)],
+        "TRIGGERED",
+    ),
+    "one topic could not be looked at for a while": (
+        [row(), row("bad", None, error="damaged", minutes_ago=100), row("bad")],
+        "OK",
+    ),
+    "a topic that could not be looked at was deleted": (
+        [row(), row("bad", None, error="damaged", minutes_ago=180)],
+        "OK",
+    ),
     "a topic was deleted": (
         [row(), row(topic="old", archive_lag_ms=9 * HOUR_MS, minutes_ago=180)],
         "OK",

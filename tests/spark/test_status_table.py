@@ -42,18 +42,25 @@ def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: NamedSt
         table._create()
         table._write(rows_of(key, "orders", log_end=log_end), key)
     assert table.done_rows(key)["log_end"].to_pylist() == [120]
+    assert table.rows_of(key).equals(table.done_rows(key))
 
 
 def test_old_rows_go_and_files_are_merged(
     table: NamedStatusTable, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(named_status_table, "MERGED_FILES", 3)
-    for number, ago in enumerate([KEPT_DAYS + 2, KEPT_DAYS - 1, 0]):
+
+    def append(number: int, days_ago: int) -> None:
         key = RunKey("archive", str(number))
-        table.append(rows_of(key, "orders", now_ms=NOW_MS - ago * DAY_MS), key)
-    assert table.read()["run_id"].to_pylist() == ["1", "2"]
+        table.append(rows_of(key, "orders", now_ms=NOW_MS - days_ago * DAY_MS), key)
+
+    append(0, KEPT_DAYS + 2)
+    assert table.read().num_rows == 0  # though there are few files
+    for number, days_ago in enumerate([KEPT_DAYS - 1, 1, 0], start=1):
+        append(number, days_ago)
+    assert table.read()["run_id"].to_pylist() == ["1", "2", "3"]
     today = datetime.fromtimestamp(NOW_MS / 1000, timezone.utc) - timedelta(hours=1)
-    assert table.read(today)["run_id"].to_pylist() == ["2"]
+    assert table.read(today)["run_id"].to_pylist() == ["3"]
     (details,) = spark.sql(f"DESCRIBE DETAIL {table.name}").collect()
     assert details["numFiles"] == 1
 
