@@ -190,12 +190,16 @@ def known(
     Each has its share of the commit's bytes, by what the rows take in memory.
     """
     in_memory = max(1, sum(one.size_bytes for one in measures.values()))
-    slices = []
+    slices, before = [], 0
     for number, one in enumerate(added):
         measure = measures.get(number)
         if measure is None:
             slices.append(replace(one, records=0, first=one.start_offset, size_bytes=0))
             continue
+        # Rounded so that the shares add up to the whole.
+        until = before + measure.size_bytes
+        share = size_bytes * until // in_memory - size_bytes * before // in_memory
+        before = until
         slices.append(
             replace(
                 one,
@@ -204,7 +208,7 @@ def known(
                 last=measure.last,
                 min_timestamp_ms=measure.min_timestamp_us // 1000,
                 max_timestamp_ms=measure.max_timestamp_us // 1000,
-                size_bytes=size_bytes * measure.size_bytes // in_memory,
+                size_bytes=share,
             )
         )
     return slices
