@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import ssl
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -149,3 +150,11 @@ def spark() -> Iterator[SparkSession]:
     started = session("lakelog-tests", cores=2, object_stores=["s3"])
     yield started
     started.stop()
+
+
+@pytest.fixture(autouse=True)
+def _main_module_stays() -> Iterator[None]:
+    """A shell of IPython puts its own there, beside which Spark Connect cannot be imported."""
+    main = sys.modules["__main__"]
+    yield
+    sys.modules["__main__"] = main
