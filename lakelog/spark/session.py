@@ -77,7 +77,12 @@ def register(spark: SparkSession) -> None:
         return
     from .datasource import LakelogDataSource
 
-    spark.dataSource.register(LakelogDataSource)
+    try:
+        spark.dataSource.register(LakelogDataSource)
+    except Exception as error:  # py4j's and Connect's have no common base
+        # A clone of a session that knows it, such as foreachBatch gets, keeps what it was given.
+        if "DATA_SOURCE_ALREADY_EXISTS" not in str(error):
+            raise
     _REGISTERED.add(spark)
 
 

@@ -41,6 +41,18 @@ def test_a_session_that_is_there_is_returned_untouched(spark):
     assert spark.conf.get("spark.sql.shuffle.partitions") == "2"
 
 
+def test_a_clone_of_a_session_knows_the_source_too(spark):
+    from pyspark.sql import SparkSession
+
+    session_module.register(spark)
+    clone = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
+    session_module.register(clone)  # Spark lets nobody replace what a clone was given
+    with pytest.raises(
+        Exception, match="spark/options.py"
+    ):  # the source has its own word on options
+        clone.read.format("lakelog").load()
+
+
 def test_the_environment_is_left_as_it_was(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "before")
     monkeypatch.delenv("SPARK_HOME", raising=False)
