@@ -29,7 +29,6 @@ from ..errors import (
     MissingFileError,
 )
 from ..failpoints import failpoint
-from ..record import OffsetAndTimestamp
 from ..topic import Topic
 from . import contradictions
 from .change import Change, RowsOf
@@ -52,6 +51,7 @@ from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
 from .storage import Storage, one_line
 from .table import Applied, ColdSnapshot, Vacuumed
+from .timestamp_lookup import TimestampLookup
 
 logger = logging.getLogger(__name__)
 
@@ -68,7 +68,7 @@ MAX_BACK_OFF_S = 0.5
 REFUSED_ATTEMPTS = 5
 
 
-class PathTable:
+class PathTable(TimestampLookup[SegmentReader]):
     """A `ColdTable` at ``{root}/{topic}/{topic_id}``. Thread-safe.
 
     The table is made by the first change. Local files, commits and their folders are on the disk
@@ -165,21 +165,6 @@ class PathTable:
     ) -> Iterator[R]:
         """See `ColdTable.map`. Each task opens its files where it runs."""
         return self._engine.map(partial(function, self._reader), tasks)
-
-    def offset_for_timestamp(
-        self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
-    ) -> OffsetAndTimestamp | None:
-        """See `ColdTable.offset_for_timestamp`."""
-        from_offset = max(from_offset, snapshot.log_start(partition))
-        files = snapshot.files.first_with_timestamp(partition, timestamp_ms, from_offset)
-        return self._reader.first_at_or_after(files, timestamp_ms, from_offset)
-
-    def max_timestamp(
-        self, snapshot: ColdSnapshot, partition: int, from_offset: int
-    ) -> OffsetAndTimestamp | None:
-        """See `ColdTable.max_timestamp`."""
-        from_offset = max(from_offset, snapshot.log_start(partition))
-        return self._reader.newest(snapshot.files.newest_first(partition, from_offset), from_offset)
 
     def describe(self, topic: Topic) -> None:
         """See `ColdTable.describe`."""

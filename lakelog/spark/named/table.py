@@ -40,6 +40,7 @@ from ...cold.schema import (
 from ...cold.segment import SegmentFile
 from ...cold.storage import one_line
 from ...cold.table import Applied, ColdSnapshot, Vacuumed
+from ...cold.timestamp_lookup import TimestampLookup
 from ...config import DAY_MS
 from ...errors import (
     ColdTierError,
@@ -50,7 +51,6 @@ from ...errors import (
     InvalidArgumentError,
 )
 from ...failpoints import failpoint
-from ...record import OffsetAndTimestamp
 from ...topic import Topic
 from ..catalog.entry import read_details, read_properties
 from .commit import NamedCommit
@@ -90,7 +90,7 @@ REGISTERS_PROPERTY = "lakelog.registers"
 COPY_AFTER_MS = DAY_MS
 
 
-class NamedTable:
+class NamedTable(TimestampLookup[NamedReader]):
     """A `ColdTable` in a catalog, by name. Thread-safe.
 
     Made by the first change. A `SegmentFile` of it stands for a range of offsets of a segment; in
@@ -498,21 +498,6 @@ class NamedTable:
     ) -> Iterator[R]:
         """See `ColdTable.map`."""
         return self._reader.map(function, tasks, files_of, columns)
-
-    def offset_for_timestamp(
-        self, snapshot: ColdSnapshot, partition: int, timestamp_ms: int, from_offset: int
-    ) -> OffsetAndTimestamp | None:
-        """See `ColdTable.offset_for_timestamp`."""
-        from_offset = max(from_offset, snapshot.log_start(partition))
-        files = snapshot.files.first_with_timestamp(partition, timestamp_ms, from_offset)
-        return self._reader.first_at_or_after(files, timestamp_ms, from_offset)
-
-    def max_timestamp(
-        self, snapshot: ColdSnapshot, partition: int, from_offset: int
-    ) -> OffsetAndTimestamp | None:
-        """See `ColdTable.max_timestamp`."""
-        from_offset = max(from_offset, snapshot.log_start(partition))
-        return self._reader.newest(snapshot.files.newest_first(partition, from_offset), from_offset)
 
     # -- what it says of itself --------------------------------------------------------------------
 
