@@ -5,13 +5,13 @@ from __future__ import annotations
 import html
 import math
 import os
-import sys
 from collections.abc import Iterator
 from typing import Any
 
 from ..cleanup.cleanup import STEPS
 from ..config import boolean
 from ..errors import InvalidArgumentError
+from ..explore.notebook import of_notebook
 from ..hot.connection import mask
 from ..secret_reference import check_secret_reference
 
@@ -119,12 +119,7 @@ def step_names(text: str) -> tuple[str, ...]:
 
 def databricks_utilities() -> Any | None:
     """The ``dbutils`` of the notebook that runs; None outside of Databricks."""
-    if "IPython" not in sys.modules:  # then this is no notebook
-        return None
-    from IPython import get_ipython
-
-    shell = get_ipython()
-    return None if shell is None else shell.user_ns.get("dbutils")
+    return of_notebook("dbutils")
 
 
 def _from_widget(utilities: Any, name: str, default: Value) -> tuple[str | None, str]:

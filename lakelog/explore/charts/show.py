@@ -8,6 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import InvalidArgumentError
+from ..notebook import of_notebook
 from .plain_table import PlainTable
 
 
@@ -31,11 +32,9 @@ def show(shown: Any) -> None:
     if "IPython" not in sys.modules:  # a plain Python: nobody would draw it
         print(data["text/plain"])
         return
-    from IPython import get_ipython
     from IPython.display import display
 
-    shell = get_ipython()
-    display_html = None if shell is None else shell.user_ns.get("displayHTML")
+    display_html = of_notebook("displayHTML")
     if display_html is not None and not isinstance(shown, (pa.Table, PlainTable)):
         # Databricks' own, since its notebooks draw plotly by HTML alone.
         display_html(shown.to_html(include_plotlyjs="cdn", full_html=False))
