@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, settings
 
 from lakelog.cold.storage import Storage
 from lakelog.embedded.redis_program import RedisProgram, redis_programs
+from lakelog.hot.hot_log import HotLog
 from lakelog.testing.object_store import S3Server, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
 
@@ -158,3 +159,15 @@ def _main_module_stays() -> Iterator[None]:
     main = sys.modules["__main__"]
     yield
     sys.modules["__main__"] = main
+
+
+@pytest.fixture
+def pass_ms() -> Callable[[HotLog, int], None]:
+    """Waits on a server's clock, which no test can set: a lost tail's gap is as wide as it ran."""
+
+    def wait(hot: HotLog, milliseconds: int) -> None:
+        until_ms = hot.now_ms() + milliseconds
+        while hot.now_ms() < until_ms:
+            pass
+
+    return wait
