@@ -31,7 +31,7 @@ _IVY_FILE = """\
 #: input stream, which it does not start without. The SDK's modules one by one, since its bundle of
 #: all of Amazon's services is 600 MB.
 _S3_VERSIONS = {
-    "3.4.1": ("2.24.6", None),
+    "3.4.1": ("2.24.8", None),  # not its 2.24.6, of which there is no transfer manager
     "3.4.2": ("2.29.52", "1.2.1"),
     "3.5.0": ("2.35.4", "1.3.1"),
 }
