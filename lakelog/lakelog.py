@@ -175,7 +175,7 @@ class Lakelog:
         Raises:
             UnknownTopicOrPartitionError: no such topic.
         """
-        found = self.topics.get(topic) if isinstance(topic, str) else topic
+        found = self._topic(topic)
         return UnifiedLog(
             found,
             self.hot,
@@ -237,7 +237,7 @@ class Lakelog:
             ColdTierError: nothing is archived yet, no such schema, or no right to it.
             InvalidArgumentError: an untiered topic, or not a schema.
         """
-        found = self.topics.get(topic) if isinstance(topic, str) else topic
+        found = self._topic(topic)
         schema = self._place.schema if schema is None else schema
         if schema is None:
             raise InvalidArgumentError("name the catalog.schema that the table gets its name in")
@@ -315,7 +315,7 @@ class Lakelog:
         Raises:
             InvalidArgumentError: the topic is untiered, or this lakelog has no cold root.
         """
-        found = self.topics.get(topic) if isinstance(topic, str) else topic
+        found = self._topic(topic)
         return Archiver(
             found,
             self.hot,
@@ -392,6 +392,9 @@ class Lakelog:
         return f"Lakelog({self._source}, {self._place}, keyspace={self._source.keyspace!r})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _topic(self, topic: str | Topic) -> Topic:
+        return topic if isinstance(topic, Topic) else self.topics.get(topic)
 
     def _topics(self, topics: str | Iterable[str] | None) -> list[Topic]:
         if topics is None:

@@ -25,6 +25,7 @@ from lakelog.errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
     InvalidConfigError,
+    InvalidTopicError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.record import OffsetRange
@@ -74,6 +75,12 @@ def test_a_tiered_topic_without_a_cold_root_says_what_is_missing(redis_url: str)
             log.log("t")
         with pytest.raises(InvalidArgumentError, match="no cold root"):
             log.archive("t")
+
+
+def test_what_is_no_topic_is_refused_in_words(log: Lakelog) -> None:
+    for ask in (log.log, log.archiver, log.register):
+        with pytest.raises(InvalidTopicError, match="5 is not a legal topic name"):
+            ask(5)  # type: ignore[arg-type]
 
 
 def test_archiving_an_untiered_topic_by_name_is_refused(log: Lakelog) -> None:

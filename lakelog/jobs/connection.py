@@ -9,6 +9,7 @@ from pathlib import Path
 from ..cold.place import ColdPlace
 from ..cold.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
 from ..errors import InvalidArgumentError
+from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
 from ..spark.lazy_engine import choose_engine
 from .cold_alone import ColdAlone
@@ -23,8 +24,8 @@ def connect(parameters: Parameters, *, samples: bool = True) -> Lakelog:
     is there to be tried, so a topic that the parameters name (`READINGS` if they name none and
     there is none) is made, with `SAMPLE_READINGS` readings in it. Nothing is ever made in a log
     that has its Redis elsewhere. What archiving runs on may be said by the environment variable
-    LAKELOG_ENGINE (``spark`` or ``inline``). A ``location`` on Databricks is an external location
-    of Unity Catalog: see `storage_options`.
+    LAKELOG_ENGINE (``spark`` or ``inline``). A URL of tables on Databricks lies in an external
+    location of Unity Catalog: see `storage_options`.
 
     Args:
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
@@ -45,10 +46,12 @@ def connect(parameters: Parameters, *, samples: bool = True) -> Lakelog:
             keyspace=parameters.keyspace,
             engine=engine,
             password_ref=parameters.redis_password_ref or None,
-            storage_options=storage_options(parameters.location),
+            storage_options=storage_options(parameters.location or parameters.cold),
         )
-    others = ["cold", "location", "redis_password_ref"]
-    _refuse(parameters, others, "redis_url is empty, so the log is one with a Redis of its own")
+    own = "redis_url is empty, so the log is one with a Redis of its own"
+    _refuse(parameters, ["cold", "location", "redis_password_ref"], own)
+    if parameters.get("keyspace", DEFAULT_KEYSPACE) != DEFAULT_KEYSPACE:
+        _refuse(parameters, ["keyspace"], own)
     log = Lakelog.embedded(_directory(parameters), engine=engine)
     try:
         if samples:
@@ -69,7 +72,8 @@ def connect_cold(parameters: Parameters) -> ColdAlone:
     if parameters.cold:
         _refuse(parameters, ["directory"], "cold is given, and that is another log")
         location = parameters.location
-        place = ColdPlace.of(parameters.cold, location or None, storage_options(location))
+        options = storage_options(location or parameters.cold)
+        place = ColdPlace.of(parameters.cold, location or None, options)
     elif parameters.directory:
         _refuse(parameters, ["location"], "it goes with cold=catalog.schema")
         place = ColdPlace.of(Path(parameters.directory).expanduser().absolute() / "cold")
@@ -81,19 +85,19 @@ def connect_cold(parameters: Parameters) -> ColdAlone:
     return ColdAlone(place, choose_engine(os.environ.get("LAKELOG_ENGINE") or None, stores))
 
 
-def storage_options(location: str) -> dict[str, str] | None:
-    """What opens the location of a schema's tables, where nothing else does.
+def storage_options(root: str) -> dict[str, str] | None:
+    """What opens the place of tables that lie at a path, where nothing else does.
 
     On Databricks that is an external location, and Unity Catalog gives short-lived keys to it. An
     environment that has keys of its own goes over that, as it does everywhere.
 
     Args:
-        location: a folder or URL; "" for none.
+        root: a folder or URL, or ``catalog.schema``, which needs none.
 
     Returns:
         Options for `ColdPlace.of`; None where none are needed.
     """
-    names = NAMES.get(location.partition("://")[0], ())
+    names = NAMES.get(root.partition("://")[0], ())
     if (
         CREDENTIALS not in names
         or "DATABRICKS_RUNTIME_VERSION" not in os.environ

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lakelog.cold.place import ColdPlace
+from lakelog.jobs import connect_cold, parameters
 from lakelog.jobs.connection import storage_options
 
 AZURE = "abfss://logs@account.dfs.core.windows.net/lakelog"
@@ -30,7 +31,16 @@ def test_the_environments_keys_go_over_them(
     assert storage_options(AZURE) is None
 
 
-@pytest.mark.parametrize("location", ["", "/data/lakelog", "gs://bucket/lakelog"])
+def test_tables_that_have_no_names_are_opened_alike(
+    on_databricks: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKELOG_ENGINE", "inline")
+    alone = connect_cold(parameters(cold=AZURE, location="", directory=""))
+    assert alone.place.storage is not None
+    assert alone.place.storage.store_options.vended
+
+
+@pytest.mark.parametrize("location", ["", "main.lakelog", "/data/lakelog", "gs://bucket/lakelog"])
 def test_what_unity_catalog_gives_no_keys_to_is_opened_without(
     location: str, on_databricks: None
 ) -> None:

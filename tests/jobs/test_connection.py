@@ -83,6 +83,7 @@ def test_the_password_comes_by_reference(
         ({"cold": "/somewhere"}, "cold"),
         ({"location": "/somewhere"}, "location"),
         ({"redis_password_ref": "env:X"}, "redis_password_ref"),
+        ({"keyspace": "mine"}, "keyspace"),
         ({"redis_url": "redis://localhost:1", "directory": "/somewhere"}, "directory"),
     ],
 )
