@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from ..cold.place import ColdPlace
 from ..errors import ColdTierError, ForeignTableError
-from ..spark.catalog.entry import first_sentence, look_up, run, same_place
+from ..spark.catalog.entry import first_sentence, look_up, run, same_place, table_of
 from ..spark.catalog.names import TableName, parse_schema, quoted_text
 from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey
@@ -140,13 +140,13 @@ class NamedStatusTable:
         )
 
     def _where(self, condition: str) -> pa.Table:
-        # A timestamp that is collected has this process's zone, in which one hour a year is two.
+        # As a number, which no session's zone changes.
         names = ", ".join(
             "unix_micros(recorded_at) AS recorded_at" if name == "recorded_at" else f"`{name}`"
             for name in STATUS.names
         )
-        found = run(self._spark(), f"SELECT {names} FROM {self.name} WHERE {condition}")
-        return pa.Table.from_pylist([row.asDict() for row in found], schema=STATUS)
+        sql = f"SELECT {names} FROM {self.name} WHERE {condition}"
+        return table_of(self._spark(), sql).cast(STATUS)
 
     def _maintain(self) -> None:
         """As `PathStatusTable` does it, by what the catalog tells; a failure is logged."""

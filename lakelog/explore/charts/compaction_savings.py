@@ -184,7 +184,10 @@ class _Seen:
             return "nothing was compacted: there is no partition to compare"
         before, after = int(self.records_before.sum()), int(self.records_after.sum())
         if before == after:
-            return f"compaction removed nothing: all {words.count(after, 'record')} are there"
+            all_of_it = (
+                "the one record is" if after == 1 else f"all {words.count(after)} records are"
+            )
+            return f"compaction removed nothing: {all_of_it} there"
         text = (
             f"compaction left {words.percent(after, before)} of the records, "
             f"{words.count(after)} of {words.count(before)}"

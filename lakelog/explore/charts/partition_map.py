@@ -258,7 +258,7 @@ class _Seen:
         if not held:
             return (
                 f"nothing is archived, {words.count(waits, 'offset')} of "
-                f"{words.count(many, 'partition')} lie in Redis alone"
+                f"{words.count(many, 'partition')} {'lies' if waits == 1 else 'lie'} in Redis alone"
             )
         if not alone:
             whose = "the one partition is" if many == 1 else f"all {many} partitions are"

@@ -14,6 +14,7 @@ from ...errors import ColdTierError
 from .names import TableName
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 #: What stands before the rows that tell of the table, and not of its columns.
@@ -111,6 +112,16 @@ def run(spark: SparkSession, sql: str) -> list[Any]:
     """
     with _refused(sql):
         return list(spark.sql(sql).collect())
+
+
+def table_of(spark: SparkSession, sql: str) -> pa.Table:
+    """The same for many rows.
+
+    Raises:
+        ColdTierError: Spark or the catalog refuses it.
+    """
+    with _refused(sql):
+        return spark.sql(sql).toArrow()
 
 
 @contextmanager

@@ -153,6 +153,7 @@ def test_nothing_appended_is_said(bench):
     [
         ({0: LogOffsets(0, 9, 9, 9)}, "the one partition is archived up to the end, 9 offsets"),
         ({0: LogOffsets(0, 0, 0, 9)}, "nothing is archived, 9 offsets of 1 partition lie in"),
+        ({0: LogOffsets(0, 0, 0, 1)}, "nothing is archived, 1 offset of 1 partition lies in"),
         ({0: LogOffsets(0, 500, 0, 1000)}, "partition 0 misses offsets"),
         ({0: LogOffsets(9, 9, 9, 9)}, "all that 1 partition held is deleted"),
         (
