@@ -161,8 +161,8 @@ class SegmentReader:
                 schema = _projection(columns)
                 for batch in self._batches(_Part(file, parquet, group, False), columns):
                     with self._storage.naming(path):
-                        shaped = _shaped(batch, schema)
-                    yield shaped
+                        rows = shaped(batch, schema)
+                    yield rows
 
             yield OpenFile(footer, source.size(), batches)
 
@@ -240,7 +240,7 @@ class SegmentReader:
             low = bisect_left(offsets, start)
             high = bisect_left(offsets, end, low)
             if low < high:
-                yield _shaped(batch.slice(low, high - low), schema)
+                yield shaped(batch.slice(low, high - low), schema)
             if high < len(offsets):
                 return
 
@@ -267,7 +267,7 @@ class SegmentReader:
             low, high = window[0].as_py(), window[-1].as_py() + 1
             batches = [
                 # In our types first: not every kernel knows those of others (views of bytes).
-                _between(_shaped(batch, _plus_offset(schema)), low, high)
+                _between(shaped(batch, _plus_offset(schema)), low, high)
                 for part in parts
                 if part.group.first < high and part.group.last >= low
                 for batch in self._batches(part, _with_offset(schema))
@@ -275,7 +275,7 @@ class SegmentReader:
             table = pa.Table.from_batches(batches)
             table = table.take(pc.sort_indices(table["offset"])).combine_chunks()
             for batch in table.to_batches():
-                yield _shaped(batch, schema)
+                yield shaped(batch, schema)
 
     # -- by timestamp ----------------------------------------------------------------------------
 
@@ -369,8 +369,11 @@ def _int64_view(array: pa.Array) -> memoryview:
     return view[array.offset : array.offset + len(array)]
 
 
-def _shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The schema's columns in its types; other writers have their own ideas of nullability."""
+def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
+    """The schema's columns in its types; other writers have their own ideas of nullability.
+
+    A cast does it for all but headers: pyarrow 19 casts nothing nullable within a struct.
+    """
     columns = [batch.column(name) for name in schema.names]
     return pa.RecordBatch.from_arrays(
         [_cast(column, field) for column, field in zip(columns, schema, strict=True)], schema=schema

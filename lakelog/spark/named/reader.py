@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ...cold.schema import FILE_SCHEMA
 from ...cold.segment import SegmentFile
+from ...cold.segment_reader import shaped
 from ...cold.storage import one_line
 from ...config import MIB
 from ...errors import ColdTierError, InvalidArgumentError, LakelogError, MissingFileError
@@ -297,10 +298,10 @@ def _beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
 
 def _batches(found: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """The schema's columns in its types, in pieces of bounded size."""
-    arrays = [found[name].cast(schema.field(name).type) for name in schema.names]
-    table = pa.Table.from_arrays(arrays, schema=schema).combine_chunks()
     average = found.nbytes // found.num_rows + 1
-    yield from table.to_batches(max_chunksize=max(1, BATCH_BYTES // average))
+    rows = max(1, BATCH_BYTES // average)
+    for batch in found.combine_chunks().to_batches(max_chunksize=rows):
+        yield shaped(batch, schema)
 
 
 def _projection(columns: Sequence[str] | None) -> pa.Schema:

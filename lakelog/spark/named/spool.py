@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from ...cold.schema import FILE_SCHEMA
 from ...cold.segment import SegmentFile
+from ...cold.segment_reader import shaped
 from ...cold.tombstones import Tombstones
 from ..engine import outcome_of
 from ..worker import spare_imports
@@ -114,8 +115,7 @@ class SpooledRows(AbstractContextManager["SpooledRows"]):
         wanted = list(columns or self.columns)
         schema = pa.schema([FILE_SCHEMA.field(name) for name in wanted])
         for batch in self._between(files, start, end):
-            arrays = [batch.column(name).cast(schema.field(name).type) for name in wanted]
-            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+            yield shaped(batch, schema)
 
     def tombstones(self, file: SegmentFile) -> Tombstones:
         """See `RowReader.tombstones`."""
