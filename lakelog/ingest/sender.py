@@ -230,7 +230,8 @@ class Sender:
             if isinstance(answer, AppendResult):
                 self._written(call, answer)
                 continue
-            queue.last_error = answer
+            if decision is not Verdict.RESEND or queue.last_error is None:
+                queue.last_error = answer  # else what befell the call before it is the cause
             _log.debug("%s: %s after %r", queue.topic_partition, decision.name, answer)
             match decision:
                 case Verdict.WAIT:

@@ -191,6 +191,22 @@ def test_a_full_redis_takes_records_again_after_a_trim(make_redis, make_tier, ma
     assert [record.value for record in kept] == values[kept[0].offset - 1 :] if kept else True
 
 
+def test_what_a_full_redis_never_took_says_that_it_is_full(make_redis, make_tier, make_producer):
+    server = make_redis()
+    tier = make_tier(server.url)
+    tier.topics.create("t", config={"lakelog.entry.format": "arrow"})
+    producer = make_producer(
+        tier, compression_type="none", batch_size=16_384, delivery_timeout_ms=300
+    )
+    with server.client() as client:
+        producer.send("t", b"first").result()
+        client.config_set("maxmemory", client.info("memory")["used_memory"] + 1_000_000)
+        values = [random.Random(n).randbytes(1000) for n in range(4000)]
+        results = [producer.send("t", value) for value in values]
+        # Those in flight behind the one that was refused are refused too, as out of order.
+        assert isinstance(results[-1].exception().last_error, HotTierFullError)
+
+
 def _is_full(producer) -> bool:
     queues = list(producer._accumulator.active)
     return any(isinstance(queue.last_error, HotTierFullError) for queue in queues)
