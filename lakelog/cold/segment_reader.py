@@ -70,7 +70,7 @@ class SegmentReader:
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
-        schema = _projection(columns)
+        schema = projection(columns)
         wanted = (
             file
             for file in files
@@ -158,7 +158,7 @@ class SegmentReader:
                     raise pa.ArrowInvalid(f"it has no column {min(missing)}")
 
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
-                schema = _projection(columns)
+                schema = projection(columns)
                 for batch in self._batches(_Part(file, parquet, group, False), columns):
                     with self._storage.naming(path):
                         rows = shaped(batch, schema)
@@ -340,7 +340,12 @@ def _overlapping(items: Iterable[T], range_of: Callable[[T], tuple[int, int]]) -
         yield run
 
 
-def _projection(columns: Sequence[str] | None) -> pa.Schema:
+def projection(columns: Sequence[str] | None) -> pa.Schema:
+    """What a reader that is asked for these columns of a record gives; None: `RECORDS`.
+
+    Raises:
+        InvalidArgumentError: a record has no such column.
+    """
     if columns is None:
         return RECORDS
     unknown = [name for name in columns if name not in FILE_SCHEMA.names]

@@ -22,13 +22,13 @@ import random
 import statistics
 import sys
 import tempfile
-import time
 from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow as pa
 from archive import rows
+from spark import seconds
 
 from lakelog import Lakelog, UnifiedLog
 from lakelog.config import MIB
@@ -66,12 +66,6 @@ def fill(lakelog: Lakelog, commits: int, records: int) -> None:
         archiver.run_once()
 
 
-def ms(work: Callable[[], object]) -> float:
-    started = time.perf_counter()
-    work()
-    return 1e3 * (time.perf_counter() - started)
-
-
 def ways(log: UnifiedLog, chance: random.Random, records: int) -> dict[str, Callable[[], None]]:
     """What is asked, each time of another record."""
 
@@ -102,9 +96,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--commits", type=int, default=40)
     parser.add_argument("--records", type=int, default=10_000, help="a partition and commit")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5, help="two or more")
     parser.add_argument("--dir", help="where the table goes")
     arguments = parser.parse_args()
+    if arguments.rounds < 2:
+        parser.error("a share of one time says nothing: give two rounds or more")
     times: dict[tuple[str, str], list[float]] = defaultdict(list)
     with tempfile.TemporaryDirectory(dir=arguments.dir) as name:
         folder = Path(name)
@@ -119,9 +115,9 @@ def main() -> int:
                 for what in ("offset", "timestamp", "offset, and read one"):
                     with Lakelog.connect(server.url, SCHEMA, engine="spark") as lakelog:
                         ask = ways(lakelog.log(TOPIC), chance, records)[what]
-                        taken = {"cold": [ms(ask)], "warm": [ms(ask) for _ in range(10)]}
+                        taken = {"cold": [seconds(ask)], "warm": [seconds(ask) for _ in range(10)]}
                     for way, these in taken.items() if turn else ():
-                        times[way, what] += these
+                        times[way, what] += [1e3 * one for one in these]
         finally:
             spark.stop()
             server.kill()

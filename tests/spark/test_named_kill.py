@@ -3,7 +3,8 @@
 What is killed is all of it: the driver, its JVM in the middle of a write, of a commit or between
 two, and the Python workers. What it proves: rows without a commit are nobody's, a commit that
 landed is found by whoever looks next, and trimming never goes before it. What it does not: how a
-catalog in a server of its own behaves, since Spark's own one dies with the process.
+catalog in a server of its own behaves, since Spark's own one dies with the process; see
+`test_connect`.
 """
 
 from __future__ import annotations

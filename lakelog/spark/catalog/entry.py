@@ -115,7 +115,7 @@ def run(spark: SparkSession, sql: str) -> list[Any]:
 
 
 def table_of(spark: SparkSession, sql: str) -> pa.Table:
-    """The same for many rows.
+    """The rows that a statement gives, where they may be many; see `run`.
 
     Raises:
         ColdTierError: Spark or the catalog refuses it.

@@ -15,13 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from ...cold.schema import FILE_SCHEMA
 from ...cold.segment import SegmentFile
-from ...cold.segment_reader import shaped
+from ...cold.segment_reader import projection, shaped
 from ...cold.storage import one_line
 from ...config import MIB
 from ...errors import ColdTierError, InvalidArgumentError, LakelogError, MissingFileError
-from ...record import MAX_OFFSET, RECORDS, OffsetAndTimestamp
+from ...record import MAX_OFFSET, OffsetAndTimestamp
 from ...value_ddl import VALUE_ERROR
 from ..engine import Failure, SparkEngine
 from .commit import where_segments
@@ -103,7 +102,7 @@ class NamedReader:
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
-        schema = _projection(columns)
+        schema = projection(columns)
         wanted = [
             file
             for file in files
@@ -302,17 +301,6 @@ def _batches(found: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     rows = max(1, BATCH_BYTES // average)
     for batch in found.combine_chunks().to_batches(max_chunksize=rows):
         yield shaped(batch, schema)
-
-
-def _projection(columns: Sequence[str] | None) -> pa.Schema:
-    if columns is None:
-        return RECORDS
-    unknown = [name for name in columns if name not in FILE_SCHEMA.names]
-    if unknown:
-        raise InvalidArgumentError(
-            f"a record has no column {unknown[0]!r}; it has {', '.join(FILE_SCHEMA.names)}"
-        )
-    return pa.schema([FILE_SCHEMA.field(name) for name in columns])
 
 
 # -- looking things up -------------------------------------------------------------------------

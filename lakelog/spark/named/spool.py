@@ -22,9 +22,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...cold.schema import FILE_SCHEMA
 from ...cold.segment import SegmentFile
-from ...cold.segment_reader import shaped
+from ...cold.segment_reader import projection, shaped
 from ...cold.tombstones import Tombstones
 from ..engine import outcome_of
 from ..worker import spare_imports
@@ -112,8 +111,7 @@ class SpooledRows(AbstractContextManager["SpooledRows"]):
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """See `RowReader.read`."""
-        wanted = list(columns or self.columns)
-        schema = pa.schema([FILE_SCHEMA.field(name) for name in wanted])
+        schema = projection(columns or self.columns)
         for batch in self._between(files, start, end):
             yield shaped(batch, schema)
 
