@@ -109,7 +109,7 @@ def test_spark_does_what_it_shows(spark: Any, redis_url: str, tmp_path: Path) ->
 
 def test_tables_by_name_are_what_it_shows(spark: Any, redis_url: str, tmp_path: Path) -> None:
     spark.sql(f"CREATE SCHEMA logs LOCATION '{tmp_path}/logs'")
-    run_section("Tables by name", redis_url=redis_url)
+    run_section("Tables by name", redis_url=redis_url, folder=tmp_path)
     spark.sql("DROP SCHEMA logs CASCADE")
 
 
