@@ -435,6 +435,9 @@ def connection_options(url: str, password: str | None = None) -> tuple[dict[str,
             **({} if parts.scheme == "unix" else _TCP_OPTIONS),
             **given,
         }
+        if parts.scheme == "rediss":
+            # Before redis-py 6 a certificate for another name was taken unless this was said.
+            options.setdefault("ssl_check_hostname", given.get("ssl_cert_reqs") != "none")
         if parts.scheme != "unix" and parts.path.strip("/"):
             int(parts.path.strip("/"))  # redis-py takes any other database for 0
         if password is not None:

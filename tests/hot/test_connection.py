@@ -24,7 +24,7 @@ from lakelog.errors import (
     NotEnoughReplicasError,
 )
 from lakelog.hot import Acks, AppendCall, HotLog, HotSource
-from lakelog.hot.connection import connect, mask
+from lakelog.hot.connection import connect, connection_options, mask
 from lakelog.testing.servers import free_port
 
 NOW_MS = 1_700_000_000_000
@@ -81,6 +81,21 @@ def test_what_is_no_redis_url_is_refused_without_its_password(url):
 )
 def test_mask(url, masked):
     assert mask(url) == masked
+
+
+@pytest.mark.parametrize(
+    ("url", "checked"),
+    [
+        ("rediss://localhost", True),
+        ("rediss://localhost?ssl_ca_certs=ca.pem&cluster=true", True),
+        ("rediss://localhost?ssl_check_hostname=false", False),
+        ("rediss://localhost?ssl_cert_reqs=none", False),
+        ("redis://localhost", None),
+    ],
+)
+def test_a_certificate_is_that_of_the_host_whatever_the_client_librarys_default(url, checked):
+    options, _ = connection_options(url)
+    assert options.get("ssl_check_hostname") is checked
 
 
 def test_a_database_number_a_socket_and_resp3_work(make_redis, make_bench, tmp_path):

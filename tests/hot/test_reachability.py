@@ -97,8 +97,10 @@ def test_a_certificate_of_an_unknown_authority_or_for_another_name(
     assert "on every machine" in missing.do
     with tls_front(server, tmp_path, "redis.internal") as port:
         other = way(f"rediss://127.0.0.1:{port}?ssl_ca_certs={tmp_path / 'ca.pem'}")
+        unchecked = way(f"rediss://127.0.0.1:{port}?ssl_cert_reqs=none")
     assert other.failed == "TLS"
     assert other.do == "connect by the name that the certificate was issued for"
+    assert unchecked.failed is None
 
 
 def test_tls_to_a_plain_port_and_the_other_way_round(

@@ -437,6 +437,8 @@ def test_a_script_that_forgets_to_close_loses_nothing(tmp_path):
 _LOST_ITS_REDIS = """
 import os, signal, sys
 from lakelog import Lakelog
+from lakelog.hot.connection import connect
+from lakelog.errors import HotTierUnavailableError
 from lakelog.ingest import producer as module
 
 module.EXIT_TIMEOUT_MS = 100
@@ -445,6 +447,11 @@ log.topics.create("t")
 producer = log.producer(linger_ms=60_000)
 producer.send("t", "value")
 os.kill(int(sys.argv[3]), signal.SIGKILL)
+try:
+    while True:  # what is sent before it is gone may be in the log
+        connect(sys.argv[1]).for_key("any").call(("PING",))
+except HotTierUnavailableError:
+    pass
 """
 
 
