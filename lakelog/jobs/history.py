@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 
 from ..lakelog import Lakelog
 from .cold_alone import ColdAlone
-from .status_table import status_table
+from .open_status_table import open_status_table
 
 
 def status_history(
@@ -31,7 +31,7 @@ def status_history(
     Raises:
         ColdTierError: the table cannot be read.
     """
-    rows = status_table(log.place).read(datetime.now(timezone.utc) - past)
+    rows = open_status_table(log.place).read(datetime.now(timezone.utc) - past)
     if topics is None:
         return rows
     return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))

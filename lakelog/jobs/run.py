@@ -20,9 +20,10 @@ from ..lakelog import Lakelog
 from .cold_alone import ColdAlone
 from .done import Report, done_by
 from .look import Look, look_of
+from .open_status_table import open_status_table
 from .result import JobResult
 from .status_rows import RunKey, status_rows
-from .status_table import StatusTable, status_table
+from .status_table import StatusTable
 
 logger = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class JobRun:
             )
         self._log = log
         self._topics = topics
-        self._table = table or status_table(log.place)
+        self._table = table or open_status_table(log.place)
         self._rows_interval_s = rows_interval_s
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]

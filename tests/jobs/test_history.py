@@ -16,8 +16,8 @@ from lakelog.engine import InlineEngine
 from lakelog.explore import charts
 from lakelog.jobs import JobRun, add_readings, status_history
 from lakelog.jobs.cold_alone import ColdAlone
+from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
-from lakelog.jobs.status_table import PathStatusTable
 
 DAY_MS = 86_400_000
 

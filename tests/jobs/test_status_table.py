@@ -17,9 +17,10 @@ from lakelog import failpoints
 from lakelog.cold.catalogue import tables
 from lakelog.cold.storage import Storage
 from lakelog.errors import ColdTierError, ForeignTableError
-from lakelog.jobs import status_table as module
+from lakelog.jobs import path_status_table as module
+from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
-from lakelog.jobs.status_table import KEPT_DAYS, PathStatusTable
+from lakelog.jobs.status_table import KEPT_DAYS
 
 DAY_MS = 86_400_000
 

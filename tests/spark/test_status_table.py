@@ -16,8 +16,10 @@ from lakelog.errors import ForeignTableError
 from lakelog.jobs import JobRun, add_readings, named_status_table, status_history
 from lakelog.jobs.cold_alone import ColdAlone
 from lakelog.jobs.named_status_table import NamedStatusTable
+from lakelog.jobs.open_status_table import open_status_table
+from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import STATUS, RunKey
-from lakelog.jobs.status_table import KEPT_DAYS, PathStatusTable, status_table
+from lakelog.jobs.status_table import KEPT_DAYS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -87,7 +89,7 @@ def test_a_table_at_a_path_is_known_by_name_before_its_first_row(
     place = ColdPlace.of(schema, tmp_path)
     key = RunKey("archive", "4711")
     for _ in range(2):
-        table = status_table(place, lambda: spark)
+        table = open_status_table(place, lambda: spark)
         assert isinstance(table, PathStatusTable)
         table.append(rows_of(key, "orders"), key)
     (row,) = spark.table(f"{schema}._lakelog_status").collect()
@@ -98,7 +100,7 @@ def test_a_name_that_is_somebody_elses_is_refused_before_any_row(
     spark: SparkSession, schema: str, tmp_path: Path
 ) -> None:
     spark.sql(f"CREATE TABLE {schema}._lakelog_status (a INT) USING delta")
-    table = status_table(ColdPlace.of(schema, tmp_path), lambda: spark)
+    table = open_status_table(ColdPlace.of(schema, tmp_path), lambda: spark)
     with pytest.raises(ForeignTableError, match="_lakelog_status"):
         table.append(rows_of(RunKey("archive", "4711"), "orders"))
     assert table.read().num_rows == 0
