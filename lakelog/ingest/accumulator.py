@@ -15,18 +15,16 @@ from collections import deque
 from collections.abc import Iterable, Sequence
 from uuid import UUID
 
-from ..codec import Entry, resolve_compression
-from ..config import EntryFormat
+from ..codec import Entry
 from ..errors import (
     BufferExhaustedError,
     DeliveryError,
     LakelogError,
     ProducerClosedError,
 )
-from ..record import TopicPartition
 from ..topic import Topic
 from .delivery import Delivery, SendResult
-from .in_flight import Call, InFlight
+from .partition_queue import Call, InFlight, PartitionQueue
 from .partitioner import StickyPartition, partition_of_key
 from .producer_config import ProducerConfig
 
@@ -34,77 +32,7 @@ from .producer_config import ProducerConfig
 RECORD_OVERHEAD_BYTES = 24
 HEADER_OVERHEAD_BYTES = 8
 
-#: Fields entries hold one record each; Redis runs a call as one script, so a call has at most this
-#: many entries, a few milliseconds of a server that does nothing else meanwhile.
-MAX_CALL_ENTRIES = 128
-
 _KEPT_FAILURES = 1024  # failed calls that nobody asked about, kept for `flush` to report
-
-
-class PartitionQueue:
-    """One topic-partition's records, in the order they were sent: open, closed, in flight."""
-
-    def __init__(
-        self, topic: Topic, topic_partition: TopicPartition, in_flight: InFlight, compression: str
-    ) -> None:
-        self.topic_partition = topic_partition
-        self.open: Call | None = None  # takes records
-        self.closed: deque[Call] = deque()  # no longer does
-        self.in_flight = in_flight  # encoded; the sender thread alone looks inside
-        self.retry_at_s = 0.0
-        self.failures = 0  # rounds without progress
-        self.last_error: Exception | None = None  # since the last progress
-        self.is_repaired = False
-        self.told_end = 0  # one past the highest offset this producer was told
-        self._compression_type = compression
-        self.set_topic(topic)
-
-    def set_topic(self, topic: Topic) -> None:
-        config = topic.config
-        self.topic = topic
-        self.entry_format: EntryFormat = config["lakelog.entry.format"]
-        self.flatten: bool = config["lakelog.fields.flatten"]
-        self.max_entry_bytes: int = config["max.message.bytes"]
-        self.compression = resolve_compression(config["compression.type"], self._compression_type)
-        self.max_records = (
-            MAX_CALL_ENTRIES if self.entry_format is EntryFormat.FIELDS else 2**31 - 1
-        )
-
-    def close_open(self) -> None:
-        if self.open is not None:
-            self.closed.append(self.open)
-            self.open = None
-
-    def take_due(self, opened_before_s: float) -> Call | None:
-        """Takes out the oldest call that is closed, or open since before then; None without one."""
-        if not self.closed and self.open is not None and self.open.created_s <= opened_before_s:
-            self.close_open()
-        return self.closed.popleft() if self.closed else None
-
-    def remove(self, call: Call) -> None:
-        """Takes out a call that failed, wherever it is."""
-        if call is self.open:
-            self.open = None
-        elif call in self.closed:
-            self.closed.remove(call)
-        elif call in self.in_flight.calls:
-            self.in_flight.leave(call)
-
-    def unsettled(self) -> list[Call]:
-        """The calls without an answer, oldest first."""
-        calls = [call for call in self.in_flight.calls if not call.is_written]
-        calls += self.closed
-        if self.open is not None:
-            calls.append(self.open)
-        return calls
-
-    def due_s(self, linger_s: float) -> float:
-        """When there is something to send (monotonic; infinity: nothing)."""
-        if self.closed or self.in_flight.calls:
-            return self.retry_at_s
-        if self.open is not None:
-            return max(self.open.created_s + linger_s, self.retry_at_s)
-        return float("inf")
 
 
 class TopicState:

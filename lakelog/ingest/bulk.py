@@ -12,9 +12,10 @@ from ..codec import Entry
 from ..config import MIB
 from ..errors import DeliveryError, LakelogError
 from ..record import NO_TIMESTAMP_MS
-from .accumulator import MAX_CALL_ENTRIES, Accumulator, PartitionQueue, TopicState
+from .accumulator import Accumulator, TopicState
 from .batch_metadata import BatchMetadata
 from .delivery import Delivery
+from .partition_queue import MAX_CALL_ENTRIES, PartitionQueue
 from .partitioner import partitions_of_keys
 from .sender import encode_for
 

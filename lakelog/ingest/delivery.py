@@ -5,29 +5,35 @@ from __future__ import annotations
 import logging
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Any, Protocol
 
 from ..errors import ProducerClosedError
 from ..record import RecordMetadata, TopicPartition
 
-if TYPE_CHECKING:
-    from .accumulator import Accumulator
-
 _log = logging.getLogger(__name__)
+
+
+class Deliverer(Protocol):
+    """Who settles deliveries and lets callers wait for them; see `Accumulator`."""
+
+    lock: Any  # under which a delivery is written
+    is_forked: bool  # this is a child process, in which nothing is delivered
+
+    def wait(self, delivery: Delivery, timeout_s: float | None) -> bool: ...
 
 
 class Delivery:
     """The fate that the records of one call share: where they went, or why not.
 
     One object for all of them, so that a record costs no lock and no future of its own. Written
-    once, under the accumulator's lock; ``done`` last, so that it can be read without the lock.
+    once, under the deliverer's lock; ``done`` last, so that it can be read without the lock.
     """
 
     __slots__ = (
         "_callbacks",
-        "accumulator",
         "append_time_ms",
         "base_offset",
+        "deliverer",
         "done",
         "error",
         "is_seen",
@@ -38,9 +44,9 @@ class Delivery:
     )
 
     def __init__(
-        self, accumulator: Accumulator, topic_partition: TopicPartition, timestamps_ms: list[int]
+        self, deliverer: Deliverer, topic_partition: TopicPartition, timestamps_ms: list[int]
     ) -> None:
-        self.accumulator = accumulator
+        self.deliverer = deliverer
         self.topic_partition = topic_partition
         self.timestamps_ms = timestamps_ms  # grows while the call is open; empty for bulk calls
         self.done = False
@@ -71,7 +77,7 @@ class Delivery:
         )
 
     def when_done(self, callback: Callable[[SendResult], object], result: SendResult) -> None:
-        with self.accumulator.lock:
+        with self.deliverer.lock:
             if not self.done:
                 self._callbacks.append((callback, result))
                 return
@@ -120,8 +126,8 @@ class SendResult:
             TimeoutError: no answer yet.
         """
         delivery = self._delivery
-        if not delivery.done and not delivery.accumulator.wait(delivery, timeout):
-            if delivery.accumulator.is_forked:
+        if not delivery.done and not delivery.deliverer.wait(delivery, timeout):
+            if delivery.deliverer.is_forked:
                 raise ProducerClosedError(
                     f"the record for {delivery.topic_partition} was sent by the parent process, "
                     "and only there its answer arrives"

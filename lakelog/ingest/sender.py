@@ -21,11 +21,12 @@ from ..errors import (
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
 from ..record import HEADERS_TYPE, PRODUCED, TopicPartition
-from .accumulator import Accumulator, PartitionQueue, delivery_error
+from .accumulator import Accumulator, delivery_error
 from .delivery import Delivery
 from .given_records import no_headers
-from .in_flight import Call, Verdict, verdict
+from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
+from .verdict import Verdict, verdict
 
 _log = logging.getLogger(__name__)
 

@@ -18,9 +18,9 @@ import pyarrow.compute as pc
 
 from ..config import KIB, MIB, EntryFormat
 from ..errors import InvalidArgumentError
-from ..ingest.accumulator import MAX_CALL_ENTRIES
 from ..ingest.bulk import MAX_CALL_BYTES
 from ..ingest.given_records import as_columns
+from ..ingest.partition_queue import MAX_CALL_ENTRIES
 from ..ingest.partitioner import partitions_of_keys
 from ..record import NO_TIMESTAMP_MS, PRODUCED
 from ..topic import Topic

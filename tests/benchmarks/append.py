@@ -41,9 +41,10 @@ from lakelog import Lakelog, Topic
 from lakelog.codec import Entry, ProducedBatch, encode
 from lakelog.config import KIB, MIB
 from lakelog.hot import AppendCall
-from lakelog.ingest.accumulator import RECORD_OVERHEAD_BYTES, PartitionQueue
+from lakelog.ingest.accumulator import RECORD_OVERHEAD_BYTES
 from lakelog.ingest.bulk import BulkAppend
 from lakelog.ingest.given_records import as_columns, no_headers
+from lakelog.ingest.partition_queue import PartitionQueue
 from lakelog.ingest.partitioner import partition_of_key
 from lakelog.ingest.producer import Producer, ProducerConfig
 from lakelog.record import PRODUCED

@@ -1,27 +1,10 @@
-"""Which number a call carries, and what an answer means for it."""
-
-import pytest
+"""Which number a call carries."""
 
 from lakelog.codec import Entry
 from lakelog.codec.entry import MAX_SEQUENCES
-from lakelog.errors import (
-    HotTierFullError,
-    HotTierUnavailableError,
-    InvalidTimestampError,
-    NotEnoughReplicasError,
-    OutOfOrderSequenceError,
-    ProducerFencedError,
-    RecoveryNeededError,
-    UnknownProducerError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-)
-from lakelog.hot import AppendResult
 from lakelog.ingest.delivery import Delivery
-from lakelog.ingest.in_flight import Call, InFlight, Verdict, verdict
+from lakelog.ingest.partition_queue import Call, InFlight
 from lakelog.record import TopicPartition
-
-WRITTEN = AppendResult(0, -1, 0, "run", False)
 
 
 def call(records: int = 10) -> Call:
@@ -114,37 +97,3 @@ def test_a_written_call_keeps_its_place_while_an_earlier_one_is_asked_about():
     assert not flight.calls
     flight.calls.append(call())
     assert numbers(flight.next_round()) == [(0, 50, 59)]
-
-
-def unanswered(*, sent: bool) -> HotTierUnavailableError:
-    return HotTierUnavailableError("away", sent=sent, run_id="run")
-
-
-@pytest.mark.parametrize(
-    ("answer", "fresh_first", "fresh_behind", "kept_first"),
-    [
-        (WRITTEN, Verdict.WRITTEN, Verdict.WRITTEN, Verdict.WRITTEN),
-        (unanswered(sent=True), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
-        (unanswered(sent=False), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
-        (HotTierFullError("full"), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
-        (NotEnoughReplicasError("few"), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
-        (OutOfOrderSequenceError("gap"), Verdict.RENUMBER, Verdict.RESEND, Verdict.UNKNOWN),
-        (UnknownProducerError("who?"), Verdict.RENUMBER, Verdict.RENUMBER, Verdict.UNKNOWN),
-        (ProducerFencedError("old"), Verdict.REFUSED, Verdict.REFUSED, Verdict.UNKNOWN),
-        (InvalidTimestampError("late"), Verdict.REFUSED, Verdict.REFUSED, Verdict.UNKNOWN),
-        (RecoveryNeededError("new run"), Verdict.RECOVER, Verdict.RECOVER, Verdict.RECOVER),
-        (UnknownTopicOrPartitionError("no"), Verdict.REPAIR, Verdict.REPAIR, Verdict.REPAIR),
-        (UnknownTopicIdError("no"), Verdict.TOPIC_GONE, Verdict.TOPIC_GONE, Verdict.TOPIC_GONE),
-    ],
-)
-def test_what_an_answer_means(answer, fresh_first, fresh_behind, kept_first):
-    assert [
-        verdict(answer, may_be_written=False, is_first=True),
-        verdict(answer, may_be_written=False, is_first=False),
-        verdict(answer, may_be_written=True, is_first=True),
-    ] == [fresh_first, fresh_behind, kept_first]
-
-
-def test_a_call_out_of_order_behind_an_unsettled_one_is_sent_again_even_if_it_may_be_written():
-    answer = OutOfOrderSequenceError("gap")
-    assert verdict(answer, may_be_written=True, is_first=False) is Verdict.RESEND

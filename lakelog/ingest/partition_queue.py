@@ -1,4 +1,4 @@
-"""The calls of one topic-partition that are under way, and the numbers they carry.
+"""The calls of one topic-partition: open, closed, under way; and the numbers they carry.
 
 | what happened to a call                        | its number                                      |
 |------------------------------------------------|-------------------------------------------------|
@@ -18,25 +18,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from enum import Enum, auto
-from typing import TYPE_CHECKING
 
-from ..codec import Entry, ProducedBatch
+from ..codec import Entry, ProducedBatch, resolve_compression
 from ..codec.entry import MAX_SEQUENCES
-from ..errors import (
-    HotTierUnavailableError,
-    NotEnoughReplicasError,
-    OutOfOrderSequenceError,
-    RecoveryNeededError,
-    UnknownProducerError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-)
-from ..hot import AppendResult
+from ..config import EntryFormat
+from ..record import TopicPartition
+from ..topic import Topic
 from .delivery import Delivery
 
-if TYPE_CHECKING:
-    from .accumulator import PartitionQueue
+#: Fields entries hold one record each; Redis runs a call as one script, so a call has at most this
+#: many entries, a few milliseconds of a server that does nothing else meanwhile.
+MAX_CALL_ENTRIES = 128
 
 
 class Call:
@@ -150,47 +142,67 @@ def _after(batch: ProducedBatch) -> int:
     return (batch.last_sequence + 1) % MAX_SEQUENCES
 
 
-class Verdict(Enum):
-    """What to do with a call after an answer."""
+class PartitionQueue:
+    """One topic-partition's records, in the order they were sent: open, closed, in flight."""
 
-    WRITTEN = auto()
-    WAIT = auto()  # send it again after a pause
-    RESEND = auto()  # send it again in order, when the call before it is
-    RENUMBER = auto()  # it was not written, and is sent again in a new epoch
-    RECOVER = auto()  # recover the partition, then send it again
-    REPAIR = auto()  # mend a half-made topic, then send it again
-    TOPIC_GONE = auto()
-    REFUSED = auto()  # it fails with this error, surely not written
-    UNKNOWN = auto()  # it fails, and may be written
+    def __init__(
+        self, topic: Topic, topic_partition: TopicPartition, in_flight: InFlight, compression: str
+    ) -> None:
+        self.topic_partition = topic_partition
+        self.open: Call | None = None  # takes records
+        self.closed: deque[Call] = deque()  # no longer does
+        self.in_flight = in_flight  # encoded; the sender thread alone looks inside
+        self.retry_at_s = 0.0
+        self.failures = 0  # rounds without progress
+        self.last_error: Exception | None = None  # since the last progress
+        self.is_repaired = False
+        self.told_end = 0  # one past the highest offset this producer was told
+        self._compression_type = compression
+        self.set_topic(topic)
 
+    def set_topic(self, topic: Topic) -> None:
+        config = topic.config
+        self.topic = topic
+        self.entry_format: EntryFormat = config["lakelog.entry.format"]
+        self.flatten: bool = config["lakelog.fields.flatten"]
+        self.max_entry_bytes: int = config["max.message.bytes"]
+        self.compression = resolve_compression(config["compression.type"], self._compression_type)
+        self.max_records = (
+            MAX_CALL_ENTRIES if self.entry_format is EntryFormat.FIELDS else 2**31 - 1
+        )
 
-def verdict(answer: AppendResult | Exception, *, may_be_written: bool, is_first: bool) -> Verdict:
-    """What an answer means for a call.
+    def close_open(self) -> None:
+        if self.open is not None:
+            self.closed.append(self.open)
+            self.open = None
 
-    A call that may be written is never given another number: it is sent again as it was, or fails
-    as unknown.
+    def take_due(self, opened_before_s: float) -> Call | None:
+        """Takes out the oldest call that is closed, or open since before then; None without one."""
+        if not self.closed and self.open is not None and self.open.created_s <= opened_before_s:
+            self.close_open()
+        return self.closed.popleft() if self.closed else None
 
-    Args:
-        answer: of this round.
-        may_be_written: whether an earlier round ended without an answer.
-        is_first: whether no earlier call of the partition is still to be written.
-    """
-    match answer:
-        case AppendResult():
-            return Verdict.WRITTEN
-        case UnknownTopicIdError():
-            return Verdict.TOPIC_GONE
-        case UnknownTopicOrPartitionError():
-            return Verdict.REPAIR
-        case RecoveryNeededError():
-            return Verdict.RECOVER
-        case OutOfOrderSequenceError() if not is_first:
-            return Verdict.RESEND
-        case OutOfOrderSequenceError() | UnknownProducerError() if not may_be_written:
-            return Verdict.RENUMBER
-        case NotEnoughReplicasError() | HotTierUnavailableError():
-            return Verdict.WAIT
-        case _ if getattr(answer, "retriable", False):
-            return Verdict.WAIT
-        case _:
-            return Verdict.UNKNOWN if may_be_written else Verdict.REFUSED
+    def remove(self, call: Call) -> None:
+        """Takes out a call that failed, wherever it is."""
+        if call is self.open:
+            self.open = None
+        elif call in self.closed:
+            self.closed.remove(call)
+        elif call in self.in_flight.calls:
+            self.in_flight.leave(call)
+
+    def unsettled(self) -> list[Call]:
+        """The calls without an answer, oldest first."""
+        calls = [call for call in self.in_flight.calls if not call.is_written]
+        calls += self.closed
+        if self.open is not None:
+            calls.append(self.open)
+        return calls
+
+    def due_s(self, linger_s: float) -> float:
+        """When there is something to send (monotonic; infinity: nothing)."""
+        if self.closed or self.in_flight.calls:
+            return self.retry_at_s
+        if self.open is not None:
+            return max(self.open.created_s + linger_s, self.retry_at_s)
+        return float("inf")
