@@ -61,7 +61,7 @@ def test_nothing_is_made_in_a_log_with_its_redis_elsewhere(redis_url: str, tmp_p
     asked = given(redis_url=redis_url, cold=str(tmp_path), keyspace="mine", topic="readings")
     with connect(asked) as log:
         assert log.topics.list() == []
-        assert (str(log.place), log.hot.servers()[0].program) == (str(tmp_path), "redis")
+        assert (str(log.place), log.hot.servers()[0].name) == (str(tmp_path), redis_url)
         assert "'mine'" in repr(log)
         with pytest.raises(UnknownTopicOrPartitionError):
             log.log("readings")
