@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +16,10 @@ from databricks.bundles.jobs import Job
 from databricks.bundles.schemas import Schema
 from databricks.bundles.sql_warehouses import SqlWarehouse
 from databricks.bundles.volumes import Volume
+
+from lakelog.spark.session import local_settings
+
+README = Path(__file__).parents[2] / "README.md"
 
 CLASSES: dict[str, Any] = {
     "alerts": Alert,
@@ -190,6 +196,16 @@ def test_a_task_runs_on_a_cluster_or_serverless_and_there_only_on_cold_alone() -
             assert cluster["spark_conf"]["spark.databricks.cluster.profile"] == "singleNode"
             assert given.get("cold_only", "false") == "false"
             assert {"whl": "../dist/*.whl"} in task["libraries"]
+
+
+def test_what_makes_archiving_faster_is_set_as_the_readme_says() -> None:
+    section = README.read_text("utf-8").split("Three settings make archiving faster")[1]
+    said = dict(re.findall(r"^\| `(spark\.[\w.]+)=(\w+)` \|", section, re.MULTILINE))
+    assert len(said) == 3
+    local = local_settings(2, [], README.with_name("log4j2.properties"))
+    (cluster,) = jobs()["archive"]["job_clusters"]
+    for settings in (local, cluster["new_cluster"]["spark_conf"]):
+        assert {name: settings[name] for name in said} == said
 
 
 def test_every_job_is_limited_watched_and_reported() -> None:

@@ -437,8 +437,8 @@ def test_a_script_that_forgets_to_close_loses_nothing(tmp_path):
 _LOST_ITS_REDIS = """
 import os, signal, sys
 from lakelog import Lakelog
-from lakelog.hot.connection import connect
 from lakelog.errors import HotTierUnavailableError
+from lakelog.hot.connection import connect
 from lakelog.ingest import producer as module
 
 module.EXIT_TIMEOUT_MS = 100
@@ -447,9 +447,10 @@ log.topics.create("t")
 producer = log.producer(linger_ms=60_000)
 producer.send("t", "value")
 os.kill(int(sys.argv[3]), signal.SIGKILL)
+server = connect(sys.argv[1]).for_key("any")
 try:
     while True:  # what is sent before it is gone may be in the log
-        connect(sys.argv[1]).for_key("any").call(("PING",))
+        server.call(("PING",))
 except HotTierUnavailableError:
     pass
 """
