@@ -35,7 +35,7 @@ from .ingest.producer import Producer, ProducerConfig
 from .offsets import Latest, PositionLike
 from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
-from .record import TopicPartition
+from .record import OffsetRange, TopicPartition
 from .spark.catalog.registration import Registered, register_topic
 from .spark.dataframe import dataframe
 from .spark.lazy_engine import choose_engine
@@ -343,7 +343,7 @@ class Lakelog:
         chosen = [self._cleaner(topic) for topic in self._tiered(topics)]
         if topics is None:
             self._retain_untiered()
-        return clean_all(chosen, steps, lambda topic: self.archiver(topic).trim())
+        return clean_all(chosen, steps, self._forget)
 
     def cleanup_plan(
         self,
@@ -413,6 +413,14 @@ class Lakelog:
 
         clock = self._clock or _HotClock(self.hot)
         return Cleanup(topic, self._cold_table(topic), clock, hot_ends=hot_ends)
+
+    def _forget(self, topic: Topic, report: CleanupReport) -> dict[int, OffsetRange]:
+        """What follows in the hot tier when the cold one forgot something."""
+        trimmed = self.archiver(topic).trim()
+        for plan in report.retained:
+            if plan.expired:  # if that was all there is, the open segment is gone as well
+                self.hot.roll(plan.topic_partition, plan.log_start, topic.topic_id)
+        return trimmed
 
     def _mirror(self, topic: Topic) -> None:
         """Have the topic's table say its settings too: cleanup without Redis goes by them."""

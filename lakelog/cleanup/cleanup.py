@@ -128,13 +128,14 @@ class Cleanup:
 def clean_all(
     cleanups: Iterable[Cleanup],
     steps: Sequence[str] = STEPS,
-    after: Callable[[Topic], Mapping[int, OffsetRange]] | None = None,
+    after: Callable[[Topic, CleanupReport], Mapping[int, OffsetRange]] | None = None,
     broken: Iterable[ColdTierError] = (),
 ) -> list[CleanupReport]:
     """Runs them one after the other; a report each.
 
     Args:
-        after: what follows in the hot tier; answers which records went there, by partition.
+        after: what follows in the hot tier, from what the cold one forgot; answers which records
+            went there, by partition.
         broken: tables that could not be told; they fail whatever else is done.
 
     Raises:
@@ -149,7 +150,7 @@ def clean_all(
         try:
             report = cleanup.run(steps)
             if after is not None:
-                report = replace(report, trimmed=after(topic))
+                report = replace(report, trimmed=after(topic, report))
         except InvalidArgumentError:
             raise
         except LakelogError as error:

@@ -59,6 +59,11 @@ class PartitionRetention:
         return tuple(file for dropped in self.dropped for file in dropped.segment.files)
 
     @property
+    def expired(self) -> bool:
+        """Whether age or size had a say, and not the log start alone."""
+        return any(dropped.reason != LOG_START for dropped in self.dropped)
+
+    @property
     def size_bytes(self) -> int:
         """Of the files that go."""
         return sum(dropped.segment.size_bytes for dropped in self.dropped)

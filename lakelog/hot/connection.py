@@ -70,6 +70,7 @@ SCRIPTS = {
     "trim": "allow-oom",
     "retain": "allow-oom",
     "recover": "allow-oom",
+    "roll": "allow-oom",
     "pause": "allow-oom",
     "registry": "",
     "defaults": "",

@@ -456,6 +456,17 @@ class HotLog:
                 log_end=log_end,
             )
 
+    def roll(self, topic_partition: TopicPartition, log_end: int, topic_id: UUID) -> bool:
+        """Begins a new segment after retention deleted all of the open one.
+
+        Returns:
+            False if something was appended since, or there is nothing to begin anew.
+        """
+        keys = self._keys.partition(topic_partition)
+        now = "" if self._clock is None else self._clock.now_ms()
+        arguments = [str(topic_id), log_end, now]
+        return bool(call_script(self._servers, "roll", keys.all(), arguments))
+
     def retain(self, topic_partition: TopicPartition) -> int:
         """Applies write-time retention to an untiered partition that is idle, or in a full Redis.
 

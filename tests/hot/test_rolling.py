@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from uuid import uuid4
 
 import pytest
 from hypothesis import given
@@ -275,3 +276,31 @@ def test_rolling_is_the_models(make_bench, appends, segment_ms, max_jitter_ms, s
     finally:
         bench.hot.topics().delete(bench.topic.name)
         bench.hot.close()
+
+
+# -- where retention deleted the open segment ----------------------------------------------------
+
+
+def test_what_is_appended_after_all_was_deleted_is_of_a_segment_of_its_own(make_bench):
+    """Kafka rolls its active segment before it deletes it; what follows is not as old."""
+    bench = make_bench(segment_ms=HOUR_MS, **ANY_TIME)
+    bench.append(NOW_MS)
+    hot, topic_id = bench.hot, bench.topic.topic_id
+    assert not hot.roll(bench.tp(), 1, topic_id)  # the record is still there
+    hot.trim(bench.tp(), 1, archived_end=1)
+    assert not hot.roll(bench.tp(), 0, topic_id)  # something was appended since
+    assert hot.roll(bench.tp(), 1, topic_id)
+    assert not hot.roll(bench.tp(), 1, topic_id)  # there is nothing to begin anew
+    bench.append(NOW_MS - 9 * HOUR_MS)
+    bench.append(NOW_MS - 8 * HOUR_MS + 1)
+    assert bench.bases() == [1, 2]
+    assert bench.read_offsets(1) == [1, 2]
+
+
+def test_another_creation_of_the_topic_is_not_rolled(make_bench):
+    bench = make_bench()
+    bench.append(NOW_MS)
+    bench.hot.trim(bench.tp(), 1, archived_end=1)
+    before = bench.dump()
+    assert not bench.hot.roll(bench.tp(), 1, uuid4())
+    assert bench.dump() == before
