@@ -6,6 +6,7 @@ settings so that it may begin, and `KafkaLog.settle` changes them back.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -29,6 +30,9 @@ HELD_BACK_MS = 10 * 365 * 24 * 3600 * 1000
 
 NO_TIMESTAMP = -1
 TIMEOUT_S = 30.0
+
+#: From when a broker's metadata say a setting until its cleaner goes by it, many times over.
+APPLIED_S = 0.3
 
 
 class KafkaClients:
@@ -82,6 +86,7 @@ class KafkaLog:
     def settle(self, step: Step) -> None:
         if isinstance(step, (Retain, Compact)):
             self._alter(self._held)
+            self._await(self._held)
 
     def ask(self, question: str) -> Answer:
         what, _, number = question.partition(" ")
@@ -156,6 +161,19 @@ class KafkaLog:
         ]
         resource = ConfigResource(ResourceType.TOPIC, self._topic, incremental_configs=changes)
         self._clients.admin.incremental_alter_configs([resource])[resource].result(TIMEOUT_S)
+
+    def _await(self, settings: dict[str, str]) -> None:
+        """Until the broker goes by them: it hears of a change a moment after it was made."""
+        resource = ConfigResource(ResourceType.TOPIC, self._topic)
+        deadline_s = time.monotonic() + TIMEOUT_S
+        while True:
+            told = self._clients.admin.describe_configs([resource])[resource].result(TIMEOUT_S)
+            if all(told[name].value == value for name, value in settings.items()):
+                break
+            if time.monotonic() > deadline_s:
+                raise TimeoutError(f"{self._topic} did not take {settings}")
+            time.sleep(0.05)
+        time.sleep(APPLIED_S)
 
     def _find(self, spec: OffsetSpec) -> Any:
         return self._clients.admin.list_offsets({self._tp: spec})[self._tp].result(TIMEOUT_S)
