@@ -1,15 +1,19 @@
 """Named places between two effects where a test may stop the world: raise, pause or kill.
 
 A no-op unless armed: in process with `armed`, or for a whole process (and the workers it starts)
-with ``LAKELOG_FAILPOINTS="archive.before_trim=exit,cold.before_commit=exit"``, which ends it on the
-spot as a kill would: no ``finally``, no flush, exit code 137.
+with ``LAKELOG_FAILPOINTS="archive.before_trim=exit,cold.before_commit=pause:/tmp/here"``.
+``exit`` ends it on the spot as a kill would: no ``finally``, no flush, exit code 137. ``pause:``
+and a folder holds up whoever comes by until the test lets them go on; see `Pause`.
 """
 
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
 
 from .errors import InvalidArgumentError
 
@@ -23,15 +27,20 @@ NAMES: tuple[str, ...] = (
     "cleanup.after_find",
     "cleanup.after_plan",
     "cleanup.before_vacuum",
+    "cold.after_check",
     "cold.after_commit",
     "cold.after_files",
+    "cold.after_list",
     "cold.before_commit",
+    "cold.before_delete",
     "jobs.after_rows",
     "jobs.before_rows",
 )
 
 ENVIRONMENT_VARIABLE = "LAKELOG_FAILPOINTS"
 KILLED = 137  # 128 + SIGKILL, what a shell reports of a killed process
+
+PAUSE_POLL_S = 0.01
 
 _armed: dict[str, Callable[[], None]] = {}
 
@@ -67,6 +76,48 @@ def exit_process() -> None:
     os._exit(KILLED)
 
 
+@dataclass(frozen=True)
+class Pause:
+    """A failpoint where everybody waits until the test says go: two files in a folder say so.
+
+    | file | made by | says |
+    |---|---|---|
+    | ``reached`` | whoever comes to the failpoint | somebody waits here |
+    | ``go`` | the test | go on, and stop nobody from now on |
+
+    The folder is the test's; who waits goes on too when it is gone, so that no process outlives
+    its test.
+    """
+
+    folder: Path
+
+    def __call__(self) -> None:
+        """Wait, in the process that is to be held up."""
+        go = self.folder / "go"
+        if go.exists() or not self.folder.exists():
+            return
+        (self.folder / "reached").touch()
+        while self.folder.exists() and not go.exists():
+            time.sleep(PAUSE_POLL_S)
+
+    def wait_reached(self, is_over: Callable[[], bool] = lambda: False) -> bool:
+        """Wait, in the test, until somebody is held up.
+
+        Args:
+            is_over: says that nobody comes any more; then the answer may be False.
+        """
+        reached = self.folder / "reached"
+        while not reached.exists():
+            if is_over():
+                return reached.exists()
+            time.sleep(PAUSE_POLL_S)
+        return True
+
+    def release(self) -> None:
+        """Let everybody go on."""
+        (self.folder / "go").touch()
+
+
 def _known(name: str) -> str:
     if name not in NAMES:
         raise InvalidArgumentError(
@@ -78,11 +129,16 @@ def _known(name: str) -> str:
 def _arm_from_environment(text: str) -> None:
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, _, action = item.partition("=")
-        if action != "exit":
+        kind, _, folder = action.partition(":")
+        if action == "exit":
+            _armed[_known(name)] = exit_process
+        elif kind == "pause" and folder:
+            _armed[_known(name)] = Pause(Path(folder))
+        else:
             raise InvalidArgumentError(
-                f"{ENVIRONMENT_VARIABLE} has {item!r}; write name=exit, separated by commas"
+                f"{ENVIRONMENT_VARIABLE} has {item!r}; write name=exit or name=pause:FOLDER, "
+                "separated by commas"
             )
-        _armed[_known(name)] = exit_process
 
 
 _arm_from_environment(os.environ.get(ENVIRONMENT_VARIABLE, ""))

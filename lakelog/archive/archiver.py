@@ -10,6 +10,7 @@ from datetime import timedelta
 from threading import Event
 
 from ..cold.change import Change, HotRange
+from ..cold.orphans import SETTLING_MS
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..errors import (
     CorruptRecordError,
@@ -86,6 +87,7 @@ class Archiver:
         self._current_topic = current_topic
         self._cold: ColdSnapshot | None = None  # the newest seen; others may be ahead of it
         self._orphans_possible = True  # an earlier process may have left some
+        self._next_orphans_s = 0.0  # when to look for them again (monotonic)
 
     @property
     def topic(self) -> Topic:
@@ -212,7 +214,7 @@ class Archiver:
             self._topic.name,
             tuple(archived),
             trimmed,
-            self._remove_orphans(look.cold),
+            self._remove_orphans(),
             time.monotonic() - started_s,
         )
 
@@ -240,16 +242,20 @@ class Archiver:
             for number, point in points.items()
         }
 
-    def _remove_orphans(self, cold: ColdSnapshot) -> int:
+    def _remove_orphans(self) -> int:
         """Remove them when there may be some: in the first run and after one that lost a race.
 
-        Listing a large table's folders costs more than a small commit, so not every time.
+        Listing a large table's folders costs more than a small commit, so not every time, and those
+        that are too young only once they are old enough.
         """
-        if not self._orphans_possible:
+        now_s = time.monotonic()
+        if not self._orphans_possible or now_s < self._next_orphans_s:
             return 0
-        removed = self._table.remove_orphans(cold)
-        self._orphans_possible = False
-        return len(removed)
+        found = self._table.remove_orphans()
+        self._orphans_possible = bool(found.young)
+        if found.young:
+            self._next_orphans_s = now_s + SETTLING_MS / 1000
+        return len(found.old)
 
     # -- looking ---------------------------------------------------------------------------------
 

@@ -300,7 +300,7 @@ class _Run:
         """Delete files that no reader should need any more, and what failed runs left."""
         failpoint("cleanup.before_vacuum")
         self.vacuumed = self.table.vacuum()
-        self.orphans_removed += len(self.table.remove_orphans(self.table.snapshot()))
+        self.orphans_removed += len(self.table.remove_orphans().old)
 
     # -- how ---------------------------------------------------------------------------------------
 

@@ -10,12 +10,24 @@ the commit that would name it can no longer succeed. The file's name says when t
   files that lay within [start, end) when it was planned. So: once the files that lie there are
   others, since then a source was removed, and what was removed never comes back. (Somebody's
   RESTORE does bring it back; that is why a commit looks whether its files are still there.)
+
+Both say something of files that were there before the snapshot was taken, and of no others: one
+that was committed since is in neither. So files are listed first, and judged by a look that is
+newer than the list, however long whoever does it stands still in between. What is found stays true
+for ever, so a pause before the deletion harms nobody.
+
+As a second line, nothing that came into being within `SETTLING_MS` goes, by the store's own clock.
 """
 
 from __future__ import annotations
 
+from ..config import MINUTE_MS
 from .segment import archived_start, clean_sources, sources_digest
 from .table import ColdSnapshot
+
+#: How old a file must be to be deleted, by the clock that stamped it. More than any commit takes,
+#: and than any two of a store's servers disagree about the time.
+SETTLING_MS = 10 * MINUTE_MS
 
 
 def may_be_orphan(path: str, snapshot: ColdSnapshot) -> bool:

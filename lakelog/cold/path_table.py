@@ -19,7 +19,9 @@ from typing import Any, TypeVar
 from uuid import uuid4
 
 import pyarrow as pa
+import pyarrow.fs as pafs
 
+from ..clock import Clock
 from ..engine import Engine
 from ..errors import (
     ColdTierError,
@@ -33,7 +35,7 @@ from ..topic import Topic
 from . import contradictions
 from .change import Change, RowsOf
 from .delta_log import UNDO_FEATURES, DeltaLog
-from .orphans import is_settled, may_be_orphan
+from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .planned import check_plan, standing_partitions
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, app_id
 from .schema import (
@@ -49,8 +51,8 @@ from .schema import (
 from .segment import SegmentFile
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
-from .storage import Storage, one_line
-from .table import Applied, ColdSnapshot, Vacuumed
+from .storage import Storage, modified_ms, one_line
+from .table import Applied, ColdSnapshot, Orphans, Vacuumed
 from .timestamp_lookup import TimestampLookup
 
 logger = logging.getLogger(__name__)
@@ -77,15 +79,27 @@ class PathTable(TimestampLookup[SegmentReader]):
     Args:
         engine: where files are written.
         rows_of: how hot ranges are read there.
+        store_clock: for tests; files are as old as it says. Default: what the store itself says.
     """
 
-    def __init__(self, topic: Topic, storage: Storage, engine: Engine, rows_of: RowsOf) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        storage: Storage,
+        engine: Engine,
+        rows_of: RowsOf,
+        *,
+        store_clock: Clock | None = None,
+    ) -> None:
         self._topic = topic
         self._engine = engine
         self._storage = storage
         self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
         self._log = DeltaLog(storage, topic)
         self._reader = SegmentReader(storage, self._log.path)
+        self._store_now_ms: Callable[[], int | None] = (
+            partial(storage.now_ms, self._log.path) if store_clock is None else store_clock.now_ms
+        )
         self._unchecked = ColdSnapshot()  # the newest looked at
         self._latest = ColdSnapshot()  # the newest of those that hold together
         self._described_version = 0  # the newest config version that the properties say
@@ -180,16 +194,23 @@ class PathTable(TimestampLookup[SegmentReader]):
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """See `ColdTable.vacuum`. Makes no commit, unlike delta-rs's own and Spark's.
 
-        By the machine's clock, as every VACUUM.
+        What counts as removed long ago, the machine's clock says, as in every VACUUM.
         """
         with self._lock:
-            snapshot = self.snapshot()
+            self.snapshot()
             properties = self._log.properties() or mirrored_properties(self._topic)
             expired = self._log.expired_tombstones()
         retention_ms = file_retention_ms(properties)
-        sizes = self._sizes() if expired else {}  # tombstones outlive their files
-        paths = snapshot.files.missing(expired & sizes.keys())
-        size_bytes = sum(sizes[path] for path in paths)
+        paths: list[str] = []
+        size_bytes = 0
+        if expired:  # tombstones outlive their files
+            listed, snapshot = self._listed_then_seen()
+            paths = sorted(snapshot.files.missing(expired & listed.keys()))
+            if (
+                not dry_run
+            ):  # whoever asks may be allowed to read alone, which does not tell the time
+                paths, _ = self._by_age(listed, paths)
+            size_bytes = sum(listed[path].size for path in paths)
         if not dry_run:
             self._delete(paths)
             logger.info(
@@ -201,36 +222,67 @@ class PathTable(TimestampLookup[SegmentReader]):
             )
         return Vacuumed(len(paths), size_bytes, retention_ms)
 
-    def orphans(self, snapshot: ColdSnapshot) -> list[str]:
+    def orphans(self) -> Orphans:
         """See `ColdTable.orphans`. Lists the table's folders."""
-        candidates = [path for path in self._sizes() if may_be_orphan(path, snapshot)]
+        listed, snapshot = self._listed_then_seen()
+        candidates = [path for path in listed if may_be_orphan(path, snapshot)]
         candidates = sorted(snapshot.files.missing(candidates))
         if not candidates:  # reading the tombstones costs more than all this
-            return []
+            return Orphans()
         with self._lock:
             self._log.refresh()
             tombstones = self._log.tombstones()
-        return [
+        settled = [
             path for path in candidates if path not in tombstones and is_settled(path, snapshot)
         ]
+        old, young = self._by_age(listed, settled)
+        return Orphans(tuple(old), tuple(young))
 
-    def remove_orphans(self, snapshot: ColdSnapshot) -> list[str]:
+    def remove_orphans(self) -> Orphans:
         """See `ColdTable.remove_orphans`."""
-        orphans = self.orphans(snapshot)
-        self._delete(orphans)
-        for path in orphans:
+        orphans = self.orphans()
+        self._delete(orphans.old)
+        for path in orphans.old:
             logger.info("removed %s of %s, left by a failed run", path, self._topic.name)
         return orphans
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _sizes(self) -> dict[str, int]:
-        """The files that lie there, with their bytes."""
+    def _listed_then_seen(self) -> tuple[Mapping[str, pafs.FileInfo], ColdSnapshot]:
+        """What lies there, by path, and the table as it was after that.
+
+        In this order: what is listed and was committed by others, the look knows. The other way
+        round, a file that they commit in between looks like one that nobody wants.
+        """
+        listed = self._listed()
+        failpoint("cold.after_list")
+        return listed, self.snapshot()
+
+    def _listed(self) -> dict[str, pafs.FileInfo]:
         listed = self._storage.list_files(self.path, recursive=True)
         top = self._storage.arrow_path(self.path).rstrip("/") + "/"
-        return {info.path.removeprefix(top): info.size for info in listed if info.is_file}
+        return {info.path.removeprefix(top): info for info in listed if info.is_file}
 
-    def _delete(self, paths: Iterable[str]) -> None:
+    def _by_age(
+        self, listed: Mapping[str, pafs.FileInfo], paths: Iterable[str]
+    ) -> tuple[list[str], list[str]]:
+        """The paths that are old enough to be deleted, and the others.
+
+        By the store's clock alone, which stamped them: that of this machine may be hours off.
+        """
+        old: list[str] = []
+        young: list[str] = []
+        now_ms = self._store_now_ms() if (paths := list(paths)) else None
+        for path in paths:
+            written_ms = modified_ms(listed[path])
+            is_old = (
+                now_ms is not None and written_ms is not None and now_ms - written_ms >= SETTLING_MS
+            )
+            (old if is_old else young).append(path)
+        return old, young
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        failpoint("cold.before_delete")
         self._storage.delete_files(f"{self.path}/{path}" for path in paths)
 
     def _mirror(self) -> None:
@@ -396,6 +448,7 @@ class _Committing:
             return Applied(snapshot, superseded=self.change.partitions)
         failpoint("cold.before_commit")
         self._check_files(standing)
+        failpoint("cold.after_check")
         attempt = _Attempt(
             uuid4().hex,
             snapshot.version,

@@ -226,14 +226,31 @@ class Storage:
         Raises:
             ColdTierError: that failed; the message names the path.
         """
-        probe = f"{self.root.rstrip('/')}/.lakelog-probe-{uuid4().hex}"
-        self.make_folder(self.root)
-        with (
-            self.naming(probe),
-            self.filesystem().open_output_stream(self.arrow_path(probe)) as out,
-        ):
-            out.write(b"lakelog")
+        self._probe(self.root)
+
+    def now_ms(self, folder: str) -> int | None:
+        """The time by the clock that stamps a folder's files, which need not be this machine's.
+
+        That of a file written there now: milliseconds since the epoch, or whole seconds where the
+        store counts no finer. None if the store stamps none.
+
+        Raises:
+            ColdTierError: no file can be written there.
+        """
+        return modified_ms(self._probe(folder))
+
+    def _probe(self, folder: str) -> pafs.FileInfo:
+        """What the store says of a file written there now, which is removed again."""
+        # Delta's readers and vacuums leave files with a dot in front alone.
+        probe = f"{folder.rstrip('/')}/.lakelog-probe-{uuid4().hex}"
+        self.make_folder(folder)
+        with self.naming(probe):
+            filesystem = self.filesystem()
+            with filesystem.open_output_stream(self.arrow_path(probe)) as out:
+                out.write(b"lakelog")
+            info = filesystem.get_file_info(self.arrow_path(probe))
         self.delete_file(probe)
+        return info
 
     def make_folder(self, path: str) -> None:
         """Make a folder and those above it, so that they survive a power cut."""
@@ -304,6 +321,11 @@ class Storage:
             f"Check that the bucket of {self.root} exists, and that the credentials in use here "
             "may list, read, write and delete below it (README, Object stores)"
         )
+
+
+def modified_ms(info: pafs.FileInfo) -> int | None:
+    """When the store says that the file was written; None if it does not say."""
+    return None if info.mtime_ns is None else info.mtime_ns // 1_000_000
 
 
 def check_deltalake(version: str = deltalake.__version__) -> None:

@@ -60,6 +60,14 @@ class Vacuumed:
     retention_ms: int  # how long the table keeps files that a commit removed
 
 
+@dataclass(frozen=True, slots=True)
+class Orphans:
+    """What failed changes left, as paths relative to the table."""
+
+    old: tuple[str, ...] = ()  # those that may go
+    young: tuple[str, ...] = ()  # those that came into being too short a time ago
+
+
 class RowReader(Protocol):
     """What a function that a table maps over tasks reads with."""
 
@@ -193,7 +201,8 @@ class ColdTable(Protocol):
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """Delete files that commits removed longer ago than the table's retention.
 
-        Only files that the table's log names: one that is being written is never touched.
+        Only files that the table's log names: one that is being written is never touched. What was
+        written but some minutes ago stays until a later call, whatever the retention.
 
         Args:
             dry_run: only say what would go.
@@ -203,13 +212,16 @@ class ColdTable(Protocol):
         """
         ...
 
-    def orphans(self, snapshot: ColdSnapshot) -> list[str]:
-        """Paths of files that a failed change left and that no commit can ever name.
+    def orphans(self) -> Orphans:
+        """The files that a failed change left and that no commit can ever name.
 
         What a change wrote that may still be under way is not among them.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
         """
         ...
 
-    def remove_orphans(self, snapshot: ColdSnapshot) -> list[str]:
-        """Delete `orphans`; the paths that went."""
+    def remove_orphans(self) -> Orphans:
+        """Delete `orphans` that are old enough; the others are for a later call."""
         ...

@@ -39,6 +39,7 @@ from ..offsets import HotOffsets
 from ..read.unified_log import UnifiedLog
 from ..record import Record, TopicPartition, to_records
 from . import strategies
+from .later_clock import LaterClock
 from .model import Answer, ModelLog, Row, require, require_same
 from .servers import RedisServer
 from .strategies import BASE_TIME_MS, Batch
@@ -197,7 +198,13 @@ class LogHarness(RuleBasedStateMachine):
 
     def _new_table(self) -> PathTable:
         rows_of = HotRows(HotSource(self.server.url))
-        return PathTable(self.topic, Storage(str(self._cold_root)), InlineEngine(), rows_of)
+        return PathTable(
+            self.topic,
+            Storage(str(self._cold_root)),
+            InlineEngine(),
+            rows_of,
+            store_clock=LaterClock(),
+        )
 
     def _new_archiver(self) -> Archiver:
         return Archiver(self.topic, self.hot, self._new_table())

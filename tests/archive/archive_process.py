@@ -20,11 +20,14 @@ from lakelog.config import Compression, EntryFormat
 from lakelog.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.record import produced_batch
+from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 
 def archiver(url: str, root: str, topic: Topic, hot: HotLog) -> Archiver:
-    table = PathTable(topic, Storage(root), InlineEngine(), HotRows(HotSource(url)))
+    table = PathTable(
+        topic, Storage(root), InlineEngine(), HotRows(HotSource(url)), store_clock=LaterClock()
+    )
     return Archiver(topic, hot, table, current_topic=lambda: hot.topics().get(topic.name))
 
 

@@ -28,6 +28,7 @@ from lakelog.failpoints import ENVIRONMENT_VARIABLE
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.offsets import HotOffsets
 from lakelog.record import TopicPartition, produced_batch
+from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 
@@ -71,6 +72,7 @@ class Tiers:
             Storage(str(self.root)),
             engine or InlineEngine(),
             HotRows(HotSource(self.url)),
+            store_clock=LaterClock(),
         )
 
     def archiver(self, engine: Engine | None = None, **more: Any) -> Archiver:

@@ -24,6 +24,7 @@ from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
 from lakelog.errors import CommitConflictError
 from lakelog.record import HEADERS_TYPE, RECORDS
+from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 KEYS = 40
@@ -60,7 +61,7 @@ def value(offset: int) -> bytes | None:
 
 
 def open_table(topic: Topic, root: str) -> PathTable:
-    return PathTable(topic, Storage(root), InlineEngine(), KeyedRows())
+    return PathTable(topic, Storage(root), InlineEngine(), KeyedRows(), store_clock=LaterClock())
 
 
 def archive(table: PathTable, topic: Topic, partition: int, segments: int = 1) -> None:

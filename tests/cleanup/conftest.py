@@ -19,6 +19,7 @@ from lakelog.cold.storage import Storage
 from lakelog.config import TopicConfig
 from lakelog.engine import Engine, InlineEngine
 from lakelog.record import HEADERS_TYPE, RECORDS, Record, TopicPartition, to_records
+from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 sys.path.insert(0, str(Path(__file__).parent))  # cleanup_process.py is no test module
@@ -70,7 +71,7 @@ class ColdLog:
     def open(self) -> PathTable:
         """The table as another process sees it."""
         rows_of = GivenRows(self.pairs, self.times_ms)
-        return PathTable(self.topic, self.storage, self.engine, rows_of)
+        return PathTable(self.topic, self.storage, self.engine, rows_of, store_clock=LaterClock())
 
     def alter(self, **settings: object) -> None:
         changes = {name.replace("_", "."): value for name, value in settings.items()}

@@ -25,6 +25,7 @@ from lakelog.config import DAY_MS, HOUR_MS, TopicConfig
 from lakelog.engine import InlineEngine
 from lakelog.failpoints import armed
 from lakelog.record import RECORDS
+from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 NOW_MS = 1_700_000_000_000
@@ -477,7 +478,13 @@ class Cold:
 
     def open(self) -> PathTable:
         """As another process would."""
-        return PathTable(self.topic, Storage(str(self.root)), InlineEngine(), Rows(self.ages_ms))
+        return PathTable(
+            self.topic,
+            Storage(str(self.root)),
+            InlineEngine(),
+            Rows(self.ages_ms),
+            store_clock=LaterClock(),
+        )
 
     def archive(self, *segments: tuple[int, int], partition: int = 0) -> None:
         """(base, end) of each; the first begins where the archive ends."""

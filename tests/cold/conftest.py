@@ -13,6 +13,7 @@ from lakelog.cold.change import RowsOf
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
+from lakelog.testing.later_clock import LaterClock
 from lakelog.testing.object_store import FaultyFront, S3Server
 from lakelog.topic import Topic
 
@@ -39,7 +40,9 @@ def make_table(root: Path) -> Callable[..., PathTable]:
     """Each call opens the same table anew, as another process would."""
 
     def make(rows_of: RowsOf = MadeUpRows(), topic: Topic = TOPIC) -> PathTable:  # noqa: B008
-        return PathTable(topic, Storage(str(root)), InlineEngine(), rows_of)
+        return PathTable(
+            topic, Storage(str(root)), InlineEngine(), rows_of, store_clock=LaterClock()
+        )
 
     return make
 

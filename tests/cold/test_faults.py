@@ -19,6 +19,7 @@ from lakelog.cold.change import Change
 from lakelog.cold.delta_log import DeltaLog
 from lakelog.cold.registers import LogStart
 from lakelog.cold.schema import mirrored_topic, mirrored_version
+from lakelog.cold.table import Orphans
 from lakelog.errors import (
     ColdTierError,
     CommitConflictError,
@@ -79,13 +80,13 @@ def test_a_process_killed_at_any_step_leaves_nothing_that_the_next_does_not_sett
 
     snapshot = table.snapshot()
     assert snapshot.archived_end(0) == (100 if committed else 0)
-    assert table.orphans(snapshot) == []  # what is left could still be what somebody commits
+    assert table.orphans() == Orphans()  # what is left could still be what somebody commits
 
     snapshot = table.apply(archive(topic, snapshot, 150), snapshot).snapshot
     assert offsets(table, snapshot) == list(range(150))
-    removed = table.remove_orphans(snapshot)
+    removed = table.remove_orphans().old
     assert len(removed) == (0 if committed else 1)
-    assert table.remove_orphans(snapshot) == []
+    assert table.remove_orphans() == Orphans()
     assert len(parquet_files(root)) == len(snapshot.files)
 
 
@@ -106,10 +107,10 @@ def test_a_rewrite_killed_at_any_step_is_settled_by_the_next(
     snapshot = table.snapshot()
     assert len(snapshot.files) == (1 if committed else 2)
     assert len(parquet_files(root)) == 3
-    assert table.orphans(snapshot) == []  # what is left could still be what somebody commits
+    assert table.orphans() == Orphans()  # what is left could still be what somebody commits
 
     snapshot = table.apply(rewrite(snapshot), snapshot).snapshot
-    removed = table.remove_orphans(snapshot)
+    removed = table.remove_orphans().old
 
     assert len(removed) == (0 if committed else 1)
     assert offsets(table, snapshot) == list(range(1000))
@@ -126,9 +127,8 @@ def test_a_process_killed_while_it_makes_the_table_is_no_obstacle(table, topic, 
 
 
 def test_a_removed_file_is_no_orphan_until_the_log_forgets_it(table, archived):
-    after = table.apply(rewrite(archived), archived).snapshot
-    assert table.orphans(after) == []
-    assert table.orphans(table.snapshot()) == []
+    table.apply(rewrite(archived), archived)
+    assert table.orphans() == Orphans()
 
 
 def test_a_failed_write_leaves_no_file(make_table, topic, root):
@@ -149,7 +149,7 @@ def test_two_processes_that_archive_the_same_partition_double_nothing(table, roo
 
     snapshot = table.snapshot()
     assert offsets(table, snapshot) == list(range(1000))
-    table.remove_orphans(snapshot)
+    table.remove_orphans()
     assert len(parquet_files(root)) == len(snapshot.files)
 
 
@@ -161,7 +161,7 @@ def test_processes_that_archive_different_partitions_all_get_through(table, star
     snapshot = table.snapshot()
     for number in range(3):
         assert offsets(table, snapshot, number) == list(range(200))
-    assert table.orphans(snapshot) == []  # a lost race threw no file away
+    assert table.orphans() == Orphans()  # a lost race threw no file away
 
 
 @pytest.mark.parametrize("stranger", ["compact", "z_order", "properties", "empty"])
@@ -191,7 +191,7 @@ def test_a_strangers_commit_in_between_costs_nothing(table, topic, archived, str
     assert len(applied.files) == 1
     rows = MadeUpRows().records(TopicPartition("orders", 0), 0, 1200)
     assert read(table, applied.snapshot, 0, 1200) == rows
-    assert table.orphans(applied.snapshot) == []
+    assert table.orphans() == Orphans()
 
 
 def test_a_rewrite_of_files_that_a_stranger_merged_is_superseded(table, archived):
@@ -277,7 +277,7 @@ def test_a_restore_does_not_revive_a_rewrite_whose_file_was_removed(table, make_
     def meanwhile() -> None:
         _rewrite_elsewhere(make_table)
         other = make_table()
-        assert len(other.remove_orphans(other.snapshot())) == 1
+        assert len(other.remove_orphans().old) == 1
         DeltaTable(table.path).restore(archived.version)
 
     with (
@@ -420,7 +420,7 @@ def test_a_lost_reply_is_settled_when_its_log_file_was_cleaned_up(
     assert applied.superseded == ({0} if kind == "log start" else frozenset())
     assert applied.snapshot.log_start(0) == (300 if kind == "log start" else 0)
     assert len(offsets(table, applied.snapshot)) == (1100 if kind == "archive" else 1000)
-    assert table.orphans(applied.snapshot) == []
+    assert table.orphans() == Orphans()
 
 
 def test_when_reading_back_fails_too_the_commit_is_unknown(

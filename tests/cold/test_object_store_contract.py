@@ -15,6 +15,7 @@ from lakelog.cold.change import RowsOf
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
+from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 
@@ -27,7 +28,7 @@ class TestPathTableOnS3(ColdTableContract):
     @pytest.fixture
     def make_table(self, topic: Topic, s3_storage: Storage) -> Callable[..., PathTable]:
         def make(rows_of: RowsOf = MadeUpRows(), topic: Topic = topic) -> PathTable:  # noqa: B008
-            return PathTable(topic, s3_storage, InlineEngine(), rows_of)
+            return PathTable(topic, s3_storage, InlineEngine(), rows_of, store_clock=LaterClock())
 
         return make
 
@@ -40,4 +41,5 @@ class TestPathTableOnS3(ColdTableContract):
             Storage(f"{s3_storage.root}/{next(numbers)}", s3_storage.store_options),
             InlineEngine(),
             rows_of,
+            store_clock=LaterClock(),
         )

@@ -13,7 +13,9 @@ from made_up import archive
 from lakelog import failpoints
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
+from lakelog.cold.table import Orphans
 from lakelog.engine import InlineEngine
+from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 
@@ -23,7 +25,11 @@ class TestPathTable(ColdTableContract):
         """A table of its own at each call."""
         numbers = count()
         return lambda rows_of: PathTable(
-            topic, Storage(str(tmp_path / str(next(numbers)))), InlineEngine(), rows_of
+            topic,
+            Storage(str(tmp_path / str(next(numbers)))),
+            InlineEngine(),
+            rows_of,
+            store_clock=LaterClock(),
         )
 
     def test_a_rewrite_under_way_is_no_orphan_and_one_that_lost_its_sources_is(
@@ -36,17 +42,17 @@ class TestPathTable(ColdTableContract):
         def meanwhile() -> None:
             if not seen:  # the other one passes here too
                 snapshot = other.snapshot()
-                seen.append(other.remove_orphans(snapshot))
+                seen.append(other.remove_orphans())
                 other.apply(rewrite(snapshot), snapshot)
 
         with failpoints.armed("cold.after_files", meanwhile):
             applied = table.apply(rewrite(before), before)
 
-        assert seen == [[]]  # its sources were active
+        assert seen == [Orphans()]  # its sources were active
         assert applied.superseded == {0}
-        left = table.orphans(applied.snapshot)
-        assert len(left) == 1
-        assert "clean-" in left[0]
-        assert make_table().remove_orphans(table.snapshot()) == left
-        assert table.orphans(table.snapshot()) == []
+        left = table.orphans()
+        assert len(left.old) == 1
+        assert "clean-" in left.old[0]
+        assert make_table().remove_orphans() == left
+        assert table.orphans() == Orphans()
         assert offsets(table, table.snapshot()) == list(range(100))

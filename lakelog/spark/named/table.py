@@ -39,7 +39,7 @@ from ...cold.schema import (
 )
 from ...cold.segment import SegmentFile
 from ...cold.storage import one_line
-from ...cold.table import Applied, ColdSnapshot, Vacuumed
+from ...cold.table import Applied, ColdSnapshot, Orphans, Vacuumed
 from ...cold.timestamp_lookup import TimestampLookup
 from ...config import DAY_MS
 from ...errors import (
@@ -581,13 +581,13 @@ class NamedTable(TimestampLookup[NamedReader]):
                 )
         return Vacuumed(len(paths), None, retention_ms)
 
-    def orphans(self, snapshot: ColdSnapshot) -> list[str]:
+    def orphans(self) -> Orphans:
         """None: what a failed write left, Spark's own vacuum of the platform finds."""
-        return []
+        return Orphans()
 
-    def remove_orphans(self, snapshot: ColdSnapshot) -> list[str]:
+    def remove_orphans(self) -> Orphans:
         """See `orphans`."""
-        return []
+        return Orphans()
 
     def _read_properties(self) -> dict[str, str]:
         if self._properties is None:
