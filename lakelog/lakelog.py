@@ -320,7 +320,7 @@ class Lakelog:
             found,
             self.hot,
             self._cold_table(found),
-            current_topic=lambda: self.topics.get(found.name),
+            current_topic=lambda: self.topics.renewed(found),
         )
 
     def cleanup(
@@ -412,7 +412,13 @@ class Lakelog:
             return {tp.partition: offsets.log_end for tp, offsets in seen.items()}
 
         clock = self._clock or _HotClock(self.hot)
-        return Cleanup(topic, self._cold_table(topic), clock, hot_ends=hot_ends)
+        return Cleanup(
+            topic,
+            self._cold_table(topic),
+            clock,
+            hot_ends=hot_ends,
+            current_topic=lambda: self.topics.renewed(topic),
+        )
 
     def _forget(self, topic: Topic, report: CleanupReport) -> dict[int, OffsetRange]:
         """What follows in the hot tier when the cold one forgot something."""
@@ -490,9 +496,14 @@ class Lakelog:
 
     def _open_table(self, topic: Topic) -> ColdTable:
         rows_of = HotRows(self._source)
+
+        def newest_config() -> int:
+            return self.topics.renewed(topic).config_version
+
         if self._place.storage is None:
-            return NamedRoot(self._place, session).table(topic, rows_of)
-        return PathTable(topic, self._place.storage, self._engine, rows_of)
+            return NamedRoot(self._place, session).table(topic, rows_of, newest_config)
+        storage, engine = self._place.storage, self._engine
+        return PathTable(topic, storage, engine, rows_of, newest_config=newest_config)
 
     def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
         self.log(topic_partition.topic).recover(topic_partition.partition, at_least)

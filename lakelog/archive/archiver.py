@@ -66,8 +66,8 @@ class Archiver:
     Args:
         topic: a tiered one.
         table: the topic's cold tier; its executors read the same hot tier.
-        current_topic: looks the topic up again. A continuous run asks before each look, so that
-            added partitions and changed settings count at once.
+        current_topic: looks the topic up again. Asked before each look and before each trim, so
+            that added partitions and changed settings count at once.
 
     Raises:
         InvalidArgumentError: the topic has no cold tier.
@@ -110,7 +110,7 @@ class Archiver:
             CommitUnknownError, CommitConflictError, ColdTierError: from the table.
             HotTierUnavailableError: Redis does not answer.
         """
-        self._table.describe(self._topic)
+        self._reload_topic()
         look = self._look()
         return self._archive(look, FlushLimit(ends=self._ends(until, look)))
 
@@ -122,6 +122,7 @@ class Archiver:
         Returns:
             The offsets that went, by partition.
         """
+        self._reload_topic()
         return self._trim(self._look_once(), set())
 
     def run(self, stop: Event, *, max_duration: timedelta | None = None) -> Iterator[ArchiveReport]:
@@ -224,6 +225,9 @@ class Archiver:
         Also settles what an earlier run did not come to after its commit.
         """
         points = trim_points(self._topic, look.hot, look.cold, look.now_ms)
+        if points:  # what the copy took its time for, others may have asked to keep meanwhile
+            self._reload_topic()
+            points = trim_points(self._topic, look.hot, look.cold, look.now_ms)
         for number, seen in look.hot.items():
             archived_end = look.cold.archived_end(number)
             untold = seen.unarchived_since_ms is not None and archived_end >= seen.log_end

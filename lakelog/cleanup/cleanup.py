@@ -59,6 +59,8 @@ class Cleanup:
         clock: what ages are counted from.
         hot_ends: log ends by partition as the hot tier has them, asked at each plan. Only with it
             can the newest segment expire: nothing else says that all of it is archived.
+        current_topic: looks the topic up again, at each plan; a commit that a policy asks for is
+            refused once the settings are others. Default: the table's properties tell.
     """
 
     def __init__(
@@ -68,14 +70,17 @@ class Cleanup:
         clock: Clock | None = None,
         *,
         hot_ends: Callable[[], Mapping[int, int]] | None = None,
+        current_topic: Callable[[], Topic] | None = None,
     ) -> None:
         self._topic = topic
         self._table = table
         self._clock = clock or SystemClock()
         self._hot_ends = hot_ends
+        self._current_topic = current_topic
 
     @property
     def topic(self) -> Topic:
+        """The topic as last looked up."""
         return self._topic
 
     def plan(self, settings: Mapping[str, object | None] | None = None) -> CleanupPlan:
@@ -87,9 +92,9 @@ class Cleanup:
         Raises:
             InvalidConfigError: the settings are not legal.
         """
-        config = self._topic.config.replace(settings or {})
+        current = self._reload_topic()
         hot_ends, cold = self._look()
-        topic = replace(self._topic, config=config)
+        topic = replace(current, config=current.config.replace(settings or {}))
         planned = plan_cleanup(topic, cold, self._clock.now_ms(), hot_ends)
         return replace(planned, vacuum=self._table.vacuum(dry_run=True))
 
@@ -118,6 +123,14 @@ class Cleanup:
             if step in steps:
                 run.do(step)
         return run.report(time.monotonic() - started_s)
+
+    def _reload_topic(self) -> Topic:
+        """Take up changed settings."""
+        if self._current_topic is not None:
+            self._topic = self._current_topic()
+        elif self._table.snapshot().config_version > self._topic.config_version:
+            self._topic = self._table.described() or self._topic
+        return self._topic
 
     def _look(self) -> tuple[Mapping[int, int] | None, ColdSnapshot]:
         """Hot first: what it says is archived is so in the snapshot that comes after."""
@@ -181,7 +194,7 @@ class _Run:
     failures: list[Failure] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        self.topic = self.cleanup._topic
+        self.topic = self.cleanup._reload_topic()
         self.table = self.cleanup._table
         self.clock = self.cleanup._clock
 
@@ -216,6 +229,7 @@ class _Run:
     def retain(self) -> None:
         """Drop whole segments by Kafka's three passes; new log start and removals in one commit."""
         for _ in self._attempts("retain"):
+            self._reload_topic()
             hot_ends, cold = self.cleanup._look()
             plans = plan_retention(self.topic, cold, self.clock.now_ms(), hot_ends)
             for plan in plans:
@@ -224,7 +238,9 @@ class _Run:
             if not dropping:
                 return
             failpoint("cleanup.after_plan")
-            applied = self.table.apply(retention_change(dropping), cold)
+            change = retention_change(dropping)
+            change = replace(change, config_version=self.topic.config_version)
+            applied = self.table.apply(change, cold)
             self.retained += [
                 plan
                 for plan in dropping
@@ -238,6 +254,7 @@ class _Run:
         failed: set[int] = set()
         cleaned: set[int] = set()
         for _ in self._attempts("compact"):
+            self._reload_topic()
             cold = self.table.snapshot()
             now_ms = self.clock.now_ms()
             chosen = [
@@ -303,6 +320,9 @@ class _Run:
         self.orphans_removed += len(self.table.remove_orphans().old)
 
     # -- how ---------------------------------------------------------------------------------------
+
+    def _reload_topic(self) -> None:
+        self.topic = self.cleanup._reload_topic()
 
     def _attempts(self, step: str) -> Iterator[int]:
         yield from range(ATTEMPTS)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..cold.change import Change, Rewrite
 from ..cold.offset_set import OffsetSet
@@ -115,7 +115,8 @@ def compact(
     applied = None
     while plans and applied is None:
         try:
-            applied = table.apply(_change(plans.values()), cold)
+            change = replace(_change(plans.values()), config_version=topic.config_version)
+            applied = table.apply(change, cold)
         except (MissingFileError, CorruptRecordError) as error:
             damaged = partition_of(error)
             if damaged is None or damaged not in plans:

@@ -88,6 +88,9 @@ class Change:
     removes: tuple[SegmentFile, ...] = ()
     registers: Mapping[Register, int] = field(default_factory=dict)
     data_change: bool = True  # False: the same records in other files
+    #: The topic's config version whose policy asks for it; None: it follows from no policy. Once
+    #: the settings are newer, such a change is refused: planned by the new ones it may be another.
+    config_version: int | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "registers", MappingProxyType(dict(self.registers)))
@@ -140,4 +143,11 @@ class Change:
                 )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Change, (self.adds, self.removes, dict(self.registers), self.data_change)
+        registers = dict(self.registers)
+        return Change, (
+            self.adds,
+            self.removes,
+            registers,
+            self.data_change,
+            self.config_version,
+        )

@@ -43,6 +43,7 @@ from .schema import (
     columns_to_write,
     file_retention_ms,
     mirrored_properties,
+    mirrored_topic,
     mirrored_version,
     missing_columns,
     table_properties,
@@ -79,6 +80,8 @@ class PathTable(TimestampLookup[SegmentReader]):
     Args:
         engine: where files are written.
         rows_of: how hot ranges are read there.
+        newest_config: asks for the topic's config version, wherever that is decided. Asked right
+            before a commit that follows from a policy; default: the table's properties alone tell.
         store_clock: for tests; files are as old as it says. Default: what the store itself says.
     """
 
@@ -89,11 +92,13 @@ class PathTable(TimestampLookup[SegmentReader]):
         engine: Engine,
         rows_of: RowsOf,
         *,
+        newest_config: Callable[[], int] | None = None,
         store_clock: Clock | None = None,
     ) -> None:
         self._topic = topic
         self._engine = engine
         self._storage = storage
+        self._newest_config = newest_config
         self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
         self._log = DeltaLog(storage, topic)
         self._reader = SegmentReader(storage, self._log.path)
@@ -135,7 +140,8 @@ class PathTable(TimestampLookup[SegmentReader]):
             if self._log.version != self._unchecked.version:
                 files = self._log.files()
                 registers = self._registers(files.partitions)
-                self._unchecked = ColdSnapshot(self._log.version, files, registers)
+                told = mirrored_version(self._log.properties())
+                self._unchecked = ColdSnapshot(self._log.version, files, registers, told)
             return self._unchecked
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
@@ -190,6 +196,13 @@ class PathTable(TimestampLookup[SegmentReader]):
         if self._log.version >= 0:
             self._mirror()
         self._described_version = topic.config_version
+
+    def described(self) -> Topic | None:
+        """See `ColdTable.described`."""
+        with self._lock:
+            self._log.refresh()
+            properties = self._log.properties()
+        return mirrored_topic(properties) if properties else None
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """See `ColdTable.vacuum`. Makes no commit, unlike delta-rs's own and Spark's.
@@ -447,6 +460,8 @@ class _Committing:
         if not standing:
             return Applied(snapshot, superseded=self.change.partitions)
         failpoint("cold.before_commit")
+        if self._is_outdated():
+            return Applied(snapshot, superseded=self.change.partitions)
         self._check_files(standing)
         failpoint("cold.after_check")
         attempt = _Attempt(
@@ -463,6 +478,15 @@ class _Committing:
             return applied
         patience.lost(error, to_others=self.table._log.version > snapshot.version)
         return None
+
+    def _is_outdated(self) -> bool:
+        """Whether the policy that asked for the change is not the topic's any more.
+
+        Who alters a topic writes the settings where this asks, and then into the table, which is
+        another commit. So whichever of the two comes too late for this look fails ours.
+        """
+        under, newest = self.change.config_version, self.table._newest_config
+        return under is not None and newest is not None and newest() > under
 
     def _check_files(self, standing: frozenset[int]) -> None:
         """Nobody may have deleted what was just written: delta-rs commits it all the same.

@@ -15,8 +15,10 @@ def standing_partitions(
     """The partitions that can be committed as planned.
 
     Nobody moved their registers or removed the files that go. (Delta-rs's own check misses removals
-    that change no data.)
+    that change no data.) None where a policy asked for the change that is not the topic's any more.
     """
+    if change.config_version is not None and current.config_version > change.config_version:
+        return frozenset()
     gone = current.files.missing(file.path for file in change.removes)
     fallen = {file.partition for file in change.removes if file.path in gone}
     fallen |= {

@@ -29,6 +29,7 @@ class ColdSnapshot:
     version: int = NO_TABLE
     files: SegmentIndex = field(default_factory=SegmentIndex)
     registers: Mapping[Register, int] = field(default_factory=lambda: MappingProxyType({}))
+    config_version: int = 0  # of the topic's settings that the table says
 
     def archived_end(self, partition: int) -> int:
         return self.registers.get(ArchivedEnd(partition), 0)
@@ -119,7 +120,8 @@ class ColdTable(Protocol):
 
         When somebody else committed since `planned_on`, the partitions whose registers did not
         move and whose removed files are all still there are committed all the same, with the same
-        files; the others are reported as superseded. A lost reply is settled by reading back. The
+        files; the others are reported as superseded, and so are all of a change whose
+        `config_version` is not the newest any more. A lost reply is settled by reading back. The
         change's files that no commit names are left for `orphans`: nothing is deleted on a guess.
         A rewrite reads all files that lie within its range.
 
@@ -195,6 +197,14 @@ class ColdTable(Protocol):
 
         Raises:
             CommitConflictError, ColdTierError: as for `apply`.
+        """
+        ...
+
+    def described(self) -> Topic | None:
+        """The topic as the newest version's properties say it; None where there is no table.
+
+        Raises:
+            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.
         """
         ...
 

@@ -117,6 +117,14 @@ class TopicRegistry:
             )
         return found[0]
 
+    def renewed(self, topic: Topic) -> Topic:
+        """The topic as it is now: what settles any decision about one looked up before.
+
+        Raises:
+            UnknownTopicIdError: it was deleted since, and perhaps created again.
+        """
+        return self._renewed(topic)[0]
+
     def list(self) -> list[Topic]:
         """All topics, by name."""
         return list(self._everything()[0])
@@ -218,13 +226,14 @@ class TopicRegistry:
         Raises:
             UnknownTopicIdError: the topic was deleted (and perhaps created again) meanwhile.
         """
-        fresh = self._check_is_there(topic)
+        # As it is now: whoever looked it up long ago must not bring back the settings of then.
+        topic, fresh = self._renewed(topic)
         settings = settings_text(topic.config)
         for topic_partition in topic.topic_partitions():
             runs = fresh.runs if fresh and topic_partition.partition >= fresh.first else ()
             self._init(topic, topic_partition, settings, runs)
         try:
-            self._check_is_there(topic)
+            self._renewed(topic)
         except UnknownTopicIdError:
             self._delete_partitions(topic)  # what was made after its deletion
             raise
@@ -277,11 +286,11 @@ class TopicRegistry:
     def _whole(self, name: str) -> Topic:
         """The topic, with the partitions that whoever made them did not come to."""
         topic = self.get(name)
-        if self._check_is_there(topic):
+        if self._renewed(topic)[1]:
             self.repair(topic)
         return topic
 
-    def _check_is_there(self, topic: Topic) -> _Fresh | None:
+    def _renewed(self, topic: Topic) -> tuple[Topic, _Fresh | None]:
         found = self._definition(topic.name)
         if found is None or found[0].topic_id != topic.topic_id:
             raise UnknownTopicIdError(
@@ -290,7 +299,7 @@ class TopicRegistry:
                 topic=topic.name,
                 topic_id=topic.topic_id,
             )
-        return found[1]
+        return found
 
     def _fresh(self, topic: Topic, first: int) -> _Fresh:
         """To be asked before anybody can know of the partitions."""

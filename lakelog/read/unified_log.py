@@ -296,17 +296,20 @@ class UnifiedLog:
         """
         topic_partition = self.topic.partition(partition)
         for _ in range(_ATTEMPTS):
+            topic = self._deletable()
             look, start = self._raised_log_start(topic_partition, offset)
             # Register first: what a reader no longer finds hot must by then be known as deleted.
             if self._tiers.table is None or look.cold.log_start(partition) >= start:
                 break
-            change = Change(registers={LogStart(partition): start})
+            change = Change(
+                registers={LogStart(partition): start}, config_version=topic.config_version
+            )
             if not self._tiers.table.apply(change, look.cold).superseded:
                 break
         else:
             raise CommitConflictError(
                 f"the log start of {topic_partition} could not be raised: others changed its "
-                "registers each time. Nothing was deleted; repeat the call",
+                "registers or the topic's settings each time. Nothing was deleted; repeat the call",
                 topic_partition=topic_partition,
             )
         self.hot.raise_log_start(topic_partition, start, topic_id=self.topic.topic_id)
@@ -318,7 +321,9 @@ class UnifiedLog:
         Counted by the segment index: of the cold files, only the offsets of one that is deleted in
         part are read.
         """
-        look, end = self._raised_log_start(self.topic.partition(partition), offset)
+        topic_partition = self.topic.partition(partition)
+        self._deletable()
+        look, end = self._raised_log_start(topic_partition, offset)
         seen = look.offsets[partition]
         records = 0
         for file in look.cold.files.files_between(partition, seen.log_start, end):
@@ -346,15 +351,27 @@ class UnifiedLog:
 
     # -- how -------------------------------------------------------------------------------------
 
-    def _raised_log_start(self, topic_partition: TopicPartition, offset: int) -> tuple[Look, int]:
-        """The log start that deleting what is below an offset leads to, and what it is told by."""
-        if self.topic.config["cleanup.policy"] == {"compact"}:
+    def _deletable(self) -> Topic:
+        """The topic as it is now, whatever it was when this log was opened.
+
+        Raises:
+            PolicyViolationError: it is compacted without ``delete``.
+            UnknownTopicIdError: it was dropped.
+        """
+        # An untiered topic has no such policy, nor becomes a tiered one: only a commit to the cold
+        # tier can meet one that was set since, and it is refused then.
+        topic = self.hot.topics().renewed(self.topic)
+        if topic.config["cleanup.policy"] == {"compact"}:
             raise PolicyViolationError(
-                f"records of topic {self.topic.name!r} cannot be deleted by offset: its "
+                f"records of topic {topic.name!r} cannot be deleted by offset: its "
                 "cleanup.policy is compact, which keeps the latest record of each key. Write "
                 "tombstones, or set cleanup.policy=compact,delete",
-                topic=self.topic.name,
+                topic=topic.name,
             )
+        return topic
+
+    def _raised_log_start(self, topic_partition: TopicPartition, offset: int) -> tuple[Look, int]:
+        """The log start that deleting what is below an offset leads to, and what it is told by."""
         if offset != END_OF_LOG:
             negative = isinstance(offset, int) and offset < 0
             check_offset(0 if negative else offset)

@@ -23,9 +23,11 @@ from ..codec import arrow_entry, codec, crc, fields_entry
 from ..cold import path_table, segment_reader, segment_writer
 from ..cold.change import Change, HotRange, Rewrite
 from ..cold.offset_set import OffsetSet
+from ..cold.planned import standing_partitions
 from ..cold.segment import Segment, SegmentFile
 from ..cold.table import ColdSnapshot
 from ..config import TopicConfig
+from ..failpoints import failpoint
 from ..hot import connection
 from ..offsets import HotOffsets
 from ..topic import Topic
@@ -109,6 +111,10 @@ def _standing_by_registers(
         if current.registers.get(register, 0) != planned_on.registers.get(register, 0)
     }
     return change.partitions - moved
+
+
+def _standing_whatever_the_policy(change: Change, *more: ColdSnapshot) -> frozenset[int]:
+    return standing_partitions(replace(change, config_version=None), *more)
 
 
 _plan_of = compaction._Plan.of
@@ -210,6 +216,26 @@ def _plan_without_asking(topic: Topic, cold: ColdSnapshot, now_ms: int, *_: obje
     ends = dict.fromkeys(range(topic.partitions), 0)
     return _plan_retention(topic, cold, now_ms, ends)
 
+
+def _seen_then_listed(self: path_table.PathTable) -> tuple[Mapping[str, Any], ColdSnapshot]:
+    snapshot = self.snapshot()
+    failpoint("cold.after_list")
+    return self._listed(), snapshot
+
+
+#: Those that only a pause brings to light: see the tests that hold somebody up.
+PAUSE_MUTANTS = (
+    Mutant(
+        "files judged by a look that is older than they are",
+        "nothing that somebody committed is ever deleted",
+        _patch(path_table.PathTable, "_listed_then_seen", _seen_then_listed),
+    ),
+    Mutant(
+        "policies of when the topic was looked up",
+        "what a policy forgets goes only while the topic has that policy",
+        _patch(path_table, "standing_partitions", _standing_whatever_the_policy),
+    ),
+)
 
 #: Those that `LogRules` alone notice.
 MUTANTS = (

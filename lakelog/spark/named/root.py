@@ -64,11 +64,16 @@ class NamedRoot:
         topics.sort(key=lambda topic: topic.name)
         return Catalogue(tuple(topics), (), tuple(broken))
 
-    def table(self, topic: Topic, rows_of: RowsOf = nothing_hot) -> NamedTable:
+    def table(
+        self,
+        topic: Topic,
+        rows_of: RowsOf = nothing_hot,
+        newest_config: Callable[[], int] | None = None,
+    ) -> NamedTable:
         """The topic's table; without `rows_of` for those who archive nothing."""
         assert self.place.schema is not None
         name = quoted(*self.place.schema.split("."), catalog_name(topic.name))
-        return NamedTable(topic, self.spark, name, rows_of)
+        return NamedTable(topic, self.spark, name, rows_of, newest_config)
 
     def __str__(self) -> str:
         return str(self.place)

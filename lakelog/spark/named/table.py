@@ -33,6 +33,7 @@ from ...cold.schema import (
     columns_to_write,
     file_retention_ms,
     mirrored_properties,
+    mirrored_topic,
     mirrored_version,
     missing_columns,
     value_columns,
@@ -101,12 +102,19 @@ class NamedTable(TimestampLookup[NamedReader]):
         spark: gives the session, Spark Connect or not, when it is needed first.
         name: ``catalog.schema.table``, quoted as SQL wants it.
         rows_of: how hot ranges are read, on executors.
+        newest_config: as for `PathTable`.
     """
 
     def __init__(
-        self, topic: Topic, spark: Callable[[], SparkSession], name: str, rows_of: RowsOf
+        self,
+        topic: Topic,
+        spark: Callable[[], SparkSession],
+        name: str,
+        rows_of: RowsOf,
+        newest_config: Callable[[], int] | None = None,
     ) -> None:
         self.name = name
+        self._newest_config = newest_config
         self._topic = topic
         self._spark = spark
         self._rows_of = rows_of
@@ -173,7 +181,8 @@ class NamedTable(TimestampLookup[NamedReader]):
                 self._refresh()
             if self._state.version != self._unchecked.version:
                 state = self._state
-                self._unchecked = ColdSnapshot(state.version, state.index(), state.registers)
+                told = mirrored_version(self._read_properties())
+                self._unchecked = ColdSnapshot(state.version, state.index(), state.registers, told)
 
     def _refresh(self) -> None:
         since = self._state.version
@@ -296,6 +305,8 @@ class NamedTable(TimestampLookup[NamedReader]):
             if not standing:
                 return Applied(current, superseded=change.partitions)
             failpoint("cold.before_commit")
+            if self._is_outdated(change):
+                return Applied(current, superseded=change.partitions)
             commit = NamedCommit.of(change, standing, noted, state)
             # What Spark refuses may be the listening: the second time it just writes.
             measuring = None if refused else self._listener(commit)
@@ -316,6 +327,11 @@ class NamedTable(TimestampLookup[NamedReader]):
             "Nothing of this change was committed; try again",
             path=self.name,
         )
+
+    def _is_outdated(self, change: Change) -> bool:
+        """Whether the policy that asked for the change is not the topic's any more."""
+        under, newest = change.config_version, self._newest_config
+        return under is not None and newest is not None and newest() > under
 
     def _create(self) -> None:
         """Make the table, unless it is there; who else does so meanwhile does not matter."""
@@ -556,6 +572,13 @@ class NamedTable(TimestampLookup[NamedReader]):
             return {}
         copy = {"version": state.version, "registers": registers}
         return {REGISTERS_PROPERTY: json.dumps(copy, separators=(",", ":"))}
+
+    def described(self) -> Topic | None:
+        """See `ColdTable.described`."""
+        with self._lock:
+            if self.unchecked().version < 0:
+                return None
+            return mirrored_topic(self._read_properties())
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """See `ColdTable.vacuum`. Delta's own; a dry run counts no more than 1,000 files."""
