@@ -31,6 +31,8 @@ from lakelog.record import TopicPartition, produced_batch
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
+sys.path.insert(0, str(Path(__file__).parent))  # paused.py is no test module
+
 
 @dataclass
 class Tiers:

@@ -92,9 +92,7 @@ def test_who_is_paused_at_any_step_while_all_others_go_on_costs_nothing(
     for reader in (party, make_party()):
         producing.check(reader)
     go_on(make_party(), producing)
-    there = {
-        path.name for path in Path(party.root).rglob("*.parquet") if "_delta_log" not in str(path)
-    }
+    there = {path.name for path in Path(party.table.path).glob("partition=*/*/*.parquet")}
     active = {Path(file.path).name for file in make_party().table.snapshot().files}
     assert there == active  # and nothing is left over
 
@@ -279,7 +277,7 @@ def test_a_cleanup_object_of_long_ago_goes_by_the_settings_of_now(make_party):
     cleanup = old.cleanup()
     lived(old)
     other.hot.topics().alter("orders", {"retention.ms": 3 * HOUR_MS})
-    assert cleanup.plan().settings["retention.ms"] == 3 * HOUR_MS
+    assert cleanup.plan().limits["retention.ms"] == 3 * HOUR_MS
     assert cleanup.run().retained == ()
 
 
