@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -45,8 +46,38 @@ def test_a_name_that_no_code_has_cannot_be_armed():
         pass
 
 
+def test_whoever_is_paused_goes_on_when_told_or_when_the_test_is_gone(tmp_path):
+    script = (
+        "from lakelog.failpoints import failpoint\n"
+        "for _ in range(2): failpoint('archive.before_trim'); print('went on', flush=True)"
+    )
+    for end in (failpoints.Pause.release, lambda pause: shutil.rmtree(pause.folder)):
+        pause = failpoints.Pause(tmp_path / "pause")
+        pause.folder.mkdir(exist_ok=True)
+        process = subprocess.Popen(
+            [sys.executable, "-c", script],
+            env={
+                **os.environ,
+                failpoints.ENVIRONMENT_VARIABLE: f"archive.before_trim=pause:{pause.folder}",
+            },
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert pause.wait_reached(lambda process=process: process.poll() is not None)
+        assert process.poll() is None
+        end(pause)
+        assert process.communicate(timeout=60)[0] == "went on\nwent on\n"  # held up once
+        assert process.returncode == 0
+        shutil.rmtree(pause.folder, ignore_errors=True)
+
+
+def test_who_never_comes_is_not_waited_for(tmp_path):
+    assert not failpoints.Pause(tmp_path).wait_reached(lambda: True)
+
+
 @pytest.mark.parametrize(
-    ("armed", "code"), [("", 0), ("archive.before_trim=exit", failpoints.KILLED), ("x=exit", 1)]
+    ("armed", "code"),
+    [("", 0), ("archive.before_trim=exit", failpoints.KILLED), ("x=exit", 1), ("x=pause:", 1)],
 )
 def test_the_environment_arms_a_whole_process(armed, code):
     script = "from lakelog.failpoints import failpoint; failpoint('archive.before_trim')"

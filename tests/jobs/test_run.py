@@ -98,6 +98,33 @@ def test_a_run_that_was_killed_is_done_again_and_nothing_is_doubled(
     assert status_history(log).num_rows == 4
 
 
+@pytest.mark.parametrize("step", ["jobs.before_rows", "jobs.after_rows"])
+def test_a_run_that_stands_still_while_others_go_on_tells_once_what_it_did(
+    log: Lakelog, tmp_path: Path, step: str
+) -> None:
+    add_readings(log, TOPIC, 80)
+    pause = failpoints.Pause(tmp_path / "pause")
+    pause.folder.mkdir()
+    answers: list[Any] = []
+    paused = threading.Thread(target=lambda: answers.append(archive(log, "4711")))
+
+    def hold_up() -> None:
+        if threading.current_thread() is paused:
+            pause()
+
+    with failpoints.armed(step, hold_up):
+        paused.start()
+        assert pause.wait_reached(lambda: not paused.is_alive())
+        others = [archive(log, "4711"), archive(log, "4712")]  # a repeat of it, and the next one
+        pause.release()
+        paused.join()
+
+    assert answers == others[:1]
+    assert status_history(log).num_rows == 4
+    found = log.log(TOPIC)
+    assert sum(found.read(number, 0).to_arrow().num_rows for number in (0, 1)) == 80
+
+
 def test_without_a_run_id_the_result_is_the_same_as_long_as_nothing_happens(log: Lakelog) -> None:
     add_readings(log, TOPIC, 80)
     assert archive(log, "") == archive(log, "")
