@@ -182,10 +182,15 @@ class Sender:
         call.keys, call.values, call.headers = [], [], {}
         rows = list(range(call.record_count))
         refused = []
+        is_renewed = False
         while rows and not call.entries:
             try:
                 call.entries = encode_for(call.queue, records)
             except RecordTooLargeError as error:
+                if not is_renewed:  # somebody may have raised the limit since it was looked up
+                    is_renewed = True
+                    if self._allows_more(call.queue):
+                        continue
                 refused.append((rows.pop(error.index), error))
                 others = [row for row in range(records.num_rows) if row != error.index]
                 records = records.take(pa.array(others, pa.int64()))
@@ -197,6 +202,17 @@ class Sender:
             self._end(call, refused[0][1])
             return
         call.record_count = len(rows)
+
+    def _allows_more(self, queue: PartitionQueue) -> bool:
+        """Whether the topic as it is now, which is taken up, takes larger entries than before."""
+        known_bytes = queue.max_entry_bytes
+        try:
+            topic = self._topics.renewed(queue.topic)
+        except LakelogError:
+            return False  # the refusal stands; what is wrong there, the next append says
+        with self._accumulator.lock:
+            queue.set_topic(topic)
+        return queue.max_entry_bytes > known_bytes
 
     def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
         appends = []
@@ -249,6 +265,9 @@ class Sender:
                 case Verdict.RECOVER | Verdict.REPAIR:
                     mend = decision
                 case Verdict.REFUSED:
+                    if isinstance(answer, RecordTooLargeError):
+                        # Encoded by a larger limit than there is now: the next ones are not.
+                        self._accumulator.forget(queue.topic)
                     self._end(call, answer)
                 case Verdict.UNKNOWN:
                     self._end(call, delivery_error(call, "their outcome stayed unknown", answer))

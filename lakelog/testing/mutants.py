@@ -23,9 +23,8 @@ from ..codec import arrow_entry, codec, crc, fields_entry
 from ..cold import path_table, segment_reader, segment_writer
 from ..cold.change import Change, HotRange, Rewrite
 from ..cold.offset_set import OffsetSet
-from ..cold.planned import standing_partitions
 from ..cold.segment import Segment, SegmentFile
-from ..cold.table import ColdSnapshot
+from ..cold.table import Applied, ColdSnapshot
 from ..config import TopicConfig
 from ..failpoints import failpoint
 from ..hot import connection
@@ -113,8 +112,13 @@ def _standing_by_registers(
     return change.partitions - moved
 
 
-def _standing_whatever_the_policy(change: Change, *more: ColdSnapshot) -> frozenset[int]:
-    return standing_partitions(replace(change, config_version=None), *more)
+_apply = path_table.PathTable.apply
+
+
+def _apply_whatever_the_policy(
+    self: path_table.PathTable, change: Change, planned_on: ColdSnapshot
+) -> Applied:
+    return _apply(self, replace(change, config_version=None), planned_on)
 
 
 _plan_of = compaction._Plan.of
@@ -233,7 +237,7 @@ PAUSE_MUTANTS = (
     Mutant(
         "policies of when the topic was looked up",
         "what a policy forgets goes only while the topic has that policy",
-        _patch(path_table, "standing_partitions", _standing_whatever_the_policy),
+        _patch(path_table.PathTable, "apply", _apply_whatever_the_policy),
     ),
 )
 

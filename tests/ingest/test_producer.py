@@ -223,6 +223,27 @@ def test_settings_that_changed_are_noticed_after_the_metadata_age(tier, make_pro
         producer.send("t", os.urandom(3000)).result()
 
 
+def test_a_limit_that_somebody_raised_counts_at_once(tier, make_producer):
+    tier.topics.create("t", 1, {"max.message.bytes": 2000})
+    producer = make_producer(tier)
+    producer.send("t", b"a").result()
+    tier.topics.alter("t", {"max.message.bytes": 4000})
+    assert producer.send("t", os.urandom(3000)).result().offset == 1
+    with pytest.raises(RecordTooLargeError):
+        producer.send("t", os.urandom(5000)).result()
+
+
+def test_a_limit_that_somebody_lowered_counts_at_once_and_for_what_follows(tier, make_producer):
+    tier.topics.create("t", 1, {"max.message.bytes": 40_000})
+    producer = make_producer(tier, compression_type="none")
+    producer.send("t", b"a").result()
+    tier.topics.alter("t", {"max.message.bytes": 2000})
+    with pytest.raises(RecordTooLargeError):
+        producer.send("t", b"b" * 3000).result()
+    results = [producer.send("t", b"c" * 500) for _ in range(20)]  # cut into entries that fit
+    assert [result.result().offset for result in results] == list(range(1, 21))
+
+
 def test_records_for_a_topic_that_was_dropped_fail_and_later_ones_find_the_new_topic(
     tier, make_producer
 ):
