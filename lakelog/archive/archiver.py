@@ -156,7 +156,6 @@ class Archiver:
                 continue
             if report:
                 yield report
-        self._reload_topic()
         report = self.run_once()
         if report:
             yield report
