@@ -139,7 +139,8 @@ def test_an_idle_topic_costs_no_job_no_commit_and_no_look_at_the_table(
 
     assert look(tiers, *[nothing] * 10) == []
 
-    assert (engine.jobs, tiers.version(), len(looks)) == (0, version, 1)
+    # One at the start, and one that judges what an earlier process may have left.
+    assert (engine.jobs, tiers.version(), len(looks)) == (0, version, 2)
 
 
 def test_expired_segments_are_trimmed_although_nothing_is_to_be_archived(make_tiers):
