@@ -130,19 +130,23 @@ class Lakelog:
     def embedded(cls, directory: str | Path, *, engine: Engine | str | None = None) -> Lakelog:
         """A lakelog in one directory, with a Redis of its own that runs while it is used.
 
-        Data is kept between runs; other processes that open the directory share the Redis.
+        Data is kept between runs; other processes that open the directory share the Redis. Other
+        users of the machine can neither reach the Redis nor look into the folders that are made.
 
         Raises:
             MissingExtraError: there is neither a redis-server nor the wheel that brings one.
-            EmbeddedRedisError: it does not start.
+            EmbeddedRedisError: it does not start, or a folder is somebody else's or may be written
+                by others.
         """
+        from .embedded.private_folder import PrivateFolder
         from .embedded.redis_server import EmbeddedRedis
 
         directory = Path(directory).expanduser().absolute()
+        cold = PrivateFolder(directory / "cold", close=False).path  # it may be shared on purpose
         server = EmbeddedRedis(directory / "redis", before_stop=_pause, after_start=_resume)
         server.start()
         try:
-            lakelog = cls.connect(server.url, directory / "cold", engine=engine)
+            lakelog = cls.connect(server.url, cold, engine=engine)
         except BaseException:
             server.stop()
             raise

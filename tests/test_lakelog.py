@@ -21,6 +21,7 @@ from lakelog.cold.storage import Storage
 from lakelog.errors import (
     ColdTierError,
     CorruptRecordError,
+    EmbeddedRedisError,
     HotTierAccessError,
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -229,6 +230,24 @@ def test_two_users_of_a_directory_share_one_log(tmp_path: Path) -> None:
         with Lakelog.embedded(tmp_path / "log", engine="inline") as second:
             assert values(second, "t") == [b"0", b"1"]
         append(first, "t", 1)
+
+
+def test_nobody_else_looks_into_an_embedded_log(tmp_path: Path) -> None:
+    with Lakelog.embedded(tmp_path / "log", engine="inline") as log:
+        log.topics.create("t")
+        append(log, "t", 2)
+        log.archive()
+    assert {path.name: path.stat().st_mode & 0o777 for path in (tmp_path / "log").iterdir()} == {
+        "redis": 0o700,
+        "cold": 0o700,
+    }
+
+
+def test_a_cold_folder_that_others_may_write_to_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "cold").mkdir()
+    (tmp_path / "cold").chmod(0o777)
+    with pytest.raises(EmbeddedRedisError, match="others may write to it"):
+        Lakelog.embedded(tmp_path, engine="inline")
 
 
 def test_an_embedded_log_goes_on_without_a_gap_after_a_stop(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
+from .output import printable
 
 if TYPE_CHECKING:
     from ..lakelog import Lakelog
@@ -107,7 +108,9 @@ def as_line(record: Record) -> str:
         _text(record.value),
     ]
     if record.headers:
-        parts.append(" ".join(f"{name}={_text(value)}" for name, value in record.headers))
+        parts.append(
+            " ".join(f"{printable(name)}={_text(value)}" for name, value in record.headers)
+        )
     return "\t".join(parts)
 
 
@@ -145,6 +148,6 @@ def _text(value: bytes | None) -> str:
     if value is None:
         return "null"
     try:
-        return value.decode()
+        return printable(value.decode())
     except UnicodeDecodeError:
         return f"0x{value.hex()}"

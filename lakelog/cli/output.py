@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -68,10 +69,36 @@ def describe(error: BaseException) -> str:
     from ..errors import LakelogError
 
     if isinstance(error, LakelogError):
-        return error.message
+        return _lines(error.message)
     if isinstance(error, OSError):
-        return str(error)
-    return f"{type(error).__name__}: {error} (this is unexpected; --verbose shows where)"
+        return _lines(str(error))
+    return (
+        f"{type(error).__name__}: {_lines(str(error))} (this is unexpected; --verbose shows where)"
+    )
+
+
+#: C0 and C1 control characters, and those that change the direction of text or break a line.
+_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""The text in one line without anything that a terminal obeys: ``\x1b`` for an escape byte.
+
+    A backslash stays as it is, so JSON in a record is shown as it was written.
+    """
+    return _CONTROL.sub(_escaped, text)
+
+
+def _escaped(match: re.Match[str]) -> str:
+    code = ord(match[0])
+    short = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
+    return short or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
+
+
+def _lines(text: str) -> str:
+    """Text of our own, with the lines and tabs that it has."""
+    parts = re.split("([\n\t])", text)
+    return "".join(part if part in ("\n", "\t") else printable(part) for part in parts)
 
 
 def _plain(result: Any) -> Any:
@@ -91,16 +118,16 @@ def _show_text(result: Any) -> None:
                 print()
             _show_text(part)
     elif isinstance(result, Message):
-        print(result.text, flush=True)
+        print(_lines(result.text), flush=True)
     elif isinstance(result, Table):
         if result.title:
-            print(result.title)
+            print(printable(result.title))
         if not result.rows:
             print(result.empty)
             return
         print(_grid(result), flush=True)
     else:
-        print(result, flush=True)
+        print(_lines(str(result)), flush=True)
 
 
 def _grid(table: Table) -> str:
@@ -133,7 +160,7 @@ def _cell(value: Any) -> str:
         return f"{value:,}"
     if isinstance(value, float):
         return f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
-    return str(value)
+    return printable(str(value))
 
 
 # -- progress ------------------------------------------------------------------------------------

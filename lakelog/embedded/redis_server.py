@@ -5,7 +5,8 @@ What lies in the directory::
     appendonlydir/     the data
     redis.conf         written at each start from `redis_settings.SETTINGS`
     redis.log          what the server says
-    server.json        what last ran here: program, version, port; and, once it may be used, run id
+    redis.sock         where it listens; where that name is too long for one, in a folder of its own
+    server.json        what last ran here: program, version, socket; once it may be used, run id
     start.lock         held exclusively while somebody starts, finds or stops the server
     users.lock         held shared by each user; who can take it exclusively is the last one
     server.lock        held by the server process itself, through a file descriptor it inherits
@@ -13,6 +14,9 @@ What lies in the directory::
 All locks are flock(2), which the kernel drops with the process: a user that crashed counts no
 more, and a server that lives is never started twice, even if whoever started it was killed before
 it could write a line.
+
+Other users of the machine stay out: the server listens on a socket in a folder that is its owner's
+alone (see `PrivateFolder`) and on no port, and what it writes is for its owner only.
 """
 
 from __future__ import annotations
@@ -23,19 +27,22 @@ import errno
 import fcntl
 import json
 import os
-import socket
+import shutil
 import subprocess
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any
+from urllib.parse import quote
 
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ..errors import EmbeddedRedisError
+from .private_folder import PrivateFolder
 from .redis_program import PIP_COMMAND, RedisProgram, redis_programs
 from .redis_settings import redis_conf
 
@@ -45,6 +52,9 @@ SILENCE_S = 30.0
 STOP_TIMEOUT_S = 120.0  # the last sync of the append-only file on a slow disk
 POLL_S = 0.02
 MEMORY_SHARE = 0.5  # of the machine's; then appends are refused, before the machine swaps
+SOCKET = "redis.sock"
+SOCKET_PATH_BYTES = 107  # what a sockaddr_un holds, less the final zero
+PRIVATE_UMASK = 0o077
 
 #: What a server says that came back with less than was written (Redis and Valkey alike).
 _CUT_A_FILE = "loaded anyway because aof-load-truncated is enabled"
@@ -53,11 +63,11 @@ Hook = Callable[[str], None]
 
 
 class EmbeddedRedis:
-    """A Redis on loopback that keeps its data in a directory.
+    """A Redis that keeps its data in a directory, and that its owner alone can reach.
 
     The first user starts it, later ones (of any process) find it, and the last one to stop shuts
-    it down. It outlives a user that is killed, and the next one finds it. The port stays the same
-    from run to run unless somebody else took it.
+    it down. It outlives a user that is killed, and the next one finds it. The URL stays the same
+    from run to run, unless the directory's name is too long for a socket.
 
     Args:
         directory: made if missing; the data stays there between runs.
@@ -78,6 +88,7 @@ class EmbeddedRedis:
         self.directory = Path(directory).expanduser().absolute()
         self._before_stop = before_stop
         self._after_start = after_start
+        self._folder: PrivateFolder | None = None
         self._users_lock: IO[bytes] | None = None
         self._owner_pid = 0
         self._state: dict[str, Any] = {}
@@ -95,11 +106,12 @@ class EmbeddedRedis:
 
         Raises:
             MissingExtraError: no server program is installed.
-            EmbeddedRedisError: the directory cannot be used, or the server does not come up.
+            EmbeddedRedisError: the directory cannot be used or trusted (see `PrivateFolder`), or
+                the server does not come up.
         """
         if self._users_lock is not None and self._owner_pid == os.getpid():
             return self
-        self._make_directory()
+        self._folder = PrivateFolder(self.directory)
         with self._starting():
             users_lock = self._open("users.lock")
             fcntl.flock(users_lock, fcntl.LOCK_SH)
@@ -151,13 +163,13 @@ class EmbeddedRedis:
         state = self._read_state()
         if not self._server_lives():
             return None
-        port = state.get("port")
-        if port is None:
+        if "socket" not in state:
             raise self._error(
-                "a server runs here, but server.json, which names its port, is gone. End that "
-                "process (its pid stands in redis.log) and start again"
+                "a server runs here, but server.json does not name its socket: the file is gone, "
+                "or an older lakelog started it. End that process (see redis.log for its pid) and "
+                "start again"
             )
-        with _client(port) as client:
+        with _client(state) as client:
             if not self._await_answer(client):
                 return None
             if client.info("server")["run_id"] != state.get("run_id"):
@@ -179,8 +191,8 @@ class EmbeddedRedis:
         for is_second in (False, True):
             with contextlib.suppress(FileNotFoundError):
                 (self.directory / "redis.log").replace(self.directory / "redis.log.old")
-            process, state = self._launch(program, last.get("port"))
-            with _client(state["port"]) as client:
+            process, state = self._launch(program, last.get("socket"))
+            with _client(state) as client:
                 try:
                     if not self._await_answer(client):
                         raise self._error(f"the server ended with exit code {process.wait()}")
@@ -211,50 +223,49 @@ class EmbeddedRedis:
         self._write_state(state)
 
     def _launch(
-        self, program: RedisProgram, last_port: int | None
+        self, program: RedisProgram, last_socket: str | None
     ) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
-        for wish in (last_port, None, None):
-            port = _free_port(wish)
-            state = {"family": program.family, "version": program.version, "port": port}
-            # Before the start, and without a run id: should this process be killed now, the next
-            # one finds the port, and that the server was not made ready.
-            self._write_state(state)
-            process = self._launch_on(program, port)
-            if not self._port_was_taken(process, port):
-                return process, state
-        raise self._error("every port tried was taken before the server could listen on it")
-
-    def _launch_on(self, program: RedisProgram, port: int) -> subprocess.Popen[bytes]:
+        path = self._socket_path(last_socket)
+        state = {"family": program.family, "version": program.version, "socket": path}
+        # Before the start, and without a run id: should this process be killed now, the next one
+        # finds the socket, and that the server was not made ready.
+        self._write_state(state)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        # No path in it: the server runs in the directory, whatever that is called.
-        (self.directory / "redis.conf").write_text(
+        # No path of the directory in it: the server runs there, whatever that is called.
+        self._private().write(
+            "redis.conf",
             f"{redis_conf()}"
             f"# half of the machine's memory: a full Redis refuses appends, a full machine dies\n"
             f"maxmemory {int(memory * MEMORY_SHARE)}\n"
-            f"port {port}\n"
+            f"# a port is open to every user of the machine\n"
+            f"port 0\n"
+            f"unixsocketperm 700\n",
         )
+        own = Path(path).parent == self.directory
         with self._open("server.lock") as lock, self._open("redis.log", "wb") as log:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return subprocess.Popen(
-                [program.path, "redis.conf", "--appendfsync", "always"],
+            arguments = ["--unixsocket", SOCKET if own else path, "--appendfsync", "always"]
+            process = subprocess.Popen(
+                [program.path, "redis.conf", *arguments],
                 cwd=self.directory,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                umask=PRIVATE_UMASK,
                 start_new_session=True,  # Ctrl-C in a notebook is not meant for it
                 pass_fds=(lock.fileno(),),  # it holds the lock as long as it lives
             )
+        return process, state
 
-    def _port_was_taken(self, process: subprocess.Popen[bytes], port: int) -> bool:
-        """Wait until the server listens; True if it ended because somebody else does."""
-        deadline = time.monotonic() + SILENCE_S
-        while process.poll() is None and time.monotonic() < deadline:
-            with _client(port, 1.0) as client, contextlib.suppress(redis.RedisError):
-                # Somebody else may listen on that port, and answer or not: ask who it is.
-                if client.info("server")["process_id"] == process.pid:
-                    return False
-            time.sleep(POLL_S)
-        return process.poll() is not None and "Address already in use" in self._log()
+    def _socket_path(self, last: str | None) -> str:
+        """Where the server is to listen: in the directory, if a socket's name may be so long."""
+        here = str(self.directory / SOCKET)
+        if len(os.fsencode(here)) <= SOCKET_PATH_BYTES:
+            return here
+        if last is not None and last != here:
+            _forget_socket_folder(last)
+        # mkdtemp's folders have mode 0700, and a name that nobody can prepare.
+        return str(Path(tempfile.mkdtemp(prefix="lakelog-")) / SOCKET)
 
     def _await_answer(self, client: redis.Redis) -> bool:
         """Wait until the server takes commands; False if it ended instead."""
@@ -299,8 +310,10 @@ class EmbeddedRedis:
             if self._before_stop is not None:
                 self._before_stop(_url(self._state))
         finally:
-            with _client(self._state["port"]) as client:
+            with _client(self._state) as client:
                 self._end(client)
+            if Path(self._state["socket"]).parent != self.directory:
+                _forget_socket_folder(self._state["socket"])
 
     def _end(self, client: redis.Redis) -> None:
         try:
@@ -317,20 +330,13 @@ class EmbeddedRedis:
 
     # -- files -----------------------------------------------------------------------------
 
-    def _make_directory(self) -> None:
-        try:
-            # Others of this machine have no business in the data.
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self._open("start.lock").close()
-        except OSError as error:
-            raise EmbeddedRedisError(
-                f"the embedded Redis cannot keep its data in {self.directory}: {error.strerror}. "
-                "Give a directory that you may write to",
-                directory=str(self.directory),
-            ) from error
+    def _private(self) -> PrivateFolder:
+        if self._folder is None:
+            self._folder = PrivateFolder(self.directory)
+        return self._folder
 
     def _open(self, name: str, mode: str = "ab") -> IO[Any]:
-        return (self.directory / name).open(mode)
+        return self._private().open(name, mode)
 
     @contextlib.contextmanager
     def _starting(self) -> Iterator[None]:
@@ -340,19 +346,17 @@ class EmbeddedRedis:
 
     def _read_state(self) -> dict[str, Any]:
         try:
-            state = json.loads((self.directory / "server.json").read_text())
-        except (FileNotFoundError, ValueError):
+            state = json.loads(self._private().read("server.json"))
+        except (FileNotFoundError, ValueError, RecursionError):
             return {}
         return state if isinstance(state, dict) else {}
 
     def _write_state(self, state: dict[str, Any]) -> None:
-        fresh = self.directory / "server.json.new"
-        fresh.write_text(json.dumps(state))
-        fresh.replace(self.directory / "server.json")
+        self._private().write("server.json", json.dumps(state))
 
     def _log(self) -> str:
-        with contextlib.suppress(FileNotFoundError):
-            return (self.directory / "redis.log").read_text(errors="replace")
+        with contextlib.suppress(FileNotFoundError, EmbeddedRedisError):
+            return self._private().read("redis.log")
         return ""
 
     def _running(self) -> dict[str, Any]:
@@ -373,12 +377,21 @@ class EmbeddedRedis:
 
 
 def _url(state: dict[str, Any]) -> str:
-    return f"redis://127.0.0.1:{state['port']}"
+    return f"unix://{quote(state['socket'])}"
 
 
-def _client(port: int, timeout_s: float = SILENCE_S) -> redis.Redis:
+def _client(state: dict[str, Any], timeout_s: float = SILENCE_S) -> redis.Redis:
     # No retries within: whoever asks decides how long to ask.
-    return redis.Redis("127.0.0.1", port, socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0))
+    return redis.Redis(
+        unix_socket_path=state["socket"], socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0)
+    )
+
+
+def _forget_socket_folder(path: str) -> None:
+    """Removes what `mkdtemp` made, and nothing else."""
+    folder = Path(path).parent
+    if folder.parent == Path(tempfile.gettempdir()) and folder.name.startswith("lakelog-"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _try_lock(file: IO[Any]) -> bool:
@@ -389,17 +402,3 @@ def _try_lock(file: IO[Any]) -> bool:
             raise
         return False
     return True
-
-
-def _free_port(wish: int | None) -> int:
-    """The wished port if nobody listens on it, else any that is free at this moment."""
-    for port in (wish, 0):
-        if port is None:
-            continue
-        with socket.socket() as probe:
-            # As servers do: a port whose connections are just closing counts as free.
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            with contextlib.suppress(OSError):
-                probe.bind(("127.0.0.1", port))
-                return int(probe.getsockname()[1])
-    raise EmbeddedRedisError("there is no free port on 127.0.0.1", directory="")

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LakelogError
@@ -129,10 +130,28 @@ def _embedded(directory: str) -> Iterator[Finding]:
     try:
         with Lakelog.embedded(directory, engine="inline") as log:
             yield Finding(OK, "directory", directory)
+            yield from _privacy(Path(directory).expanduser())
             yield from _servers(log)
             yield from _topics(log)
     except (LakelogError, OSError) as error:
         yield Finding(BROKEN, "directory", str(error), "see the message; choose another --dir")
+
+
+def _privacy(directory: Path) -> Iterator[Finding]:
+    """Who else may look into the folders of an embedded log."""
+    from ..embedded.private_folder import is_open_to_others
+
+    for name in ("redis", "cold"):
+        folder = directory / name
+        if is_open_to_others(folder):
+            yield Finding(
+                RISKY,
+                f"{name}/",
+                "other users of this machine may look into it",
+                f"if they are not meant to: chmod 700 '{folder}'",
+            )
+        else:
+            yield Finding(OK, f"{name}/", "closed to other users of this machine")
 
 
 def _hot(redis_url: str, keyspace: str, password_ref: str | None) -> Iterator[Finding]:

@@ -302,7 +302,7 @@ def test_redis_goes_away_and_comes_back(
     explorer.press("forward")
     expect(explorer.error).to_contain_text("Redis")
     assert explorer.offsets() == list(range(PAGE))
-    with Lakelog.embedded(directory, engine="inline"):  # on the same port
+    with Lakelog.embedded(directory, engine="inline"):  # at the same URL
         explorer.press("retry")
         expect(explorer.row(PAGE)).to_be_visible()
         expect(explorer.error).to_be_hidden()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -119,6 +120,29 @@ def test_consume_takes_offsets_times_and_a_limit(run: Run) -> None:
         {"topic": "t", "partition": 0, "offset": 3}
     ]
     assert "t-0@4\t2013-12-31T23:59:04+00:00\tnull\t4" in run("consume", "t", "--from", "4")
+
+
+def test_what_records_say_moves_no_terminal(run: Run) -> None:
+    """Neither escape sequences nor a line of one's own come through."""
+    evil = "\x1b]0;owned\x07\x1b[2J\n\u202et-0@99\tno\ttime\r\x9b31m\u2028"
+    run("topics", "create", "t", "--config", "lakelog.entry.format=fields")
+    line = json.dumps({"key": evil, "value": evil, "headers": [[evil, evil]]})
+    run("produce", "t", "--format", "json", stdin=line)
+    shown = run("consume", "t")
+    (only,) = shown.removesuffix("\n").split("\n")
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u202e]", only)
+    assert only.startswith("t-0@0\t")
+    assert only.count("\t") == 4  # between what it is made of
+    assert r"\x1b]0;owned\x07\x1b[2J\n\u202et-0@99\tno\ttime\r\x9b31m\u2028" in only
+    (record,) = map(json.loads, run("consume", "t", "--output", "json").splitlines())
+    assert (record["key"], record["value"]) == (evil, evil)
+
+
+def test_errors_move_no_terminal(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["--redis", "redis://host/\x1b[31m", "topics", "list"]) == 1
+    said = capsys.readouterr().err
+    assert r"\x1b[31m" in said
+    assert "\x1b" not in said
 
 
 def test_topics_are_altered_described_and_deleted(run: Run) -> None:

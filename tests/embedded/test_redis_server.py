@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import stat
 import subprocess
 import sys
 import time
@@ -84,7 +85,7 @@ def other_user(directory):
         user.process.stdout.close()
 
 
-def test_data_and_port_are_kept_between_runs(directory):
+def test_data_and_url_are_kept_between_runs(directory):
     with EmbeddedRedis(directory) as server:
         url = server.url
         with redis.Redis.from_url(url) as client:
@@ -214,29 +215,6 @@ def test_a_forked_child_neither_stops_the_server_nor_keeps_it(directory):
         os.waitpid(child, 0)
 
 
-def test_a_taken_port_is_left_to_its_owner(directory):
-    with EmbeddedRedis(directory) as server:
-        port = int(server.url.rpartition(":")[2])
-    with socket.socket() as taken:
-        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        taken.bind(("127.0.0.1", port))
-        taken.listen()
-        with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
-            assert int(server.url.rpartition(":")[2]) != port
-            assert client.ping()
-
-
-def test_a_port_taken_between_choice_and_start_is_replaced(directory, monkeypatch):
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        taken.listen()
-        ports = iter([taken.getsockname()[1]])
-        choose = redis_server._free_port
-        monkeypatch.setattr(redis_server, "_free_port", lambda wish: next(ports, choose(None)))
-        with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
-            assert client.ping()
-
-
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(EmbeddedRedisError, match=r"cannot keep its data in .*file/data: Not a dir"):
@@ -306,10 +284,130 @@ def test_a_cut_file_is_loaded_again_also_when_the_starter_died_before_it_could(d
     died = EmbeddedRedis(directory)
     with died._starting():
         process, state = died._launch(died._program(died._read_state()), None)
-        with redis.Redis(port=state["port"]) as client:
+        with redis.Redis(unix_socket_path=state["socket"]) as client:
             assert died._await_answer(client)
     with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
         assert process.wait(timeout=30) == 0  # it was not the one to go on with
         client.set("after", 1)
     with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
         assert client.keys() == [b"after"]
+
+
+# -- other users of the machine --------------------------------------------------------------------
+
+#: Who has no rights at all. Only root can be somebody else for a test; the modes are looked at by
+#: whoever runs it.
+NOBODY = 65534
+
+
+def nobody_reaches(path: Path) -> bool:
+    """Whether a process of another user can connect to a socket."""
+    child = os.fork()
+    if child == 0:
+        code = 2
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            with socket.socket(socket.AF_UNIX) as there:
+                there.connect(str(path))
+            code = 0
+        except PermissionError:
+            code = 1
+        finally:
+            os._exit(code)
+    code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+    assert code in (0, 1)
+    return code == 0
+
+
+def mode_of(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_the_server_listens_where_only_its_owner_comes(directory):
+    with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+        client.set("key", "secret")
+        assert psutil.Process(server.pid).net_connections("inet") == []
+        assert mode_of(directory) == 0o700
+        assert mode_of(directory / "redis.sock") & 0o077 == 0
+        data = [path for path in directory.rglob("*") if path.is_file()]
+        assert data
+        assert all(mode_of(path) & 0o077 == 0 for path in data)
+        if os.geteuid() == 0:
+            assert not nobody_reaches(directory / "redis.sock")
+
+
+def test_a_folder_that_others_could_read_is_closed_to_them(directory):
+    directory.mkdir(mode=0o755)
+    with EmbeddedRedis(directory):
+        assert mode_of(directory) == 0o700
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o777])
+def test_a_folder_that_others_may_write_to_is_refused(directory, mode):
+    directory.mkdir()
+    directory.chmod(mode)
+    with pytest.raises(EmbeddedRedisError, match=r"others may write to it.*chmod 700"):
+        EmbeddedRedis(directory).start()
+    assert list(directory.iterdir()) == []
+
+
+def test_a_link_is_no_folder_of_ones_own(directory, tmp_path):
+    (tmp_path / "elsewhere").mkdir()
+    directory.symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(EmbeddedRedisError, match="it is a link"):
+        EmbeddedRedis(directory).start()
+    assert list((tmp_path / "elsewhere").iterdir()) == []
+
+
+def test_somebody_elses_folder_is_refused(directory, monkeypatch):
+    directory.mkdir(mode=0o700)
+    if os.geteuid() == 0:
+        os.chown(directory, NOBODY, NOBODY)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: NOBODY)
+    with pytest.raises(EmbeddedRedisError, match="it belongs to the user"):
+        EmbeddedRedis(directory).start()
+    if os.geteuid() == 0:
+        os.chown(directory, 0, 0)
+
+
+@pytest.mark.parametrize("name", ["redis.conf", "redis.conf.new", "server.json", "server.json.new"])
+def test_a_planted_link_overwrites_nothing(directory, tmp_path, name):
+    precious = tmp_path / "precious"
+    precious.write_text("{}")
+    directory.mkdir(mode=0o700)
+    (directory / name).symlink_to(precious)
+    with contextlib.suppress(EmbeddedRedisError), EmbeddedRedis(directory):
+        assert not (directory / name).is_symlink()
+    assert precious.read_text() == "{}"
+
+
+@pytest.mark.parametrize("name", ["redis.log", "server.lock", "users.lock", "start.lock"])
+def test_a_link_in_place_of_a_log_or_lock_is_refused(directory, tmp_path, name):
+    precious = tmp_path / "precious"
+    precious.write_text("mine")
+    directory.mkdir(mode=0o700)
+    (directory / name).symlink_to(precious)
+    if name == "redis.log":  # renamed away with the log of the run before
+        with EmbeddedRedis(directory):
+            assert not (directory / name).is_symlink()
+    else:
+        with pytest.raises(EmbeddedRedisError, match=f"{name} in it is a link. Remove it"):
+            EmbeddedRedis(directory).start()
+    assert precious.read_text() == "mine"
+
+
+def test_where_the_name_is_too_long_for_a_socket_it_lies_in_a_folder_of_its_own(tmp_path):
+    directory = tmp_path / ("x" * 120)
+    for _ in range(2):
+        with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
+            client.incr("runs")
+            at = Path(json.loads((directory / "server.json").read_text())["socket"])
+            assert mode_of(at.parent) == 0o700
+            with EmbeddedRedis(directory) as other:
+                assert other.url == server.url
+            runs = int(client.get("runs"))
+    assert runs == 2
+    assert not at.parent.exists()
