@@ -115,6 +115,54 @@ local function server_time(given)
   return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
 end
 
+-- What half a transaction left beside the entries (see hot/declared.py): closed segments and index
+-- entries that lie in a gap, above the log end, or over the open segment. They go; the entries stay,
+-- and readers skip them. Returns the offset above those that lie above the log end, else 0.
+local function drop_half_transaction(gaps, log_end, open_base)
+  local function disowned(first, last)
+    if last >= log_end then
+      return true
+    end
+    for from, to in string.gmatch(gaps or '', '(%d+)-(%d+)') do
+      if first < tonumber(to) and last >= tonumber(from) then
+        return true
+      end
+    end
+    return false
+  end
+  for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do
+    local s = parse_closed(text)
+    if s.base >= open_base or disowned(s.base, s.ending - 1) then
+      redis.call('ZREM', segments, text)
+    end
+  end
+  for _, offset in ipairs(redis.call('ZREVRANGE', times, 0, 1023)) do -- more than one call leaves
+    if disowned(tonumber(offset), tonumber(offset)) then
+      redis.call('ZREM', times, offset)
+    end
+  end
+  local top = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+  if top then
+    local last, count = string.match(top[1], '(%d+)-(%d+)')
+    last, count = tonumber(last), tonumber(count)
+    if count >= 1 and last - count + 1 >= log_end and last < 9007199254740992 then
+      return last + 1
+    end
+  end
+  return 0
+end
+
+-- A producer's value without its newest calls, as far as their records lie at or above an offset.
+local function without_calls_from(value, offset)
+  while true do
+    local head, base, older = string.match(value, '^(%d+ %d+)|%d+ %d+ (%d+)[^|]*(.*)$')
+    if not base or tonumber(base) < offset then
+      return value
+    end
+    value = head .. older
+  end
+end
+
 -- Drops what lies wholly below `before`: entries, closed segments, time-index entries.
 -- `open_base` is the open segment's. Returns the bytes of the segments dropped.
 local function trim_to(before, open_base)

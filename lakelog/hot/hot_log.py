@@ -22,7 +22,7 @@ from ..errors import (
     TrimmedError,
 )
 from ..offsets import HotOffsets, HotSegment, check_offset
-from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition
+from ..record import Fetched, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
 from ..topic import Topic
 from . import time_index
@@ -36,6 +36,7 @@ from .append import (
     read_answer,
 )
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
+from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
@@ -555,9 +556,9 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         raise unknown_partition(topic_partition)
     log_end = int(state[2])
     base, size, first, largest, created, modified = map(int, state[5].split())
-    segments = [HotSegment(*map(int, text.split())) for text in closed]
+    declared = Declared(log_end, parse_gaps(state[9]))
+    segments = declared.segments([HotSegment(*map(int, text.split())) for text in closed], base)
     segments.append(HotSegment(base, log_end, size, first, largest, created, modified))
-    gaps = [gap.split(b"-") for gap in (state[9] or b"").split(b",") if gap]
     return HotOffsets(
         local_log_start=int(state[4]),
         log_end=log_end,
@@ -565,7 +566,7 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         max_timestamp_ms=int(state[6].split()[2]),
         size_bytes=int(state[7]) + size,
         recovered=state[1].decode() == run_id,
-        gaps=tuple(OffsetRange(int(start), int(end)) for start, end in gaps),
+        gaps=declared.gaps,
         unarchived_since_ms=None if state[8] is None else int(state[8]),
         log_start=int(state[3]),
         paused=state[10] is not None,

@@ -29,6 +29,8 @@ if log_end >= known_end then
 end
 local now = server_time(ARGV[3])
 local open = parse_segment(st[5])
+-- Half a transaction may lie above the log end: the gap takes it in.
+known_end = math.max(known_end, drop_half_transaction(st[7], log_end, open.base))
 local elapsed = now - open.modified
 local gap_end = log_end + elapsed * APPENDS_PER_MS
 -- A clock that jumped says nothing.
@@ -47,6 +49,7 @@ local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
 -- its work appends the others. Any other producer is to begin anew.
 local known, kept = redis.call('HGETALL', producers), {}
 for i = 1, #known, 2 do
+  known[i + 1] = without_calls_from(known[i + 1], log_end)
   if string.find(known[i + 1], '^%d+ %d+|%d+ %d+ %d+ %-?%d+ %x') then
     kept[#kept + 1] = { known[i], known[i + 1] }
   end
