@@ -74,6 +74,12 @@ class ConcurrentConfigChangeError(LakelogError):
     retriable = True
 
 
+class ConcurrentChangeError(LakelogError):
+    """Others changed what was to be changed, each time; nothing was done."""
+
+    retriable = True
+
+
 class PolicyViolationError(LakelogError):
     """The topic's policy forbids what was asked."""
 

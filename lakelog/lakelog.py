@@ -33,6 +33,7 @@ from .hot.keys import DEFAULT_KEYSPACE
 from .hot.planned_stop import pause_all, resume_all
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import Latest, PositionLike
+from .operate.quarantine import Quarantine
 from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
@@ -365,6 +366,17 @@ class Lakelog:
         is among the `failures`; the others are told all the same.
         """
         return status(self.hot, self._topics(topics), self._table)
+
+    def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
+        """The entries and files of a partition that were moved aside, and the way to do it.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic or partition.
+        """
+        found = self._topic(topic)
+        found.partition(partition)
+        storage = self._place.storage
+        return Quarantine(found, partition, self.hot, self._table(found), storage)
 
     @property
     def place(self) -> ColdPlace:

@@ -37,6 +37,7 @@ ALLOWED = {
     "archive": {"hot", "cold"},
     "read": {"hot", "cold"},
     "spark": {"codec", "embedded", "hot", "cold", "ingest", "archive", "read"},
+    "operate": {"hot", "cold"},
     "explore": {
         "codec",
         "hot",

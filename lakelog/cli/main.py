@@ -23,6 +23,7 @@ from . import (
     offsets,
     output,
     produce,
+    quarantine,
     register,
     segments,
     status,
@@ -62,6 +63,7 @@ COMMANDS = (
     delete_records,
     status,
     segments,
+    quarantine,
     hot,
     doctor,
 )

@@ -47,6 +47,8 @@ class Rewrite:
     files: tuple[SegmentFile, ...]  # at least one; all of them are in the change's removes
     without: OffsetSet | None = None  # offsets to leave out
     delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
+    aside: bool = False  # no rows: an empty file that stands in for one in quarantine
+    source: SegmentFile | None = None  # the rows of this one instead: it comes out of quarantine
 
     def __post_init__(self) -> None:
         if not self.files:

@@ -89,7 +89,8 @@ def _new_name(add: HotRange | Rewrite) -> str:
     if isinstance(add, HotRange):
         return file_name("archive", add.start_offset, add.end_offset, uuid4().hex)
     unique = sources_digest(file.path for file in add.files) + uuid4().hex[:16]
-    return file_name("clean", add.start_offset, add.end_offset, unique)
+    kind = "quarantine" if add.aside else "clean"
+    return file_name(kind, add.start_offset, add.end_offset, unique)
 
 
 def _write(
@@ -161,9 +162,10 @@ def _with_horizon(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBatch]:
-    rows = reader.read(
-        rewrite.files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names
-    )
+    if rewrite.aside:
+        return iter(())
+    files = rewrite.files if rewrite.source is None else (rewrite.source,)
+    rows = reader.read(files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names)
     return (rewritten_rows(batch, rewrite) for batch in rows)
 
 

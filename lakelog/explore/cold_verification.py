@@ -88,6 +88,7 @@ class ColdVerification:
             OffsetRange(0, max(self._log_start, self.start_offset)),
             *self.lost,
             *declared_gaps(self._all),
+            *self.cold.files.stand_ins(partition),
         ]
         self._explained = merged(
             [

@@ -160,7 +160,8 @@ class _Once:
             return
         end = local_log_start if self.end_offset is None else min(local_log_start, self.end_offset)
         start = max(archived_end, log_start, self.start_offset)
-        missing = Ranges.of(unexplained(start, end, merged(look.gaps)))
+        explained = merged([*look.gaps, *cold.files.stand_ins(partition)])
+        missing = Ranges.of(unexplained(start, end, explained))
         if missing:
             between.add(
                 f"between {archived_end} and {local_log_start}",

@@ -72,6 +72,7 @@ SCRIPTS = {
     "recover": "allow-oom",
     "roll": "allow-oom",
     "pause": "allow-oom",
+    "quarantine": "allow-oom",
     "registry": "",
     "defaults": "",
     "undefine": "allow-oom",

@@ -27,7 +27,7 @@ class Declared:
     gaps: tuple[OffsetRange, ...] = ()
 
     def disowns(self, entry_id: EntryId) -> bool:
-        """Whether such an entry lies in a gap or past the end. (A gap's own entry does too.)"""
+        """Whether such an entry lies in a gap or past the end. (A gap's own entry does too.)."""
         return entry_id.end_offset > self.log_end or any(
             gap.start <= entry_id.base_offset and entry_id.end_offset <= gap.end
             for gap in self.gaps
@@ -45,9 +45,7 @@ class Declared:
             offset = gap.end
         return offset, passed
 
-    def segments(
-        self, closed: Sequence[HotSegment], open_base: int
-    ) -> list[HotSegment]:
+    def segments(self, closed: Sequence[HotSegment], open_base: int) -> list[HotSegment]:
         """Those of the closed segments that half a transaction did not leave."""
         return [
             segment

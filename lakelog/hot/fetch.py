@@ -106,7 +106,15 @@ class Fetcher:
         keys = self._keys.partition(topic_partition)
         commands = [
             ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
-            ("HMGET", keys.state, "topic_id", "local_log_start", "log_end", "largest_entry", "gaps"),
+            (
+                "HMGET",
+                keys.state,
+                "topic_id",
+                "local_log_start",
+                "log_end",
+                "largest_entry",
+                "gaps",
+            ),
         ]
         for attempt in range(3):
             server = self._servers.for_key(keys.stream)
@@ -167,7 +175,9 @@ def slice_entries(
             f"{topic_partition}: {error.message}{advice}",
             **{**error.fields, "topic_partition": topic_partition},
         ) from error
-    next_offset = covered.next_offset if end_offset is None else min(covered.next_offset, end_offset)
+    next_offset = (
+        covered.next_offset if end_offset is None else min(covered.next_offset, end_offset)
+    )
     if records.num_rows:
         ids = covered.entries
         if ids[0][0].base_offset < offset or next_offset < ids[-1][0].end_offset:

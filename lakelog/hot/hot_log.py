@@ -40,6 +40,7 @@ from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
+from .quarantine import HotQuarantine
 from .recovery import Recovery
 from .registry import TopicRegistry
 from .server_info import ServerInfo, server_info
@@ -95,6 +96,10 @@ class HotLog:
             settled: told of each topic whose settings were written.
         """
         return TopicRegistry(self._servers, self._keys, self._clock, settled)
+
+    def quarantine(self, topic_partition: TopicPartition, topic_id: UUID) -> HotQuarantine:
+        """The entries of a partition that were moved aside."""
+        return HotQuarantine(self._servers, self._keys, topic_partition, topic_id)
 
     def inspection(self) -> Inspection:
         """What the keys hold, sound or damaged."""

@@ -23,7 +23,7 @@ if not st[1] and redis.call('EXISTS', stream) == 1 then
   return { 'FOREIGN_KEY', redis.call('TYPE', stream).ok }
 end
 local is_new = string.find(',' .. ARGV[6] .. ',', ',' .. RUN_ID .. ',', 1, true)
-redis.call('DEL', stream, state, segments, times, producers)
+redis.call('DEL', stream, state, segments, times, producers, KEYS[6])
 redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_version', ARGV[3],
   'settings', ARGV[4], 'run_id', is_new and RUN_ID or '', 'log_end', '0', 'log_start', '0',
   'local_log_start', '0', 'segment', format_segment(new_segment(0, server_time(ARGV[5]))),

@@ -8,6 +8,8 @@
 | ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
 | ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
+| ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
+| ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#defaults``, the keyspace's defaults
@@ -27,6 +29,8 @@ from ..errors import InvalidArgumentError
 from ..record import TopicPartition
 
 DEFAULT_KEYSPACE = "lakelog"
+
+_COMPANIONS = ("state", "segments", "times", "producers", "quarantine", "rebuilt")
 
 # Fields of {keyspace}:topics; the scripts spell them too.
 DEFAULTS_FIELD = "#defaults"
@@ -54,15 +58,18 @@ def check_keyspace(keyspace: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeys:
-    """The five keys of one topic-partition, in the order the scripts take them."""
+    """The keys of one topic-partition; the first five in the order the scripts take them."""
 
     stream: str
     state: str
     segments: str
     times: str
     producers: str
+    quarantine: str
+    rebuilt: str
 
     def all(self) -> tuple[str, ...]:
+        """Those of every partition."""
         return (self.stream, self.state, self.segments, self.times, self.producers)
 
 
@@ -90,5 +97,5 @@ class Keys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
         return PartitionKeys(
             stream,
-            *(f"{{{stream}}}:{kind}" for kind in ("state", "segments", "times", "producers")),
+            *(f"{{{stream}}}:{kind}" for kind in _COMPANIONS),
         )

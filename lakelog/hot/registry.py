@@ -310,7 +310,9 @@ class TopicRegistry:
     def _delete_partitions(self, topic: Topic) -> None:
         for topic_partition in topic.topic_partitions():
             keys = self._keys.partition(topic_partition)
-            call_script(self._servers, "delete", keys.all(), [str(topic.topic_id)])
+            call_script(
+                self._servers, "delete", (*keys.all(), keys.quarantine), [str(topic.topic_id)]
+            )
 
     def _init(
         self, topic: Topic, topic_partition: TopicPartition, settings: str, runs: Sequence[str]
@@ -324,7 +326,7 @@ class TopicRegistry:
             "" if self._clock is None else self._clock.now_ms(),
             ",".join(runs),
         ]
-        answer = call_script(self._servers, "init", keys.all(), arguments)
+        answer = call_script(self._servers, "init", (*keys.all(), keys.quarantine), arguments)
         if answer[0] == b"FOREIGN_KEY":
             raise ForeignEntryError(
                 f"key {keys.stream} holds a {answer[1].decode()} that is not lakelog's; delete or "
