@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from ..hot.quarantine import QuarantinedEntry
 _EPILOG = """\
 What is moved aside is kept byte for byte: an entry in Redis, in the key
-{<stream>}:quarantine; a file below _quarantine/ in the topic's table. Its offsets become a gap, which
-readers skip and report; appends, archives and cleanup go on (but compaction of that partition, while
-a file is held).
+{<stream>}:quarantine; a file below _quarantine/ in the topic's table. Its offsets become a gap,
+which readers skip and report; appends, archives and cleanup go on (but compaction of that
+partition, while a file is held).
 
 examples:
   lakelog --dir ./log quarantine add orders -p 0 --entry 1999-100 --dry-run
@@ -65,28 +65,28 @@ def _add(arguments: argparse.Namespace) -> Message:
     with open_log(arguments) as log:
         held = log.quarantine(arguments.topic, arguments.partition)
         if arguments.entry is not None:
-            moved = held.add_entry(arguments.entry, arguments.reason, dry_run=arguments.dry_run)
+            row = _row(held.add_entry(arguments.entry, arguments.reason, dry_run=arguments.dry_run))
         else:
-            moved = held.add_file(arguments.file, arguments.reason, dry_run=arguments.dry_run)
+            row = _row(held.add_file(arguments.file, arguments.reason, dry_run=arguments.dry_run))
     verb = "would go into quarantine" if arguments.dry_run else "is in quarantine"
-    return _message(moved, verb)
+    return _message(row, verb)
 
 
 def _release(arguments: argparse.Namespace) -> Message:
     with open_log(arguments) as log:
         held = log.quarantine(arguments.topic, arguments.partition)
         if arguments.entry is not None:
-            back = held.release_entry(arguments.entry, dry_run=arguments.dry_run)
+            row = _row(held.release_entry(arguments.entry, dry_run=arguments.dry_run))
         else:
-            back = held.release_file(arguments.file, dry_run=arguments.dry_run)
-    return _message(back, "would go back" if arguments.dry_run else "is back")
+            row = _row(held.release_file(arguments.file, dry_run=arguments.dry_run))
+    return _message(row, "would go back" if arguments.dry_run else "is back")
 
 
 def _list(arguments: argparse.Namespace) -> Table:
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
         numbers = range(topic.partitions) if arguments.partition is None else [arguments.partition]
-        held = [one for number in numbers for one in log.quarantine(topic, number).list()]
+        held = [one for number in numbers for one in log.quarantine(topic, number).held()]
     as_json = arguments.output == "json"
     rows = [
         {**_row(one), "moved_at": one.moved_at_ms if as_json else _time(one.moved_at_ms)}
@@ -96,8 +96,7 @@ def _list(arguments: argparse.Namespace) -> Table:
     return Table(rows, columns, empty="nothing lies in quarantine")
 
 
-def _message(one: QuarantinedEntry | QuarantinedFile, verb: str) -> Message:
-    row = _row(one)
+def _message(row: dict[str, Any], verb: str) -> Message:
     kind = "entry" if row["tier"] == "hot" else "file"
     speaks = f"its offsets {row['offsets']}" if row["offsets"] else "it speaks for no offsets"
     text = f"{kind} {row['id']} {verb} ({speaks}, {row['bytes']} bytes): {row['reason']}"

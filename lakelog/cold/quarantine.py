@@ -103,9 +103,9 @@ class ColdQuarantine:
         self._apply(Change(adds=(stand_in,), removes=(file,)), snapshot, file.path)
         return moved
 
-    def list(self) -> list[QuarantinedFile]:
+    def held(self) -> list[QuarantinedFile]:
         """What lies in quarantine, by offset."""
-        return [note for _, note in self._held(self._table.snapshot())]
+        return [note for _, note in self._pairs(self._table.snapshot())]
 
     def release(self, path: str, *, dry_run: bool = False) -> QuarantinedFile:
         """Puts a file's records back, if it can be read again: written anew under another name.
@@ -120,7 +120,7 @@ class ColdQuarantine:
             PolicyViolationError: compaction went over its place since.
         """
         snapshot = self._table.snapshot()
-        pairs = [pair for pair in self._held(snapshot) if _ends(pair[1].path, path)]
+        pairs = [pair for pair in self._pairs(snapshot) if _ends(pair[1].path, path)]
         if len(pairs) != 1:
             raise InvalidArgumentError(
                 f"{self._topic_partition} has {len(pairs)} files {path!r} in quarantine; `lakelog "
@@ -139,8 +139,8 @@ class ColdQuarantine:
         rows = sum(batch.num_rows for batch in self._table.read([source], *held.gap))
         if held.records >= 0 and rows != held.records:
             raise ContradictionError(
-                f"{source.path} has {rows} records of [{held.gap.start}, {held.gap.end}) instead of "
-                f"{held.records}; nothing was put back",
+                f"{source.path} has {rows} records of [{held.gap.start}, {held.gap.end}) instead "
+                f"of {held.records}; nothing was put back",
                 path=source.path,
             )
         if dry_run:
@@ -165,8 +165,8 @@ class ColdQuarantine:
         files = [file for file in files if not is_stand_in(file.path)]
         if len(files) != 1:
             raise InvalidArgumentError(
-                f"the table of {self._topic_partition} names {len(files) or 'no'} files "
-                f"{path!r}; give a path as errors and `lakelog segments list --verify` show it",
+                f"the table of {self._topic_partition} names {len(files) or 'no'} files {path!r}; "
+                f" give a path as errors and `lakelog segments list --verify` show it",
                 path=path,
             )
         return files[0]
@@ -194,14 +194,14 @@ class ColdQuarantine:
             path=file.path,
         )
 
-    def _held(self, snapshot: ColdSnapshot) -> list[tuple[SegmentFile, QuarantinedFile]]:
+    def _pairs(self, snapshot: ColdSnapshot) -> list[tuple[SegmentFile, QuarantinedFile]]:
         """The stand-ins that the table names, each with its note."""
-        notes = {(note.gap, note.file.segment): note for note in self._notes()}
+        notes = {note.gap: note for note in self._notes()}
         files = snapshot.files.of_partition(self._topic_partition.partition)
         found = []
         for file in files:
             if is_stand_in(file.path):
-                note = notes.get((OffsetRange(file.start_offset, file.end_offset), file.segment))
+                note = notes.get(OffsetRange(file.start_offset, file.end_offset))
                 found.append((file, note or self._unknown(file)))
         return found
 

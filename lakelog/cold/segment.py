@@ -95,7 +95,7 @@ def archived_start(path: str) -> int | None:
 
 
 def is_stand_in(path: str) -> bool:
-    """Whether the file is empty and stands in for one in quarantine: its range is a declared gap."""
+    """Whether the file stands in for one in quarantine: empty, and its range is a declared gap."""
     found = re.search(_OURS, path)
     return found is not None and found["kind"] == "quarantine"
 

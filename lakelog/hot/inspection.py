@@ -22,7 +22,8 @@ from ..errors import CorruptRecordError, ForeignEntryError, LakelogError
 from ..offsets import HotSegment
 from ..record import NO_TIMESTAMP_MS, RECORDS, OffsetRange, TopicPartition, empty_records
 from .connection import Servers, moved, translate
-from .fetch import RawEntry, check_topic_id, unknown_partition
+from .declared import RawEntry
+from .fetch import check_topic_id, unknown_partition
 from .keys import Keys, PartitionKeys
 
 PAGE_BYTES = 8 * MIB

@@ -130,7 +130,7 @@ class HotQuarantine:
                 return moved
         raise self._changed(entry_id)
 
-    def list(self) -> list[QuarantinedEntry]:
+    def held(self) -> list[QuarantinedEntry]:
         """What lies in quarantine, by offset."""
         key = self._keys.partition(self._topic_partition).quarantine
         reply = self._servers.for_key(key).call(("HGETALL", key))[0]
@@ -167,7 +167,7 @@ class HotQuarantine:
             CorruptRecordError: it is not what was written, still.
             PolicyViolationError: its place is taken, or was trimmed.
         """
-        held = next((one for one in self.list() if one.entry_id == entry_id), None)
+        held = next((one for one in self.held() if one.entry_id == entry_id), None)
         if held is None:
             raise InvalidArgumentError(
                 f"{self._topic_partition} has no entry {entry_id} in quarantine; `lakelog "

@@ -78,10 +78,10 @@ class Quarantine:
         """
         return self._files().add(path, reason, _who(), self.clock.now_ms(), dry_run=dry_run)
 
-    def list(self) -> list[QuarantinedEntry | QuarantinedFile]:
+    def held(self) -> list[QuarantinedEntry | QuarantinedFile]:
         """What lies there: entries, then files, by offset."""
-        files = self._files().list() if isinstance(self.table, PathTable) else []
-        return [*self._entries().list(), *files]
+        files = self._files().held() if isinstance(self.table, PathTable) else []
+        return [*self._entries().held(), *files]
 
     def release_entry(self, entry_id: str, *, dry_run: bool = False) -> QuarantinedEntry:
         """Puts an entry back to its place, if it is sound and no archive has gone past it.
@@ -132,9 +132,9 @@ class Quarantine:
             )
         if self.storage is None or not isinstance(self.table, PathTable):
             raise InvalidArgumentError(
-                f"the table of topic {self.topic.name!r} lies with a catalog, which alone moves its "
-                "files: RESTORE it to a version before the damage, or raise the log start above it. "
-                "Entries of the hot tier can be moved aside",
+                f"the table of topic {self.topic.name!r} lies with a catalog, which alone moves "
+                "its files: RESTORE it to a version before the damage, or raise the log start "
+                "above it. Entries of the hot tier can be moved aside",
                 topic=self.topic.name,
             )
         return ColdQuarantine(self.topic, self.table, self.storage, self.partition)
@@ -143,7 +143,7 @@ class Quarantine:
         if self.table is None:
             return
         archived_end = self.table.snapshot().archived_end(self.partition)
-        held = next((one for one in self._entries().list() if one.entry_id == entry_id), None)
+        held = next((one for one in self._entries().held() if one.entry_id == entry_id), None)
         if held is not None and held.gap.start < held.gap.end and archived_end > held.gap.start:
             raise PolicyViolationError(
                 f"entry {entry_id} of {self.topic.partition(self.partition)} cannot go back: the "

@@ -101,7 +101,8 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
         log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
         survived = {partition: values_of(log, partition) for partition in (0, 1)}
         for partition, kept in survived.items():
-            assert kept == appended[partition][: len(kept)] and len(kept) >= 3, place
+            assert kept == appended[partition][: len(kept)], place
+            assert len(kept) >= 3, place  # what the file was not cut below
         expected = {partition: dict(kept) for partition, kept in survived.items()}
         # The other partition first, and before the last start alone: one of them meets what half a
         # transaction left before it is recovered.
@@ -113,6 +114,10 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
                 tiers._append(partition, [value])
                 expected[partition][end] = value
             server.restart(clean=False)
+            if 0 not in order:  # a transaction that lacked no more than its EXEC may be back
+                found = values_of(log)
+                assert found == appended[0][: max(len(found), len(expected[0]))], place
+                expected[0] = dict(found)
             for partition, kept in expected.items():
                 assert values_of(log, partition) == sorted(kept.items()), (place, order)
         for start in range(0, 18, 4):

@@ -37,11 +37,10 @@ def kill():
 
 @pytest.fixture
 def tiers(make_tiers):
-    """Three segments; offsets 0..29 in entries of five records."""
-    made = make_tiers(
-        local_retention_ms=-1, lakelog_entry_format="arrow", internal_segment_bytes=2200
-    )
-    made.append(30, entry_records=5)
+    """Three segments; offsets 0..119 in entries of twenty records."""
+    made = make_tiers(local_retention_ms=-1, internal_segment_bytes=4_000)
+    made.append(120, entry_records=20)
+    assert len(made.seen().segments) == 3
     return made
 
 
@@ -64,7 +63,7 @@ def offsets(tiers, start=0):
     return [offset for step in steps for offset in step.records.column("offset").to_pylist()]
 
 
-def without(gap, end=30):
+def without(gap, end=120):
     return [offset for offset in range(end) if not gap.start <= offset < gap.end]
 
 
@@ -77,7 +76,7 @@ def damage(tiers, client, last):
     stream = keys(tiers).stream
     entries = client.xrange(stream)
     raw = client.dump(stream)
-    wanted = next(fields for entry_id, fields in entries if entry_id == b"%d-5" % last)
+    wanted = next(fields for entry_id, fields in entries if entry_id == b"%d-20" % last)
     client.delete(stream)
     for entry_id, fields in entries:
         if fields is wanted:
@@ -91,34 +90,34 @@ def damage(tiers, client, last):
 # -- entries -----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("last", [4, 9, 14, 19, 24, 29])
+@pytest.mark.parametrize("last", [19, 39, 59, 79, 99, 119])
 @pytest.mark.parametrize("kind", ["damaged", "deleted"])
 def test_an_entry_moved_aside_blocks_nobody_and_goes_back_byte_for_byte(
     tiers, redis_client, kind, last
 ):
-    stream, gap = keys(tiers).stream, OffsetRange(last - 4, last + 1)
+    stream, gap = keys(tiers).stream, OffsetRange(last - 19, last + 1)
     before = redis_client.xrange(stream)
     if kind == "damaged":
         damage(tiers, redis_client, last)
     else:
-        redis_client.xdel(stream, f"{last}-5")
-    bad = dict(redis_client.xrange(stream)).get(b"%d-5" % last, {})
+        redis_client.xdel(stream, f"{last}-20")
+    bad = dict(redis_client.xrange(stream)).get(b"%d-20" % last, {})
     with pytest.raises((CorruptRecordError, ContradictionError)) as refused:
         offsets(tiers)
     if isinstance(refused.value, CorruptRecordError):
-        assert f"lakelog quarantine add orders -p 0 --entry {last}-5" in str(refused.value)
+        assert f"lakelog quarantine add orders -p 0 --entry {last}-20" in str(refused.value)
     with pytest.raises((CorruptRecordError, ContradictionError)):
         tiers.archiver().run_once()
 
     held = quarantine(tiers)
-    would = held.add_entry(f"{last}-5", dry_run=True)
+    would = held.add_entry(f"{last}-20", dry_run=True)
     assert would.gap == gap
-    assert held.list() == []
-    moved = held.add_entry(f"{last}-5", "a bit flipped")
+    assert held.held() == []
+    moved = held.add_entry(f"{last}-20", "a bit flipped")
     assert moved == replace(would, reason="a bit flipped")
-    assert held.list() == [moved]
+    assert held.held() == [moved]
     assert dict(zip(moved.fields[::2], moved.fields[1::2], strict=True)) == bad
-    assert redis_client.xrange(stream, f"{last}-5", f"{last}-5") == []
+    assert redis_client.xrange(stream, f"{last}-20", f"{last}-20") == []
     assert findings(tiers) == []
     for start in range(31):
         assert offsets(tiers, start) == [o for o in without(gap) if o >= start]
@@ -126,52 +125,50 @@ def test_an_entry_moved_aside_blocks_nobody_and_goes_back_byte_for_byte(
 
     if kind == "damaged":
         with pytest.raises(CorruptRecordError):  # still
-            held.release_entry(f"{last}-5")
+            held.release_entry(f"{last}-20")
     else:
         with pytest.raises((ForeignEntryError, CorruptRecordError)):
-            held.release_entry(f"{last}-5")
-    sound = dict(before)[b"%d-5" % last]
+            held.release_entry(f"{last}-20")
+    sound = dict(before)[b"%d-20" % last]
     parts = [part for pair in sound.items() for part in pair]
-    note = json.loads(redis_client.hget(keys(tiers).quarantine, f"{last}-5"))
+    note = json.loads(redis_client.hget(keys(tiers).quarantine, f"{last}-20"))
     redis_client.hset(
         keys(tiers).quarantine,
         mapping={
-            f"{last}-5": json.dumps({**note, "fields": len(parts)}),
-            **{f"{last}-5|{n}": part for n, part in enumerate(parts, 1)},
+            f"{last}-20": json.dumps({**note, "fields": len(parts)}),
+            **{f"{last}-20|{n}": part for n, part in enumerate(parts, 1)},
         },
     )
-    held.release_entry(f"{last}-5")
+    held.release_entry(f"{last}-20")
     assert redis_client.xrange(stream) == before
-    assert held.list() == []
+    assert held.held() == []
     assert not redis_client.exists(keys(tiers).quarantine)
-    assert offsets(tiers) == list(range(30))
+    assert offsets(tiers) == list(range(120))
     assert [one for one in findings(tiers) if "timestamp" not in one] == []
-    tiers.append(10, entry_records=5)
+    tiers.append(20, entry_records=20)
     tiers.archiver().run_once()
     assert tiers.archived() == tiers.expected()
 
 
-@pytest.mark.parametrize("last", [4, 9, 19, 29])
+@pytest.mark.parametrize("last", [19, 39, 79, 119])
 def test_the_archive_goes_on_past_an_entry_in_quarantine(tiers, redis_client, last):
-    gap = OffsetRange(last - 4, last + 1)
+    gap = OffsetRange(last - 19, last + 1)
     damage(tiers, redis_client, last)
-    quarantine(tiers).add_entry(f"{last}-5")
+    quarantine(tiers).add_entry(f"{last}-20")
     tiers.archiver().run_once()
-    tiers.append(10, entry_records=5)
+    tiers.append(20, entry_records=20)
     tiers.archiver().run_once()
     rows = [row for row in tiers.expected() if not gap.start <= row[0] < gap.end]
     assert tiers.archived() == rows
     assert findings(tiers) == []
-    tiers.hot.trim(tiers.topic.partition(0), 40)
-    assert offsets(tiers) == without(gap, 40)
+    tiers.hot.trim(tiers.topic.partition(0), 140)
+    assert offsets(tiers) == without(gap, 140)
     assert gap in log(tiers).offsets()[0].gaps
     with pytest.raises(PolicyViolationError, match="archive has gone past it"):
-        quarantine(tiers).release_entry(f"{last}-5")
+        quarantine(tiers).release_entry(f"{last}-20")
 
 
-@pytest.mark.parametrize(
-    "entry_id", ["1700000000000-0", "40-3", "27-1", "29-6"], ids=lambda text: text
-)
+@pytest.mark.parametrize("entry_id", ["1700000000000-0", "140-3", "107-1"], ids=lambda text: text)
 def test_what_somebody_else_added_is_moved_aside_and_nothing_else(tiers, redis_client, entry_id):
     stream = keys(tiers).stream
     try:
@@ -191,10 +188,10 @@ def test_what_somebody_else_added_is_moved_aside_and_nothing_else(tiers, redis_c
     assert moved.fields == (b"hello", b"world")
     assert moved.gap.start == moved.gap.end
     assert redis_client.xrange(stream) == before
-    assert offsets(tiers) == list(range(30))
+    assert offsets(tiers) == list(range(120))
     assert findings(tiers) == []
-    tiers.append(10, entry_records=5)
-    assert offsets(tiers) == list(range(40))
+    tiers.append(20, entry_records=20)
+    assert offsets(tiers) == list(range(140))
     tiers.archiver().run_once()
     assert tiers.archived() == tiers.expected()
     with pytest.raises((PolicyViolationError, ForeignEntryError)):
@@ -204,8 +201,8 @@ def test_what_somebody_else_added_is_moved_aside_and_nothing_else(tiers, redis_c
 def test_sound_entries_and_what_is_none_stay(tiers, redis_client):
     before = redis_client.dump(keys(tiers).stream)
     with pytest.raises(PolicyViolationError, match="sound and in its place"):
-        quarantine(tiers).add_entry("9-5")
-    for entry_id in ("7-1", "5000-10", "8-5"):
+        quarantine(tiers).add_entry("39-20")
+    for entry_id in ("27-1", "5000-10", "38-20"):
         with pytest.raises(InvalidArgumentError, match="has no entry"):
             quarantine(tiers).add_entry(entry_id)
     with pytest.raises(InvalidArgumentError, match="no entry's id"):
@@ -215,22 +212,22 @@ def test_sound_entries_and_what_is_none_stay(tiers, redis_client):
 
 @pytest.mark.parametrize("step", ["after_roll", "before_move", "after_move"])
 def test_killed_anywhere_the_next_run_moves_the_entry(tiers, redis_client, step):
-    damage(tiers, redis_client, 29)  # in the open segment
+    damage(tiers, redis_client, 119)  # in the open segment
     with failpoints.armed(f"quarantine.{step}", kill), pytest.raises(Killed):
-        quarantine(tiers).add_entry("29-5")
+        quarantine(tiers).add_entry("119-20")
     if step == "after_move":
-        assert [one.entry_id for one in quarantine(tiers).list()] == ["29-5"]
+        assert [one.entry_id for one in quarantine(tiers).held()] == ["119-20"]
     else:
-        quarantine(tiers).add_entry("29-5")
-    assert offsets(tiers) == list(range(25))
+        quarantine(tiers).add_entry("119-20")
+    assert offsets(tiers) == list(range(100))
     assert findings(tiers) == []
-    tiers.append(5, entry_records=5)
-    assert offsets(tiers) == [*range(25), *range(30, 35)]
+    tiers.append(20, entry_records=20)
+    assert offsets(tiers) == [*range(100), *range(120, 140)]
 
 
 def test_a_dropped_topic_takes_its_quarantine_along(tiers, redis_client):
-    damage(tiers, redis_client, 9)
-    quarantine(tiers).add_entry("9-5")
+    damage(tiers, redis_client, 39)
+    quarantine(tiers).add_entry("39-20")
     assert redis_client.exists(keys(tiers).quarantine)
     tiers.hot.topics().delete("orders")
     assert not redis_client.exists(keys(tiers).quarantine)
@@ -242,7 +239,7 @@ def test_a_dropped_topic_takes_its_quarantine_along(tiers, redis_client):
 @pytest.fixture
 def archived(tiers):
     tiers.archiver().run_once()
-    tiers.hot.trim(tiers.topic.partition(0), 30)
+    tiers.hot.trim(tiers.topic.partition(0), 120)
     return tiers
 
 
@@ -275,20 +272,20 @@ def test_a_file_moved_aside_blocks_nobody_and_goes_back(archived, tmp_path, kind
 
     held = quarantine(archived)
     assert held.add_file(path.name, dry_run=True).gap == gap
-    assert held.list() == []
+    assert held.held() == []
     moved = held.add_file(path.name)
     assert moved.gap == gap
-    assert [one.path for one in held.list()] == [file.path]
+    assert [one.path for one in held.held()] == [file.path]
     kept = Path(archived.table().path) / "_quarantine" / file.path
     assert (kept.read_bytes() if kind == "damaged" else None) == bad
     assert offsets(archived) == without(gap)
     assert log(archived).offsets()[0].gaps == (gap,)
     assert findings(archived) == []
 
-    archived.append(10, entry_records=5)
+    archived.append(20, entry_records=20)
     archived.archiver().run_once()
-    archived.hot.trim(archived.topic.partition(0), 40)
-    assert offsets(archived) == without(gap, 40)
+    archived.hot.trim(archived.topic.partition(0), 140)
+    assert offsets(archived) == without(gap, 140)
     assert not any(
         one.path in {f.path for f in rewrite.files}
         for rewrite in plan_optimize(archived.topic, archived.table().snapshot())
@@ -302,10 +299,10 @@ def test_a_file_moved_aside_blocks_nobody_and_goes_back(archived, tmp_path, kind
     kept.parent.mkdir(parents=True, exist_ok=True)
     shutil.copy(tmp_path / "backup", kept)
     held.release_file(path.name)
-    assert held.list() == []
+    assert held.held() == []
     assert not kept.exists()
     assert archived.archived() == archived.expected()
-    assert offsets(archived) == list(range(40))
+    assert offsets(archived) == list(range(140))
     assert findings(archived) == []
 
 
@@ -314,7 +311,7 @@ def test_hot_copies_are_read_while_the_file_is_in_quarantine(tiers):
     path = Path(tiers.table().path) / files(tiers)[1].path
     path.unlink()
     quarantine(tiers).add_file(path.name)
-    assert offsets(tiers) == list(range(30))
+    assert offsets(tiers) == list(range(120))
     assert log(tiers).offsets()[0].gaps == ()
 
 
@@ -350,7 +347,7 @@ def test_killed_anywhere_the_next_run_moves_the_file(archived, step):
     with failpoints.armed(step, kill), pytest.raises(Killed):
         quarantine(archived).add_file(path.name)
     quarantine(archived).add_file(path.name)
-    assert [one.path for one in quarantine(archived).list()] == [file.path]
+    assert [one.path for one in quarantine(archived).held()] == [file.path]
     assert offsets(archived) == without(OffsetRange(file.start_offset, file.end_offset))
     assert findings(archived) == []
 
@@ -366,7 +363,7 @@ def test_killed_while_it_goes_back_a_file_is_there_once(archived, tmp_path, step
     shutil.copy(tmp_path / "backup", kept)
     with failpoints.armed(step, kill), pytest.raises(Killed):
         quarantine(archived).release_file(path.name)
-    if quarantine(archived).list():
+    if quarantine(archived).held():
         quarantine(archived).release_file(path.name)
-    assert offsets(archived) == list(range(30))
+    assert offsets(archived) == list(range(120))
     assert archived.archived() == archived.expected()
