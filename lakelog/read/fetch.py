@@ -217,7 +217,8 @@ def _lost(
             lost.append(OffsetRange(max(gap.start, held), gap.end))
     for gap in lost:
         logger.warning(
-            "%s: offsets [%d, %d) were lost with the server's tail; reading goes on above",
+            "%s: offsets [%d, %d) are declared missing, lost with the server's tail or in "
+            "quarantine; reading goes on above",
             topic_partition,
             gap.start,
             gap.end,
