@@ -168,8 +168,8 @@ if verb == 'move' then
     else
       redis.call('XDEL', stream, id)
     end
-    redis.call('ZREM', times, int(last))
   end
+  redis.call('ZREM', times, int(last))
   for _, text in ipairs(found) do
     closed_bytes = closed_bytes - parse_closed(text).bytes
     redis.call('ZREM', segments, text)

@@ -38,7 +38,7 @@ def kill():
 @pytest.fixture
 def tiers(make_tiers):
     """Three segments; offsets 0..119 in entries of twenty records."""
-    made = make_tiers(local_retention_ms=-1, internal_segment_bytes=4_000)
+    made = make_tiers(local_retention_ms=-1, internal_segment_bytes=2_600)
     made.append(120, entry_records=20)
     assert len(made.seen().segments) == 3
     return made
