@@ -72,6 +72,7 @@ class HotLog:
         self._fetcher = Fetcher(servers, self._keys)
         self._recovery = Recovery(servers, self._keys, clock)
         self._fsync_checked: set[int] = set()
+        self._woken: dict[TopicPartition, int] = {}  # the position at which a wait ended last
 
     @classmethod
     def connect(
@@ -366,6 +367,7 @@ class HotLog:
                 ready = self._block(server, positions, min(left_ms, server.block_ms(MAX_BLOCK_MS)))
                 if not ready and left_ms:  # what came may have been trimmed at once
                     ready = self._ahead(positions)
+                ready = self._woken_for_something(positions, ready, left_ms)
             else:
                 # XREAD takes keys of one slot only; a look at all log ends is one trip a node.
                 ready = self._ahead(positions)
@@ -374,6 +376,20 @@ class HotLog:
             if ready or left_ms == 0:
                 return ready
         return set()
+
+    def _woken_for_something(
+        self, positions: Mapping[TopicPartition, int], ready: set[TopicPartition], left_ms: int
+    ) -> set[TopicPartition]:
+        """Leaves out those that an entry past the log end wakes again and again: half a
+        transaction, until the partition is recovered, or an entry that somebody else added.
+        """
+        again = {tp: positions[tp] for tp in ready if self._woken.get(tp) == positions[tp]}
+        self._woken.update((tp, positions[tp]) for tp in ready)
+        if again:
+            ready = ready - (again.keys() - self._ahead(again))
+            if not ready:
+                time.sleep(min(left_ms, CLUSTER_POLL_MS) / 1000)
+        return ready
 
     def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         found = self.offsets(positions)
