@@ -530,7 +530,7 @@ def test_a_recovery_that_was_lost_in_its_turn_gives_no_offset_again(make_redis, 
 
 def test_recovery_forgets_what_half_a_transaction_left_beside_the_entries(bench, make_batch):
     """Redis 7.0 ran an append up to, and without, its change of `:state`."""
-    _, state, segments, times, producers = bench.keys()
+    _, _, segments, times, producers = bench.keys()
     bench.send(replace(make_batch([NOW_MS, NOW_MS]), checksums=("", "aa")))
     before = {name: bench.client.hget(producers, name) for name in bench.client.hkeys(producers)}
     value = before[b"1"].decode()
