@@ -65,6 +65,7 @@ class HotVerification:
         self._local_log_start = self.look.number("local_log_start") or 0
         # Where every offset has to be from on: what came before was trimmed.
         self._expected = max(self.start_offset, self._local_log_start)
+        self._aside = set(parse_gaps(self.look.state.get("quarantined")))  # these have no entry
         self._bases = [segment.base_offset for segment in self.look.segments]
         self._index = _TimeIndex(self)
 
@@ -156,7 +157,7 @@ class HotVerification:
         until = min(until, self._end)
         if self._expected < min(local_log_start, until):  # trimmed since the look
             self._expected = self._trimmed_to = min(local_log_start, until)
-        holes = unexplained(self._expected, until, merged(self.look.gaps))
+        holes = unexplained(self._expected, until, merged(self._aside))
         self._expected = max(self._expected, until)
         for hole in holes:
             self.findings.add(
@@ -259,8 +260,7 @@ class HotVerification:
             )
         low = max(scanned_from, self._trimmed_to)
         listed = {gap for gap in self.look.gaps if gap.end > low and gap.end <= self._end}
-        aside = set(parse_gaps(self.look.state.get("quarantined")))  # these have no entry
-        for gap in sorted(listed - self._gaps - aside):
+        for gap in sorted(listed - self._gaps - self._aside):
             self.findings.add(
                 self.look.keys.state,
                 f"declares the offsets {gap.start}..{gap.end - 1} lost, but no gap entry does",

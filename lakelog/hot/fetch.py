@@ -53,7 +53,7 @@ class Fetcher:
     def __init__(self, servers: Servers, keys: Keys) -> None:
         self._servers = servers
         self._keys = keys
-        self._skipped: set[tuple[TopicPartition, EntryId]] = set()  # warned of
+        self._skipped: set[tuple[TopicPartition, EntryId | str]] = set()  # warned of
 
     def read(
         self,
@@ -129,14 +129,16 @@ class Fetcher:
                 raise translate(reply, server.name, keys.stream) from reply
         check_topic_id(topic_partition, state[0], topic_id)
         declared = Declared(int(state[2]), parse_gaps(state[4]))
+        entries, beyond = _parse(topic_partition, raw, end_offset, declared)
+        self._warn_of(topic_partition, beyond)
         return EntriesStep(
-            _parse(topic_partition, raw, end_offset, declared),
+            entries,
             local_log_start=int(state[1]),
             declared=declared,
             largest_entry_bytes=int(state[3] or 0),
         )
 
-    def _warn_of(self, topic_partition: TopicPartition, skipped: Sequence[EntryId]) -> None:
+    def _warn_of(self, topic_partition: TopicPartition, skipped: Sequence[EntryId | str]) -> None:
         for entry_id in skipped:
             if (topic_partition, entry_id) not in self._skipped:
                 if len(self._skipped) < _MAX_SKIPPED:
@@ -196,8 +198,11 @@ def _parse(
     raw: Sequence[Any],
     end_offset: int | None,
     declared: Declared,
-) -> list[RawEntry]:
+) -> tuple[list[RawEntry], list[str]]:
     """The entries up to the end, or to the first whose id is none of lakelog's.
+
+    Returns:
+        The entries, and the ids of those past the log end that are none of lakelog's.
 
     Raises:
         ForeignEntryError: that is the first one.
@@ -207,8 +212,10 @@ def _parse(
         try:
             entry_id = EntryId.parse(raw_id)
         except CorruptRecordError as error:
-            if entries or int(raw_id.partition(b"-")[0]) >= declared.log_end:
-                break  # the next step's, or nobody's
+            if int(raw_id.partition(b"-")[0]) >= declared.log_end:
+                return entries, [raw_id.decode()]
+            if entries:
+                break  # the next step's
             advice = move_aside(topic_partition, raw_id.decode())
             raise ForeignEntryError(
                 f"{topic_partition}: {error.message}, or {advice}",
@@ -217,7 +224,7 @@ def _parse(
         if end_offset is not None and entry_id.base_offset >= end_offset:
             break
         entries.append((entry_id, fields))
-    return entries
+    return entries, []
 
 
 def check_topic_id(
