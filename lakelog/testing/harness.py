@@ -60,7 +60,7 @@ PARTITIONS = 2
 
 #: How many offsets a partition has reserved at a time: so few that appends soon pass them, or as
 #: many as in earnest.
-RESERVED_OFFSETS = (400, reservation.LEAST_OFFSETS)
+RESERVED_OFFSETS = (100, reservation.LEAST_OFFSETS)
 #: A server whose append-only file has grown beyond this makes place for a new one, since a restart
 #: reads all of it.
 MAX_APPEND_ONLY_BYTES = 8 * MIB
