@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NoReturn
 
+from . import reservation
 from .errors import InvalidArgumentError
 from .record import MAX_OFFSET, OffsetRange
 
@@ -233,6 +234,15 @@ class HotOffsets:
     )
     log_start: int = 0  # untiered topics only: the cold table says where a tiered log starts
     paused: bool = False  # for a planned stop
+    reserved_end: int | None = None  # appends stop here until more is reserved; None: nowhere
+
+    @property
+    def needs_room(self) -> bool:
+        """Whether an archiver should reserve offsets; see `lakelog.reservation`."""
+        return (
+            self.reserved_end is not None
+            and self.reserved_end - self.log_end < reservation.least_room()
+        )
 
 
 @dataclass(frozen=True, slots=True)

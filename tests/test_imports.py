@@ -15,6 +15,7 @@ import lakelog
 ROOT = Path(lakelog.__file__).parent
 VALUES = {
     "record",
+    "reservation",
     "topic",
     "offsets",
     "config",

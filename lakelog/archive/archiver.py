@@ -11,6 +11,7 @@ from threading import Event
 
 from ..cold.change import Change, HotRange
 from ..cold.orphans import SETTLING_MS
+from ..cold.reserve import reserving
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..errors import (
     CorruptRecordError,
@@ -270,17 +271,24 @@ class Archiver:
             return look
         # Behind on the first look may be another archiver's commit in between; on the second, with
         # the same snapshot, Redis holds less than what was archived from it.
-        for number in _behind(self._offsets(behind), look.cold):
-            recovered = self._hot.recover(
-                self._topic.partition(number), archive_start(look.cold, number)
-            )
-            logger.warning(
-                "%s-%d: the server changed since the last append; recovered, the log goes on at %d",
-                self._topic.name,
-                number,
-                recovered.log_end,
-            )
-        return self._look_once()
+        seen = self._offsets(behind)
+        behind = _behind(seen, look.cold)
+        self._hot.recover_all(
+            {self._topic.partition(n): archive_start(look.cold, n) for n in behind},
+            reserving(self._topic, self._table),
+            topic_id=self._topic.topic_id,
+        )
+        look = self._look_once()
+        for number in behind:
+            if seen[number].log_end != look.hot[number].log_end or not seen[number].recovered:
+                logger.warning(
+                    "%s-%d: the server changed since the last append; recovered, the log goes on "
+                    "at %d",
+                    self._topic.name,
+                    number,
+                    look.hot[number].log_end,
+                )
+        return look
 
     def _look_once(self) -> _Look:
         now_ms = self._hot.now_ms()
@@ -383,11 +391,13 @@ def _tiered(topic: Topic) -> Topic:
 
 
 def _behind(hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> list[int]:
-    """Partitions whose server changed, or holds less than was archived from it."""
+    """Partitions whose server changed, or holds less than was archived from it, or that will soon
+    have given out all offsets that are reserved for them.
+    """
     return [
         number
         for number, seen in hot.items()
-        if not seen.recovered or seen.log_end < archive_start(cold, number)
+        if not seen.recovered or seen.needs_room or seen.log_end < archive_start(cold, number)
     ]
 
 

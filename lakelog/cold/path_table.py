@@ -37,7 +37,7 @@ from .change import Change, RowsOf
 from .delta_log import UNDO_FEATURES, DeltaLog
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .planned import check_plan, standing_partitions
-from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, app_id
+from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, ReservedEnd, app_id
 from .schema import (
     changed_comments,
     columns_to_write,
@@ -347,8 +347,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         registers = {}
         count = max([self._topic.partitions, *(number + 1 for number in partitions)])
         for partition in range(count):
-            # A partition is born with all three (see `_transactions`), and to ask for one that is
-            # not there costs a pass over the log.
+            # A partition is born with all of them (see `_transactions`; older ones without the
+            # last), and to ask for one that is not there costs a pass over the log.
             for register in _registers_of(partition):
                 value = self._log.transaction_version(app_id(self._topic.topic_id, register))
                 if value is None:
@@ -588,8 +588,13 @@ class _Committing:
         return found
 
 
-def _registers_of(partition: int) -> tuple[Register, Register, Register]:
-    return ArchivedEnd(partition), LogStart(partition), CleanedEnd(partition)
+def _registers_of(partition: int) -> tuple[Register, ...]:
+    return (
+        ArchivedEnd(partition),
+        LogStart(partition),
+        CleanedEnd(partition),
+        ReservedEnd(partition),
+    )
 
 
 def _advice(refusal: str) -> str:

@@ -14,7 +14,7 @@ local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
-  'adopted_from', 'closed_bytes', 'clean', 'largest_entry')
+  'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -132,6 +132,9 @@ for i, e in ipairs(entries) do
 end
 if p.log_end + total >= 9007199254740992 then
   return { 'FULL_OF_OFFSETS' }
+end
+if st[16] and p.log_end + total > tonumber(st[16]) then
+  return { 'RESERVED_USED_UP', p.log_end, tonumber(st[16]) }
 end
 redis.call('ZCARD', segments)
 redis.call('ZCARD', times)

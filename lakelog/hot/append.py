@@ -159,6 +159,15 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
             )
         case "RECOVERY_NEEDED":
             return recovery_needed(tp)
+        case "RESERVED_USED_UP":
+            return RecoveryNeededError(
+                f"{tp} ends at {details[0]}, and its offsets are reserved up to {details[1]}: too "
+                "few for the call. Whoever reaches the cold tier reserves more, such as a producer "
+                "that does or `lakelog archive`; nothing of the call was written",
+                topic_partition=tp,
+                log_end=details[0],
+                reserved_end=details[1],
+            )
         case "PAUSED":
             return HotTierPausedError(
                 f"{tp} is paused for a planned stop of Redis; appends go on after "

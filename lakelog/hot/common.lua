@@ -23,6 +23,8 @@
 --   unarchived_since  no record that is not archived yet was appended before this time
 --   gaps              start-end, comma separated: offsets lost with a hot tail, or in quarantine
 --   quarantined       those of the gaps that have no entry, since one was moved aside
+--   reserved_end      appends stop here until the cold tier has reserved more offsets; not there:
+--                     no cold tier, or an older lakelog made the partition. See reservation.py
 --
 -- `:segments` holds the closed segments, scored by base:
 -- `base end bytes first max created modified`.

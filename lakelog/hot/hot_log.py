@@ -41,7 +41,7 @@ from .fetch import Fetcher, check_topic_id, unknown_partition
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
 from .quarantine import HotQuarantine
-from .recovery import Recovery
+from .recovery import Recovery, Reserve
 from .registry import TopicRegistry
 from .server_info import ServerInfo, server_info
 
@@ -502,19 +502,45 @@ class HotLog:
             raise unknown_partition(topic_partition)
         return log_start
 
-    def recover(self, topic_partition: TopicPartition, at_least: int) -> HotOffsets:
-        """Settles a partition whose server may have lost its tail, and returns its offsets.
+    def recover(
+        self,
+        topic_partition: TopicPartition,
+        at_least: int,
+        reserve: Reserve | None = None,
+        *,
+        topic_id: UUID | None = None,
+    ) -> HotOffsets:
+        """`recover_all` of one partition; returns its offsets."""
+        self.recover_all({topic_partition: at_least}, reserve, topic_id=topic_id)
+        return self.offsets([topic_partition])[topic_partition]
 
-        Nothing happens when this run of the server has written it already and its log end is at
-        or above ``at_least``. After a clean stop it goes on where it was. Otherwise a gap entry
-        spans every offset that may have been handed out, so that none names two records.
+    def recover_all(
+        self,
+        at_least: Mapping[TopicPartition, int],
+        reserve: Reserve | None = None,
+        *,
+        topic_id: UUID | None = None,
+    ) -> None:
+        """Settles partitions whose server may have lost its tail, or that ran out of offsets.
+
+        Nothing happens to one that this run of the server has written already, whose log end is at
+        or above ``at_least`` and which has offsets left. After a clean stop it goes on where it
+        was. Otherwise a gap entry spans every offset that may have been handed out, so that none
+        names two records.
 
         Args:
             at_least: one past the highest offset the caller knows to have been used (its own
-                appends, the archived end).
+                appends, the archived end), by partition.
+            reserve: reserves offsets in the cold tier, at or above one for each partition, and
+                raises if it cannot; see `lakelog.reservation`. None: there is no cold tier, so that
+                the time since the last append bounds what may have been handed out.
+            topic_id: refuse to settle another creation of the topic.
+
+        Raises:
+            UnknownTopicIdError: the topic was dropped; nothing was changed.
         """
-        self._recovery.recover(topic_partition, check_offset(at_least))
-        return self.offsets([topic_partition])[topic_partition]
+        ends = {tp: check_offset(offset) for tp, offset in at_least.items()}
+        self._recovery.recover(ends, reserve, topic_id)
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Refuses appends and marks the partitions clean, before a planned stop of the server.
@@ -591,6 +617,7 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         unarchived_since_ms=None if state[8] is None else int(state[8]),
         log_start=int(state[3]),
         paused=state[10] is not None,
+        reserved_end=None if state[12] is None else int(state[12]),
     )
 
 

@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from .. import reservation
 from ..clock import Clock
 from ..config import TopicConfig, check_change
 from ..errors import (
@@ -325,6 +326,7 @@ class TopicRegistry:
             settings,
             "" if self._clock is None else self._clock.now_ms(),
             ",".join(runs),
+            reservation.FIRST_OFFSETS,
         ]
         answer = call_script(self._servers, "init", (*keys.all(), keys.quarantine), arguments)
         if answer[0] == b"FOREIGN_KEY":

@@ -10,8 +10,17 @@ import pyarrow as pa
 from ..clock import Clock, SystemClock
 from ..cold.change import Change
 from ..cold.registers import LogStart
+from ..cold.reserve import reserving
 from ..cold.table import ColdTable
-from ..errors import CommitConflictError, InvalidArgumentError, PolicyViolationError
+from ..errors import (
+    ColdTierError,
+    CommitConflictError,
+    ContradictionError,
+    ForeignTableError,
+    InvalidArgumentError,
+    PolicyViolationError,
+    RecoveryNeededError,
+)
 from ..hot.hot_log import HotLog
 from ..offsets import (
     Ago,
@@ -343,11 +352,34 @@ class UnifiedLog:
         Args:
             at_least: one past the highest offset the caller was told of; what the cold tier knows
                 is added here, so that no offset is ever used twice.
+
+        Raises:
+            RecoveryNeededError: the cold tier cannot be reached, and nobody else can tell where the
+                partition goes on; retriable. An archiver settles it too.
         """
         topic_partition = self.topic.partition(partition)
-        cold = self._tiers.cold()
-        known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
-        self.hot.recover(topic_partition, known)
+        table = self._tiers.table
+        if table is None:
+            self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id)
+            return
+        try:
+            cold = self._tiers.cold()
+            known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
+            self.hot.recover(
+                topic_partition,
+                known,
+                reserving(self.topic, table),
+                topic_id=self.topic.topic_id,
+            )
+        except (ContradictionError, ForeignTableError):
+            raise
+        except ColdTierError as error:
+            raise RecoveryNeededError(
+                f"the server of {topic_partition} may have lost its tail, or all its offsets are "
+                "given out, and only the cold tier says where it can go on, which cannot be "
+                f"used now: {error.message}",
+                topic_partition=topic_partition,
+            ) from error
 
     # -- how -------------------------------------------------------------------------------------
 

@@ -69,7 +69,7 @@ def test_a_call_of_several_entries_is_one_unit(bench, make_batch):
 @pytest.mark.parametrize("base", [TENTH_OF_2_TO_53 - 2, 10**15 - 1, 2**53 - 10])
 def test_large_offsets_are_written_out_in_full(bench, make_batch, base):
     bench.client.hset(bench.keys()[1], mapping={"log_end": base, "local_log_start": base,
-        "segment": f"{base} 0 -1 -1 {NOW_MS} {NOW_MS}"})  # fmt: skip
+        "segment": f"{base} 0 -1 -1 {NOW_MS} {NOW_MS}", "reserved_end": 2**53})  # fmt: skip
     bench.append(NOW_MS, NOW_MS, NOW_MS, value_bytes=5000)
     assert bench.offsets().log_end == base + 3
     assert bench.read_offsets(base) == [base, base + 1, base + 2]
