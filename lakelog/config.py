@@ -208,6 +208,14 @@ _DEFINITIONS = (
         "true or false",
         "whether a JSON object's members become fields of a fields entry",
     ),
+    # Two steps of a reader, and what Parquet makes of one, stay well below 512 MiB.
+    number(
+        "lakelog.max.decoded.bytes",
+        64 * MIB,
+        1,
+        "the largest entry, in bytes once it is decompressed",
+        INT32_MAX,
+    ),
     number(
         "lakelog.flush.rows",
         1_000_000,

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ..codec import EntryId, decode, gap_of
+from ..codec import EntryId, decode, gap_of, in_steps
 from ..config import MIB
 from ..errors import (
     CorruptRecordError,
@@ -68,7 +68,8 @@ class Fetcher:
     ) -> Iterator[Fetched]:
         """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
 
-        See `HotLog.read`.
+        A round trip is sized by stored bytes, since only they are known before; what it brought is
+        decoded in steps that are bounded by decoded bytes. See `HotLog.read`.
         """
         count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)  # one for who wants one
         offset = start_offset
@@ -86,9 +87,10 @@ class Fetcher:
                     step = retry
                 else:
                     return
-            fetched = slice_entries(topic_partition, step.entries, offset, end_offset)
-            yield fetched
-            offset = fetched.next_offset
+            for entries in in_steps(step.entries, max_bytes):
+                fetched = slice_entries(topic_partition, entries, offset, end_offset)
+                yield fetched
+                offset = fetched.next_offset
             size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
             per_entry = max(1, size_bytes // len(step.entries))
             at_worst = max(max_bytes, _MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)

@@ -389,6 +389,7 @@ def settings_text(config: TopicConfig) -> str:
         config["retention.bytes"] if forgets else -1,
         config["lakelog.retention.entries"],
         config["producer.id.expiration.ms"],
+        config["lakelog.max.decoded.bytes"],
     )
     return " ".join(map(str, numbers))
 

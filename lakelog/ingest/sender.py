@@ -373,6 +373,7 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch) -> tuple[Entry, .
         queue.entry_format,
         queue.compression,
         max_entry_bytes=queue.max_entry_bytes,
+        max_decoded_bytes=queue.max_decoded_bytes,
         flatten=queue.flatten,
     )
 

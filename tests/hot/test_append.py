@@ -200,7 +200,7 @@ def test_calls_in_one_trip_are_appended_in_order(bench, make_batch):
 def test_a_refused_call_stops_no_other(bench, make_batch):
     good, late, other = make_batch([NOW_MS]), make_batch([NOW_MS], first_sequence=9), None
     other = make_batch([NOW_MS], producer_id=2)
-    empty = Entry(0, [b"a", b"b"], 2, -1, -1, None)
+    empty = Entry(0, [b"a", b"b"], 2, 2, -1, -1, None)
     odd = ProducedBatch((empty, *good.entries), 3, 0, 0, 0)
     answers = bench.hot.append_all([bench.call(b) for b in (good, late, odd, other)])
     assert [type(a) for a in answers] == [
@@ -419,7 +419,7 @@ def test_an_entry_above_segment_bytes(make_bench, make_batch):
 def test_an_entry_of_as_many_fields_as_a_script_can_pass(make_bench):
     bench = make_bench(message_timestamp_type="LogAppendTime")
     fields = [b"x"] * 7990
-    entry = Entry(1, fields, 7990, -1, -1, None)
+    entry = Entry(1, fields, 7990, 7990, -1, -1, None)
     assert bench.send(ProducedBatch((entry,), 1, 0, 0, 0)).base_offset == 0
     for odd in ([b"x"] * 7992, [b"x"] * 3):
         error = refusal(bench, ProducedBatch((replace(entry, fields=odd),), 2, 0, 0, 0))
