@@ -170,7 +170,9 @@ def _files(path: Path) -> list[Path]:
 def _parse(file: Path) -> list[DeclaredTopic]:
     try:
         content = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InvalidConfigError(f"{file} nests too deep", name=str(file)) from None
+    except (yaml.YAMLError, ValueError, TypeError) as error:  # ValueError: 2024-13-45 is no date
         raise InvalidConfigError(f"{file} is not YAML: {error}", name=str(file)) from None
     items = content if isinstance(content, list) else [] if content is None else [content]
     return [_declared(file, item) for item in items]

@@ -30,6 +30,7 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from ..json_text import parse_json
 from ..keyspace_defaults import KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_new_topic_name, check_topic_name
@@ -443,7 +444,7 @@ def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
 
 def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh | None]:
     with _foreign_if_illegible(text, "definition of a topic"):
-        fields = json.loads(text)
+        fields = parse_json(text)
         fresh = fields.get("fresh")
         topic = Topic(
             fields["name"],
@@ -465,7 +466,7 @@ def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
     if text is None:
         return KeyspaceDefaults()
     with _foreign_if_illegible(text, "defaults of a keyspace"):
-        fields = json.loads(text)
+        fields = parse_json(text)
         return KeyspaceDefaults(tuple(fields["settings"].items()), int(fields["version"]))
 
 
