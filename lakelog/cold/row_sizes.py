@@ -47,6 +47,8 @@ def items_of(lists: pa.Array) -> tuple[pa.StructArray, np.ndarray]:
     """The items of lists, those alone, and where each list's begin and the last one's end."""
     offsets = lists.offsets.to_numpy().astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
+    if first < 0 or last > len(lists.values) or bool(np.any(offsets[1:] < offsets[:-1])):
+        raise pa.ArrowInvalid("its lists lie outside their items")
     return lists.values.slice(first, last - first), offsets - first
 
 
@@ -54,7 +56,10 @@ def _lengths(column: pa.Array) -> np.ndarray:
     if not pa.types.is_dictionary(column.type):
         return _numbers(pc.binary_length(column))
     lengths = np.append(_numbers(pc.binary_length(column.dictionary)), 0)  # null: the last
-    return np.asarray(lengths[_numbers(column.indices, null=len(lengths) - 1)])
+    indices = _numbers(column.indices, null=len(lengths) - 1)
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < len(lengths):
+        raise pa.ArrowInvalid("it names values that its dictionary does not have")
+    return np.asarray(lengths[indices])
 
 
 def _numbers(column: pa.Array, null: int = 0) -> np.ndarray:

@@ -164,11 +164,7 @@ class SegmentReader:
                     raise pa.ArrowInvalid(f"it has no column {min(missing)}")
 
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
-                schema = projection(columns)
-                for batch in self._batches(_Part(file, parquet, group, False), columns):
-                    with self._storage.naming(path):
-                        rows = shaped(batch, schema)
-                    yield rows
+                return self._batches(_Part(file, parquet, group, False), columns)
 
             yield OpenFile(footer, source.size(), batches)
 
@@ -228,6 +224,23 @@ class SegmentReader:
     def _batches(
         self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group in our types, a bounded part of them at a time."""
+        schema = projection(columns)
+        path = f"{self._table_path}/{part.file.path}"
+        for batch in self._stored(part, columns, batch_rows):
+            pieces = cut_rows(batch, BATCH_BYTES)
+            while True:
+                with self._storage.naming(path):
+                    piece = next(pieces, None)
+                    rows = None if piece is None else shaped(piece, schema)
+                if rows is None:
+                    break
+                yield rows
+
+    def _stored(
+        self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The same in the file's types, dictionaries as such."""
         average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
         path = f"{self._table_path}/{part.file.path}"
         with self._storage.naming(path):
@@ -239,9 +252,15 @@ class SegmentReader:
         while True:
             with self._storage.naming(path):
                 batch = next(batches, None)
-            if batch is None:
-                return
-            yield from cut_rows(batch, BATCH_BYTES)
+                if batch is None:
+                    return
+                for name in ("offset", "timestamp"):
+                    if name in columns and batch.column(name).null_count:
+                        raise pa.ArrowInvalid(
+                            f"row group {part.group.index} holds rows without an offset or a "
+                            "timestamp"
+                        )
+            yield batch
 
     # -- by offset -------------------------------------------------------------------------------
 
@@ -268,13 +287,16 @@ class SegmentReader:
         The offsets and sizes alone (16 bytes a row) are sorted first; they cut the run into windows
         that are then read one by one, each from all row groups that reach into it.
         """
-        found = [self._offsets_and_sizes(part, start, end, schema) for part in parts]
+        found = [self._offsets_and_sizes(part, schema) for part in parts]
         offsets = np.concatenate([offsets for offsets, _ in found])
         if len(parts) == 1 and bool(np.all(offsets[1:] > offsets[:-1])):
             yield from self._in_order(parts[0], start, end, schema)
             return
+        sizes = np.concatenate([sizes for _, sizes in found])
+        inside = (offsets >= start) & (offsets < end)
+        offsets, sizes = offsets[inside], sizes[inside]
         order = np.argsort(offsets, kind="stable")
-        offsets, sizes = offsets[order], np.concatenate([sizes for _, sizes in found])[order]
+        offsets, sizes = offsets[order], sizes[order]
         for low, high in _windows(offsets, np.cumsum(sizes)):
             batches = [
                 # In our types first: not every kernel knows those of others (views of bytes).
@@ -288,22 +310,20 @@ class SegmentReader:
             for batch in table.to_batches():
                 yield shaped(batch, schema)
 
-    def _offsets_and_sizes(
-        self, part: _Part, start: int, end: int, schema: pa.Schema
-    ) -> tuple[np.ndarray, np.ndarray]:
-        """The offsets within [start, end), in the file's order, and about each row's bytes."""
+    def _offsets_and_sizes(self, part: _Part, schema: pa.Schema) -> tuple[np.ndarray, np.ndarray]:
+        """The offsets, in the file's order, and about each row's bytes."""
         group = part.group
         columns = _with_offset(schema) if group.has_dictionary else ["offset"]
         offsets, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
-        for batch in self._batches(part, columns):
-            rows = batch.column("offset").cast(pa.int64()).to_numpy()
-            inside = (rows >= start) & (rows < end)
-            offsets.append(rows[inside])
-            if group.has_dictionary:
-                sizes.append(row_bytes(batch)[inside])
-            else:
-                average_bytes = max(1, group.size_bytes // max(1, group.rows))
-                sizes.append(np.full(int(inside.sum()), average_bytes, np.int64))
+        average_bytes = max(1, group.size_bytes // max(1, group.rows))
+        for batch in self._stored(part, columns):
+            with self._storage.naming(f"{self._table_path}/{part.file.path}"):
+                offsets.append(batch.column("offset").cast(pa.int64()).to_numpy())
+                sizes.append(
+                    row_bytes(batch)
+                    if group.has_dictionary
+                    else np.full(batch.num_rows, average_bytes, np.int64)
+                )
         return np.concatenate(offsets), np.concatenate(sizes)
 
     # -- by timestamp ----------------------------------------------------------------------------

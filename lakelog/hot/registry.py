@@ -474,7 +474,7 @@ def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
 def _foreign_if_illegible(text: bytes, what: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ForeignEntryError(
             f"{text[:80]!r} is no {what} ({error!r}); somebody else writes to the keyspace, or a "
             "newer lakelog does"

@@ -52,7 +52,7 @@ BASE_INTERVAL = 50
 FOUND = "rows"
 
 #: What comes of making sense of JSON that is not as lakelog writes it.
-ILLEGIBLE = (ValueError, KeyError, TypeError, AttributeError)
+ILLEGIBLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 _FORMAT = 1
 _REGISTERS = {name: register for register, name in REGISTER_NAMES.items()}
