@@ -409,6 +409,28 @@ def test_an_entry_above_max_message_bytes(make_bench, make_batch):
     assert "max.message.bytes=2000" in str(error)
 
 
+@pytest.mark.parametrize("declared", [1_001, 2**31])
+def test_an_entry_that_is_too_large_once_decompressed(make_bench, make_batch, declared):
+    bench = make_bench(lakelog_max_decoded_bytes=1000)
+    batch = make_batch([NOW_MS])
+    large = replace(batch.entries[0], decoded_bytes=declared)
+    error = refusal(bench, replace(batch, entries=(large,)))
+    assert isinstance(error, RecordTooLargeError)
+    assert f"{declared} bytes" in str(error)
+    assert "lakelog.max.decoded.bytes=1000" in str(error)
+    allowed = replace(batch.entries[0], decoded_bytes=1000)
+    assert bench.send(replace(batch, entries=(allowed,))).base_offset == 0
+
+
+def test_settings_of_a_lakelog_that_knew_no_decoded_bytes_have_no_such_bound(bench, make_batch):
+    state = next(key for key in bench.client.scan_iter() if key.endswith(b":state"))
+    older = bench.client.hget(state, "settings").rpartition(b" ")[0]
+    bench.client.hset(state, "settings", older)
+    batch = make_batch([NOW_MS])
+    large = replace(batch.entries[0], decoded_bytes=2**40)
+    assert bench.send(replace(batch, entries=(large,))).base_offset == 0
+
+
 def test_an_entry_above_segment_bytes(make_bench, make_batch):
     bench = make_bench(internal_segment_bytes=1000)
     error = refusal(bench, make_batch([NOW_MS], value_bytes=1000))
