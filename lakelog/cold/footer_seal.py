@@ -31,7 +31,7 @@ SEALED = {"lakelog.footer.checksum": "crc32c"}
 
 MAGIC = b"PAR1"
 _SEAL = b"LKCS"
-_SEAL_BYTES = len(_SEAL) + 8
+SEAL_BYTES = len(_SEAL) + 8
 _END = struct.Struct("<I4s")
 
 #: Read at once: most footers with their seal.
@@ -59,11 +59,11 @@ def footer_bytes(source: Any, size_bytes: int | None = None) -> tuple[bytes, boo
         raise pa.ArrowInvalid(f"it ends in {magic!r}, not in {MAGIC!r}")
     if length > found_bytes - len(MAGIC) - _END.size:
         raise pa.ArrowInvalid(f"its footer is said to have {length} of its {found_bytes} bytes")
-    needed = min(found_bytes, length + _SEAL_BYTES + _END.size)
+    needed = min(found_bytes, length + SEAL_BYTES + _END.size)
     if needed > len(tail):
         tail = _last(source, found_bytes, needed)
     at = len(tail) - length - _END.size
-    footer, seal = tail[at : -_END.size], tail[max(0, at - _SEAL_BYTES) : at]
+    footer, seal = tail[at : -_END.size], tail[max(0, at - SEAL_BYTES) : at]
     if seal[: len(_SEAL)] != _SEAL:
         return footer, False
     if seal != _seal(footer):

@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.cold.change import HotRange
-from lakelog.cold.footer_seal import SEALED, sealed_end
+from lakelog.cold.footer_seal import SEAL_BYTES, SEALED, sealed_end
 from lakelog.cold.footers import parse_footer, read_footer
 from lakelog.cold.schema import FILE_SCHEMA, WRITER_OPTIONS
 from lakelog.cold.segment_writer import write_segment_file
@@ -29,7 +29,6 @@ from lakelog.topic import Topic
 
 MASKS = [0x01, 0x80, 0xFF]
 FOREIGN = "partition=0/segment=0/part-0.parquet"
-SEAL_BYTES = 12
 
 
 def rows() -> pa.RecordBatch:
