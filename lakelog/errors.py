@@ -88,7 +88,9 @@ class PolicyViolationError(LakelogError):
 
 
 class RecordTooLargeError(LakelogError, ValueError):
-    """A record, or the entry that holds it, is larger than ``max.message.bytes``."""
+    """A record, or the entry that holds it, is larger than ``max.message.bytes``, or, decompressed,
+    than ``lakelog.max.decoded.bytes``.
+    """
 
 
 class InvalidTimestampError(LakelogError, ValueError):

@@ -127,9 +127,14 @@ def position(value: PositionLike) -> Position:
     return AtOffset(check_offset(value))
 
 
+_MAX_POSITION_LENGTH = 200  # Python reads numbers of up to 4,300 digits
+
+
 def _position_of_text(text: str) -> Position:
     if text in NAMED_POSITIONS:
         return NAMED_POSITIONS[text]
+    if len(text) > _MAX_POSITION_LENGTH:
+        raise InvalidArgumentError(f"a position of {len(text)} characters is none of any kind")
     if re.fullmatch(r"[+-]?\d+", text):
         return AtOffset(check_offset(int(text)))
     if re.fullmatch(r"@\d+", text):

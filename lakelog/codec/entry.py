@@ -91,6 +91,7 @@ class Entry:
     record_count: int  # ≥ 1
     fields: list[bytes]  # name, value, name, value …, as XADD takes them
     size_bytes: int  # of all names and values
+    decoded_bytes: int  # likewise, once decompressed
     min_timestamp_ms: int  # over timestamps that are not -1; -1 if none has one
     max_timestamp_ms: int  # likewise
     first_keyless: int | None  # index of the first record without a key

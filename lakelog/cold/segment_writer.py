@@ -21,6 +21,7 @@ from ..record import RECORDS
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
 from .change import HotRange, Rewrite, RowsOf
+from .footer_seal import SEALED, SealingSink
 from .schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, writer_options
 from .segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from .segment_reader import SegmentReader
@@ -102,10 +103,10 @@ def _write(
 ) -> None:
     """An error of the store is named by the path; one of the rows' source is left as it is."""
     with storage.naming(path):
+        sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
         writer = pq.ParquetWriter(
-            storage.arrow_path(path),
+            pa.PythonFile(sink, mode="w"),
             pa.schema([*FILE_SCHEMA, *columns]),
-            filesystem=storage.filesystem(),
             **writer_options(columns),
         )
     try:
@@ -115,13 +116,17 @@ def _write(
                 tally.unparsed += row_group.num_rows - row_group[VALUE_ERROR].null_count
             with storage.naming(path):
                 writer.write_table(row_group, row_group_size=row_group.num_rows)
-        writer.add_key_value_metadata(tally.tombstones.to_metadata())
+        writer.add_key_value_metadata({**tally.tombstones.to_metadata(), **SEALED})
     except BaseException:
         with suppress(OSError, pa.ArrowException):
             writer.close()
+        with suppress(OSError, pa.ArrowException):
+            sink.close()
         raise
     with storage.naming(path):
+        sink.hold()
         writer.close()
+        sink.close()
 
 
 def with_value_columns(rows: pa.Table, columns: pa.Schema) -> pa.Table:
@@ -205,6 +210,9 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         held.append(piece)
         rows += piece.num_rows
         size_bytes += piece.nbytes
+        if size_bytes >= ROW_GROUP_BYTES:  # a huge record is written before the next one is read
+            yield pa.Table.from_batches(held)
+            held, rows, size_bytes = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
 

@@ -47,6 +47,19 @@ _PARQUET_SAYS = re.compile(
 )
 
 
+#: What Arrow says of bytes that it cannot make sense of; OSErrors are looked at more closely.
+_DAMAGE = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowSerializationError,
+    UnicodeDecodeError,
+    OverflowError,
+)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Storage:
     """A cold root: a local folder (made when first written) or an object store's URL.
@@ -300,7 +313,7 @@ class Storage:
                 f"cleanup.policy=compact, set compact,delete for that){_or_move_aside(path)}",
                 path=path,
             ) from error
-        except pa.ArrowInvalid as error:
+        except _DAMAGE as error:
             raise _corrupt(path, error) from error
         except OSError as error:
             said = one_line(error)

@@ -6,7 +6,7 @@
 --   topic_id          of the creation of the topic this partition belongs to
 --   generation        grows with each creation under the same name; a stale creator loses
 --   config_version    of the settings below
---   settings          14 numbers, see parse_settings
+--   settings          15 numbers, see parse_settings
 --   run_id            of the server under which the partition was last written; '': it was lost
 --                     and made anew, so nobody knows which offsets had been given
 --   clean             there: the server was stopped on purpose and nothing was appended after
@@ -51,18 +51,20 @@ local function int(number)
   return string.format('%d', number)
 end
 
--- The settings, in the order hot/registry.py writes them.
-local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+)$'
+-- The settings, in the order hot/registry.py writes them. The last is not there where a lakelog
+-- that did not know it wrote them.
+local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*)$'
 
 local function parse_settings(text)
   -- Faster than gmatch.
-  local a, b, c, d, e, f, g, h, i, j, k, l, m, n = string.match(text, SETTINGS)
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o = string.match(text, SETTINGS)
   return {
     segment_bytes = tonumber(a), segment_ms = tonumber(b), max_jitter_ms = tonumber(c),
     max_message_bytes = tonumber(d), log_append_time = e == '1', before_max_ms = tonumber(f),
     after_max_ms = tonumber(g), index_interval_bytes = tonumber(h), keys_required = i == '1',
     tiered = j == '1', retention_ms = tonumber(k), retention_bytes = tonumber(l),
     retention_entries = tonumber(m), producer_expiration_ms = tonumber(n),
+    max_decoded_bytes = tonumber(o) or math.huge,
   }
 end
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ..codec import EntryId, decode
+from ..codec import EntryId, decode, in_steps
 from ..config import MIB
 from ..errors import (
     CorruptRecordError,
@@ -66,7 +66,8 @@ class Fetcher:
     ) -> Iterator[Fetched]:
         """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
 
-        See `HotLog.read`.
+        A round trip is sized by stored bytes, since only they are known before; what it brought is
+        decoded in steps that are bounded by decoded bytes. See `HotLog.read`.
         """
         count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)  # one for who wants one
         offset = start_offset
@@ -83,12 +84,14 @@ class Fetcher:
                     raise trimmed(topic_partition, offset, step.local_log_start)
                 if not step.entries and step.declared.gap_at(offset) is None:
                     raise hole(topic_partition, offset, step.declared.log_end)
-            fetched, skipped = slice_entries(
-                topic_partition, step.entries, offset, end_offset, step.declared
-            )
-            self._warn_of(topic_partition, skipped)
-            yield fetched
-            offset = fetched.next_offset
+            # Without any, there is the gap to tell of.
+            for entries in in_steps(step.entries, max_bytes) if step.entries else [[]]:
+                fetched, skipped = slice_entries(
+                    topic_partition, entries, offset, end_offset, step.declared
+                )
+                self._warn_of(topic_partition, skipped)
+                yield fetched
+                offset = fetched.next_offset
             size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
             per_entry = max(1, size_bytes // max(1, len(step.entries)))
             at_worst = max(max_bytes, _MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)

@@ -297,7 +297,8 @@ class HotLog:
         """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
 
         Args:
-            max_bytes: about how many stored bytes a step may bring; at least one entry.
+            max_bytes: how many decoded bytes a step may bring, and about how many stored ones a
+                round trip; at least one entry.
             topic_id: refuse to read another creation of the topic.
 
         Yields:

@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from ..codec import EntryId, decode
+from ..codec import EntryId, decode, in_steps
 from ..codec.description import describe
 from ..codec.entry import MAX_SEQUENCES
 from ..config import MIB
@@ -91,7 +91,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """What one round trip brought."""
+    """What one round trip brought, or a part of it where it decodes to more than a page."""
 
     entries: tuple[StoredEntry, ...]
     records: pa.RecordBatch  # `RECORDS` of the sound ones, in order
@@ -216,8 +216,10 @@ class Inspection:
             if not isinstance(state, Exception):
                 check_topic_id(topic_partition, state[0], topic_id)
                 local_log_start = _numbers(state[1] or b"0")[0] if _numbers(state[1] or b"0") else 0
-            yield _page(raw, local_log_start)
+            for entries in in_steps(raw, max_bytes):
+                yield _page(entries, local_log_start)
             if not raw:
+                yield _page([], local_log_start)
                 return
             after = "(" + raw[-1][0].decode()
             size_bytes = max(1, sum(sum(map(len, fields)) for _, fields in raw))

@@ -31,6 +31,7 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from ..json_text import parse_json
 from ..keyspace_defaults import KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_new_topic_name, check_topic_name
@@ -393,6 +394,7 @@ def settings_text(config: TopicConfig) -> str:
         config["retention.bytes"] if forgets else -1,
         config["lakelog.retention.entries"],
         config["producer.id.expiration.ms"],
+        config["lakelog.max.decoded.bytes"],
     )
     return " ".join(map(str, numbers))
 
@@ -446,7 +448,7 @@ def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
 
 def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh | None]:
     with _foreign_if_illegible(text, "definition of a topic"):
-        fields = json.loads(text)
+        fields = parse_json(text)
         fresh = fields.get("fresh")
         topic = Topic(
             fields["name"],
@@ -468,7 +470,7 @@ def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
     if text is None:
         return KeyspaceDefaults()
     with _foreign_if_illegible(text, "defaults of a keyspace"):
-        fields = json.loads(text)
+        fields = parse_json(text)
         return KeyspaceDefaults(tuple(fields["settings"].items()), int(fields["version"]))
 
 
@@ -476,7 +478,7 @@ def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
 def _foreign_if_illegible(text: bytes, what: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ForeignEntryError(
             f"{text[:80]!r} is no {what} ({error!r}); somebody else writes to the keyspace, or a "
             "newer lakelog does"

@@ -15,13 +15,13 @@ then, with the records in between lost.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from ..errors import InvalidArgumentError
+from ..json_text import parse_json
 from ..record import MAX_OFFSET, TopicPartition
 from ..topic import check_topic_name
 
@@ -31,6 +31,8 @@ LATEST = -1
 _TOPIC_IDS = "@topic_ids"
 _INITIAL = "@initial"
 _SINCE = "@since"
+
+_PARTITION_DIGITS = 10
 
 Offsets = Mapping[TopicPartition, int]
 
@@ -86,7 +88,7 @@ def parse_offsets(text: str, what: str) -> StreamOffset:
         InvalidArgumentError: it is not JSON, or says something else.
     """
     try:
-        members = json.loads(text)
+        members = parse_json(text)
     except ValueError as error:
         raise InvalidArgumentError(f"{what}={text!r} is no JSON: {error}") from None
     return StreamOffset.from_json(members, what)
@@ -108,7 +110,7 @@ def _flat(members: Mapping[str, Any]) -> dict[TopicPartition, int]:
 
 
 def _partition(text: str) -> int:
-    if not text.isdecimal():
+    if not (text.isdecimal() and len(text) < _PARTITION_DIGITS):
         raise ValueError(f"{text!r} is no partition")
     return int(text)
 

@@ -176,6 +176,7 @@ class TaskAppend:
             config["lakelog.entry.format"],
             resolve_compression(config["compression.type"], _COMPRESSION),
             max_entry_bytes=config["max.message.bytes"],
+            max_decoded_bytes=config["lakelog.max.decoded.bytes"],
             flatten=config["lakelog.fields.flatten"],
         )
         progress.sequence, progress.crc = end, after

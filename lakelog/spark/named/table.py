@@ -17,6 +17,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -52,6 +53,7 @@ from ...errors import (
     InvalidArgumentError,
 )
 from ...failpoints import failpoint
+from ...json_text import parse_json
 from ...topic import Topic
 from ..catalog.entry import read_details, read_properties
 from .commit import NamedCommit
@@ -64,7 +66,7 @@ from .definition import (
 )
 from .history import Commit, is_newest, read_history
 from .measures import MEASURE, Measuring
-from .notes import ARCHIVE, CLEANUP, Note, State, registers_of_json, registers_to_json
+from .notes import ARCHIVE, CLEANUP, ILLEGIBLE, Note, State, registers_of_json, registers_to_json
 from .reader import NamedReader, find, look_up, naming
 from .rows import ArchivedRows, RewrittenRows
 from .task_errors import TaskErrors
@@ -246,9 +248,17 @@ class NamedTable(TimestampLookup[NamedReader]):
                 "registers were",
                 path=self.name,
             )
-        copy = json.loads(content)
         epochs = {ARCHIVE: commits[0].version, CLEANUP: commits[0].version}  # above any before
-        return State(copy["version"], epochs, registers_of_json(copy["registers"]))
+        try:
+            copy = parse_json(content)
+            version, registers = int(copy["version"]), registers_of_json(copy["registers"])
+        except ILLEGIBLE as error:
+            raise ContradictionError(
+                f"the property {REGISTERS_PROPERTY} of {self.name} cannot be read ({error!r}): "
+                "somebody changed it. Set it to what the registers were",
+                path=self.name,
+            ) from error
+        return State(version, epochs, registers)
 
     def _measured(self, state: State, commits: Sequence[Commit]) -> State:
         """With what this process's tasks said of the slices that they wrote."""
@@ -566,7 +576,9 @@ class NamedTable(TimestampLookup[NamedReader]):
         with self._lock:
             state, noted_ms = self._state, self._noted_ms
         registers = registers_to_json(state.registers)
-        copied = json.loads(held.get(REGISTERS_PROPERTY, "{}")).get("registers", {})
+        copied = None  # also where somebody wrote what cannot be read
+        with suppress(*ILLEGIBLE):
+            copied = parse_json(held.get(REGISTERS_PROPERTY, "{}")).get("registers", {})
         is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
         if copied == registers or not (is_old or at_once):
             return {}
