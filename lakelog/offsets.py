@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NoReturn
@@ -259,9 +258,10 @@ class LogOffsets:
 
         Some of these records may be deleted or compacted since.
         """
-        return max(0, end - start - skipped_between(self.gaps, start, end))
+        skipped = sum(gap.end - gap.start for gap in self.gaps_between(start, end))
+        return max(0, end - start - skipped)
 
-
-def skipped_between(gaps: Iterable[OffsetRange], start: int, end: int) -> int:
-    """How many offsets of [start, end) lie in gaps, which are disjoint."""
-    return sum(max(0, min(gap.end, end) - max(gap.start, start)) for gap in gaps)
+    def gaps_between(self, start: int, end: int) -> tuple[OffsetRange, ...]:
+        """What of [start, end) was skipped after an unclean stop."""
+        cut = (OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in self.gaps)
+        return tuple(gap for gap in cut if gap.start < gap.end)
