@@ -80,6 +80,22 @@ class OffsetScale:
             for y in self._middles()
         ]
 
+    def lines_down(self) -> list[dict[str, Any]]:
+        """As `lines`, where the axis of offsets is the horizontal one."""
+        return [
+            {
+                "type": "line",
+                "xref": "x",
+                "x0": x,
+                "x1": x,
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "line": {"color": TEXT, "width": 1, "dash": "dot"},
+            }
+            for x in self._middles()
+        ]
+
     def says(self, axis: str) -> list[dict[str, Any]]:
         """How far offsets jump there."""
         return [
