@@ -275,7 +275,8 @@ class Archiver:
                 self._topic.partition(number), archive_start(look.cold, number)
             )
             logger.warning(
-                "%s-%d: the server changed since the last append; recovered, the log goes on at %d",
+                "%s-%d: the server changed since the last append; recovered, and "
+                "the log goes on at %d; `lakelog status` says what may be lost",
                 self._topic.name,
                 number,
                 recovered.log_end,

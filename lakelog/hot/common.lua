@@ -21,7 +21,7 @@
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; another number means that somebody deleted some
 --   unarchived_since  no record that is not archived yet was appended before this time
---   gaps              start-end, comma separated: offsets lost with a hot tail
+--   gaps              start-end, comma separated: offsets skipped after an unclean stop
 --
 -- `:segments` holds the closed segments, scored by base:
 -- `base end bytes first max created modified`.

@@ -125,7 +125,7 @@ class UnifiedLog:
         """The records from an offset on: at least one, if the log has one there or above.
 
         Inside a gap the next record is given. ``next_offset`` equals the offset only at the log
-        end; offsets lost with a hot tail are among the ``gaps``.
+        end; offsets skipped after an unclean stop are among the ``gaps``.
 
         Args:
             max_bytes: about how much; a single larger record is given all the same.

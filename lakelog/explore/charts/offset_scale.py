@@ -115,7 +115,7 @@ class OffsetScale:
 
     @property
     def _cuts(self) -> Numbers:
-        """How many offsets are not drawn below the first jump, above it, above the second …"""
+        """How many offsets are left out below the first jump, above it, and above each other."""
         return np.append(0, np.cumsum(self.jumps[:, 1] - self.jumps[:, 0] - self._left))
 
     @property

@@ -97,8 +97,8 @@ def partition_ranges(log: UnifiedLog, partitions: Iterable[int] | None = None) -
     Returns:
         Rows of `RANGES` by partition and offset, half-open and without a hole from 0 to the log
         end: ``deleted`` (below the log start), ``cold``, ``both``, ``hot`` (in Redis alone, not
-        archived yet), ``skipped`` (after an unclean stop of Redis), ``missing`` (in neither tier, and
-        nothing says why: `verify` does). A further column ``waiting_ms`` (int64) has, for a
+        archived yet), ``skipped`` (after an unclean stop of Redis), ``missing`` (in neither tier,
+        and nothing says why: `verify` does). A further column ``waiting_ms`` (int64) has, for a
         partition's hot offsets, since when the oldest waits to be archived; null if none does.
         A partition without offsets has no row.
 

@@ -159,7 +159,7 @@ def covered(
         found = np.where(
             within, found - np.maximum(0, gap.end - np.maximum(gap.start, kept)), found
         )
-    return np.maximum(0, found)
+    return found
 
 
 def _hot_rows(partition: int, offsets: LogOffsets, hot: HotOffsets) -> pa.Table:
