@@ -233,7 +233,7 @@ class HotOffsets:
     max_timestamp_ms: int  # over all that was ever appended; -1: none
     size_bytes: int  # of all segments
     recovered: bool = True  # False: the server changed since the last append; see RecoveryNeeded
-    gaps: tuple[OffsetRange, ...] = ()  # what was lost with a hot tail, oldest first
+    gaps: tuple[OffsetRange, ...] = ()  # skipped after an unclean stop, oldest first
     unarchived_since_ms: int | None = (
         None  # no unarchived record was appended before; None: all archived
     )
@@ -265,7 +265,18 @@ class LogOffsets:
 
     @property
     def unarchived(self) -> int:
-        """Offsets the hot tier alone holds, lost ones not counted (archive lag in records)."""
-        first = max(self.archived_end, self.local_log_start)
-        lost = sum(max(0, min(gap.end, self.log_end) - max(gap.start, first)) for gap in self.gaps)
-        return max(0, self.log_end - first - lost)
+        """Records that the hot tier alone holds (archive lag in records)."""
+        return self.appended_between(max(self.archived_end, self.local_log_start), self.log_end)
+
+    def appended_between(self, start: int, end: int) -> int:
+        """How many offsets of [start, end) were given to records: those of gaps were not.
+
+        Some of these records may be deleted or compacted since.
+        """
+        skipped = sum(gap.end - gap.start for gap in self.gaps_between(start, end))
+        return max(0, end - start - skipped)
+
+    def gaps_between(self, start: int, end: int) -> tuple[OffsetRange, ...]:
+        """What of [start, end) was skipped after an unclean stop."""
+        cut = (OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in self.gaps)
+        return tuple(gap for gap in cut if gap.start < gap.end)

@@ -282,8 +282,8 @@ class Archiver:
         for number in behind:
             if seen[number].log_end != look.hot[number].log_end or not seen[number].recovered:
                 logger.warning(
-                    "%s-%d: the server changed since the last append; recovered, the log goes on "
-                    "at %d",
+                    "%s-%d: the server changed since the last append; recovered, and the log goes "
+                    "on at %d; `lakelog status` says what may be lost",
                     self._topic.name,
                     number,
                     look.hot[number].log_end,

@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
 from .output import Failed, Message, Page, Table, describe
 
+if TYPE_CHECKING:
+    from ..explore.skipped import Skipped
+    from ..record import TopicPartition
+
+_SENTENCES = 3  # about what was skipped
+
 _EPILOG = """\
-unarchived: records that Redis alone holds. lag: how long the oldest of them has waited. lost:
-offsets whose records went with a Redis that lost its tail; they are never used again. cold MiB:
-Parquet files, in so many segments. A warning is about what stays until somebody does something,
-such as a timestamp in the future, from which retention counts. When a topic cannot be looked at,
-the others are shown and the exit code is 1.
+unarchived: records that Redis alone holds. lag: how long the oldest of them has waited. skipped:
+offsets that an unclean stop of Redis left unused, mostly never given to a record; a sentence says
+which records may be lost. cold MiB: Parquet files, in so many segments. A warning is about what
+stays until somebody does something, such as a timestamp in the future, from which retention counts.
+When a topic cannot be looked at, the others are shown and the exit code is 1.
 """
 
 
@@ -21,7 +27,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "status",
         parents=[common],
-        help="ranges, archive lag, losses and Redis's headroom",
+        help="ranges, archive lag, gaps and Redis's headroom",
         description="Show where every partition stands and how Redis is doing.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -47,7 +53,10 @@ def _run(arguments: argparse.Namespace) -> Page:
             "hot_MiB": part.hot_size_bytes / 2**20,
             "cold_MiB": part.cold_size_bytes / 2**20 if part.tiered else None,
             "segments": part.cold_segments if part.tiered else None,
-            "lost": ", ".join(f"{gap.start}..{gap.end - 1}" for gap in part.lost) or None,
+            "skipped": ", ".join(
+                f"{one.start_offset}..{one.end_offset - 1}" for one in part.skipped
+            )
+            or None,
         }
         for part in seen.partitions
     ]
@@ -74,14 +83,46 @@ def _run(arguments: argparse.Namespace) -> Page:
         }
         for one in seen.warnings
     ]
+    from ..explore.skipped import may_be_lost
+
+    at_most = may_be_lost(seen.servers)
+    skipped = [
+        {
+            "topic": part.topic_partition.topic,
+            "partition": part.topic_partition.partition,
+            "start_offset": one.start_offset,
+            "end_offset": one.end_offset,
+            "last_append_ms": one.last_append_ms,
+            "recovered_ms": one.recovered_ms,
+            "may_be_lost": at_most,
+        }
+        for part in seen.partitions
+        for one in part.skipped
+    ]
     parts: dict[str, Any] = {"partitions": Table(partitions, columns, empty="no topics yet")}
     if arguments.output == "json":
-        parts |= {"errors": Table(errors), "warnings": Table(warnings)}
-    elif errors or warnings:  # sentences, too long for a column
+        parts |= {
+            "errors": Table(errors),
+            "warnings": Table(warnings),
+            "skipped": Table(skipped),
+        }
+    elif errors or warnings or skipped:  # sentences, too long for a column
         lines = [f"error: topic {row['topic']}: {row['error']}" for row in errors]
         lines += [f"warning: {row['warning']}" for row in warnings]
+        lines += _said(
+            [(p.topic_partition, s) for p in seen.partitions for s in p.skipped], at_most
+        )
         parts["messages"] = Message("\n".join(lines))
     parts["servers"] = Table(servers)
     if seen.failures:
         raise Failed(Page(parts))
     return Page(parts)
+
+
+def _said(skipped: list[tuple[TopicPartition, Skipped]], at_most: str) -> list[str]:
+    """A sentence each, of the newest; one stop leaves one in each partition."""
+    newest = sorted(skipped, key=lambda pair: pair[1].recovered_ms or 0, reverse=True)[:_SENTENCES]
+    lines = [one.sentence(topic_partition, at_most) for topic_partition, one in newest]
+    if len(skipped) > len(lines):
+        lines.append(f"… and {len(skipped) - len(lines):,} more; --output json has all")
+    return lines

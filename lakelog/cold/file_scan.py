@@ -314,7 +314,7 @@ def merged(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
 
 
 def declared_gaps(files: Iterable[SegmentFile]) -> list[OffsetRange]:
-    """What the names of lakelog's files say was lost: a range begins before its segment does."""
+    """What the names of lakelog's files say was skipped: a range begins before its segment does."""
     return [
         OffsetRange(file.start_offset, min(file.segment, file.end_offset))
         for file in files

@@ -217,6 +217,19 @@ class SegmentIndex:
         files = (self._file(row) for row in range(first, beyond))
         return [file for file in files if file.end_offset > start]
 
+    def rows_between(self, partition: int, start: int, end: int) -> pa.Table:
+        """As `files_between`, as rows of `COLUMNS`."""
+        low, high = self._slices.get(partition, (0, 0))
+        first = bisect_right(self._reach, start - 1, low, high)
+        beyond = bisect_right(self._starts, end - 1, first, high)
+        rows = self.columns.slice(first, beyond - first)
+        return rows.filter(pc.greater(rows["end_offset"], start))
+
+    @staticmethod
+    def file(rows: pa.Table, row: int) -> SegmentFile:
+        """The file of one of the rows of `COLUMNS`."""
+        return SegmentFile(*(rows.column(index)[row].as_py() for index in range(10)))
+
     def within(self, partition: int, start: int, end: int) -> list[str]:
         """The paths of the files that lie in [start, end) as a whole.
 
@@ -279,7 +292,7 @@ class SegmentIndex:
         return paths - set(self.columns["path"].filter(here).to_pylist())
 
     def _file(self, row: int) -> SegmentFile:
-        return SegmentFile(*(self.columns.column(index)[row].as_py() for index in range(10)))
+        return self.file(self.columns, row)
 
 
 def _slices_by_partition(partitions: pa.ChunkedArray) -> dict[int, tuple[int, int]]:

@@ -162,7 +162,7 @@ class HotVerification:
         for hole in holes:
             self.findings.add(
                 f"offsets {hole.start}..{hole.end - 1}",
-                "have no entry, and no gap entry says that they were lost",
+                "have no entry, and no gap entry says that they were skipped",
             )
             self._holes.append(hole)
             self._broken |= {
@@ -263,12 +263,12 @@ class HotVerification:
         for gap in sorted(listed - self._gaps - self._aside):
             self.findings.add(
                 self.look.keys.state,
-                f"declares the offsets {gap.start}..{gap.end - 1} lost, but no gap entry does",
+                f"declares the offsets {gap.start}..{gap.end - 1} skipped, but no gap entry does",
             )
         for gap in sorted(self._gaps - set(self.look.gaps)):
             self.findings.add(
                 f"entry {gap.end - 1}-{gap.end - gap.start}",
-                f"declares the offsets {gap.start}..{gap.end - 1} lost, but :state does not",
+                f"declares the offsets {gap.start}..{gap.end - 1} skipped, but :state does not",
             )
 
     def _check_segment(self, segment: HotSegment, tally: SegmentTally, whole: bool) -> None:

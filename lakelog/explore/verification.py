@@ -166,7 +166,7 @@ class _Once:
             between.add(
                 f"between {archived_end} and {local_log_start}",
                 f"no tier holds the offsets {missing}: cold ends at {archived_end}, hot begins at "
-                f"{local_log_start}, and nothing says that they were lost",
+                f"{local_log_start}, and nothing says that they were skipped",
             )
         log_end = look.number("log_end")
         if log_end is None or not look.recovered or max(archived_end, log_start) <= log_end:

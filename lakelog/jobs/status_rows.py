@@ -10,6 +10,8 @@
 | start_offset …       | bigint    | what was archived or cleaned since the run's last rows        |
 | records              | bigint    | records archived, or dropped by cleanup; null: nothing        |
 | archive_lag_*        | bigint    | what waits in Redis alone; ms null: nothing waits             |
+| lost_offsets         | bigint    | offsets skipped after unclean stops of Redis, far more than   |
+|                      |           | the records that may be lost; `lakelog status` bounds those   |
 | redis_*              | bigint    | of the whole hot tier, the same in all rows; null: no limit   |
 | seconds              | double    | since the run began                                           |
 | done                 | boolean   | the last rows of a run that ended well                        |
