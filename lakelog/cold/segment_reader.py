@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..back_off import Patience, patiently
 from ..config import MIB
-from ..errors import InvalidArgumentError
+from ..errors import ColdTierError, InvalidArgumentError
 from ..record import HEADERS_TYPE, RECORDS, OffsetAndTimestamp
 from .footers import Footer, FooterCache, RowGroup, parse_footer
 from .schema import FILE_SCHEMA
@@ -190,17 +191,21 @@ class SegmentReader:
 
     def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Footer]:
         path = f"{self._table_path}/{file.path}"
-        footer = self._footers.get(path)
-        with self._storage.naming(path):
-            source = opened.enter_context(
-                self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
-            )
-            parquet = _parquet(
-                source,
-                footer.metadata if footer else None,
-                pre_buffer=not self._storage.is_local,
-            )
-            return parquet, footer or self._keep(path, parse_footer(parquet.metadata))
+
+        def opening() -> tuple[Any, Footer]:
+            footer = self._footers.get(path)
+            with self._storage.naming(path):
+                source = opened.enter_context(
+                    self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
+                )
+                parquet = _parquet(
+                    source,
+                    footer.metadata if footer else None,
+                    pre_buffer=not self._storage.is_local,
+                )
+                return parquet, footer or self._keep(path, parse_footer(parquet.metadata))
+
+        return patiently(opening)
 
     def _keep(self, path: str, footer: Footer) -> Footer:
         self._footers.put(path, footer)
@@ -214,18 +219,27 @@ class SegmentReader:
     ) -> Iterator[pa.RecordBatch]:
         average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
         path = f"{self._table_path}/{part.file.path}"
-        with self._storage.naming(path):
-            batches = part.parquet.iter_batches(
-                batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
-                row_groups=[part.group.index],
-                columns=columns,
-            )
+        patience = Patience()
+        given = 0
         while True:
-            with self._storage.naming(path):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
+            try:
+                with self._storage.naming(path):
+                    batches = part.parquet.iter_batches(
+                        batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
+                        row_groups=[part.group.index],
+                        columns=columns,
+                    )
+                    for _ in range(given):  # those of a try that a fault of the store broke off
+                        next(batches)
+                while True:
+                    with self._storage.naming(path):
+                        batch = next(batches, None)
+                    if batch is None:
+                        return
+                    given += 1
+                    yield batch
+            except ColdTierError as error:
+                patience.wait(error)
 
     # -- by offset -------------------------------------------------------------------------------
 

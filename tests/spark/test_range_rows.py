@@ -13,7 +13,7 @@ from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError
 from lakelog.hot import HotSource
 from lakelog.spark import range_rows as module
-from lakelog.spark.range_rows import Patience, range_rows
+from lakelog.spark.range_rows import range_rows
 from lakelog.spark.recipe import LogRecipe
 from lakelog.testing.servers import RedisServer
 
