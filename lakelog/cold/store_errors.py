@@ -1,4 +1,4 @@
-"""What a store's refusal means: is it to be asked again, is it full, or does it refuse for good?
+"""What a store's refusal means: to be asked again, full, or refused for good.
 
 Arrow, delta-rs and Spark each put it in words of their own, most without a number. This is the one
 place that reads them; all that open storage translate here.

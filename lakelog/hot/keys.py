@@ -8,6 +8,7 @@
 | ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
 | ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
+| ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#defaults``, the keyspace's defaults
@@ -78,6 +79,10 @@ class Keys:
     @property
     def topics(self) -> str:
         return f"{self.keyspace}:topics"
+
+    @property
+    def archivers(self) -> str:
+        return f"{self.keyspace}:archivers"
 
     def resume_lock(self, number: int) -> str:
         """Held by whoever switches a server's fsync policy; in a cluster, each server needs a

@@ -40,7 +40,8 @@ def range_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The records of [start, end), from whichever tier holds them, as `RECORDS` batches.
 
-    A tier that does not answer is asked again for `back_off.PATIENCE_S`, and the read goes on where it was.
+    A tier that does not answer is asked again for `back_off.PATIENCE_S`, and the read goes on
+    where it was.
 
     Args:
         fail_on_data_loss: if not, records below the log start are passed over with a warning.

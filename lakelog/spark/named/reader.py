@@ -20,7 +20,7 @@ from ...cold.segment_reader import projection, shaped
 from ...cold.storage import one_line
 from ...cold.store_errors import error_class
 from ...config import MIB
-from ...errors import ColdTierError, InvalidArgumentError, LakelogError, MissingFileError
+from ...errors import InvalidArgumentError, LakelogError, MissingFileError
 from ...record import MAX_OFFSET, OffsetAndTimestamp
 from ...value_ddl import VALUE_ERROR
 from ..engine import Failure, SparkEngine
