@@ -10,6 +10,7 @@ from datetime import timedelta
 
 from ..cold.change import Change, HotRange
 from ..cold.orphans import SETTLING_MS
+from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..errors import (
     CorruptRecordError,
@@ -391,9 +392,12 @@ def _behind(hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> list[int]:
 
 def _archived(change: Change, applied: Applied, seconds: float) -> list[PartitionArchived]:
     done = []
+    by_partition: dict[int, list[SegmentFile]] = {}
+    for file in applied.files:
+        by_partition.setdefault(file.partition, []).append(file)
     for number in sorted(change.partitions - applied.superseded):
         ranges: list[HotRange] = change.hot_ranges(number)
-        files = [file for file in applied.files if file.partition == number]
+        files = by_partition.get(number, [])
         done.append(
             PartitionArchived(
                 ranges[0].topic_partition,

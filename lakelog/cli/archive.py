@@ -74,6 +74,7 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
 
 
 def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
+    import logging
     import signal
     import threading
 
@@ -88,13 +89,14 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
             threading.Thread(target=_end_in_time, args=(over,), daemon=True).start()
 
     with open_log(arguments) as log:  # a signal before this ends the process, as ever
+        logging.getLogger("lakelog.archive").setLevel(logging.WARNING)  # nobody asks a daemon
+        reports = log.archive_continuously(
+            arguments.topics or None,
+            stop=stop,
+            max_duration=max_duration,
+            tell=TroubleRows(log.place) if log.place else None,
+        )
         try:
-            reports = log.archive_continuously(
-                arguments.topics or None,
-                stop=stop,
-                max_duration=max_duration,
-                tell=TroubleRows(log.place) if log.place else None,
-            )
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, stopped)
             for report in reports:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from spark_log import SparkLog
 
+from lakelog.back_off import Patience
 from lakelog.cold.storage import Storage
 from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError
