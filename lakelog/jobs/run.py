@@ -7,6 +7,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
@@ -14,6 +15,7 @@ import pyarrow as pa
 
 from ..archive.report import ArchiveReport
 from ..archive.trouble import Trouble
+from ..back_off import patiently
 from ..cleanup.cleanup import STEPS
 from ..errors import (
     ArchiveStalledError,
@@ -162,7 +164,15 @@ class JobRun:
             stalls.check()
             return untold
 
-        return self._unless_done(work)
+        def look() -> Look:
+            # Whose time is over does not fail because Redis is away just then.
+            patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
+            found = patiently(self._look, patience_s)
+            for failure in found.failures:  # told, as what could not be archived is
+                logger.warning("nothing can be said of %s: %s", failure.topic, failure.error)
+            return replace(found, failures=())
+
+        return self._unless_done(work, look)
 
     def rows(self) -> pa.Table:
         """What the table has of this run by now, oldest first, as `STATUS`."""
@@ -173,7 +183,9 @@ class JobRun:
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _unless_done(self, work: Callable[[float], list[Report]]) -> JobResult:
+    def _unless_done(
+        self, work: Callable[[float], list[Report]], look_after: Callable[[], Look] | None = None
+    ) -> JobResult:
         if self._is_repeatable:
             rows = self._table.done_rows(self.key)
             if rows.num_rows:
@@ -182,8 +194,7 @@ class JobRun:
         started_s = time.monotonic()
         try:
             reports = work(started_s)
-            look = self._look()
-            look.check()
+            look = (look_after or self._checked_look)()
         except Exception as error:  # Spark's errors, too, are to be seen in the rows
             self._tell_failure(error, started_s)
             raise
@@ -193,6 +204,11 @@ class JobRun:
         if rows.num_rows:
             rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
+
+    def _checked_look(self) -> Look:
+        look = self._look()
+        look.check()
+        return look
 
     def _look(self) -> Look:
         if isinstance(self._log, Lakelog):

@@ -61,8 +61,8 @@ def test_all_is_well(log, status, make_topic):
     assert "warning" not in shown
     assert "error" not in shown
     seen = as_json(status)
-    assert list(seen) == ["partitions", "errors", "warnings", "servers"]
-    assert seen["errors"] == seen["warnings"] == []
+    assert list(seen) == ["partitions", "errors", "warnings", "archiving", "servers"]
+    assert seen["errors"] == seen["warnings"] == seen["archiving"] == []
     (partition,) = seen["partitions"]
     assert partition["segments"] == 1
     assert 0 < partition["cold_MiB"] < 1
