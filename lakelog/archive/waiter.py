@@ -22,6 +22,9 @@ SHORTEST_INTERVAL_S = 0.1
 INTERVALS = 40
 LONGEST_INTERVAL_S = 2.0
 
+#: How soon a cluster's waiter takes up partitions that came to its server.
+PLACE_INTERVAL_S = 5.0
+
 FIRST_PAUSE_S = 0.1
 LONGEST_PAUSE_S = 2.0  # so soon a server that is back is noticed
 
@@ -48,6 +51,7 @@ class Waiter:
         self._after = after
         self._all: Mapping[TopicPartition, UUID] | None = None  # as of which `_own` is
         self._own: list[TopicPartition] = []
+        self._placed_s = 0.0
         self._wake = threading.Event()
         self._ended = False
         self._looks = 0  # finished ones
@@ -107,10 +111,10 @@ class Waiter:
                 self._wake.wait(wait_s)
 
     def _look(self) -> None:
-        partitions = self._partitions()
-        if partitions is not self._all:
+        partitions, now_s = self._partitions(), time.monotonic()
+        if partitions is not self._all or now_s - self._placed_s >= PLACE_INTERVAL_S:
             self._own = [tp for tp in partitions if self._glancer.holds(tp)]
-            self._all = partitions
+            self._all, self._placed_s = partitions, now_s
         glimpse = self._glancer.look(self._own)
         self._saw(glimpse.now_ms, glimpse.partitions)
 
@@ -122,6 +126,8 @@ class Waiter:
     def _failed(self, error: Exception) -> float:
         """How long to wait before the next look."""
         self._all = None  # a cluster's slots may have moved
+        if getattr(error, "moved", False):
+            return SHORTEST_INTERVAL_S
         now_ms = time.time_ns() // 1_000_000
         self._failures += 1
         wait_s = pause_s(self._failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
