@@ -24,6 +24,7 @@ import pyarrow.fs as pafs
 from ..back_off import patiently
 from ..errors import (
     ColdTierError,
+    ColdTierUnavailableError,
     CorruptRecordError,
     InvalidArgumentError,
     LakelogError,
@@ -332,7 +333,9 @@ class Storage:
             damaged = _PARQUET_SAYS.search(said) and not _STORE_SAYS.search(said)
             if refused is ColdTierError and error.errno is None and (self.is_local or damaged):
                 raise _corrupt(path, error) from error
-            raise refused(f"{path} cannot be used: {said}. {self.advice()}", path=path) from error
+            is_away = refused is ColdTierUnavailableError
+            advice = "The store is busy or away; try again" if is_away else self.advice()
+            raise refused(f"{path} cannot be used: {said}. {advice}", path=path) from error
 
     def advice(self) -> str:
         """What to do when the root cannot be used, as a sentence without its full stop."""

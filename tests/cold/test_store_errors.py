@@ -82,7 +82,7 @@ def open_table(storage: Storage) -> None:
 
 #: What is asked of a store, each as lakelog asks it.
 CALLS: dict[str, Callable[[Storage], Any]] = {
-    "list": lambda storage: storage.list_files(storage.root, recursive=True),
+    "list": lambda storage: [one.path for one in storage.list_files(storage.root, recursive=True)],
     "read": lambda storage: storage.read_bytes(f"{storage.root}/file"),
     "look": lambda storage: storage.is_file(f"{storage.root}/file"),
     "size": lambda storage: storage.size_bytes(f"{storage.root}/file"),
