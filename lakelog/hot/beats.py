@@ -26,12 +26,14 @@ class Beats:
         Raises:
             LakelogError: Redis does not answer, refuses, or is full.
         """
-        now_ms = self._now_ms()
-        text = json.dumps({**said, "until_ms": now_ms + lasting_ms}, separators=(",", ":"))
-        over = [name for name, beat in self._read().items() if beat["until_ms"] < now_ms]
+        now_ms, there = self._now_ms(), self._read()
+        until_ms = now_ms + lasting_ms
+        text = json.dumps({**said, "until_ms": until_ms}, separators=(",", ":"))
+        over = [name for name, beat in there.items() if beat["until_ms"] < now_ms]
+        last_ms = max([until_ms, *(beat["until_ms"] for beat in there.values())])
         self._servers.for_key(self._key).call(
             ("HSET", self._key, archiver_id, text),
-            ("PEXPIRE", self._key, 2 * lasting_ms),
+            ("PEXPIREAT", self._key, last_ms),
             *([("HDEL", self._key, *over)] if over else []),
         )
 

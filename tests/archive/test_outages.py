@@ -189,10 +189,9 @@ def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start
 
 
 def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, start):
-    log.topics.create(
-        "t", 1, {**AT_ONCE, "lakelog.flush.rows": 1000, "lakelog.flush.interval.ms": 3000}
-    )
+    log.topics.create("t", 1, {"lakelog.flush.rows": 1000, "lakelog.flush.interval.ms": 3000})
     process = start(server.url, cold)
+    until(lambda: bool(log.hot.beats().alive()))
     append(log, "t", 5)
     server.kill()
     process.says("until it answers")
