@@ -28,7 +28,7 @@ from ..topic import Topic
 from .archiver import Archiver, Flushed
 from .keeper import Keeper
 from .report import ArchiveReport
-from .supervisor import Supervisor, is_of_deleted_topic
+from .supervisor import LONG_CALL_S, Supervisor, is_of_deleted_topic
 from .trouble import Trouble
 from .waiter import Waiter
 from .workers import Workers
@@ -48,6 +48,9 @@ END_TIMEOUT_S = 600.0
 #: After so many runs of a topic it is tidied. Each run leaves a file a partition, so that is about
 #: how many more an open segment ever has than tidying leaves.
 TIDY_RUNS = 16
+
+#: One topic is tidied at a time; others follow while that hangs, but no more than this.
+MOST_TIDYING = 4
 
 
 class ContinuousArchive:
@@ -176,7 +179,8 @@ class _Crew:
         self._waiters: dict[str, Waiter] = {}
         self._archivers: dict[UUID, Archiver] = {}
         self._runs: dict[UUID, int] = {}  # since the topic was tidied
-        self._is_tidying = threading.Lock()
+        self._tidying: dict[UUID, float] = {}  # since when
+        self._tidy_lock = threading.Lock()
         self._is_listed = False
         self._is_draining = False
         self._looked_again = False  # at all servers, since the drain began
@@ -259,7 +263,7 @@ class _Crew:
 
     def is_busy(self) -> bool:
         """Whether a worker is in a call."""
-        return self._supervisor.is_running() or self._is_tidying.locked()
+        return self._supervisor.is_running() or bool(self._tidying)
 
     def troubles(self) -> tuple[Trouble, ...]:
         """See `ContinuousArchive.troubles`."""
@@ -335,9 +339,14 @@ class _Crew:
         runs = self._runs[topic.topic_id] = self._runs.get(topic.topic_id, 0) + 1
         if self._tidy is None or self._is_draining or runs < TIDY_RUNS:
             return
-        if self._is_tidying.acquire(blocking=False):
-            self._runs[topic.topic_id] = 0
-            self._workers.run(partial(self._tidy_one, self._tidy, topic))
+        now_s = time.monotonic()
+        with self._tidy_lock:
+            hang = [now_s - since_s >= LONG_CALL_S for since_s in self._tidying.values()]
+            if topic.topic_id in self._tidying or not all(hang) or len(hang) >= MOST_TIDYING:
+                return
+            self._tidying[topic.topic_id] = now_s
+        self._runs[topic.topic_id] = 0
+        self._workers.run(partial(self._tidy_one, self._tidy, topic))
 
     def _tidy_one(self, tidy: Callable[[Topic], object], topic: Topic) -> None:
         try:
@@ -349,4 +358,5 @@ class _Crew:
         except Exception:
             logger.exception("the files of %s were not merged, which is tried again", topic.name)
         finally:
-            self._is_tidying.release()
+            with self._tidy_lock:
+                del self._tidying[topic.topic_id]

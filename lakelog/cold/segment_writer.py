@@ -80,7 +80,7 @@ def _write_file(
     folder = f"partition={add.topic_partition.partition}/segment={add.segment}"
     name = _new_name(add)
     path = f"{table_path}/{folder}/{name}"
-    storage.make_folder(f"{table_path}/{folder}")
+    storage.make_folder(f"{table_path}/{folder}", synced=False)  # below, together with the file
     tally = _Tally(add)
     rows = (
         _archived(tally, add, rows_of)

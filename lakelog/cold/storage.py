@@ -276,8 +276,12 @@ class Storage:
         self.delete_file(probe)
         return info
 
-    def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, so that they survive a power cut."""
+    def make_folder(self, path: str, *, synced: bool = True) -> None:
+        """Make a folder and those above it.
+
+        Args:
+            synced: they survive a power cut from then on; else the caller sees to that.
+        """
         if not self.is_local:
             return
         missing = []
@@ -288,7 +292,7 @@ class Storage:
         if missing:
             with self.naming(path):
                 Path(path).mkdir(parents=True, exist_ok=True)
-                for made in missing:
+                for made in missing if synced else ():
                     self.sync(str(made.parent))
 
     def sync(self, *paths: str) -> None:

@@ -27,6 +27,7 @@ from ..failpoints import failpoint
 from ..lakelog import Lakelog
 from .cold_alone import ColdAlone
 from .done import Report, done_by
+from .in_time import in_time
 from .look import Look, look_of
 from .open_status_table import open_status_table
 from .result import JobResult
@@ -37,6 +38,10 @@ logger = logging.getLogger(__name__)
 
 #: How often a continuous run tells where things stand.
 ROWS_INTERVAL_S = 60.0
+
+#: How long a look or its writing down may take, beside archiving that goes on: calls of a topic
+#: that hangs hold its table.
+CALL_TIMEOUT_S = 120.0
 
 #: How long a topic may make no progress before a continuous run fails: long enough for an outage
 #: that others mend, short enough that Redis has room for what waits.
@@ -167,7 +172,10 @@ class JobRun:
         def look() -> Look:
             # Whose time is over does not fail because Redis is away just then.
             patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
-            found = patiently(self._look, patience_s)
+            found = patiently(
+                lambda: in_time(self._look, CALL_TIMEOUT_S, "looking where things stand"),
+                patience_s,
+            )
             for failure in found.failures:  # told, as what could not be archived is
                 logger.warning("nothing can be said of %s: %s", failure.topic, failure.error)
             return replace(found, failures=())
@@ -211,9 +219,10 @@ class JobRun:
         return look
 
     def _look(self) -> Look:
-        if isinstance(self._log, Lakelog):
-            return look_of(self._log.status(self._topics))
-        return self._log.look(self._topics)
+        log = self._log
+        if isinstance(log, Lakelog):
+            return look_of(log.status(self._topics))
+        return log.look(self._topics)
 
     def _tell(
         self,
@@ -225,7 +234,7 @@ class JobRun:
         """Rows of a run that goes on, or failed. False: not all could be said or written."""
         is_whole = True
         try:
-            look = self._look()
+            look = in_time(self._look, CALL_TIMEOUT_S, "looking where things stand")
         except Exception as failure:  # what cannot be told ends no archiving
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
@@ -236,7 +245,7 @@ class JobRun:
             done = done_by(reports) if is_whole else {}
             rows = status_rows(self.key, look, done, seconds, error=error, troubles=troubles)
             if rows.num_rows:
-                self._table.append(rows)
+                in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing that down")
         except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False
