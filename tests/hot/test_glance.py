@@ -15,7 +15,7 @@ def bench(make_bench):
 
 
 def test_a_look_says_what_offsets_say(bench):
-    bench.append([1, 2, 3], partition=1)
+    bench.append(1, 2, 3, partition=1)
     (glancer,) = bench.hot.glancers()
     seen = glancer.look(bench.topic.topic_partitions())
     assert seen.now_ms == bench.clock.now_ms()
@@ -32,7 +32,7 @@ def test_a_look_says_what_offsets_say(bench):
 def test_what_did_not_change_is_the_same_object(bench):
     (glancer,) = bench.hot.glancers()
     before = glancer.look(bench.topic.topic_partitions()).partitions
-    bench.append([1], partition=2)
+    bench.append(1, partition=2)
     after = glancer.look(bench.topic.topic_partitions()).partitions
     changed = [tp.partition for tp in before if before[tp] is not after[tp]]
     assert changed == [2]
