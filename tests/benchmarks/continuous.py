@@ -121,10 +121,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--idle-topics", type=int, default=1_000)
     parser.add_argument("--idle-seconds", type=float, default=60.0)
+    parser.add_argument("--only", choices=["first", "idle"], help="default: both")
     given = parser.parse_args()
     print("| what | measured |")
     print("|---|---|")
-    for topics in (1, 500):
+    for topics in (1, 500) if given.only != "idle" else ():
         for continuous in (False, True):
             name = "continuous" if continuous else "once"
             took_s = first_archive(topics, continuous=continuous)
@@ -132,6 +133,8 @@ def main() -> None:
             print(
                 f"| first archive of {PARTITIONS:,} partitions of {of}, {name} | {took_s:.1f} s |"
             )
+    if given.only == "first":
+        return
     archiver, redis, threads, latency_s = idle(given.idle_topics, given.idle_seconds)
     print(f"| {given.idle_topics:,} idle topics, archiver | {archiver:.1%} of a core |")
     print(f"| {given.idle_topics:,} idle topics, Redis | {redis:.1%} of a core |")
