@@ -34,9 +34,9 @@ import numpy as np
 import pyarrow as pa
 from archive import PROCESSES, rows
 
-from lakelog import Lakelog
+from lakelog import Lakelog, Topic
 from lakelog.archive.continuous import TIDY_RUNS
-from lakelog.errors import ArchiveUnfinishedError, Topic
+from lakelog.errors import ArchiveUnfinishedError
 from lakelog.spark.session import session
 from lakelog.testing.servers import RedisServer
 
