@@ -14,6 +14,7 @@ import lakelog
 
 ROOT = Path(lakelog.__file__).parent
 VALUES = {
+    "back_off",
     "record",
     "reservation",
     "topic",

@@ -35,6 +35,7 @@ from .schema import (
 from .segment import SegmentFile, SegmentIndex
 from .segment_writer import WrittenFile
 from .storage import Storage, one_line
+from .store_errors import error_class
 
 logger = logging.getLogger(__name__)
 
@@ -448,7 +449,7 @@ def _naming(path: str) -> Iterator[None]:
     except (DeltaError, OSError) as error:
         if isinstance(error, LakelogError):
             raise
-        raise ColdTierError(
+        raise error_class(one_line(error))(
             f"the table at {path} cannot be used: {one_line(error)}. Check that it may be read and "
             "written by this user, and that its _delta_log is whole",
             path=path,

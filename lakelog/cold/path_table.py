@@ -8,7 +8,6 @@ winner did, never the files.
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from ..back_off import pause_s
 from ..clock import Clock
 from ..engine import Engine
 from ..errors import (
@@ -53,6 +53,7 @@ from .segment import SegmentFile
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
 from .storage import Storage, modified_ms, one_line
+from .store_errors import error_class
 from .table import Applied, ColdSnapshot, Orphans, Vacuumed
 from .timestamp_lookup import TimestampLookup
 
@@ -64,6 +65,7 @@ R = TypeVar("R")
 #: After a lost race the next attempt waits up to MAX_BACK_OFF_S. Each race has a winner, so one of
 #: n equal committers loses all of them with a chance of (1 - 1/n)^100: never, in practice.
 COMMIT_ATTEMPTS = 100
+FIRST_BACK_OFF_S = 0.01
 MAX_BACK_OFF_S = 0.5
 
 #: Commits that nobody's commit stood in the way of, and reads that found out: a store that is away
@@ -401,13 +403,13 @@ class _Patience:
         """Note a commit that did not land.
 
         Raises:
-            ColdTierError: the store refuses again and again.
+            ColdTierError: the store refuses again and again; see `store_errors`.
             CommitConflictError: others win again and again.
         """
         self._attempts += 1
         self._refused = 0 if to_others else self._refused + 1
         if self._refused == REFUSED_ATTEMPTS:
-            raise ColdTierError(
+            raise error_class(one_line(error))(
                 f"the table at {self._path} takes no commit: {one_line(error)}. Nothing was "
                 f"changed. {_advice(str(error))}",
                 path=self._path,
@@ -422,7 +424,7 @@ class _Patience:
 
     def wait(self) -> None:
         """Before the next attempt; others should not meet us again at the same moment."""
-        time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.005 * 2 ** min(self._attempts, 10))))
+        time.sleep(pause_s(self._attempts, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
 
 
 @dataclass(frozen=True)

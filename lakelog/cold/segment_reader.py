@@ -17,8 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..back_off import Patience, patiently
 from ..config import MIB
-from ..errors import InvalidArgumentError
+from ..errors import ColdTierError, InvalidArgumentError
 from ..record import HEADERS_TYPE, RECORDS, OffsetAndTimestamp
 from .footers import Footer, FooterCache, RowGroup, read_footer
 from .row_sizes import cut_rows, items_of, row_bytes
@@ -192,13 +193,17 @@ class SegmentReader:
 
     def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Footer]:
         path = f"{self._table_path}/{file.path}"
-        footer = self._footers.get(path)
-        with self._storage.naming(path):
-            source = opened.enter_context(
-                self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
-            )
-            footer = footer or self._keep(path, read_footer(source, file.size_bytes))
-            return self._parquet(source, footer, file), footer
+
+        def opening() -> tuple[Any, Footer]:
+            footer = self._footers.get(path)
+            with self._storage.naming(path):
+                source = opened.enter_context(
+                    self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
+                )
+                footer = footer or self._keep(path, read_footer(source, file.size_bytes))
+                return self._parquet(source, footer, file), footer
+
+        return patiently(opening)
 
     def _keep(self, path: str, footer: Footer) -> Footer:
         self._footers.put(path, footer)
@@ -243,24 +248,34 @@ class SegmentReader:
         """The same in the file's types, dictionaries as such."""
         average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
         path = f"{self._table_path}/{part.file.path}"
-        with self._storage.naming(path):
-            batches = part.parquet.iter_batches(
-                batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
-                row_groups=[part.group.index],
-                columns=columns,
-            )
+        patience = Patience()
+        given = 0
         while True:
-            with self._storage.naming(path):
-                batch = next(batches, None)
-                if batch is None:
-                    return
-                for name in ("offset", "timestamp"):
-                    if name in columns and batch.column(name).null_count:
-                        raise pa.ArrowInvalid(
-                            f"row group {part.group.index} holds rows without an offset or a "
-                            "timestamp"
-                        )
-            yield batch
+            try:
+                with self._storage.naming(path):
+                    batches = part.parquet.iter_batches(
+                        batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
+                        row_groups=[part.group.index],
+                        columns=columns,
+                    )
+                    for _ in range(given):  # those of a try that a fault of the store broke off
+                        next(batches)
+                while True:
+                    with self._storage.naming(path):
+                        batch = next(batches, None)
+                        if batch is None:
+                            return
+                        for name in ("offset", "timestamp"):
+                            if name in columns and batch.column(name).null_count:
+                                raise pa.ArrowInvalid(
+                                    f"row group {part.group.index} holds rows without an offset or "
+                                    "a timestamp"
+                                )
+                    given += 1
+                    yield batch
+                    patience = Patience()  # a fault after a success is a new one
+            except ColdTierError as error:
+                patience.wait(error)
 
     # -- by offset -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import NoReturn
 from uuid import uuid4
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..back_off import patiently
 from ..codec.value_columns import columns_of
 from ..errors import ColdTierError, ContradictionError
 from ..record import RECORDS
@@ -48,8 +50,9 @@ def write_segment_file(
 ) -> WrittenFile:
     """Write the rows of a hot range or of a rewrite into one new file, and see it on the disk.
 
-    The file has a name of its own, so running it twice leaves one that no commit names. Memory is
-    bounded by a row group and a batch of the source.
+    The file has a name of its own, so running it twice leaves one that no commit names. While the
+    store or the source is busy or away for a moment, it is begun anew. Memory is bounded by a row
+    group and a batch of the source.
 
     Args:
         columns: what is made of the values besides; the table has these columns already.
@@ -61,11 +64,24 @@ def write_segment_file(
 
     Runs on: executor (or in process).
     """
+    return patiently(
+        partial(_write_file, add, topic=topic, storage=storage, rows_of=rows_of, columns=columns)
+    )
+
+
+def _write_file(
+    add: HotRange | Rewrite,
+    *,
+    topic: Topic,
+    storage: Storage,
+    rows_of: RowsOf,
+    columns: pa.Schema | None,
+) -> WrittenFile:
     table_path = storage.table_path(topic)
     folder = f"partition={add.topic_partition.partition}/segment={add.segment}"
     name = _new_name(add)
     path = f"{table_path}/{folder}/{name}"
-    storage.make_folder(f"{table_path}/{folder}")
+    storage.make_folder(f"{table_path}/{folder}", synced=False)  # below, together with the file
     tally = _Tally(add)
     rows = (
         _archived(tally, add, rows_of)

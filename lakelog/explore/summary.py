@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from ..archive.trouble import Trouble
 from ..cleanup.retention import future_warning
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
@@ -69,6 +70,7 @@ class Status:
     now_ms: int  # the hot tier's clock
     warnings: tuple[PartitionWarning, ...] = ()
     failures: tuple[TopicFailure, ...] = ()
+    troubles: tuple[Trouble, ...] = ()  # what live archivers fail at; topic "": Redis itself
 
 
 def status(
@@ -93,7 +95,19 @@ def status(
             warnings += _warnings(topic, look, now_ms)
         except LakelogError as error:
             failures.append(TopicFailure(topic.name, error))
-    return Status(tuple(partitions), tuple(hot.servers()), now_ms, tuple(warnings), tuple(failures))
+    troubles = {
+        one["topic"]: Trouble.from_json(one)
+        for beat in hot.beats().alive().values()
+        for one in beat.get("troubles", ())
+    }
+    return Status(
+        tuple(partitions),
+        tuple(hot.servers()),
+        now_ms,
+        tuple(warnings),
+        tuple(failures),
+        tuple(troubles[name] for name in sorted(troubles)),
+    )
 
 
 def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> PartitionStatus:

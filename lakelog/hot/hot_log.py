@@ -35,9 +35,11 @@ from .append import (
     check_call,
     read_answer,
 )
+from .beats import Beats
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
 from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
+from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
 from .quarantine import HotQuarantine
@@ -250,6 +252,17 @@ class HotLog:
     def servers(self) -> list[ServerInfo]:
         """What each server says of its version, memory and persistence."""
         return [server_info(server) for server in self._servers.all()]
+
+    def glancers(self) -> list[Glancer]:
+        """One a server, to look at many partitions again and again."""
+        return [
+            Glancer(self._servers, server, self._keys, self._clock)
+            for server in self._servers.all()
+        ]
+
+    def beats(self) -> Beats:
+        """What live archivers say of themselves."""
+        return Beats(self._servers, self._keys)
 
     def offsets(
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None

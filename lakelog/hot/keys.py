@@ -10,6 +10,7 @@
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
 | ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
 | ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
+| ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#defaults``, the keyspace's defaults
@@ -85,6 +86,10 @@ class Keys:
     @property
     def topics(self) -> str:
         return f"{self.keyspace}:topics"
+
+    @property
+    def archivers(self) -> str:
+        return f"{self.keyspace}:archivers"
 
     def resume_lock(self, number: int) -> str:
         """Held by whoever switches a server's fsync policy; in a cluster, each server needs a

@@ -131,6 +131,13 @@ class TopicRegistry:
         """All topics, by name."""
         return list(self._everything()[0])
 
+    def version(self) -> tuple[int, int]:
+        """Another one whenever a topic was made, changed or deleted, or the defaults were."""
+        changes, topics = self._server().call(
+            ("HGET", self._keys.topics, CHANGES_FIELD), ("HLEN", self._keys.topics)
+        )
+        return int(changes or 0), int(topics)
+
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
         """Changes settings (None: back to the default) and returns the topic as it is then.
 

@@ -28,6 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..back_off import patiently
 from ..codec.value_columns import value_schema
 from ..cold.vended_credentials import Vended
 from ..errors import (
@@ -45,7 +46,7 @@ from ..topic import Topic
 from .kafka_columns import source_schema
 from .offsets_json import Gaps, Offsets, StreamOffset
 from .options import ReadOptions, check, parse, parse_write
-from .range_rows import not_covered, patiently, range_rows, spark_rows
+from .range_rows import not_covered, range_rows, spark_rows
 from .ranges import SizedRange, advance, resolve, share, sized_range, split
 from .sink import LakelogStreamWriter, LakelogWriter
 from .worker import spare_imports

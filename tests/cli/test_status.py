@@ -61,8 +61,8 @@ def test_all_is_well(log, status, make_topic):
     assert "warning" not in shown
     assert "error" not in shown
     seen = as_json(status)
-    assert list(seen) == ["partitions", "errors", "warnings", "skipped", "servers"]
-    assert seen["errors"] == seen["warnings"] == seen["skipped"] == []
+    assert list(seen) == ["partitions", "errors", "warnings", "skipped", "archiving", "servers"]
+    assert seen["errors"] == seen["warnings"] == seen["skipped"] == seen["archiving"] == []
     (partition,) = seen["partitions"]
     assert partition["segments"] == 1
     assert 0 < partition["cold_MiB"] < 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -199,3 +200,15 @@ def test_a_place_is_a_path_a_schema_or_a_schema_at_a_location(tmp_path) -> None:
             wrong()
     with pytest.raises(ColdTierError, match="no_such_schema"):
         NamedRoot(ColdPlace.of("spark_catalog.no_such_schema"), lakelog.spark.session).catalogue()
+
+
+def test_a_log_by_name_is_archived_continuously_by_the_same_supervisor(log: SparkLog) -> None:
+    log.create(2, lakelog_flush_rows=1)
+    for partition in (0, 1):
+        log.append(30, partition, batch=30)
+    stop, count = threading.Event(), 0
+    for report in log.lakelog.archive_continuously(stop=stop):
+        count += report.records
+        if count == 60:
+            stop.set()
+    assert log.lakelog.log("orders").offsets()[1].archived_end == 30

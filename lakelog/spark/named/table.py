@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
+from ...back_off import pause_s
 from ...cold import contradictions
 from ...cold.change import Change, HotRange, RowsOf
 from ...cold.planned import check_plan, standing_partitions
@@ -41,6 +41,7 @@ from ...cold.schema import (
 )
 from ...cold.segment import SegmentFile
 from ...cold.storage import one_line
+from ...cold.store_errors import error_class
 from ...cold.table import Applied, ColdSnapshot, Orphans, Vacuumed
 from ...cold.timestamp_lookup import TimestampLookup
 from ...config import DAY_MS
@@ -82,6 +83,7 @@ R = TypeVar("R")
 
 #: Each lost race means that the rows are written again; each has a winner of the same kind.
 COMMIT_ATTEMPTS = 20
+FIRST_BACK_OFF_S = 0.1
 MAX_BACK_OFF_S = 2.0
 
 #: Commits in a row that nobody's commit stood in the way of, and reads that found out.
@@ -325,13 +327,13 @@ class NamedTable(TimestampLookup[NamedReader]):
                 return self._applied(commit.note, change.partitions - standing, measuring)
             refused = refused + 1 if self._state.version == current.version else 0
             if refused == REFUSED_ATTEMPTS:
-                raise ColdTierError(
+                raise error_class(one_line(error))(
                     f"the table {self.name} takes no commit: {one_line(error)[:1000]}. Nothing was "
                     "changed. Check that it may be written by this user",
                     path=self.name,
                 ) from error
             logger.debug("%s: attempt %d did not land: %s", self.name, attempt, error)
-            time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.05 * 2**attempt)))
+            time.sleep(pause_s(attempt, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
         raise CommitConflictError(
             f"others kept committing to {self.name}: none of {COMMIT_ATTEMPTS} attempts won. "
             "Nothing of this change was committed; try again",
@@ -549,7 +551,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             except ColdTierError:  # may have landed all the same: the next look tells
                 if retry == COMMIT_ATTEMPTS - 1:
                     raise
-                time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.05 * 2**retry)))
+                time.sleep(pause_s(retry, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
             self._properties = self._columns = None
 
     def _alteration(self) -> Callable[[], None] | None:
