@@ -30,6 +30,7 @@ from ..failpoints import failpoint
 from ..hot import connection
 from ..offsets import HotOffsets
 from ..record import OffsetRange
+from ..spark import frame_parts
 from ..topic import Topic
 
 
@@ -348,7 +349,15 @@ MUTANTS = (
         "a compacted topic refuses a record without a key",
         _script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
     ),
+    Mutant(
+        "offsets unsaid where the range's own files lie inside",
+        "a frame has the rows of its range, whatever else lies in their segments",
+        _patch(frame_parts, "_of_their_segments", lambda _, found: found),
+    ),
 )
+
+#: Those that a frame's own properties notice.
+FRAME_MUTANTS = MUTANTS[-1:]
 
 #: Those that `CleanupRules` alone notice.
 CLEANUP_MUTANTS = (
