@@ -33,7 +33,7 @@ from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
 from .cold_alone import cold_tiers, cold_topic
-from .frame_parts import condition, divide
+from .frame_parts import condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .named.root import NamedRoot
 from .named.table import NamedTable
@@ -230,16 +230,13 @@ def _hot_frame(
     starts = {TopicPartition(topic.name, n): one.start for n, one in wanted.items()}
     ends = {TopicPartition(topic.name, n): one.end for n, one in wanted.items()}
     size_bytes = sum(size_of(look, n, *one) for n, one in wanted.items())
-    # Below the archived end, hot is read for what compaction removed: only the version that first
-    # held it still has that.
-    cleaned = any(one.start < look.offsets[n].archived_end for n, one in wanted.items())
     return (
         spark.read.format(NAME)
         .options(**recipe.options())
         .option("assign", json.dumps({topic.name: sorted(wanted)}))
         .option("startingOffsets", json.dumps(StreamOffset(starts, ids).to_json()))
         .option("endingOffsets", json.dumps(StreamOffset(ends, ids).to_json()))
-        .option("readAsOfVersion", 0 if cleaned else look.cold.version)
+        .option("readAsOfVersion", hot_version(look, wanted))
         .option("includeHeaders", "true")
         .option("valueColumns", topic.config.value_columns)
         .option("minPartitions", max(1, min(cores(spark), int(size_bytes / TASK_BYTES))))

@@ -39,6 +39,18 @@ def divide(
     return cold, hot
 
 
+def hot_version(look: Look, hot: Mapping[int, OffsetRange]) -> int:
+    """As of which table version the hot part's tasks read what is archived by then.
+
+    Below the archived end, hot is read for what compaction removed: only the version that first
+    held it still has that.
+    """
+    cleaned = any(
+        one.start < min(one.end, look.offsets[number].archived_end) for number, one in hot.items()
+    )
+    return 0 if cleaned else look.cold.version
+
+
 def condition(files: SegmentIndex, ranges: Mapping[int, OffsetRange]) -> str | None:
     """Which of the table's rows lie in the ranges, as SQL; None: all of them.
 

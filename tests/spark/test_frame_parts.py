@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lakelog.cold.segment import file_name
 from lakelog.record import OffsetRange
-from lakelog.spark import dataframe
+from lakelog.spark.frame_parts import condition
 from lakelog.testing.layouts import ColdLayout, LaidFile, RowTable, cold_layouts
 from lakelog.testing.mutants import FRAME_MUTANTS
 
@@ -21,7 +21,7 @@ def check(layout: ColdLayout, several: Iterable[dict[int, OffsetRange]]) -> None
     files = layout.index()
     with RowTable(layout.rows()) as table:
         for ranges in several:
-            asked = dataframe.condition(files, ranges)
+            asked = condition(files, ranges)
             assert table.where(asked) == layout.held(ranges), (ranges, asked)
 
 
@@ -71,7 +71,7 @@ def test_offsets_are_asked_for_only_where_files_and_segments_cannot_tell(layout,
             continue
         chosen = [file for file in filled if min(bases) <= file.segment <= max(bases)]
         whole = all(start <= one < end for file in chosen for one in file.offsets)
-        asked = dataframe.condition(files, ranges)
+        asked = condition(files, ranges)
         assert ("offset" in (asked or "")) != whole, (start, end, asked)
         assert (asked is None) == (whole and len(chosen) == len(filled)), (start, end, asked)
 
@@ -94,7 +94,7 @@ def laid(segment: int, *ranges: tuple[int, int], partition: int = 0) -> list[Lai
 
 def asked_for(files: list[LaidFile], start: int, end: int, partition: int = 0) -> str | None:
     layout = ColdLayout(tuple(files), {}, {})
-    return dataframe.condition(layout.index(), {partition: OffsetRange(start, end)})
+    return condition(layout.index(), {partition: OffsetRange(start, end)})
 
 
 def test_files_that_share_a_segment_are_told_apart_by_offset() -> None:
@@ -118,9 +118,10 @@ def test_a_segment_behind_a_gap_begins_with_its_first_record() -> None:
     """The range in its file's name begins with the gap, in which a log start may lie."""
     files = [*laid(0, (0, 10)), *laid(1000, (10, 1010))]
     assert asked_for(files, 500, 1010) == "((partition = 0 AND segment BETWEEN 1000 AND 1000))"
-    assert asked_for(files, 10, 999) == (
-        "((partition = 0 AND segment BETWEEN 1000 AND 1000)) AND "
-        "((partition = 0 AND offset >= 10 AND offset < 999))"
+    assert asked_for(files, 10, 999) == "false"
+    assert asked_for(files, 5, 999) == (
+        "((partition = 0 AND segment BETWEEN 0 AND 0)) AND "
+        "((partition = 0 AND offset >= 5 AND offset < 999))"
     )
 
 
