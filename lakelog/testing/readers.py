@@ -58,7 +58,7 @@ class Readers:
         delta_files: dict[str, DeltaFile] | None = None,
     ) -> None:
         self.log = log
-        self._recipe = recipe
+        self.recipe = recipe
         self._delta_files = {} if delta_files is None else delta_files
 
     def named(self) -> dict[str, Reader]:
@@ -207,7 +207,7 @@ class Readers:
             records += [rows[place] for place in places]
         if hot[partition].start < hot[partition].end:
             for batch in range_rows(
-                self._recipe,
+                self.recipe,
                 self.log.topic,
                 partition,
                 *hot[partition],
@@ -287,7 +287,7 @@ class Readers:
 
     def _options(self, partition: int, **more: str) -> dict[str, str]:
         assign = json.dumps({self.log.topic.name: [partition]})
-        return {**self._recipe.options(), "assign": assign, "includeHeaders": "true", **more}
+        return {**self.recipe.options(), "assign": assign, "includeHeaders": "true", **more}
 
     def _offsets(self, partition: int, offset: int) -> str:
         return json.dumps({self.log.topic.name: {str(partition): offset}})
