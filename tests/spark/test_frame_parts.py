@@ -45,7 +45,7 @@ def some_ranges(layout: ColdLayout, count: int, seed: int) -> Iterator[dict[int,
 
 
 @given(cold_layouts(), st.integers(0, 999))
-@settings(max_examples=1_000)
+@settings(max_examples=600)
 def test_a_condition_takes_the_rows_of_its_ranges_and_no_other(layout, seed) -> None:
     check(layout, some_ranges(layout, 16, seed))
 
