@@ -92,7 +92,7 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=10), seed=st.integers(0, 999))
-@settings(max_examples=30)
+@settings(max_examples=20)
 def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, beginning, steps, seed):
     chance = random.Random(seed)
     story = tell(make_bench(partitions=2), beginning, steps)
