@@ -249,6 +249,13 @@ PAUSE_MUTANTS = (
     ),
 )
 
+#: What every comparison of readers notices: the condition as it once was.
+FRAME_MUTANT = Mutant(
+    "offsets unsaid where the range's own files lie inside",
+    "a frame has the rows of its range, whatever else lies in their segments",
+    _patch(frame_parts, "_of_their_segments", lambda _, found: found),
+)
+
 #: Those that `LogRules` alone notice.
 MUTANTS = (
     Mutant(
@@ -349,15 +356,8 @@ MUTANTS = (
         "a compacted topic refuses a record without a key",
         _script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
     ),
-    Mutant(
-        "offsets unsaid where the range's own files lie inside",
-        "a frame has the rows of its range, whatever else lies in their segments",
-        _patch(frame_parts, "_of_their_segments", lambda _, found: found),
-    ),
+    FRAME_MUTANT,
 )
-
-#: Those that a frame's own properties notice.
-FRAME_MUTANTS = MUTANTS[-1:]
 
 #: Those that `CleanupRules` alone notice.
 CLEANUP_MUTANTS = (

@@ -27,7 +27,7 @@ from lakelog.spark.catalog.registration import register_topic
 from lakelog.spark.recipe import LogRecipe
 from lakelog.testing.machine import LogMachine, log_machine
 from lakelog.testing.model import Difference
-from lakelog.testing.mutants import FRAME_MUTANTS
+from lakelog.testing.mutants import FRAME_MUTANT
 from lakelog.testing.readers import Readers
 from lakelog.testing.spark_readers import SparkReaders
 
@@ -144,14 +144,13 @@ def test_an_untiered_log_is_the_same_to_every_reader(make_bench, spark, schema):
 
 
 def test_the_readers_notice_a_frame_that_leaves_the_offsets_unsaid(make_bench, spark):
-    (mutant,) = FRAME_MUTANTS
     story = Story(make_bench())
     for _ in range(2):
         story.append(0, [1, 2], EntryFormat.FIELDS)
         story.archive(0, 8)
     readers = SparkReaders(story.bench.log, recipe_of(story.bench), spark)
     held = story.held(0)
-    with mutant.applied():
+    with FRAME_MUTANT.applied():
         with pytest.raises(Difference, match="frame of partition 0"):
             readers.compare_frames(0, held)
         with pytest.raises(Difference, match="a frame by Spark of"):

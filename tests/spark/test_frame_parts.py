@@ -14,7 +14,7 @@ from lakelog.cold.segment import file_name
 from lakelog.record import OffsetRange
 from lakelog.spark.frame_parts import condition
 from lakelog.testing.layouts import ColdLayout, LaidFile, RowTable, cold_layouts
-from lakelog.testing.mutants import FRAME_MUTANTS
+from lakelog.testing.mutants import FRAME_MUTANT
 
 
 def check(layout: ColdLayout, several: Iterable[dict[int, OffsetRange]]) -> None:
@@ -126,8 +126,7 @@ def test_a_segment_behind_a_gap_begins_with_its_first_record() -> None:
 
 
 def test_the_property_notices_a_condition_that_looks_at_the_ranges_files_alone() -> None:
-    (mutant,) = FRAME_MUTANTS
     layout = ColdLayout(tuple(laid(0, (0, 1), (1, 2))), {0: 0}, {0: 2})
     check(layout, every_range(layout))
-    with mutant.applied(), pytest.raises(AssertionError):
+    with FRAME_MUTANT.applied(), pytest.raises(AssertionError):
         check(layout, every_range(layout))
