@@ -56,7 +56,8 @@ def condition(files: SegmentIndex, ranges: Mapping[int, OffsetRange]) -> str | N
 
     A first part speaks of the partition columns alone, so that it decides on files by itself; a
     second one of offsets, for the files at the edges and their row groups. Neither is there where
-    it would not leave anything out: a count then needs no file at all.
+    it would not leave anything out: a count of whole segments then reads no column, and one of
+    everything opens no file.
 
     Partition columns take a segment as a whole: the offsets of a range may be left unsaid only
     where *every* file of its segments lies inside, those too that the range itself does not touch.

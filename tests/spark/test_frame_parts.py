@@ -61,7 +61,7 @@ def test_a_condition_takes_the_rows_of_every_range_and_no_other(layout, seed) ->
 @given(cold_layouts(partitions=1), st.integers(0, 999))
 @settings(max_examples=200)
 def test_offsets_are_asked_for_only_where_files_and_segments_cannot_tell(layout, seed) -> None:
-    """Else a count would open files, or none could be left out by their folders."""
+    """Else a count would read columns, or open files."""
     files = layout.index()
     filled = [file for file in layout.files if file.offsets]
     for ranges in some_ranges(layout, 16, seed):
