@@ -41,9 +41,11 @@ from ..hot.hot_log import HotLog, HotSource
 from ..offsets import HotOffsets
 from ..read.unified_log import UnifiedLog
 from ..record import Record, TopicPartition, to_records
+from ..spark.recipe import LogRecipe
 from . import strategies
 from .later_clock import LaterClock
 from .model import Answer, ModelLog, Row, require, require_same
+from .readers import DeltaFile, Readers
 from .servers import RedisServer
 from .strategies import BASE_TIME_MS, Batch
 
@@ -129,6 +131,7 @@ class LogHarness(RuleBasedStateMachine):
         self.sizes: list[int] = []  # of the append-only file, after each step
         self.news = 0  # calls appended since the last upheaval
         self._files_read: dict[Path, FileRows] = {}
+        self._delta_files: dict[str, DeltaFile] = {}
 
     def teardown(self) -> None:
         try:
@@ -177,10 +180,12 @@ class LogHarness(RuleBasedStateMachine):
     @precondition(any_records)
     @rule()
     def compare_everything(self) -> None:
-        """The whole log by its reader, the hot tier by its own, and the Delta table by pyarrow."""
+        """The whole log by each reader, the hot tier by its own, and the Delta table by pyarrow."""
+        readers = self._readers()
         for model in self.models:
-            tp = model.topic_partition
-            require_same(self.log.read(tp.partition).records(), model.read())
+            tp, held = model.topic_partition, model.read()
+            readers.compare(tp.partition, held, [(model.log_start, model.log_end)])
+            readers.compare_frames(tp.partition, held)
             steps = self.hot.read(tp, model.local_log_start)
             hot = [record for step in steps for record in to_records(tp, step.records)]
             require_same(hot, model.hot())
@@ -211,6 +216,10 @@ class LogHarness(RuleBasedStateMachine):
         self.table = self._new_table()
         self.archiver = self._new_archiver()
         self.log = UnifiedLog(self.topic, self.hot, self.table, self.clock)
+
+    def _readers(self) -> Readers:
+        recipe = LogRecipe(HotSource(self.server.url), Storage(str(self._cold_root)))
+        return Readers(self.log, recipe, self._delta_files)
 
     def _new_table(self) -> PathTable:
         rows_of = HotRows(HotSource(self.server.url))

@@ -353,9 +353,10 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(partition=partitions, data=st.data(), max_bytes=st.sampled_from([1, 500, 8 * MIB]))
     def read(self, partition: int, data: st.DataObject, max_bytes: int) -> None:
-        """A range, a fetch at its start, and fetches just outside of the log."""
+        """A range by each reader, a fetch at its start, and fetches just outside of the log."""
         model = self.models[partition]
         start, end = sorted(self._draw_offset(data, partition) for _ in range(2))
+        self._readers().compare(partition, model.read(), [(start, end)])
         found = self.log.read(partition, start, end, max_bytes=max_bytes)
         require_same(found.records(), model.read(start, end))
         model.check_fetched(self.log.fetch(partition, start, max_bytes=max_bytes), start)

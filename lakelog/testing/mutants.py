@@ -30,6 +30,7 @@ from ..failpoints import failpoint
 from ..hot import connection
 from ..offsets import HotOffsets
 from ..record import OffsetRange
+from ..spark import frame_parts
 from ..topic import Topic
 
 
@@ -248,6 +249,13 @@ PAUSE_MUTANTS = (
     ),
 )
 
+#: What every comparison of readers notices: the condition as it once was.
+FRAME_MUTANT = Mutant(
+    "offsets unsaid where the range's own files lie inside",
+    "a frame has the rows of its range, whatever else lies in their segments",
+    _patch(frame_parts, "_of_their_segments", lambda _, found: found),
+)
+
 #: Those that `LogRules` alone notice.
 MUTANTS = (
     Mutant(
@@ -348,6 +356,7 @@ MUTANTS = (
         "a compacted topic refuses a record without a key",
         _script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
     ),
+    FRAME_MUTANT,
 )
 
 #: Those that `CleanupRules` alone notice.
