@@ -1,0 +1,220 @@
+"""One round: servers and processes start, acts happen, all is healed, read and judged."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakelog.errors import LakelogError
+from lakelog.lakelog import Lakelog
+
+from . import keeping, schedule
+from .final_read import ReadersDifferError, final_logs
+from .history import Creation, History, Outcome, consumptions_of, sends_of
+from .journal import read_journal
+from .nemesis import Nemesis
+from .oracle import Anomaly, judge
+from .places import ObjectStore, ReplicatedCluster, SingleServer
+from .processes import Processes
+from .scenario import SCENARIOS, TOPICS, Scenario
+from .worker import Place, Process, ShiftedClock
+
+ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "janitor": 1}
+
+#: How long processes may take to begin.
+START_S = 60.0
+
+#: How often the end is asked for again before the log counts as unreadable. Retriable errors only.
+ATTEMPTS = 5
+
+
+@dataclass(slots=True)
+class RoundResult:
+    """What a round came to."""
+
+    plan: schedule.RoundPlan
+    seconds: float = 0.0
+    sent: Counter[Outcome] = field(default_factory=Counter)
+    read: int = 0  # records that consumers were given
+    in_the_log: int = 0  # records in the end
+    gaps: int = 0  # declared
+    acts: Counter[str] = field(default_factory=Counter)
+    processes: Counter[str] = field(default_factory=Counter)
+    lives: int = 0  # of topics
+    anomalies: list[Anomaly] = field(default_factory=list)
+
+
+def run_round(
+    plan: schedule.RoundPlan, folder: Path, say: Callable[[str], None], *, archivers_outlive: bool
+) -> RoundResult:
+    """Runs a round in a folder of its own; nothing that it started is left when it returns."""
+    began_s = time.monotonic()
+    scenario = SCENARIOS[plan.scenario]
+    folder.mkdir(parents=True)
+    result = RoundResult(plan)
+    history = History()
+    with _place(scenario, folder, plan.seed) as (place, server, store):
+        processes = Processes(folder, ROLES, plan.seed)
+        clock = ShiftedClock(Path(place.clock_file)) if place.clock_file else None
+        nemesis = Nemesis(processes, server, store, clock, say)
+        acts = schedule.acts(plan.seed, plan.seconds, scenario.lanes)
+        try:
+            harness = Process("harness", folder, listens=False)
+            with place.connect() as log:
+                for name in TOPICS:
+                    keeping.create(harness, log, name)
+            processes.start()
+            _await_everybody(place, processes)
+            result.acts = nemesis.run(acts, threading.Event())
+            _heal(server, store, history)
+            _end(processes, history)
+            history.losses, history.restarts = server.losses, server.restarts
+            _read_all(place, harness, processes, history)
+        finally:
+            processes.close()
+        result.processes = processes.counts
+        for name, code in processes.endings:
+            if archivers_outlive or not name.startswith("archiver"):
+                history.troubles.append(
+                    ("process ended", f"{name} by itself, with exit code {code}; see its log")
+                )
+    _gather(place, history)
+    result.anomalies = judge(history)
+    result.sent = Counter(send.outcome for send in history.sends)
+    result.read = sum(len(one.seen) for one in history.consumptions)
+    result.in_the_log = sum(len(next(iter(f.readings.values()))) for f in history.finals)
+    result.gaps = sum(len(final.gaps) for final in history.finals)
+    result.lives = len(history.creations)
+    result.seconds = time.monotonic() - began_s
+    return result
+
+
+@contextlib.contextmanager
+def _place(
+    scenario: Scenario, folder: Path, seed: int
+) -> Iterator[tuple[Place, SingleServer | ReplicatedCluster, ObjectStore | None]]:
+    with contextlib.ExitStack() as servers:
+        store = None
+        if scenario.has_store:
+            store = ObjectStore()
+            servers.callback(store.stop)
+            store.start()
+        kind = ReplicatedCluster if scenario.place == "cluster" else SingleServer
+        server = kind(folder / "redis", scenario.redis)
+        servers.callback(server.stop)
+        server.start()
+        clock_file = folder / "clock"
+        clock_file.write_text("0")
+        place = Place(
+            redis_url=server.url,
+            cold=store.root if store else str(folder / "cold"),
+            storage_options=store.options if store else None,
+            clock_file=str(clock_file) if scenario.has_clock else None,
+            seed=seed,
+            folder=str(folder),
+            acks={
+                f"producer{number}": scenario.acks[number % len(scenario.acks)]
+                for number in range(ROLES["producer"])
+            },
+            durable=scenario.durable,
+        )
+        place.save()
+        yield place, server, store
+
+
+def _await_everybody(place: Place, processes: Processes) -> None:
+    """What is done to a process that has not begun yet harms nobody."""
+    deadline_s = time.monotonic() + START_S
+    files = [place.journal_file(name) for role in ROLES for name in processes.names(role)]
+    while not all(file.exists() and file.stat().st_size for file in files):
+        if time.monotonic() > deadline_s:
+            raise RuntimeError("processes did not begin; see their logs")
+        time.sleep(0.05)
+
+
+def _heal(
+    server: SingleServer | ReplicatedCluster, store: ObjectStore | None, history: History
+) -> None:
+    if store is not None:
+        store.heal()
+    server.heal()
+
+
+def _end(processes: Processes, history: History) -> None:
+    """Those who write first, consumers later: they are to come to the end of what was written."""
+    processes.hold()
+    for role in ("producer", "janitor", "archiver"):
+        history.troubles += [("process ended", late) for late in processes.end(role)]
+    processes.revive("consumer")
+
+
+def _read_all(place: Place, harness: Process, processes: Processes, history: History) -> None:
+    with place.connect() as log:
+        for name in TOPICS:
+            if name not in {topic.name for topic in log.topics.list()}:
+                keeping.create(harness, log, name)
+        try:
+            _patiently(log.archive)
+            _patiently(log.archive)  # nothing is left to do, whatever the first one met
+        except LakelogError as error:
+            history.troubles.append(("archive fails", f"{type(error).__name__}: {error}"))
+        history.troubles += [("process ended", late) for late in processes.end("consumer")]
+        try:
+            history.finals = _patiently(lambda: final_logs(log, place.cold, place.storage_options))
+        except ReadersDifferError as error:
+            history.troubles.append(("readers differ", str(error)))
+        except LakelogError as error:
+            history.troubles.append(("log unreadable", f"{type(error).__name__}: {error}"))
+        history.creations = _creations(place, log)
+
+
+def _patiently(do: Callable[[], object]):  # type: ignore[no-untyped-def]
+    for attempt in range(ATTEMPTS):
+        try:
+            return do()
+        except LakelogError as error:
+            if not error.retriable or attempt == ATTEMPTS - 1:
+                raise
+        time.sleep(0.5)
+    raise AssertionError("unreachable")
+
+
+def _creations(place: Place, log: Lakelog) -> list[Creation]:
+    """All lives of all topics, by the journals of those who made them."""
+    lives: dict[str, Creation] = {}
+    for name in ("harness", *(f"janitor{n}" for n in range(ROLES["janitor"]))):
+        for kind, at_s, *fields in read_journal(place.journal_file(name)):
+            if kind == "created":
+                topic, topic_id = fields
+                lives[topic_id] = Creation(topic, topic_id, TOPICS[topic].kind, at_s, False)
+    for topic in log.topics.list():
+        known = lives.setdefault(
+            str(topic.topic_id),
+            # Made by one who was killed before it could say so: nothing before now is held to it.
+            Creation(
+                topic.name, str(topic.topic_id), TOPICS[topic.name].kind, time.monotonic(), False
+            ),
+        )
+        known.is_last = True
+    return list(lives.values())
+
+
+def _gather(place: Place, history: History) -> None:
+    for number in range(ROLES["producer"]):
+        name = f"producer{number}"
+        history.sends += sends_of(name, read_journal(place.journal_file(name)))
+    for number in range(ROLES["consumer"]):
+        name = f"consumer{number}"
+        history.consumptions += consumptions_of(name, read_journal(place.journal_file(name)))
+    kinds = {creation.topic_id for creation in history.creations}
+    for one in history.consumptions:
+        if one.partition.topic_id not in kinds:  # made and dropped by one who could not say so
+            history.creations.append(
+                Creation("reborn", one.partition.topic_id, TOPICS["reborn"].kind, 0.0, False)
+            )
+            kinds.add(one.partition.topic_id)
