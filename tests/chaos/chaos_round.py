@@ -14,7 +14,7 @@ from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
 
 from . import keeping, schedule
-from .final_read import ReadersDifferError, final_logs
+from .final_read import read_final_logs
 from .history import Creation, History, Outcome, consumptions_of, sends_of
 from .journal import read_journal
 from .nemesis import Nemesis
@@ -74,7 +74,8 @@ def run_round(
             _heal(server, store, history)
             _end(processes, history)
             history.losses, history.restarts = server.losses, server.restarts
-            _read_all(place, harness, processes, history)
+            plain = store.plain_options if store else None
+            _read_all(place, plain, harness, processes, history)
         finally:
             processes.close()
         result.processes = processes.counts
@@ -153,7 +154,13 @@ def _end(processes: Processes, history: History) -> None:
     processes.revive("consumer")
 
 
-def _read_all(place: Place, harness: Process, processes: Processes, history: History) -> None:
+def _read_all(
+    place: Place,
+    plain_options: dict[str, str] | None,
+    harness: Process,
+    processes: Processes,
+    history: History,
+) -> None:
     with place.connect() as log:
         for name in TOPICS:
             if name not in {topic.name for topic in log.topics.list()}:
@@ -164,12 +171,7 @@ def _read_all(place: Place, harness: Process, processes: Processes, history: His
         except LakelogError as error:
             history.troubles.append(("archive fails", f"{type(error).__name__}: {error}"))
         history.troubles += [("process ended", late) for late in processes.end("consumer")]
-        try:
-            history.finals = _patiently(lambda: final_logs(log, place.cold, place.storage_options))
-        except ReadersDifferError as error:
-            history.troubles.append(("readers differ", str(error)))
-        except LakelogError as error:
-            history.troubles.append(("log unreadable", f"{type(error).__name__}: {error}"))
+        read_final_logs(log, place.redis_url, place.cold, plain_options, history)
         history.creations = _creations(place, log)
 
 

@@ -8,16 +8,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from uuid import UUID
 
 import pyarrow as pa
 import redis
 from deltalake import DeltaTable
+from deltalake.exceptions import TableNotFoundError
 from redis.cluster import RedisCluster
 
+from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
+from lakelog.read.unified_log import UnifiedLog
 
-from .history import FinalLog, Partition, Seen, Span
+from .history import FinalLog, History, Partition, Seen, Span
 from .payload import header_pairs, payload_of
 
 _BY_LAKELOG = "log.read"
@@ -44,28 +46,53 @@ _PRODUCED = pa.schema(
 _Found = dict[int, tuple[str, "str | None"]]
 
 
-def final_logs(log: Lakelog, cold: str, options: Mapping[str, str] | None) -> list[FinalLog]:
-    """Every partition of every topic there is."""
-    finals = []
-    raw = _client(log)
+#: For deltalake itself; lakelog adds them by itself.
+_PLAIN_HTTP = {"AWS_ALLOW_HTTP": "true", "AWS_REGION": "us-east-1"}
+
+
+def read_final_logs(
+    log: Lakelog,
+    redis_url: str,
+    cold: str,
+    options: Mapping[str, str] | None,
+    history: History,
+) -> None:
+    """Every partition of every topic there is, into the history; or why it cannot be read."""
+    raw = _client(redis_url)
     try:
         for topic in log.topics.list():
-            rows: dict[int, _Found] = {}
-            if topic.config.tiered:
-                rows = _cold_rows(f"{cold}/{topic.name}/{topic.topic_id}", options)
             for number in range(topic.partitions):
-                hot, hot_gaps = _hot_rows(raw, topic.name, number)
-                by_hand = _both(rows.get(number, {}), hot, topic.name, number)
-                finals.append(_final(log, topic.name, topic.topic_id, number, by_hand, hot_gaps))
+                where = Partition(str(topic.topic_id), number)
+                try:
+                    final = _final(log.log(topic), number, raw, cold, options)
+                    history.finals.append(final)
+                except (LakelogError, ReadersDifferError, OSError) as error:
+                    history.unreadable.add(where)
+                    name = (
+                        "readers differ"
+                        if isinstance(error, ReadersDifferError)
+                        else "log unreadable"
+                    )
+                    history.troubles.append(
+                        (name, f"{topic.name}-{number}: {type(error).__name__}: {error}")
+                    )
     finally:
         raw.close()
-    return finals
 
 
 def _final(
-    log: Lakelog, name: str, topic_id: UUID, number: int, by_hand: _Found, hot_gaps: list[Span]
+    unified: UnifiedLog,
+    number: int,
+    raw: redis.Redis | RedisCluster,
+    cold: str,
+    options: Mapping[str, str] | None,
 ) -> FinalLog:
-    unified = log.log(name)
+    topic = unified.topic
+    hot, hot_gaps = _hot_rows(raw, topic.name, number)
+    by_hand = hot
+    if topic.config.tiered:
+        rows = _cold_rows(f"{cold}/{topic.name}/{topic.topic_id}", number, options)
+        by_hand = _both(rows, hot, topic.name, number)
     offsets = unified.offsets([number])[number]
     gaps = {Span(*gap) for gap in offsets.gaps} | set(hot_gaps)
     by_lakelog: _Found = {}
@@ -82,7 +109,7 @@ def _final(
         next_offset = step.next_offset
     whole = range(offsets.log_start, offsets.log_end)
     return FinalLog(
-        Partition(str(topic_id), number),
+        Partition(str(topic.topic_id), number),
         offsets.log_start,
         offsets.log_end,
         sorted(gaps),
@@ -104,20 +131,19 @@ def _rows(batch: pa.RecordBatch | pa.Table) -> list[tuple[int, tuple[str, str | 
     ]
 
 
-def _cold_rows(path: str, options: Mapping[str, str] | None) -> dict[int, _Found]:
-    """By partition, what the Delta table holds; a double is told by the caller's comparison."""
-    if not DeltaTable.is_deltatable(path, dict(options or {})):
+def _cold_rows(path: str, number: int, options: Mapping[str, str] | None) -> _Found:
+    """What the Delta table holds of a partition."""
+    options = None if options is None else {**_PLAIN_HTTP, **options}
+    try:
+        table = DeltaTable(path, storage_options=options)
+    except TableNotFoundError:
         return {}
-    table = DeltaTable(path, storage_options=dict(options or {})).to_pyarrow_table()
-    rows: dict[int, _Found] = {}
-    for number in set(table.column("partition").to_pylist()):
-        own = table.filter(pa.compute.equal(table.column("partition"), number))
-        for offset, found in _rows(own):
-            before = rows.setdefault(number, {}).setdefault(offset, found)
-            if before != found:
-                raise ReadersDifferError(f"{path}: offset {offset} is {before} and {found}")
-        if len(rows[number]) != own.num_rows:
-            raise ReadersDifferError(f"{path}: partition {number} has an offset twice")
+    records = table.to_pyarrow_table(partitions=[("partition", "=", str(number))])
+    rows: _Found = {}
+    for offset, found in _rows(records):
+        before = rows.setdefault(offset, found)
+        if before is not found:
+            raise ReadersDifferError(f"{path}: offset {offset} twice, as {before} and {found}")
     return rows
 
 
@@ -175,7 +201,6 @@ def _pairs(fields: list[bytes]) -> list[tuple[bytes, bytes]]:
     return list(zip(fields[::2], fields[1::2], strict=True))
 
 
-def _client(log: Lakelog) -> redis.Redis | RedisCluster:
-    url = log._source.url
+def _client(url: str) -> redis.Redis | RedisCluster:
     plain = re.sub(r"\?cluster=true$", "", url)
     return RedisCluster.from_url(plain) if plain != url else redis.Redis.from_url(plain)

@@ -111,6 +111,7 @@ class History:
     creations: list[Creation] = field(default_factory=list)
     consumptions: list[Consumption] = field(default_factory=list)
     finals: list[FinalLog] = field(default_factory=list)
+    unreadable: set[Partition] = field(default_factory=set)  # in the end; told among the troubles
     losses: list[Span] = field(default_factory=list)
     # Times within which what was appended but is not durable may be lost, if a gap declares it.
     restarts: int = 0  # of servers, after which a gap may be declared

@@ -188,6 +188,8 @@ def _lost_writes(history: History) -> Iterator[Anomaly]:
             continue
         where = Partition(creation.topic_id, send.partition)
         final = finals.get(where)
+        if where in history.unreadable:
+            continue
         if final is None:
             yield Anomaly("lost write", f"{_at(history, where)} is gone with {send.payload}")
             continue

@@ -255,6 +255,11 @@ class ObjectStore:
         assert self._front is not None
         return s3_options(self._front.url)
 
+    @property
+    def plain_options(self) -> dict[str, str]:
+        """What opens it past the front, which is in this process: deltalake holds Python's lock."""
+        return s3_options(self._server.url)
+
     def fail(self, how: str, draws: random.Random) -> str:
         """Every request, or of each method so many, fails this way until `heal`."""
         assert self._front is not None
@@ -277,9 +282,10 @@ class ObjectStore:
         self._front.inject()
 
 
-def _ask(node: RedisServer, *command: object) -> str:
+def _ask(node: RedisServer, command: str, *arguments: object) -> str:
     with redis.Redis.from_url(node.url, socket_timeout=1.0) as client:
-        answer = client.execute_command(*command)
+        # Word by word: redis-py would parse the answer of "CLUSTER NODES".
+        answer = client.execute_command(*command.split(), *arguments)
     return answer.decode() if isinstance(answer, bytes) else str(answer)
 
 
