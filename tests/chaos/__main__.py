@@ -9,6 +9,7 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 from . import schedule
@@ -36,6 +37,7 @@ def main() -> int:
     logging.getLogger("lakelog").setLevel(logging.ERROR)  # gaps are in the report
     folder = Path(arguments.keep or tempfile.mkdtemp(prefix="lakelog-chaos-")).absolute()
     results = []
+    began_s = time.monotonic()
     try:
         for plan in plans:
             print(
@@ -44,7 +46,13 @@ def main() -> int:
             )
             own = folder / f"round-{plan.number}-{plan.scenario}"
             results.append(
-                run_round(plan, own, _say, archivers_outlive=not arguments.archivers_may_end)
+                run_round(
+                    plan,
+                    own,
+                    _say,
+                    run_began_s=began_s,
+                    archivers_outlive=not arguments.archivers_may_end,
+                )
             )
             if not results[-1].anomalies and not arguments.keep:
                 shutil.rmtree(own)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -50,7 +49,12 @@ class RoundResult:
 
 
 def run_round(
-    plan: schedule.RoundPlan, folder: Path, say: Callable[[str], None], *, archivers_outlive: bool
+    plan: schedule.RoundPlan,
+    folder: Path,
+    say: Callable[[str], None],
+    *,
+    run_began_s: float,
+    archivers_outlive: bool,
 ) -> RoundResult:
     """Runs a round in a folder of its own; nothing that it started is left when it returns."""
     began_s = time.monotonic()
@@ -69,10 +73,16 @@ def run_round(
                 for name in TOPICS:
                     keeping.create(harness, log, name)
             processes.start()
+            say(f"{time.monotonic() - began_s:6.1f} s  beginning")
             _await_everybody(place, processes)
-            result.acts = nemesis.run(acts, threading.Event())
+            say(f"{time.monotonic() - began_s:6.1f} s  hurting")
+            left_s = run_began_s + plan.ends_s - time.monotonic()
+            result.acts = nemesis.run(acts, max(schedule.LEAST_ROUND_S, left_s))
+            say(f"{time.monotonic() - began_s:6.1f} s  healing")
             _heal(server, store, history)
+            say(f"{time.monotonic() - began_s:6.1f} s  ending")
             _end(processes, history)
+            say(f"{time.monotonic() - began_s:6.1f} s  reading")
             history.losses, history.restarts = server.losses, server.restarts
             plain = store.plain_options if store else None
             _read_all(place, plain, harness, processes, history)
@@ -84,6 +94,7 @@ def run_round(
                 history.troubles.append(
                     ("process ended", f"{name} by itself, with exit code {code}; see its log")
                 )
+    say(f"{time.monotonic() - began_s:6.1f} s  judging")
     _gather(place, history)
     result.anomalies = judge(history)
     result.sent = Counter(send.outcome for send in history.sends)
@@ -149,8 +160,8 @@ def _heal(
 def _end(processes: Processes, history: History) -> None:
     """Those who write first, consumers later: they are to come to the end of what was written."""
     processes.hold()
-    for role in ("producer", "janitor", "archiver"):
-        history.troubles += [("process ended", late) for late in processes.end(role)]
+    late = processes.end("producer", "janitor", "archiver")
+    history.troubles += [("process ended", one) for one in late]
     processes.revive("consumer")
 
 

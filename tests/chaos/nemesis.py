@@ -29,12 +29,13 @@ class Nemesis:
     clock: ShiftedClock | None
     say: Callable[[str], None]
 
-    def run(self, acts: list[Act], ending: threading.Event) -> Counter[str]:
-        """Does them all, each when it is due; how often each was done.
+    def run(self, acts: list[Act], longest_s: float) -> Counter[str]:
+        """Does them all, each when it is due, or those that are due in time; how often each.
 
         Acts of one lane follow one another, so a lane's thread does them in order.
         """
         counts: Counter[str] = Counter()
+        ending = threading.Event()
         began_s = time.monotonic()
         failures: list[BaseException] = []
 
@@ -55,10 +56,15 @@ class Nemesis:
         for act in acts:
             by_lane.setdefault(_lane_of(act.nemesis), []).append(act)
         threads = [threading.Thread(target=lane, args=(own,)) for own in by_lane.values()]
-        for thread in threads:
+        timer = threading.Timer(longest_s, ending.set)
+        for thread in (timer, *threads):
             thread.start()
-        for thread in threads:
-            thread.join()
+        try:
+            for thread in threads:
+                thread.join()
+        finally:
+            ending.set()
+            timer.cancel()
         if failures:
             raise failures[0]
         return counts

@@ -105,9 +105,9 @@ class Processes:
                 if slot.role == role and (slot.process is None or slot.process.poll() is not None):
                     self._start(slot)
 
-    def end(self, role: str) -> list[str]:
-        """Have all of a role end in order; who did not within `END_S`, or failed."""
-        slots = [slot for slot in self._slots if slot.role == role]
+    def end(self, *roles: str) -> list[str]:
+        """Have all of some roles end in order; who did not within `END_S`, or failed."""
+        slots = [slot for slot in self._slots if slot.role in roles]
         for slot in slots:
             if slot.process is not None and slot.process.poll() is None:
                 slot.process.terminate()

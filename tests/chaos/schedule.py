@@ -12,6 +12,9 @@ ROUND_S = 240.0
 #: What a round needs besides its acts: servers and processes start, the end is read and judged.
 ROUND_OVERHEAD_S = 14.0
 
+#: What of it comes after the acts.
+ROUND_END_S = 7.0
+
 #: No round is shorter: processes that have just started have nothing to lose.
 LEAST_ROUND_S = 10.0
 
@@ -35,7 +38,8 @@ class RoundPlan:
 
     number: int
     scenario: str
-    seconds: float  # in which acts happen
+    seconds: float  # in which acts happen, at most
+    ends_s: float  # when they end at the latest, since the run began: a slow machine does fewer
     seed: int
 
 
@@ -44,7 +48,7 @@ class Lane:
     """Acts that happen one after the other, or begin so; those of two lanes overlap."""
 
     nemeses: Sequence[str]
-    pause_s: float  # between two acts, on average
+    pause_s: float  # between two acts, on average, at most
     longest_s: float  # an act
     overlaps: bool = False  # whether one may begin before the last one is over
 
@@ -56,7 +60,13 @@ def rounds(seed: int, minutes: float, scenarios: Sequence[str]) -> list[RoundPla
     seconds = max(LEAST_ROUND_S, total_s / count - ROUND_OVERHEAD_S)
     draws = random.Random(seed)
     return [
-        RoundPlan(number, scenarios[number % len(scenarios)], seconds, draws.getrandbits(32))
+        RoundPlan(
+            number,
+            scenarios[number % len(scenarios)],
+            seconds,
+            (number + 1) * total_s / count - ROUND_END_S,
+            draws.getrandbits(32),
+        )
         for number in range(count)
     ]
 
@@ -67,7 +77,9 @@ def acts(seed: int, seconds: float, lanes: Sequence[Lane]) -> list[Act]:
     found = []
     for lane in lanes:
         left: list[str] = []
-        at_s = draws.uniform(0.5, 1.0) * lane.pause_s
+        # So short that, in a short round too, each comes up.
+        pause_s = min(lane.pause_s, seconds / (2 * len(lane.nemeses)))
+        at_s = draws.uniform(0.5, 1.0) * pause_s
         while at_s < seconds:
             if not left:
                 left = list(lane.nemeses)
@@ -77,7 +89,7 @@ def acts(seed: int, seconds: float, lanes: Sequence[Lane]) -> list[Act]:
             length_s = min(longest_s, 0.3 + draws.expovariate(4 / longest_s))
             length_s = min(length_s, seconds - at_s)
             found.append(Act(round(at_s, 2), left.pop(), round(length_s, 2), draws.getrandbits(32)))
-            at_s += lane.pause_s * draws.uniform(0.4, 1.6)
+            at_s += pause_s * draws.uniform(0.4, 1.6)
             if not lane.overlaps:
                 at_s += length_s
     return sorted(found, key=lambda act: act.at_s)
