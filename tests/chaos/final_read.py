@@ -153,17 +153,17 @@ def _hot_rows(
     """What the stream holds, and the gaps that it declares."""
     rows: _Found = {}
     gaps = []
-    for entry_id, fields in client.execute_command(
-        "XRANGE", f"lakelog:stream:{name}:{number}", "-", "+"
-    ):
+    stream = f"lakelog:stream:{name}:{number}"
+    for entry_id, fields in client.execute_command("XRANGE", stream, "-", "+"):
         last, count = map(int, entry_id.decode().split("-"))
         pairs = list(fields.items()) if isinstance(fields, dict) else _pairs(fields)
         if pairs[0][0] == b"__gap":
             gaps.append(Span(*map(int, pairs[0][1].split(b"-"))))
             continue
-        for offset, row in enumerate(_entry(pairs), last - count + 1):
-            rows[offset] = row
-    return rows, gaps
+        rows.update(enumerate(_entry(pairs), last - count + 1))
+    # An entry goes as a whole, so the first may begin below what the stream still stands for.
+    state = client.execute_command("HGET", f"{{{stream}}}:state", "local_log_start")
+    return {at: row for at, row in rows.items() if at >= int(state or 0)}, gaps
 
 
 def _entry(pairs: list[tuple[bytes, bytes]]) -> list[tuple[str, str | None]]:
@@ -188,9 +188,8 @@ def _both(cold: _Found, hot: _Found, name: str, number: int) -> _Found:
                 f"{name}-{number} offset {offset} is {cold[offset]} in Delta, {hot[offset]} in "
                 "Redis"
             )
-    # What compaction removed from the table may still be in Redis: readers take the table's word.
-    archived_end = max(cold, default=-1) + 1
-    return {**{at: row for at, row in hot.items() if at >= archived_end}, **cold}
+    # What compaction removed from the table may still be in Redis, and is read while it is there.
+    return {**cold, **hot}
 
 
 class ReadersDifferError(AssertionError):

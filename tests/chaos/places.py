@@ -83,6 +83,7 @@ class SingleServer:
             Span(oldest_s - EVERYSEC_HELD_BACK_S - 2 * _SAMPLE_S, killed_s + _SAMPLE_S)
         )
         self._start_after(down_s)
+        self.server.restart(clean=False)  # Redis 7.0 may need a second start; see README
         return f"lost {size - to_size} bytes, down for {down_s:.1f} s"
 
     def fill(self) -> None:
