@@ -20,10 +20,17 @@ from .nemesis import Nemesis
 from .oracle import Anomaly, judge
 from .places import ObjectStore, ReplicatedCluster, SingleServer
 from .processes import Processes
-from .scenario import SCENARIOS, TOPICS, Scenario
+from .scenario import SCENARIOS, STREAMED_TOPIC, TOPICS, Scenario
+from .streaming import streamed
 from .worker import Place, Process, ShiftedClock
 
 ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "janitor": 1}
+
+#: Rounds shorter than this have no Spark stream: it takes most of them to start.
+STREAM_ROUND_S = 100.0
+
+#: Rare: each start of a Spark costs both cores some ten seconds.
+STREAM_LANE = schedule.Lane(("kill-stream",), pause_s=50.0, longest_s=0.3)
 
 #: How long processes may take to begin.
 START_S = 60.0
@@ -63,10 +70,13 @@ def run_round(
     result = RoundResult(plan)
     history = History()
     with _place(scenario, folder, plan.seed) as (place, server, store):
-        processes = Processes(folder, ROLES, plan.seed)
+        streams = scenario.may_stream and plan.seconds >= STREAM_ROUND_S
+        roles = {**ROLES, "stream": 1} if streams else ROLES
+        processes = Processes(folder, roles, plan.seed)
         clock = ShiftedClock(Path(place.clock_file)) if place.clock_file else None
         nemesis = Nemesis(processes, server, store, clock, say)
-        acts = schedule.acts(plan.seed, plan.seconds, scenario.lanes)
+        lanes = (*scenario.lanes, *([STREAM_LANE] if streams else []))
+        acts = schedule.acts(plan.seed, plan.seconds, lanes)
         try:
             harness = Process("harness", folder, listens=False)
             with place.connect() as log:
@@ -90,12 +100,18 @@ def run_round(
             processes.close()
         result.processes = processes.counts
         for name, code in processes.endings:
-            if archivers_outlive or not name.startswith("archiver"):
+            # A source that fails ends a Spark stream; whoever runs one starts it again.
+            may_end = "stream" if archivers_outlive else ("stream", "archiver")
+            if not name.startswith(may_end):
                 history.troubles.append(
                     ("process ended", f"{name} by itself, with exit code {code}; see its log")
                 )
     say(f"{time.monotonic() - began_s:6.1f} s  judging")
     _gather(place, history)
+    if streams:
+        history.consumptions += streamed(
+            place.folder, [final for final in history.finals if final.topic == STREAMED_TOPIC]
+        )
     result.anomalies = judge(history)
     result.sent = Counter(send.outcome for send in history.sends)
     result.read = sum(len(one.seen) for one in history.consumptions)
@@ -163,6 +179,7 @@ def _end(processes: Processes, history: History) -> None:
     late = processes.end("producer", "janitor", "archiver")
     history.troubles += [("process ended", one) for one in late]
     processes.revive("consumer")
+    processes.revive("stream")
 
 
 def _read_all(
@@ -181,7 +198,9 @@ def _read_all(
             _patiently(log.archive)  # nothing is left to do, whatever the first one met
         except LakelogError as error:
             history.troubles.append(("archive fails", f"{type(error).__name__}: {error}"))
-        history.troubles += [("process ended", late) for late in processes.end("consumer")]
+        history.troubles += [
+            ("process ended", late) for late in processes.end("consumer", "stream")
+        ]
         read_final_logs(log, place.redis_url, place.cold, plain_options, history)
         history.creations = _creations(place, log)
 

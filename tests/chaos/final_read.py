@@ -109,6 +109,7 @@ def _final(
         next_offset = step.next_offset
     whole = range(offsets.log_start, offsets.log_end)
     return FinalLog(
+        topic.name,
         Partition(str(topic.topic_id), number),
         offsets.log_start,
         offsets.log_end,

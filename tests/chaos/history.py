@@ -84,6 +84,7 @@ class Consumption:
 class FinalLog:
     """A partition in the end, as one reader after the other found it."""
 
+    topic: str
     partition: Partition
     log_start: int
     log_end: int

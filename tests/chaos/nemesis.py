@@ -74,7 +74,7 @@ class Nemesis:
         draws = random.Random(act.draw)
         what, _, whom = act.nemesis.partition("-")
         match what, whom, self.server:
-            case "kill" | "stop", "producer" | "archiver" | "consumer" | "janitor", _:
+            case "kill" | "stop", "producer" | "archiver" | "consumer" | "janitor" | "stream", _:
                 name = draws.choice(self.processes.names(whom))
                 if what == "kill":
                     self.processes.kill(name)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import signal
 import subprocess
@@ -21,8 +22,9 @@ STANDS_STILL_S = (0.3, 6.0)
 #: Until a process that ended is started again.
 RESTART_S = (0.1, 1.5)
 
-#: How long an end in order may take.
+#: How long an end in order may take; a Spark stream first has to start, to come to the log end.
 END_S = 45.0
+STREAM_END_S = 240.0
 
 
 @dataclass(slots=True)
@@ -111,13 +113,14 @@ class Processes:
         for slot in slots:
             if slot.process is not None and slot.process.poll() is None:
                 slot.process.terminate()
-        deadline_s = time.monotonic() + END_S
+        end_s = STREAM_END_S if "stream" in roles else END_S
+        deadline_s = time.monotonic() + end_s
         late = []
         for slot in slots:
             while slot.process is not None and slot.process.poll() is None:
                 self._go_on(slot)  # it may have stopped itself meanwhile
                 if time.monotonic() > deadline_s:
-                    late.append(f"{slot.name} did not end within {END_S:.0f} s")
+                    late.append(f"{slot.name} did not end within {end_s:.0f} s")
                     break
                 time.sleep(_LOOK_S)
             else:
@@ -187,7 +190,8 @@ class Processes:
 
     def _kill(self, slot: _Slot) -> None:
         if slot.process is not None:
-            slot.process.kill()
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(slot.process.pid, signal.SIGKILL)  # Spark's Java and workers too
             slot.process.wait()
             if slot.process.stdin is not None:
                 with contextlib.suppress(OSError):

@@ -76,6 +76,10 @@ TOPICS: Mapping[str, TopicSpec] = {
 }
 
 
+#: What the Spark stream reads: a topic that nothing is deleted from.
+STREAMED_TOPIC = "plain"
+
+
 @dataclass(frozen=True, slots=True)
 class Scenario:
     """A place and what is done to it."""
@@ -87,6 +91,7 @@ class Scenario:
     redis: Mapping[str, str]  # settings of its servers
     has_store: bool = False  # the cold tier is an object store that fails, not a folder
     has_clock: bool = False  # everybody goes by a clock that jumps
+    may_stream: bool = False  # in long rounds a Spark stream reads along
 
 
 _SERVER = ("kill-redis", "cut-redis", "stop-redis", "full-redis")
@@ -98,6 +103,7 @@ SCENARIOS: Mapping[str, Scenario] = {
         (),
         (_PROCESSES, Lane(_SERVER, pause_s=4.0, longest_s=12.0)),
         {},
+        may_stream=True,
     ),
     # With `appendfsync always` no kill takes anything, whatever the producer asked for.
     "store": Scenario(

@@ -43,6 +43,7 @@ def log(
 ) -> FinalLog:
     records = seen(*places)
     return FinalLog(
+        "plain",
         PLAIN,
         start,
         end,

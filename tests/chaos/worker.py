@@ -148,13 +148,14 @@ def hurt_at_failpoints(process: Process):  # type: ignore[no-untyped-def]
 
 
 def main(role: str, name: str, folder: str) -> int:
-    from . import consuming, keeping, producing
+    from . import consuming, keeping, producing, streaming
 
     roles: dict[str, Callable[[Process], None]] = {
         "producer": producing.produce,
         "consumer": consuming.consume,
         "archiver": keeping.archive,
         "janitor": keeping.keep,
+        "stream": streaming.stream,
     }
     process = Process(name, Path(folder))
     try:
