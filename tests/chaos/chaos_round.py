@@ -194,8 +194,7 @@ def _read_all(
             if name not in {topic.name for topic in log.topics.list()}:
                 keeping.create(harness, log, name)
         try:
-            _patiently(log.archive)
-            _patiently(log.archive)  # nothing is left to do, whatever the first one met
+            _archive(log)
         except LakelogError as error:
             history.troubles.append(("archive fails", f"{type(error).__name__}: {error}"))
         history.troubles += [
@@ -205,15 +204,18 @@ def _read_all(
         history.creations = _creations(place, log)
 
 
-def _patiently(do: Callable[[], object]):  # type: ignore[no-untyped-def]
-    for attempt in range(ATTEMPTS):
+def _archive(log: Lakelog) -> None:
+    """All there is, until nothing is left to do; what may pass is tried again."""
+    failures = 0
+    while True:
         try:
-            return do()
+            if not any(log.archive()):
+                return
         except LakelogError as error:
-            if not error.retriable or attempt == ATTEMPTS - 1:
+            failures += 1
+            if not error.retriable or failures == ATTEMPTS:
                 raise
-        time.sleep(0.5)
-    raise AssertionError("unreachable")
+            time.sleep(0.5)
 
 
 def _creations(place: Place, log: Lakelog) -> list[Creation]:

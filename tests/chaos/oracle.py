@@ -22,6 +22,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from .history import (
     Consumption,
@@ -349,6 +350,6 @@ def _gap_of(final: FinalLog, offset: int) -> str:
     return "in no declared gap"
 
 
-def _some(things: Iterable[object]) -> str:
-    listed = sorted(things)  # type: ignore[type-var]
+def _some(things: Iterable[Any]) -> str:
+    listed = sorted(things)
     return f"{len(listed)}, such as {listed[:5]}" if listed else "none"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 #: The header that names the payload of a record without a value.
 PAYLOAD_HEADER = "payload"
@@ -15,6 +16,6 @@ def payload_of(value: bytes | None, headers: Iterable[tuple[str, bytes | None]])
     return (dict(headers).get(PAYLOAD_HEADER) or b"?").decode()
 
 
-def header_pairs(rows: Iterable[Mapping[str, object]] | None) -> list[tuple[str, bytes | None]]:
+def header_pairs(rows: Iterable[Mapping[str, Any]] | None) -> list[tuple[str, bytes | None]]:
     """Headers as Arrow gives them."""
-    return [(str(row["key"]), row["value"]) for row in rows or ()]  # type: ignore[misc]
+    return [(row["key"], row["value"]) for row in rows or ()]

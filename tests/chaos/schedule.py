@@ -84,7 +84,7 @@ def acts(seed: int, seconds: float, lanes: Sequence[Lane]) -> list[Act]:
             if not left:
                 left = list(lane.nemeses)
                 draws.shuffle(left)
-            longest_s = min(lane.longest_s, seconds / 4)
+            longest_s = min(lane.longest_s, seconds / 2)
             # Most outages are short, some are long.
             length_s = min(longest_s, 0.3 + draws.expovariate(4 / longest_s))
             length_s = min(length_s, seconds - at_s)

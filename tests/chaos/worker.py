@@ -15,12 +15,11 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lakelog import failpoints
-from lakelog.clock import Clock
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
 
@@ -81,9 +80,6 @@ class ShiftedClock:
         new.replace(self._file)
 
 
-_: type[Clock] = ShiftedClock
-
-
 class Process:
     """What all roles share: a place, a journal, a draw of their own, and when to end."""
 
@@ -127,7 +123,7 @@ def _starts(folder: Path, name: str) -> int:
 
 
 @contextlib.contextmanager
-def hurt_at_failpoints(process: Process):  # type: ignore[no-untyped-def]
+def hurt_at_failpoints(process: Process) -> Iterator[None]:
     """Stands still (until the harness has it go on) or dies, now and then, between two effects."""
     lock = threading.Lock()
 
