@@ -56,6 +56,9 @@ def main() -> int:
             )
             if not results[-1].anomalies and not arguments.keep:
                 shutil.rmtree(own)
+    except KeyboardInterrupt:
+        print("\ninterrupted; all that was started has ended")
+        return 130
     finally:
         failed = any(result.anomalies for result in results)
         if results:

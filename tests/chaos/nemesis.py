@@ -62,9 +62,11 @@ class Nemesis:
         try:
             for thread in threads:
                 thread.join()
-        finally:
+        finally:  # when interrupted too: an act under way may be about to start a server
             ending.set()
             timer.cancel()
+            for thread in threads:
+                thread.join()
         if failures:
             raise failures[0]
         return counts

@@ -33,6 +33,7 @@ class LogInMemory:
     history: History = field(default_factory=History)
     records: dict[int, Send] = field(default_factory=dict)
     start: int = 0
+    cleaned_end: int = 0  # cleanup sees only what no tail can take any more
     end: int = 0
     gaps: list[Span] = field(default_factory=list)
     now_s: float = 0.0
@@ -66,7 +67,7 @@ class LogInMemory:
         """What was appended last goes; a gap says so."""
         self.now_s += 1
         self.history.restarts += 1
-        floor = max([self.start, *(int(gap.end) for gap in self.gaps)])
+        floor = max([self.start, self.cleaned_end, *(int(gap.end) for gap in self.gaps)])
         lost = [at for at in sorted(self.records) if at >= floor][-count:]
         first = lost[0] if lost else self.end
         sent_s = [self.records.pop(offset).sent_s for offset in lost]
@@ -76,6 +77,7 @@ class LogInMemory:
 
     def clean(self, count: int) -> None:
         """What the topic's policy allows."""
+        self.cleaned_end = self.end
         if self.kind is Kind.RETAINED:
             self.start = min(self.start + count, self.end)
             self.records = {at: one for at, one in self.records.items() if at >= self.start}
