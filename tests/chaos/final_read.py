@@ -88,13 +88,15 @@ def _final(
     options: Mapping[str, str] | None,
 ) -> FinalLog:
     topic = unified.topic
+    offsets = unified.offsets([number])[number]
     hot, hot_gaps = _hot_rows(raw, topic.name, number)
+    gaps = {Span(*gap) for gap in offsets.gaps} | set(hot_gaps)
+    # What a server has of a transaction that it lost half of lies in the gap, and was never there.
+    hot = {at: row for at, row in hot.items() if not any(a <= at < b for a, b in gaps)}
     by_hand = hot
     if topic.config.tiered:
         rows = _cold_rows(f"{cold}/{topic.name}/{topic.topic_id}", number, options)
         by_hand = _both(rows, hot, topic.name, number)
-    offsets = unified.offsets([number])[number]
-    gaps = {Span(*gap) for gap in offsets.gaps} | set(hot_gaps)
     by_lakelog: _Found = {}
     next_offset = offsets.log_start
     read: list[Seen] = []

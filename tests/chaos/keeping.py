@@ -25,9 +25,14 @@ def archive(process: Process) -> None:
     log = process.connect()
     process.journal.write("begins")
     with hurt_at_failpoints(process):
-        for report in log.archive_continuously(stop=process.stop):
-            records = sum(done.records for done in report.partitions)
-            process.journal.write("archived", report.topic, records)
+        try:
+            for report in log.archive_continuously(stop=process.stop):
+                records = sum(done.records for done in report.partitions)
+                process.journal.write("archived", report.topic, records)
+        except LakelogError as error:
+            if not process.stop.is_set():
+                raise
+            process.journal.write("unfinished", str(error)[:500])  # told to end amid an outage
     log.close()
 
 

@@ -164,4 +164,8 @@ def main(role: str, name: str, folder: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    code = main(*sys.argv[1:])
+    sys.stderr.flush()
+    # An archiver that was told to end amid an outage leaves a thread in the store's library, which
+    # must not be taken away from under it.
+    os._exit(code)
