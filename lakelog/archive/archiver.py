@@ -181,9 +181,11 @@ class Archiver:
             except CorruptRecordError as error:
                 # One partition that cannot be read does not keep the others in Redis.
                 self._orphans_possible = True
-                number = error.fields["topic_partition"].partition
-                if number in damaged:
+                topic_partition = error.fields.get("topic_partition")
+                # What names no partition is a cold file, and concerns them all.
+                if topic_partition is None or topic_partition.partition in damaged:
                     raise
+                number = topic_partition.partition
                 damaged[number] = error
                 ends = {**ends, number: archive_start(look.cold, number)}
                 limit = replace(limit, ends=ends)
