@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any
 
 from .errors import InvalidConfigError
+from .json_text import parse_json
 from .record import TimestampType
 from .value_ddl import check_additive, parse_columns
 
@@ -208,6 +209,14 @@ _DEFINITIONS = (
         "true or false",
         "whether a JSON object's members become fields of a fields entry",
     ),
+    # Two steps of a reader, and what Parquet makes of one, stay well below 512 MiB.
+    number(
+        "lakelog.max.decoded.bytes",
+        64 * MIB,
+        1,
+        "the largest entry, in bytes once it is decompressed",
+        INT32_MAX,
+    ),
     number(
         "lakelog.flush.rows",
         1_000_000,
@@ -333,7 +342,7 @@ class TopicConfig:
             InvalidConfigError: it is not that, or holds a setting this lakelog does not know.
         """
         try:
-            layers = json.loads(text)
+            layers = parse_json(text)
             overrides, defaults = (tuple(layers[k].items()) for k in ("overrides", "defaults"))
             if not all(isinstance(value, str) for _, value in overrides + defaults):
                 raise TypeError("a value is not text")

@@ -74,6 +74,12 @@ class ConcurrentConfigChangeError(LakelogError):
     retriable = True
 
 
+class ConcurrentChangeError(LakelogError):
+    """Others changed what was to be changed, each time; nothing was done."""
+
+    retriable = True
+
+
 class PolicyViolationError(LakelogError):
     """The topic's policy forbids what was asked."""
 
@@ -82,7 +88,9 @@ class PolicyViolationError(LakelogError):
 
 
 class RecordTooLargeError(LakelogError, ValueError):
-    """A record, or the entry that holds it, is larger than ``max.message.bytes``."""
+    """A record, or the entry that holds it, is larger than ``max.message.bytes``, or, decompressed,
+    than ``lakelog.max.decoded.bytes``.
+    """
 
 
 class InvalidTimestampError(LakelogError, ValueError):
@@ -198,6 +206,24 @@ class ColdTierError(LakelogError):
     """The cold root cannot be used as asked (not writable, no Delta table where one must be)."""
 
 
+class ColdTierUnavailableError(ColdTierError):
+    """The store does not answer, is busy (429, 503) or failed (500): later it may not."""
+
+    retriable = True
+
+
+class ColdTierFullError(ColdTierError):
+    """The disk of the cold root, or its quota, has no room left. What room is made ends that."""
+
+    retriable = True
+
+
+class ColdTierAccessError(ColdTierError, PermissionError):
+    """The store answers but refuses: wrong or expired credentials, a missing right."""
+
+    __str__ = LakelogError.__str__
+
+
 class ForeignTableError(ColdTierError):
     """The path holds a Delta table that is not this topic's."""
 
@@ -224,6 +250,16 @@ class CommitUnknownError(ColdTierError):
     """The store did not say whether it took the commit, and reading back failed too."""
 
     retriable = True
+
+
+class ArchiveUnfinishedError(LakelogError):
+    """A continuous run ended before all was archived; what is left is in Redis. Fields: troubles,
+    one a topic; abandoned: some call did not return in time and was left alone.
+    """
+
+
+class ArchiveStalledError(LakelogError):
+    """A topic made no progress for longer than the job allows. Field: troubles, one a topic."""
 
 
 class CleanupFailedError(LakelogError):

@@ -35,6 +35,15 @@ NAMES: tuple[str, ...] = (
     "cold.before_delete",
     "jobs.after_rows",
     "jobs.before_rows",
+    "quarantine.after_copy",
+    "quarantine.after_move",
+    "quarantine.after_release",
+    "quarantine.after_return",
+    "quarantine.after_roll",
+    "quarantine.before_copy",
+    "quarantine.before_move",
+    "quarantine.before_release",
+    "quarantine.before_return",
 )
 
 ENVIRONMENT_VARIABLE = "LAKELOG_FAILPOINTS"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -14,9 +14,11 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 from .archive.archiver import Archiver, Until
-from .archive.continuous import archive_continuously
+from .archive.continuous import ContinuousArchive
 from .archive.copy import HotRows
 from .archive.report import ArchiveReport
+from .archive.trouble import Trouble
+from .back_off import PATIENCE_S, Patience
 from .cleanup.cleanup import STEPS, Cleanup, clean_all
 from .cleanup.plan import CleanupPlan
 from .cleanup.report import CleanupReport
@@ -33,6 +35,7 @@ from .hot.keys import DEFAULT_KEYSPACE
 from .hot.planned_stop import pause_all, resume_all
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import Latest, PositionLike
+from .operate.quarantine import Quarantine
 from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
@@ -251,30 +254,47 @@ class Lakelog:
         self,
         topics: str | Iterable[str] | None = None,
         until: Until = Latest(),  # noqa: B008, an immutable value
+        *,
+        patience: timedelta = timedelta(seconds=PATIENCE_S),
     ) -> list[ArchiveReport]:
         """Archives what is there now, or what lies before a bound; a report a topic.
 
-        A topic that fails does not stop the others; the first error is raised at the end. Running
+        A topic that fails does not stop the others. One whose store or Redis is busy or away is
+        tried again, after the others; the first error is raised at the end. Running
         it again does nothing, and the reports say so. Of untiered topics, it forgets what their
         retention says, which otherwise happens when something is appended.
 
         Args:
             topics: names; None for all that are tiered.
             until: see `Archiver.run_once`.
+            patience: how long what fails but may be tried again is.
         """
-        reports = []
-        errors = []
-        for topic in self._tiered(topics):
-            try:
-                reports.append(self.archiver(topic).run_once(until))
-                self._make_known(topic)
-            except LakelogError as error:
-                errors.append(error)
+        reports: dict[UUID, ArchiveReport] = {}
+        errors: list[LakelogError] = []
+        waits = Patience(patience.total_seconds())
+        left = self._tiered(topics)
+        while left:
+            failed: list[tuple[Topic, LakelogError]] = []
+            for topic in left:
+                try:
+                    reports[topic.topic_id] = self.archiver(topic).run_once(until)
+                    self._make_known(topic)
+                except LakelogError as error:
+                    failed.append((topic, error))
+            errors += [error for _, error in failed if not error.retriable]
+            again = [(topic, error) for topic, error in failed if error.retriable]
+            left = [topic for topic, _ in again]
+            if again:
+                try:
+                    waits.wait(again[0][1])
+                except LakelogError:
+                    errors += [error for _, error in again]
+                    break
         if topics is None:
             self._retain_untiered()
         if errors:
             raise errors[0]
-        return reports
+        return list(reports.values())
 
     def archive_continuously(
         self,
@@ -282,36 +302,52 @@ class Lakelog:
         *,
         stop: threading.Event | None = None,
         max_duration: timedelta | None = None,
-    ) -> Iterator[ArchiveReport]:
+        tell: Callable[[Sequence[Trouble]], None] | None = None,
+    ) -> ContinuousArchive:
         """Archives by each topic's flush policy until stopped; yields a report per commit.
 
-        Beside that, it merges the small files that frequent commits leave (see `plan_optimize`).
+        No outage of Redis or of the store ends it, and no topic that fails stops another; see
+        `ContinuousArchive`. Beside that, it merges the small files that frequent commits leave
+        (see `plan_optimize`).
 
         Args:
             topics: names; None for all that are tiered, also those created meanwhile.
-            stop: set it to archive what is left and end.
+            stop: set it to archive what is left and end; what hangs is left alone after 2.5 s.
             max_duration: ends by itself after so long.
+            tell: told of what fails, when it begins and once a minute while it lasts.
+
+        Raises:
+            UnknownTopicOrPartitionError, InvalidArgumentError: a name is no topic's, or one that is
+                not archived.
+            ArchiveUnfinishedError: while iterating, at the end: something could not be archived.
         """
-        known: dict[UUID, Archiver] = {}
+        names = [topics] if isinstance(topics, str) else None if topics is None else list(topics)
+        for topic in self._seen_now(names):
+            if not (topic.config.tiered and self._place):
+                self._cold_table(topic)  # says so: nobody could mend that meanwhile
         retained_s = time.monotonic()
 
-        def archivers() -> dict[UUID, Archiver]:
-            nonlocal retained_s
-            if topics is None and time.monotonic() - retained_s >= RETENTION_INTERVAL_S:
-                self._retain_untiered()
-                retained_s = time.monotonic()
-            for topic in self._tiered(topics):
-                if topic.topic_id not in known:
-                    known[topic.topic_id] = self.archiver(topic)
-            return known
+        def listed() -> list[Topic]:
+            found = [topic for topic in self.topics.list() if topic.config.tiered]
+            return [topic for topic in found if names is None or topic.name in names]
 
-        reports = archive_continuously(
-            archivers,
-            stop or threading.Event(),
-            max_duration,
+        def keep() -> None:
+            nonlocal retained_s
+            if names is None and time.monotonic() - retained_s >= RETENTION_INTERVAL_S:
+                retained_s = time.monotonic()
+                self._retain_untiered()
+
+        return ContinuousArchive(
+            self.hot,
+            listed,
+            self.archiver,
+            stop=stop,
+            max_duration=max_duration,
+            archived=self._reported,
             tidy=lambda topic: self._cleaner(topic).run(["optimize"]),
+            keep=keep,
+            tell=tell,
         )
-        return map(self._reported, reports)
 
     def archiver(self, topic: str | Topic) -> Archiver:
         """The archiver of one tiered topic.
@@ -369,6 +405,17 @@ class Lakelog:
         is among the `failures`; the others are told all the same.
         """
         return status(self.hot, self._topics(topics), self._table)
+
+    def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
+        """The entries and files of a partition that were moved aside, and the way to do it.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic or partition.
+        """
+        found = self._topic(topic)
+        found.partition(partition)
+        storage = self._place.storage
+        return Quarantine(found, partition, self.hot, self._table(found), storage)
 
     @property
     def place(self) -> ColdPlace:
@@ -460,13 +507,21 @@ class Lakelog:
             self.register(topic)
             self._known.add(shown)
 
-    def _reported(self, report: ArchiveReport) -> ArchiveReport:
-        """The same, after its table was made known; a failure does not stop the archiver."""
+    def _reported(self, report: ArchiveReport) -> None:
+        """Have its table made known; a failure does not stop the archiver."""
         try:
             self._make_known(self.topics.get(report.topic))
         except LakelogError as error:
             logger.warning("%s is archived, but not known by name: %s", report.topic, error)
-        return report
+
+    def _seen_now(self, names: Sequence[str] | None) -> list[Topic]:
+        """As `_tiered`; none if Redis does not answer now."""
+        try:
+            return self._tiered(names)
+        except LakelogError as error:
+            if not error.retriable:
+                raise
+            return []
 
     def _retain_untiered(self) -> None:
         for topic in self.topics.list():

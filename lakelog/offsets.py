@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NoReturn
 
+from . import reservation
 from .errors import InvalidArgumentError
 from .record import MAX_OFFSET, OffsetRange
 
@@ -126,9 +127,14 @@ def position(value: PositionLike) -> Position:
     return AtOffset(check_offset(value))
 
 
+_MAX_POSITION_LENGTH = 200  # Python reads numbers of up to 4,300 digits
+
+
 def _position_of_text(text: str) -> Position:
     if text in NAMED_POSITIONS:
         return NAMED_POSITIONS[text]
+    if len(text) > _MAX_POSITION_LENGTH:
+        raise InvalidArgumentError(f"a position of {len(text)} characters is none of any kind")
     if re.fullmatch(r"[+-]?\d+", text):
         return AtOffset(check_offset(int(text)))
     if re.fullmatch(r"@\d+", text):
@@ -227,12 +233,21 @@ class HotOffsets:
     max_timestamp_ms: int  # over all that was ever appended; -1: none
     size_bytes: int  # of all segments
     recovered: bool = True  # False: the server changed since the last append; see RecoveryNeeded
-    gaps: tuple[OffsetRange, ...] = ()  # what was lost with a hot tail, oldest first
+    gaps: tuple[OffsetRange, ...] = ()  # skipped after an unclean stop, oldest first
     unarchived_since_ms: int | None = (
         None  # no unarchived record was appended before; None: all archived
     )
     log_start: int = 0  # untiered topics only: the cold table says where a tiered log starts
     paused: bool = False  # for a planned stop
+    reserved_end: int | None = None  # appends stop here until more is reserved; None: nowhere
+
+    @property
+    def needs_room(self) -> bool:
+        """Whether an archiver should reserve offsets; see `lakelog.reservation`."""
+        return (
+            self.reserved_end is not None
+            and self.reserved_end - self.log_end < reservation.least_room()
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,7 +265,18 @@ class LogOffsets:
 
     @property
     def unarchived(self) -> int:
-        """Offsets the hot tier alone holds, lost ones not counted (archive lag in records)."""
-        first = max(self.archived_end, self.local_log_start)
-        lost = sum(max(0, min(gap.end, self.log_end) - max(gap.start, first)) for gap in self.gaps)
-        return max(0, self.log_end - first - lost)
+        """Records that the hot tier alone holds (archive lag in records)."""
+        return self.appended_between(max(self.archived_end, self.local_log_start), self.log_end)
+
+    def appended_between(self, start: int, end: int) -> int:
+        """How many offsets of [start, end) were given to records: those of gaps were not.
+
+        Some of these records may be deleted or compacted since.
+        """
+        skipped = sum(gap.end - gap.start for gap in self.gaps_between(start, end))
+        return max(0, end - start - skipped)
+
+    def gaps_between(self, start: int, end: int) -> tuple[OffsetRange, ...]:
+        """What of [start, end) was skipped after an unclean stop."""
+        cut = (OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in self.gaps)
+        return tuple(gap for gap in cut if gap.start < gap.end)

@@ -123,7 +123,7 @@ class Fetched:
     records: pa.RecordBatch  # RECORDS, offsets within [start_offset, next_offset)
     start_offset: int
     next_offset: int  # where to go on; equal to start_offset only at the log end
-    gaps: tuple[OffsetRange, ...] = ()  # offsets lost with a hot tail, never to be filled
+    gaps: tuple[OffsetRange, ...] = ()  # skipped after an unclean stop, never to be used
 
 
 def empty_records() -> pa.RecordBatch:

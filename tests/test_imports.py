@@ -14,7 +14,9 @@ import lakelog
 
 ROOT = Path(lakelog.__file__).parent
 VALUES = {
+    "back_off",
     "record",
+    "reservation",
     "topic",
     "offsets",
     "config",
@@ -37,6 +39,7 @@ ALLOWED = {
     "archive": {"hot", "cold"},
     "read": {"hot", "cold"},
     "spark": {"codec", "embedded", "hot", "cold", "ingest", "archive", "read"},
+    "operate": {"hot", "cold"},
     "explore": {
         "codec",
         "hot",

@@ -29,7 +29,6 @@ from lakelog.errors import (
     InvalidTopicError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.record import OffsetRange
 
 
 @pytest.fixture
@@ -272,6 +271,7 @@ def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
         append(log, "t", 3)
         log.archive()
         size = server.append_only_size()
+        before_ms = log.hot.now_ms() - 60_000
         producer, consumer = log.producer(), log.consumer(auto_offset_reset="earliest")
         consumer.assign([("t", 0)])
         assert producer.send("t", "lost").result().offset == 3
@@ -281,15 +281,17 @@ def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
         server.start()
 
         (partition,) = log.status().partitions
-        assert (partition.state, partition.lost) == ("recovery needed", ())
+        assert (partition.state, partition.skipped) == ("recovery needed", ())
         assert consumer.poll() == {}  # it waits
         new = producer.send("t", "new").result().offset
         (partition,) = log.status().partitions
-        assert (partition.state, partition.lost) == ("ok", (OffsetRange(3, new),))
+        (skipped,) = partition.skipped
+        assert (partition.state, skipped.start_offset, skipped.end_offset) == ("ok", 3, new)
+        assert before_ms <= skipped.last_append_ms <= skipped.recovered_ms <= log.hot.now_ms()
         assert [r.offset for r in consumer.poll(1000)[("t", 0)]] == [new]  # type: ignore[index]
         assert sum(report.records for report in log.archive()) == 1
         (partition,) = log.status().partitions
-        assert partition.lost == (OffsetRange(3, new),)
+        assert [one.start_offset for one in partition.skipped] == [3]
         assert values(log, "t") == [b"0", b"1", b"2", b"new"]
         producer.close()
 

@@ -31,6 +31,11 @@ class AnyNumbers(doctest.OutputChecker):
         return super().check_output(want, got, optionflags)
 
 
+def quarantine_commands() -> list[str]:
+    section = README.split("## Quarantine\n")[1].split("\n## ")[0]
+    return section.split("```")[1].strip().splitlines()
+
+
 def run_section(
     heading: str,
     checker: doctest.OutputChecker | None = None,
@@ -72,6 +77,18 @@ def test_a_cleanup_does_what_it_shows(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("Cleanup")
+
+
+def test_a_quarantine_lets_all_others_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("Quarantine")
+
+
+@pytest.mark.parametrize("line", quarantine_commands())
+def test_a_command_of_the_quarantine_is_one(line: str) -> None:
+    assert callable(cli.parser().parse_args(shlex.split(line)[1:]).run)
 
 
 def test_the_explorer_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

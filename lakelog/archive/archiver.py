@@ -1,21 +1,21 @@
-"""Moves a topic's records from the hot tier to the cold one, once or for as long as it is told."""
+"""Moves a topic's records from the hot tier to the cold one: all of them, or those that are due."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from threading import Event
 
 from ..cold.change import Change, HotRange
 from ..cold.orphans import SETTLING_MS
+from ..cold.reserve import reserving
+from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..errors import (
     CorruptRecordError,
     InvalidArgumentError,
-    LakelogError,
     MissingFileError,
     TrimmedError,
     UnknownTopicIdError,
@@ -34,18 +34,23 @@ from ..offsets import (
 )
 from ..record import OffsetRange
 from ..topic import Topic
-from .local_retention import trim_points
+from .local_retention import next_trim_ms, trim_points
 from .plan import FlushLimit, archive_start, plan, unarchived_records
 from .report import ArchiveReport, PartitionArchived
 
 logger = logging.getLogger(__name__)
 
-#: How long a continuous run sleeps at most before it looks again: a stop, a reached flush limit and
-#: an expired segment are noticed within it. A look is one round trip to Redis.
-LOOK_INTERVAL_S = 0.5
-MAX_BACK_OFF_S = 30.0  # between looks while Redis or the store does not answer
-
 Until = PositionLike | Mapping[int, PositionLike]
+
+
+@dataclass(frozen=True, slots=True)
+class Flushed:
+    """What one run by the flush policy did, and what says that another is due."""
+
+    report: ArchiveReport | None  # None: nothing happened
+    starts: Mapping[int, int]  # by partition, the first offset that is not archived
+    next_ms: int | None  # when something is due by its age, on Redis's clock; None: nothing waits
+    is_final: bool = False  # all that was there was archived, whatever its age
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,40 +130,28 @@ class Archiver:
         self._reload_topic()
         return self._trim(self._look_once(), set())
 
-    def run(self, stop: Event, *, max_duration: timedelta | None = None) -> Iterator[ArchiveReport]:
-        """Archive by the topic's flush policy until told to stop; a report per run with an effect.
+    def flush(self) -> Flushed:
+        """Archive and trim what the topic's flush policy asks for by now.
 
-        When `stop` is set or the time is over, a commit that runs is finished, what is unarchived
-        by then is archived too, and the iterator ends. While nothing happens it costs a round trip
-        to Redis per `LOOK_INTERVAL_S`, no Spark job and no commit. Retriable errors (Redis or the
-        store away, others committing) are logged and tried again later; at the end, where there is
-        no later, they are raised, as all others always are.
+        While that is nothing it costs three round trips to Redis, no Spark job and no commit.
+
+        Raises: see `run_once`.
         """
-        deadline_s = (
-            None if max_duration is None else time.monotonic() + max_duration.total_seconds()
-        )
-        back_off_s = LOOK_INTERVAL_S
-        while not stop.is_set() and (deadline_s is None or time.monotonic() < deadline_s):
-            try:
-                report = self._flush(stop)
-                back_off_s = LOOK_INTERVAL_S
-            except LakelogError as error:
-                if not error.retriable:
-                    raise
-                logger.warning(
-                    "archiving %s failed and is tried again in %.1f s: %s",
-                    self._topic.name,
-                    back_off_s,
-                    error,
-                )
-                stop.wait(back_off_s)
-                back_off_s = min(2 * back_off_s, MAX_BACK_OFF_S)
-                continue
-            if report:
-                yield report
+        self._reload_topic()
+        limit = FlushLimit.of(self._topic.config)
+        now_ms = self._hot.now_ms()
+        hot = self._offsets(range(self._topic.partitions))
+        report = None
+        if self._cold is None or self._is_due(hot, self._cold, limit, now_ms):
+            report = self._archive(self._look(), limit)
+            hot = self._offsets(range(self._topic.partitions))
+        return self._flushed(report, hot, limit)
+
+    def drain(self) -> Flushed:
+        """Archive and trim all that is there now, as the last thing."""
         report = self.run_once()
-        if report:
-            yield report
+        hot = self._offsets(range(self._topic.partitions))
+        return self._flushed(report, hot, FlushLimit.of(self._topic.config), is_final=True)
 
     def _archive(self, look: _Look, limit: FlushLimit) -> ArchiveReport:
         """Commit what the limit asks for, up to where the log ended at that look; then trim."""
@@ -188,9 +181,11 @@ class Archiver:
             except CorruptRecordError as error:
                 # One partition that cannot be read does not keep the others in Redis.
                 self._orphans_possible = True
-                number = error.fields["topic_partition"].partition
-                if number in damaged:
+                topic_partition = error.fields.get("topic_partition")
+                # What names no partition is a cold file, and concerns them all.
+                if topic_partition is None or topic_partition.partition in damaged:
                     raise
+                number = topic_partition.partition
                 damaged[number] = error
                 ends = {**ends, number: archive_start(look.cold, number)}
                 limit = replace(limit, ends=ends)
@@ -270,17 +265,24 @@ class Archiver:
             return look
         # Behind on the first look may be another archiver's commit in between; on the second, with
         # the same snapshot, Redis holds less than what was archived from it.
-        for number in _behind(self._offsets(behind), look.cold):
-            recovered = self._hot.recover(
-                self._topic.partition(number), archive_start(look.cold, number)
-            )
-            logger.warning(
-                "%s-%d: the server changed since the last append; recovered, the log goes on at %d",
-                self._topic.name,
-                number,
-                recovered.log_end,
-            )
-        return self._look_once()
+        seen = self._offsets(behind)
+        behind = _behind(seen, look.cold)
+        self._hot.recover_all(
+            {self._topic.partition(n): archive_start(look.cold, n) for n in behind},
+            reserving(self._topic, self._table),
+            topic_id=self._topic.topic_id,
+        )
+        look = self._look_once()
+        for number in behind:
+            if seen[number].log_end != look.hot[number].log_end or not seen[number].recovered:
+                logger.warning(
+                    "%s-%d: the server changed since the last append; recovered, and the log goes "
+                    "on at %d; `lakelog status` says what may be lost",
+                    self._topic.name,
+                    number,
+                    look.hot[number].log_end,
+                )
+        return look
 
     def _look_once(self) -> _Look:
         now_ms = self._hot.now_ms()
@@ -326,20 +328,27 @@ class Archiver:
 
     # -- continuously ----------------------------------------------------------------------------
 
-    def _flush(self, stop: Event) -> ArchiveReport | None:
-        """Archive and trim if one look at Redis says that it is time; else wait a little."""
-        self._reload_topic()
-        limit = FlushLimit.of(self._topic.config)
-        now_ms = self._hot.now_ms()
-        hot = self._offsets(range(self._topic.partitions))
-        if self._cold is None or self._is_due(hot, self._cold, limit, now_ms):
-            return self._archive(self._look(), limit)
-        if any(unarchived_records(seen, archive_start(self._cold, n)) for n, seen in hot.items()):
-            stop.wait(LOOK_INTERVAL_S)
-        else:
-            ends = {self._topic.partition(number): seen.log_end for number, seen in hot.items()}
-            self._hot.wait(ends, int(LOOK_INTERVAL_S * 1000))
-        return None
+    def _flushed(
+        self,
+        report: ArchiveReport | None,
+        hot: Mapping[int, HotOffsets],
+        limit: FlushLimit,
+        *,
+        is_final: bool = False,
+    ) -> Flushed:
+        assert self._cold is not None  # who archives or finds nothing due has looked at it
+        cold = self._cold
+        times = [next_trim_ms(self._topic, hot, cold)]
+        for number, seen in hot.items():
+            since_ms = seen.unarchived_since_ms
+            if since_ms is not None and unarchived_records(seen, archive_start(cold, number)):
+                times.append(since_ms + limit.interval_ms)
+        return Flushed(
+            report or None,
+            {number: archive_start(cold, number) for number in hot},
+            min((time for time in times if time is not None), default=None),
+            is_final,
+        )
 
     def _is_due(
         self, hot: Mapping[int, HotOffsets], cold: ColdSnapshot, limit: FlushLimit, now_ms: int
@@ -383,19 +392,24 @@ def _tiered(topic: Topic) -> Topic:
 
 
 def _behind(hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> list[int]:
-    """Partitions whose server changed, or holds less than was archived from it."""
+    """Partitions whose server changed, or holds less than was archived from it, or that will soon
+    have given out all offsets that are reserved for them.
+    """
     return [
         number
         for number, seen in hot.items()
-        if not seen.recovered or seen.log_end < archive_start(cold, number)
+        if not seen.recovered or seen.needs_room or seen.log_end < archive_start(cold, number)
     ]
 
 
 def _archived(change: Change, applied: Applied, seconds: float) -> list[PartitionArchived]:
     done = []
+    by_partition: dict[int, list[SegmentFile]] = {}
+    for file in applied.files:
+        by_partition.setdefault(file.partition, []).append(file)
     for number in sorted(change.partitions - applied.superseded):
         ranges: list[HotRange] = change.hot_ranges(number)
-        files = [file for file in applied.files if file.partition == number]
+        files = by_partition.get(number, [])
         done.append(
             PartitionArchived(
                 ranges[0].topic_partition,

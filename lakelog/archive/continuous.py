@@ -1,106 +1,362 @@
-"""Archiving many topics for as long as it is told, each at its own pace."""
+"""Archiving many topics for as long as it is told, whatever fails meanwhile.
+
+| thread | how many | does |
+|---|---|---|
+| waiter | one a server | looks at all partitions at once, see `waiter` |
+| keeper | one | follows the topics' definitions, says in Redis how the archiver is doing |
+| worker | `supervisor.WORKERS`, more while calls hang | archives one topic at a time |
+| teller | one, while something fails | writes down what fails, where the caller wants it |
+
+The caller's thread hands on reports and sees to the end in time. None of the others is waited for
+without a limit.
+"""
 
 from __future__ import annotations
 
 import logging
 import queue
+import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from threading import Event, Thread
+from functools import partial
 from uuid import UUID
 
-from ..errors import LakelogError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from ..errors import ArchiveUnfinishedError, LakelogError
+from ..hot.hot_log import HotLog
 from ..topic import Topic
-from .archiver import Archiver
+from .archiver import Archiver, Flushed
+from .keeper import Keeper
 from .report import ArchiveReport
+from .supervisor import LONG_CALL_S, Supervisor, is_of_deleted_topic
+from .trouble import Trouble
+from .waiter import Waiter
+from .workers import Workers
 
 logger = logging.getLogger(__name__)
 
-#: How often new topics are looked for; also how soon a stop is noticed.
-LOOK_INTERVAL_S = 1.0
+#: How long a stop waits for what can still be archived; then it leaves what hangs alone. A process
+#: that is told to stop ends within three seconds.
+STOP_TIMEOUT_S = 2.5
+
+#: How long the keeper has to say in Redis that the archiver ended.
+GOODBYE_TIMEOUT_S = 0.3
+
+#: How long a run that ends by itself waits for a call that does not return.
+END_TIMEOUT_S = 600.0
 
 #: After so many runs of a topic it is tidied. Each run leaves a file a partition, so that is about
 #: how many more an open segment ever has than tidying leaves.
 TIDY_RUNS = 16
 
+#: One topic is tidied at a time; others follow while that hangs, but no more than this.
+MOST_TIDYING = 4
 
-def archive_continuously(
-    archivers: Callable[[], Mapping[UUID, Archiver]],
-    stop: Event,
-    max_duration: timedelta | None = None,
-    *,
-    tidy: Callable[[Topic], object] | None = None,
-) -> Iterator[ArchiveReport]:
-    """Runs an archiver a topic until told to stop, and yields their reports as they come.
 
-    A topic that fails does not stop the others; its error is logged when it happens and raised
-    when all have ended. When the iterator is closed, everything is stopped and drained.
+class ContinuousArchive:
+    """A run: an iterator of reports that ends when it is told to, or by itself.
+
+    A topic or tier that fails ends nothing: it is tried again with growing pauses, for as long as
+    it takes, while the others go on; `troubles` says what fails. At the end what is unarchived is
+    archived whatever the flush policy says, as far as that can be done in `STOP_TIMEOUT_S` after a
+    stop, or without a call hanging for `END_TIMEOUT_S`. Closing or dropping the iterator stops it.
 
     Args:
-        archivers: by topic id; asked for again and again, so that a topic seen for the first time
-            gets a thread of its own. One whose topic was deleted just ends.
-        stop: set it to drain and end.
-        max_duration: end by itself after so long.
-        tidy: merges a topic's small files. Called now and then, one topic at a time, beside the
-            archiving; when it fails, that is logged and it is tried again later.
+        hot: where records come from.
+        topics: those to archive, as they are defined now.
+        archiver_of: makes a topic's archiver; called in a worker.
+        stop: set it to end.
+        max_duration: ends by itself after so long.
+        archived: told of each report, in the worker.
+        tidy: merges a topic's small files; called now and then, one topic at a time.
+        keep: other work that is due now and then, called about once a second.
+        tell: told of troubles as they come, and while they last once a minute.
+
+    Raises (while iterating):
+        ArchiveUnfinishedError: something is left at the end, because it failed or hung.
     """
-    deadline_s = None if max_duration is None else time.monotonic() + max_duration.total_seconds()
-    reports: queue.SimpleQueue[ArchiveReport] = queue.SimpleQueue()
-    threads: dict[UUID, Thread] = {}
-    errors: dict[UUID, BaseException] = {}
-    ending = Event()
-    tidying = ThreadPoolExecutor(1, thread_name_prefix="lakelog-tidy")
 
-    def run(topic_id: UUID, archiver: Archiver) -> None:
-        tidied: Future[None] | None = None
-        runs = 0
-        try:
-            for report in archiver.run(ending):
-                reports.put(report)
-                runs += 1
-                idle = tidied is None or tidied.done()
-                if tidy is not None and runs >= TIDY_RUNS and idle and not ending.is_set():
-                    tidied = tidying.submit(_tidy, tidy, archiver.topic)
-                    runs = 0
-        except (UnknownTopicIdError, UnknownTopicOrPartitionError) as error:
-            logger.warning("archiving ends: %s", error)
-        except BaseException as error:
-            errors[topic_id] = error
-            logger.exception("archiving topic %s ended", topic_id)
+    def __init__(
+        self,
+        hot: HotLog,
+        topics: Callable[[], Sequence[Topic]],
+        archiver_of: Callable[[Topic], Archiver],
+        *,
+        stop: threading.Event | None = None,
+        max_duration: timedelta | None = None,
+        archived: Callable[[ArchiveReport], None] = lambda report: None,
+        tidy: Callable[[Topic], object] | None = None,
+        keep: Callable[[], None] = lambda: None,
+        tell: Callable[[Sequence[Trouble]], None] | None = None,
+    ) -> None:
+        self._crew = _Crew(hot, topics, archiver_of, archived, tidy, keep, tell)
+        self._stop = stop or threading.Event()
+        self._closed = threading.Event()
+        # The threads know the crew alone: dropping this drops the generator, which ends them.
+        self._reports = _reports(self._crew, self._stop, self._closed, max_duration)
 
-    def waiting() -> Iterator[ArchiveReport]:
-        while not reports.empty():
-            yield reports.get()
+    def __iter__(self) -> Iterator[ArchiveReport]:
+        return self
 
+    def __next__(self) -> ArchiveReport:
+        return next(self._reports)
+
+    def close(self) -> None:
+        """Stops it, and archives what is left, as a set `stop` does.
+
+        Raises:
+            ArchiveUnfinishedError: see above.
+        """
+        self._closed.set()
+        for _ in self._reports:
+            pass
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """What fails now: servers first (their topic is ""), then topics by name."""
+        return self._crew.troubles()
+
+    @property
+    def abandoned(self) -> bool:
+        """Whether it ended and left a call behind that may hang until the process ends."""
+        return self._crew.is_ended and self._crew.is_busy()
+
+
+def _reports(
+    crew: _Crew,
+    stop: threading.Event,
+    closed: threading.Event,
+    max_duration: timedelta | None,
+) -> Iterator[ArchiveReport]:
+    """The caller's thread."""
+
+    def is_stopped() -> bool:
+        return stop.is_set() or closed.is_set()
+
+    duration_s = None if max_duration is None else max_duration.total_seconds()
+    deadline_s = None if duration_s is None else time.monotonic() + duration_s
     try:
-        while True:  # at least once: a stop that comes at once still drains
-            for topic_id, archiver in archivers().items():
-                if topic_id not in threads:
-                    threads[topic_id] = Thread(target=run, args=(topic_id, archiver), daemon=True)
-                    threads[topic_id].start()
-            left_s = LOOK_INTERVAL_S if deadline_s is None else deadline_s - time.monotonic()
-            if stop.is_set() or left_s <= 0 or (errors and len(errors) == len(threads)):
+        crew.begin()
+        while not is_stopped():
+            left_s = 1.0 if deadline_s is None else deadline_s - time.monotonic()
+            if left_s <= 0:
                 break
-            stop.wait(min(LOOK_INTERVAL_S, left_s))
-            yield from waiting()
+            try:
+                yield crew.reports.get(timeout=min(0.05, left_s))
+            except queue.Empty:
+                continue
+        yield from crew.drain(is_stopped)
+        crew.check_finished()
+    except GeneratorExit:
+        for _ in crew.drain(lambda: True):
+            pass
+        raise
     finally:
-        ending.set()
-        for thread in threads.values():
-            thread.join()
-        tidying.shutdown(cancel_futures=True)
-    yield from waiting()
-    if errors:
-        raise next(iter(errors.values()))
+        crew.end()
 
 
-def _tidy(tidy: Callable[[Topic], object], topic: Topic) -> None:
-    try:
-        tidy(topic)
-    except LakelogError as error:
-        logger.warning(
-            "the files of %s were not merged, which is tried again: %s", topic.name, error
+class _Crew:
+    """The threads of a run, and what they share. See `ContinuousArchive` for the arguments."""
+
+    def __init__(
+        self,
+        hot: HotLog,
+        topics: Callable[[], Sequence[Topic]],
+        archiver_of: Callable[[Topic], Archiver],
+        archived: Callable[[ArchiveReport], None],
+        tidy: Callable[[Topic], object] | None,
+        keep: Callable[[], None],
+        tell: Callable[[Sequence[Trouble]], None] | None,
+    ) -> None:
+        self._hot = hot
+        self._topics = topics
+        self._archiver_of = archiver_of
+        self._archived = archived
+        self._tidy = tidy
+        self._keep_too = keep
+        self._supervisor = Supervisor()
+        self._workers = Workers("lakelog-archive")
+        self._keeper = Keeper(hot, topics, self._take_up, self._keep, self.troubles, tell)
+        self._waiters: dict[str, Waiter] = {}
+        self._archivers: dict[UUID, Archiver] = {}
+        self._runs: dict[UUID, int] = {}  # since the topic was tidied
+        self._tidying: dict[UUID, float] = {}  # since when
+        self._tidy_lock = threading.Lock()
+        self._is_listed = False
+        self._is_draining = False
+        self._looked_again = False  # at all servers, since the drain began
+        self.is_ended = False
+        self.reports: queue.SimpleQueue[ArchiveReport] = queue.SimpleQueue()
+
+    # -- beginning and end, in the caller's thread -----------------------------------------------
+
+    def begin(self) -> None:
+        """Start the threads.
+
+        Raises:
+            LakelogError: the topics cannot be listed, and will not be later.
+        """
+        try:
+            self._take_up(self._topics())
+            self._follow_servers()
+        except LakelogError as error:
+            if not error.retriable:
+                raise
+            logger.warning("the topics cannot be listed yet: %s", error)
+        self._keeper.start()
+
+    def drain(self, is_stopped: Callable[[], bool]) -> Iterator[ArchiveReport]:
+        """Archive what is left, as far as time allows; reports come as they are made."""
+        began_s, stopped_s = time.monotonic(), None
+        self._is_draining = True
+        waiters = list(self._waiters.values())
+        for waiter in waiters:
+            waiter.look_now()
+        while True:
+            now_s = time.monotonic()
+            if stopped_s is None and is_stopped():
+                stopped_s = now_s
+            if not self._looked_again and self._is_listed:
+                self._looked_again = all(waiter.has_looked() for waiter in waiters)
+                if self._looked_again:
+                    self._supervisor.drain()
+            self._tick()
+            is_late = now_s - began_s >= STOP_TIMEOUT_S  # too late for what failed
+            if (
+                (self._looked_again and self._supervisor.is_drained() and not self.is_busy())
+                or (is_late and not self.is_busy())
+                or (stopped_s is not None and now_s - stopped_s >= STOP_TIMEOUT_S)
+                or now_s - began_s >= END_TIMEOUT_S
+            ):
+                break
+            try:
+                yield self.reports.get(timeout=0.02)
+            except queue.Empty:
+                continue
+        while not self.reports.empty():
+            yield self.reports.get()
+
+    def check_finished(self) -> None:
+        """Raises ArchiveUnfinishedError if a drain left something, or nobody knows."""
+        left = [one for one in self.troubles() if not one.topic]
+        if not left and not self._looked_again:
+            now_ms = time.time_ns() // 1_000_000
+            left = [Trouble("", now_ms, "Redis did not answer in time", 0, None)]
+        left += self._supervisor.unfinished()
+        if not left:
+            return
+        shown = "; ".join(f"{one.topic or 'Redis'}: {one}" for one in left[:3])
+        more = f" (and {len(left) - 3} more)" if len(left) > 3 else ""
+        raise ArchiveUnfinishedError(
+            f"the run ended before all was archived: {shown}{more}. What is left is in Redis, "
+            "where the next run finds it",
+            troubles=tuple(left),
+            abandoned=self.is_busy(),
         )
-    except Exception:
-        logger.exception("the files of %s were not merged, which is tried again", topic.name)
+
+    def end(self) -> None:
+        """End the threads that can be ended; those that hang are left behind."""
+        self.is_ended = True
+        for waiter in list(self._waiters.values()):
+            waiter.end()
+        if self._keeper.is_started():
+            self._keeper.end(GOODBYE_TIMEOUT_S)
+
+    def is_busy(self) -> bool:
+        """Whether a worker is in a call."""
+        return self._supervisor.is_running() or bool(self._tidying)
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """See `ContinuousArchive.troubles`."""
+        found = [waiter.trouble() for waiter in list(self._waiters.values())]
+        if not any(found):
+            found = [self._keeper.trouble()]
+        return (*(one for one in found if one is not None), *self._supervisor.troubles())
+
+    # -- for the keeper --------------------------------------------------------------------------
+
+    def _take_up(self, topics: Sequence[Topic]) -> None:
+        self._supervisor.topics_are(topics)
+        self._is_listed = True
+
+    def _keep(self) -> None:
+        self._follow_servers()
+        self._keep_too()
+
+    def _follow_servers(self) -> None:
+        """One waiter a server, also of those that a cluster gets or loses."""
+        glancers = {glancer.name: glancer for glancer in self._hot.glancers()}
+        for name in self._waiters.keys() - glancers.keys():
+            self._waiters.pop(name).end()
+        for name in glancers.keys() - self._waiters.keys():
+            supervisor = self._supervisor
+            waiter = Waiter(glancers[name], supervisor.partitions, supervisor.saw, self._tick)
+            self._waiters[name] = waiter
+            waiter.start()
+
+    # -- in workers ------------------------------------------------------------------------------
+
+    def _tick(self, *, scan: bool = True) -> None:
+        """Begin with what is due. Called from any thread."""
+        if self.is_ended:
+            return
+        for topic in self._supervisor.start(scan=scan):
+            self._workers.run(partial(self._work, topic))
+
+    def _work(self, topic: Topic) -> None:
+        topic_id = topic.topic_id
+        try:
+            outcome: Flushed | BaseException = self._archive(topic)
+        except BaseException as error:  # whatever it is, it is this topic's alone
+            outcome = error
+        if isinstance(outcome, BaseException) and self._is_gone(topic, outcome):
+            self._archivers.pop(topic_id, None)
+            self._supervisor.gone(topic_id)
+        else:
+            self._supervisor.ended(topic_id, outcome)
+        self._tick(scan=False)
+
+    def _archive(self, topic: Topic) -> Flushed:
+        archiver = self._archivers.get(topic.topic_id)
+        if archiver is None:
+            archiver = self._archivers[topic.topic_id] = self._archiver_of(topic)
+        flushed = archiver.drain() if self._is_draining else archiver.flush()
+        if flushed.report is not None:
+            self.reports.put(flushed.report)
+            self._archived(flushed.report)
+            self._tidy_if_due(archiver.topic)
+        return flushed
+
+    def _is_gone(self, topic: Topic, error: BaseException) -> bool:
+        """Whether the topic was deleted; an error alone may as well mean that its keys are lost."""
+        if not is_of_deleted_topic(error):
+            return False
+        try:
+            return self._hot.topics().get(topic.name).topic_id != topic.topic_id
+        except Exception as failure:
+            return is_of_deleted_topic(failure)
+
+    def _tidy_if_due(self, topic: Topic) -> None:
+        runs = self._runs[topic.topic_id] = self._runs.get(topic.topic_id, 0) + 1
+        if self._tidy is None or self._is_draining or runs < TIDY_RUNS:
+            return
+        now_s = time.monotonic()
+        with self._tidy_lock:
+            hang = [now_s - since_s >= LONG_CALL_S for since_s in self._tidying.values()]
+            if topic.topic_id in self._tidying or not all(hang) or len(hang) >= MOST_TIDYING:
+                return
+            self._tidying[topic.topic_id] = now_s
+        self._runs[topic.topic_id] = 0
+        self._workers.run(partial(self._tidy_one, self._tidy, topic))
+
+    def _tidy_one(self, tidy: Callable[[Topic], object], topic: Topic) -> None:
+        try:
+            tidy(topic)
+        except LakelogError as error:
+            logger.warning(
+                "the files of %s were not merged, which is tried again: %s", topic.name, error
+            )
+        except Exception:
+            logger.exception("the files of %s were not merged, which is tried again", topic.name)
+        finally:
+            with self._tidy_lock:
+                del self._tidying[topic.topic_id]

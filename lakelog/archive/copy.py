@@ -11,10 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..cold.change import HotRange
+from ..config import MIB
 from ..errors import ContradictionError
 from ..failpoints import failpoint
 from ..hot.hot_log import HotSource
 from ..record import Fetched, OffsetRange
+
+#: Steps up to this are read ahead: a usual one has 8 MiB, one of a single record has no bound.
+_READ_AHEAD_BYTES = 32 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +26,7 @@ class HotRows:
     """A `RowsOf`: reads hot ranges with a hot tier of its own process, opened once.
 
     What it yields is exactly the range: dense, in order, less the gaps that the hot tier declares.
-    At no time are more than two read steps in memory, whatever the range's size.
+    At no time are more than two read steps in memory, or one record, whatever the range's size.
 
     Raises (while iterating):
         TrimmedError: another archiver was faster, or the log start was raised.
@@ -53,12 +57,18 @@ def _read_ahead(steps: Iterator[Fetched]) -> Iterator[Fetched]:
     """The same steps, each read while the caller still works on the one before.
 
     Otherwise a worker would wait for Redis in one half of its time and let Redis wait in the other.
+    While a single huge record is worked on, nothing else is held.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="lakelog-read-ahead") as reader:
         following = reader.submit(next, steps, None)
         while (step := following.result()) is not None:
-            following = reader.submit(next, steps, None)
+            is_huge = step.records.nbytes > _READ_AHEAD_BYTES
+            if not is_huge:
+                following = reader.submit(next, steps, None)
             yield step
+            if is_huge:
+                del step
+                following = reader.submit(next, steps, None)
 
 
 def check_cover(hot_range: HotRange, step: Fetched, position: int) -> None:

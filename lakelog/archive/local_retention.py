@@ -41,6 +41,25 @@ def trim_points(
     return points
 
 
+def next_trim_ms(topic: Topic, hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> int | None:
+    """When the next archived segment's time is over, on the clock that stamped them.
+
+    None: nothing goes by time alone. What size or a log start asks for is due at once.
+    """
+    retention_ms = topic.config.local_retention_ms
+    if retention_ms <= 0:
+        return None
+    times = []
+    for partition, offsets in hot.items():
+        held_by_cold = min(archive_start(cold, partition), offsets.log_end)
+        oldest = next(
+            (one for one in offsets.segments if one.end_offset > offsets.local_log_start), None
+        )
+        if oldest is not None and oldest.end_offset <= held_by_cold:
+            times.append(_newest_ms(oldest) + retention_ms + 1)
+    return min(times, default=None)
+
+
 def _retention_point(
     config: TopicConfig, offsets: HotOffsets, forgotten: int, held_by_cold: int, now_ms: int
 ) -> int:
@@ -64,5 +83,8 @@ def _retention_point(
 def _expired(segment: HotSegment, retention_ms: int, now_ms: int) -> bool:
     if retention_ms < 0:
         return False
-    newest_ms = segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.modified_ms
-    return now_ms - newest_ms > retention_ms
+    return now_ms - _newest_ms(segment) > retention_ms
+
+
+def _newest_ms(segment: HotSegment) -> int:
+    return segment.max_timestamp_ms if segment.max_timestamp_ms >= 0 else segment.modified_ms

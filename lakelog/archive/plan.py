@@ -175,7 +175,7 @@ def _check_hole(topic_partition: TopicPartition, offsets: HotOffsets, hole: Offs
         raise ContradictionError(
             f"{topic_partition} cannot be archived from offset {hole.start}: the hot tier holds "
             f"[{offsets.local_log_start}, {offsets.log_end}), so [{covered}, {hole.end}) is in "
-            "neither tier and no gap says that it was lost. Is this the cold root the topic was "
+            "neither tier and no gap says that it was skipped. Is this the cold root the topic was "
             "archived to before? If it is, somebody trimmed the stream or went back to an older "
             "table: RESTORE the table to its newest version, or give up the missing records by "
             f"deleting those before {hole.end}",

@@ -75,6 +75,9 @@ def cleanable(topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int) -> 
         why="",
     )
     eligible, why = _judge(config, found)
+    if cold.files.stand_ins(partition):
+        # Nothing knows which keys it holds; and merged, nothing would say that it is missing.
+        eligible, why = False, "a file is in quarantine: release it, or delete what it held"
     return Cleanable(
         found.topic_partition,
         first_dirty,

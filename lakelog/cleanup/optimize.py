@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from ..cold.change import Change, Rewrite
-from ..cold.segment import Segment, SegmentFile, is_ours
+from ..cold.segment import Segment, SegmentFile, is_ours, is_stand_in
 from ..cold.table import ColdSnapshot
 from ..topic import Topic
 
@@ -27,7 +27,9 @@ def plan_optimize(topic: Topic, cold: ColdSnapshot) -> list[Rewrite]:
         rewrites += [
             Rewrite(topic_partition, files[0].segment, tuple(files))
             for files in [*merged, _tail(newest)]
-            if len(files) > 1 or not is_ours(files[0].path)
+            if (len(files) > 1 or not is_ours(files[0].path))
+            # merged, nothing would say that what lies in quarantine is missing
+            and not any(is_stand_in(file.path) for file in files)
         ]
     rewrites.sort(key=size_bytes, reverse=True)
     return rewrites

@@ -23,6 +23,7 @@ from . import (
     offsets,
     output,
     produce,
+    quarantine,
     register,
     segments,
     status,
@@ -62,6 +63,7 @@ COMMANDS = (
     delete_records,
     status,
     segments,
+    quarantine,
     hot,
     doctor,
 )
@@ -119,7 +121,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         if arguments.verbose:
             raise
         print(f"lakelog: {output.describe(error)}", file=sys.stderr)
-        return 1
+        code = 1
+    if getattr(arguments, "abandoned", False):  # a call that hangs would hold up an exit in order
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
     return code
 
 

@@ -3,17 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
 from .output import Failed, Message, Page, Table, describe
 
+if TYPE_CHECKING:
+    from ..explore.skipped import Skipped
+    from ..record import TopicPartition
+
+_SENTENCES = 3  # about what was skipped
+
 _EPILOG = """\
-unarchived: records that Redis alone holds. lag: how long the oldest of them has waited. lost:
-offsets whose records went with a Redis that lost its tail; they are never used again. cold MiB:
-Parquet files, in so many segments. A warning is about what stays until somebody does something,
-such as a timestamp in the future, from which retention counts. When a topic cannot be looked at,
-the others are shown and the exit code is 1.
+unarchived: records that Redis alone holds. lag: how long the oldest of them has waited. skipped:
+offsets that an unclean stop of Redis left unused, mostly never given to a record; a sentence says
+which records may be lost. cold MiB: Parquet files, in so many segments. A warning is about what
+stays until somebody does something, such as a timestamp in the future, from which retention counts.
+An archiving line is about what a live archiver fails at: since when, why, and when it tries again.
+When Redis does not answer, what archivers wrote into _lakelog_status in the last minutes is shown,
+with --cold. When a topic cannot be looked at, the others are shown and the exit code is 1.
 """
 
 
@@ -21,7 +29,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "status",
         parents=[common],
-        help="ranges, archive lag, losses and Redis's headroom",
+        help="ranges, archive lag, gaps and Redis's headroom",
         description="Show where every partition stands and how Redis is doing.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -31,8 +39,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Page:
-    with open_log(arguments) as log:
-        seen = log.status(arguments.topics or None)
+    from ..errors import HotTierUnavailableError
+
+    try:
+        with open_log(arguments) as log:
+            seen = log.status(arguments.topics or None)
+    except HotTierUnavailableError as error:
+        told = _told_in_cold(arguments)
+        if not told:
+            raise
+        raise Failed(_without_redis(error, told, arguments.output)) from error
     partitions: list[dict[str, Any]] = [
         {
             "topic": part.topic_partition.topic,
@@ -47,7 +63,10 @@ def _run(arguments: argparse.Namespace) -> Page:
             "hot_MiB": part.hot_size_bytes / 2**20,
             "cold_MiB": part.cold_size_bytes / 2**20 if part.tiered else None,
             "segments": part.cold_segments if part.tiered else None,
-            "lost": ", ".join(f"{gap.start}..{gap.end - 1}" for gap in part.lost) or None,
+            "skipped": ", ".join(
+                f"{one.start_offset}..{one.end_offset - 1}" for one in part.skipped
+            )
+            or None,
         }
         for part in seen.partitions
     ]
@@ -74,14 +93,82 @@ def _run(arguments: argparse.Namespace) -> Page:
         }
         for one in seen.warnings
     ]
+    from ..explore.skipped import may_be_lost
+
+    at_most = may_be_lost(seen.servers)
+    skipped = [
+        {
+            "topic": part.topic_partition.topic,
+            "partition": part.topic_partition.partition,
+            "start_offset": one.start_offset,
+            "end_offset": one.end_offset,
+            "last_append_ms": one.last_append_ms,
+            "recovered_ms": one.recovered_ms,
+            "may_be_lost": at_most,
+        }
+        for part in seen.partitions
+        for one in part.skipped
+    ]
+    archiving = [
+        {**one.to_json(), "topic": one.topic or None, "text": str(one)} for one in seen.troubles
+    ]
     parts: dict[str, Any] = {"partitions": Table(partitions, columns, empty="no topics yet")}
     if arguments.output == "json":
-        parts |= {"errors": Table(errors), "warnings": Table(warnings)}
-    elif errors or warnings:  # sentences, too long for a column
+        parts |= {
+            "errors": Table(errors),
+            "warnings": Table(warnings),
+            "skipped": Table(skipped),
+            "archiving": Table(archiving),
+        }
+    elif errors or warnings or skipped or archiving:  # sentences, too long for a column
         lines = [f"error: topic {row['topic']}: {row['error']}" for row in errors]
         lines += [f"warning: {row['warning']}" for row in warnings]
+        lines += [f"archiving: {row['topic'] or 'Redis'}: {row['text']}" for row in archiving]
+        lines += _said(
+            [(p.topic_partition, s) for p in seen.partitions for s in p.skipped], at_most
+        )
         parts["messages"] = Message("\n".join(lines))
     parts["servers"] = Table(servers)
     if seen.failures:
         raise Failed(Page(parts))
     return Page(parts)
+
+
+def _said(skipped: list[tuple[TopicPartition, Skipped]], at_most: str) -> list[str]:
+    """A sentence each, of the newest; one stop leaves one in each partition."""
+    newest = sorted(skipped, key=lambda pair: pair[1].recovered_ms or 0, reverse=True)[:_SENTENCES]
+    lines = [one.sentence(topic_partition, at_most) for topic_partition, one in newest]
+    if len(skipped) > len(lines):
+        lines.append(f"… and {len(skipped) - len(lines):,} more; --output json has all")
+    return lines
+
+
+def _told_in_cold(arguments: argparse.Namespace) -> list[dict[str, Any]]:
+    """What archivers wrote down beside the tables, for when Redis says nothing."""
+    from ..cold.place import ColdPlace
+    from ..errors import LakelogError
+    from ..jobs.trouble_rows import recent_troubles
+    from .connect import storage_options
+
+    if not arguments.cold:
+        return []
+    try:
+        place = ColdPlace.of(arguments.cold, arguments.location, storage_options(arguments))
+        return recent_troubles(place)
+    except LakelogError:  # that Redis is away is what is to be told
+        return []
+
+
+def _without_redis(error: BaseException, told: list[dict[str, Any]], output: str) -> Page:
+    archiving = [
+        {"topic": row["topic"], "recorded_at": row["recorded_at"], "text": row["error"]}
+        for row in told
+    ]
+    lines = [f"error: {describe(error)}"]
+    lines += [
+        f"archiving (as written down at {row['recorded_at']:%H:%M:%S} UTC): "
+        f"{row['topic'] or 'Redis'}: {row['text']}"
+        for row in archiving
+    ]
+    parts: dict[str, Any] = {"messages": Message("\n".join(lines))}
+    return Page(parts | ({"archiving": Table(archiving)} if output == "json" else {}))

@@ -2,6 +2,7 @@
 
 from .codec import decode, encode
 from .compression import resolve_compression
+from .decoded_size import in_steps
 from .entry import Entry, EntryId, ProducedBatch, gap_fields, gap_of
 
 __all__ = [
@@ -12,5 +13,6 @@ __all__ = [
     "encode",
     "gap_fields",
     "gap_of",
+    "in_steps",
     "resolve_compression",
 ]

@@ -20,13 +20,13 @@ from collections.abc import Iterator, Sequence
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..config import KIB, Compression
+from ..config import INT32_MAX, KIB, Compression
 from ..errors import ForeignEntryError, RecordTooLargeError
 from ..record import NO_TIMESTAMP_MS, PRODUCED
 from .crc import crc32c
+from .decoded_size import MESSAGE_FIELD, buffer_lengths, decoded_bytes
 from .entry import Entry, EntryId, append_time_ms, corrupt
 
-MESSAGE_FIELD = b"a"
 CRC_FIELD = b"c"
 
 #: Cuts aim below this. Redis keeps a large entry in one allocation, and jemalloc has no size
@@ -46,44 +46,67 @@ _OPTIONS = {
 }
 _SCHEMA_BYTES = PRODUCED.serialize().size  # what a stream writer puts before the message
 _BYTES = pa.int64()
+_TIMESTAMP_BYTES = 8
 
 
 def encode_arrow(
-    records: pa.RecordBatch, compression: Compression, max_entry_bytes: int, first_index: int = 0
+    records: pa.RecordBatch,
+    compression: Compression,
+    max_entry_bytes: int,
+    max_decoded_bytes: int,
+    first_index: int = 0,
 ) -> list[Entry]:
-    """The records as arrow entries, in order, each at most ``max_entry_bytes``.
+    """The records as arrow entries, in order, each within both bounds.
 
     Args:
         records: ``PRODUCED``, checked by the caller.
         compression: of the message's buffers.
         max_entry_bytes: bound on `Entry.size_bytes`.
+        max_decoded_bytes: bound on `Entry.decoded_bytes`.
         first_index: what an error counts from.
 
     Raises:
-        RecordTooLargeError: a record exceeds ``max_entry_bytes`` on its own; ``index`` says which.
+        RecordTooLargeError: a record exceeds a bound on its own; ``index`` says which.
     """
     records = _rebased(records)
     entries: list[Entry] = []
-    spans = list(_cut(records, min(TARGET_ENTRY_BYTES, max_entry_bytes)))
+    spans = list(_cut(records, min(TARGET_ENTRY_BYTES, max_entry_bytes, max_decoded_bytes)))
     spans.reverse()
     while spans:
         start, end = spans.pop()
         entry = _entry(records.slice(start, end - start), compression)
-        if entry.size_bytes <= max_entry_bytes:
+        if entry.size_bytes <= max_entry_bytes and entry.decoded_bytes <= max_decoded_bytes:
             entries.append(entry)
         elif end - start > 1:  # the estimate was short of the truth
             middle = (start + end) // 2
             spans += [(middle, end), (start, middle)]
         else:
-            raise RecordTooLargeError(
-                f"record {first_index + start} takes {entry.size_bytes} bytes as an entry, but the "
-                f"largest entry allowed is {max_entry_bytes}; make it smaller, compress it, or "
-                "raise max.message.bytes of the topic",
-                index=first_index + start,
-                size_bytes=entry.size_bytes,
-                max_entry_bytes=max_entry_bytes,
-            )
+            raise _too_large(entry, first_index + start, max_entry_bytes, max_decoded_bytes)
     return entries
+
+
+def _too_large(
+    entry: Entry, index: int, max_entry_bytes: int, max_decoded_bytes: int
+) -> RecordTooLargeError:
+    if entry.size_bytes > max_entry_bytes:
+        holds = (
+            f"takes {entry.size_bytes} bytes as an entry, but the largest entry allowed is "
+            f"{max_entry_bytes}; make it smaller, compress it, or raise max.message.bytes"
+        )
+    else:
+        holds = (
+            f"takes {entry.decoded_bytes} bytes once decompressed, which every reader must hold at "
+            f"once, but the largest allowed is {max_decoded_bytes}; make it smaller, or raise "
+            "lakelog.max.decoded.bytes"
+        )
+    return RecordTooLargeError(
+        f"record {index} {holds} of the topic",
+        index=index,
+        size_bytes=entry.size_bytes,
+        decoded_bytes=entry.decoded_bytes,
+        max_entry_bytes=max_entry_bytes,
+        max_decoded_bytes=max_decoded_bytes,
+    )
 
 
 def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordBatch, int | None]:
@@ -103,6 +126,10 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     if crc32c(message) != fields[3]:
         raise corrupt(entry_id, f"its CRC-32C is {crc32c(message)!r}, stored is {fields[3]!r}")
     time_ms = append_time_ms(entry_id, fields[4:])
+    # Arrow reserves what a compressed buffer declares before it looks at the rest of it.
+    largest = max(buffer_lengths(message) or (), default=0)
+    if largest > max(INT32_MAX, _TIMESTAMP_BYTES * entry_id.record_count):
+        raise corrupt(entry_id, f"it declares a buffer of {largest} bytes")
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
         batch.validate(full=True)  # a right CRC says that the bytes are the writer's, no more
@@ -161,6 +188,7 @@ def _entry(records: pa.RecordBatch, compression: Compression) -> Entry:
         record_count=records.num_rows,
         fields=fields,
         size_bytes=sum(map(len, fields)),
+        decoded_bytes=decoded_bytes(fields),
         min_timestamp_ms=low_ms,
         max_timestamp_ms=high_ms,
         first_keyless=_first_null(records.column(1)),

@@ -8,7 +8,7 @@ from itertools import accumulate
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..config import MIB, Compression, EntryFormat
+from ..config import INT32_MAX, MIB, Compression, EntryFormat
 from ..errors import ForeignEntryError, InvalidArgumentError, InvalidTimestampError
 from ..record import (
     NO_TIMESTAMP_MS,
@@ -18,7 +18,8 @@ from ..record import (
     empty_records,
     produced_batch,
 )
-from .arrow_entry import MESSAGE_FIELD, decode_arrow, encode_arrow, produced_flaw, timestamp_bounds
+from .arrow_entry import decode_arrow, encode_arrow, produced_flaw, timestamp_bounds
+from .decoded_size import MESSAGE_FIELD
 from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, corrupt, gap_of
 from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
 
@@ -38,9 +39,10 @@ def encode(
     compression: Compression,
     *,
     max_entry_bytes: int = DEFAULT_MAX_ENTRY_BYTES,
+    max_decoded_bytes: int = INT32_MAX,
     flatten: bool = False,
 ) -> tuple[Entry, ...]:
-    """The records as entries, in order, each at most ``max_entry_bytes``.
+    """The records as entries, in order, each within both bounds.
 
     A record that a fields entry cannot hold (too many fields, or larger than allowed) becomes an
     arrow entry, whatever the format.
@@ -50,10 +52,11 @@ def encode(
         entry_format: ``auto`` writes fields entries below `AUTO_ARROW_RECORDS` records.
         compression: of arrow entries; fields entries stay plain.
         max_entry_bytes: bound on `Entry.size_bytes`.
+        max_decoded_bytes: bound on `Entry.decoded_bytes`.
         flatten: whether a fields entry shows the members of a JSON object as fields.
 
     Raises:
-        RecordTooLargeError: a record exceeds ``max_entry_bytes`` on its own; ``index`` says which.
+        RecordTooLargeError: a record exceeds a bound on its own; ``index`` says which.
         InvalidTimestampError: below -1, or beyond what microseconds can count.
         InvalidArgumentError: not ``PRODUCED``.
     """
@@ -61,16 +64,18 @@ def encode(
     if entry_format is EntryFormat.ARROW or (
         entry_format is EntryFormat.AUTO and records.num_rows >= AUTO_ARROW_RECORDS
     ):
-        entries = encode_arrow(records, compression, max_entry_bytes)
+        entries = encode_arrow(records, compression, max_entry_bytes, max_decoded_bytes)
     else:
         entries = []
         for index, row in enumerate(_rows(records)):
             entry = encode_fields(row, flatten)
-            if entry is not None and entry.size_bytes <= max_entry_bytes:
+            if entry is not None and entry.size_bytes <= min(max_entry_bytes, max_decoded_bytes):
                 entries.append(entry)
             else:
                 alone = records.slice(index, 1)
-                entries += encode_arrow(alone, compression, max_entry_bytes, first_index=index)
+                entries += encode_arrow(
+                    alone, compression, max_entry_bytes, max_decoded_bytes, first_index=index
+                )
     if any(
         entry.min_timestamp_ms < NO_TIMESTAMP_MS or entry.max_timestamp_ms > MAX_TIMESTAMP_MS
         for entry in entries
@@ -83,7 +88,7 @@ def decode(entries: Iterable[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch:
     """The records of entries of any formats, in order; gap entries contribute none.
 
     Not promised: more than 2 GiB of keys, values or headers in one call; Arrow's offsets have 32
-    bits, so callers bound what they hand over.
+    bits, so callers hand over what `in_steps` gives them.
 
     Returns:
         ``RECORDS``. Records of an entry with an append time carry that and type LogAppendTime.

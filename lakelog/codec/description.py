@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from .arrow_entry import CRC_FIELD as ARROW_CRC_FIELD
-from .arrow_entry import MESSAGE_FIELD
 from .crc import crc32c, crc32c_of_parts
+from .decoded_size import MESSAGE_FIELD
 from .entry import GAP_FIELD
 from .fields_entry import CRC_FIELD, TIMESTAMP_FIELD
 

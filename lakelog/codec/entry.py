@@ -5,7 +5,7 @@
 | id    | ``{last_offset}-{record_count}``: of ``[last_offset - record_count + 1, last_offset]`` |
 | arrow | ``a``, ``c`` (`arrow_entry`): many records                                           |
 | fields| ``__ts`` … ``__crc`` (`fields_entry`): one record, readable in redis-cli             |
-| gap   | ``__gap`` = ``{start}-{end}``: offsets lost with a hot tail; no records              |
+| gap   | ``__gap`` = ``{start}-{end}``: offsets skipped after an unclean stop; no records     |
 | tail  | ``t`` = append time in ms, added by the append script under LogAppendTime            |
 
 The first field's name decides the format. The tail lies outside the entry's CRC, because the server
@@ -91,6 +91,7 @@ class Entry:
     record_count: int  # ≥ 1
     fields: list[bytes]  # name, value, name, value …, as XADD takes them
     size_bytes: int  # of all names and values
+    decoded_bytes: int  # likewise, once decompressed
     min_timestamp_ms: int  # over timestamps that are not -1; -1 if none has one
     max_timestamp_ms: int  # likewise
     first_keyless: int | None  # index of the first record without a key
@@ -129,12 +130,12 @@ class ProducedBatch:
 
 
 def gap_fields(start_offset: int, end_offset: int) -> list[bytes]:
-    """The fields of the entry that declares ``[start_offset, end_offset)`` lost."""
+    """The fields of the entry that declares ``[start_offset, end_offset)`` skipped."""
     return [GAP_FIELD, b"%d-%d" % (start_offset, end_offset)]
 
 
 def gap_of(entry_id: EntryId, fields: Sequence[bytes]) -> OffsetRange | None:
-    """The offsets that a gap entry declares lost; None if the entry is not a gap entry.
+    """The offsets that a gap entry declares skipped; None if the entry is not a gap entry.
 
     Raises:
         CorruptRecordError: its id and its text name different offsets.
@@ -145,8 +146,8 @@ def gap_of(entry_id: EntryId, fields: Sequence[bytes]) -> OffsetRange | None:
     match = _GAP.fullmatch(fields[1]) if len(fields) == 2 else None
     if match is None or (int(match[1]), int(match[2])) != gap:
         raise CorruptRecordError(
-            f"gap entry {entry_id} should declare offsets [{gap.start}, {gap.end}) lost, but holds "
-            f"{fields!r}",
+            f"gap entry {entry_id} should declare offsets [{gap.start}, {gap.end}) skipped, but "
+            f"holds {fields!r}",
             entry_id=entry_id,
         )
     return gap

@@ -64,10 +64,12 @@ def encode_fields(row: Row, flatten: bool) -> Entry | None:
     if len(fields) > 2 * (MAX_FIELDS - 1):
         return None
     fields += (CRC_FIELD, crc32c_of_parts(fields))
+    size_bytes = sum(map(len, fields))
     return Entry(
         record_count=1,
         fields=fields,
-        size_bytes=sum(map(len, fields)),
+        size_bytes=size_bytes,
+        decoded_bytes=size_bytes,
         min_timestamp_ms=timestamp_ms,
         max_timestamp_ms=timestamp_ms,
         first_keyless=0 if key is None else None,

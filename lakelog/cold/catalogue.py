@@ -114,7 +114,7 @@ def _read(storage: Storage, path: str) -> Topic | None:
         ) from error
     try:
         return mirrored_topic(properties)
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ColdTierError(
             f"the properties of the table at {path} do not say its topic ({error!r}): an older or "
             "newer lakelog made it, or none. Archive the topic once with this one, or update it",

@@ -47,6 +47,8 @@ class Rewrite:
     files: tuple[SegmentFile, ...]  # at least one; all of them are in the change's removes
     without: OffsetSet | None = None  # offsets to leave out
     delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
+    aside: bool = False  # no rows: an empty file that stands in for one in quarantine
+    source: SegmentFile | None = None  # the rows of this one instead: it comes out of quarantine
 
     def __post_init__(self) -> None:
         if not self.files:
@@ -91,8 +93,16 @@ class Change:
     #: The topic's config version whose policy asks for it; None: it follows from no policy. Once
     #: the settings are newer, such a change is refused: planned by the new ones it may be another.
     config_version: int | None = None
+    _hot_ranges: Mapping[int, list[HotRange]] = field(init=False, repr=False)  # by partition
 
     def __post_init__(self) -> None:
+        hot_ranges: dict[int, list[HotRange]] = {}
+        for add in self.adds:
+            if isinstance(add, HotRange):
+                hot_ranges.setdefault(add.topic_partition.partition, []).append(add)
+        for ranges in hot_ranges.values():
+            ranges.sort(key=lambda add: add.start_offset)
+        object.__setattr__(self, "_hot_ranges", hot_ranges)
         object.__setattr__(self, "registers", MappingProxyType(dict(self.registers)))
         removed = {file.path for file in self.removes}
         for rewrite in self.adds:
@@ -117,14 +127,7 @@ class Change:
 
     def hot_ranges(self, partition: int) -> list[HotRange]:
         """The partition's hot ranges, lowest first."""
-        return sorted(
-            (
-                add
-                for add in self.adds
-                if isinstance(add, HotRange) and add.topic_partition.partition == partition
-            ),
-            key=lambda add: add.start_offset,
-        )
+        return list(self._hot_ranges.get(partition, ()))
 
     def _check_hot(self, partition: int) -> None:
         ranges = self.hot_ranges(partition)

@@ -66,6 +66,8 @@ class _Partition:
     def _check_end(self) -> None:
         """The last record of a partition is never removed but with all before it."""
         end = 1 + (pc.max(self.files["last"]).as_py() if self.files.num_rows else -1)
+        # A file in quarantine may have held it: what stands in for it says up to where.
+        end = max([end, *(file_end for _, file_end in self._stand_ins())])
         if end > self.archived_end:
             self._refuse(
                 f"files hold records up to {end}, but the register archived_end says "
@@ -76,6 +78,11 @@ class _Partition:
                 f"the register archived_end says {self.archived_end}, but the files end at {end}: "
                 "somebody RESTOREd an older version or deleted files"
             )
+
+    def _stand_ins(self) -> list[tuple[int, int]]:
+        rows = self.files.filter(pc.match_substring(self.files["path"], "/quarantine-"))
+        starts, ends = rows["start_offset"].to_pylist(), rows["end_offset"].to_pylist()
+        return list(zip(starts, ends, strict=True))
 
     def _check_holes(self) -> None:
         """Ranges follow each other without a hole from the log start on."""
@@ -93,9 +100,13 @@ class _Partition:
 
     def _check_counts(self) -> None:
         """Within a segment there are never more records than offsets, nor less unless compacted."""
+        made = self.files.filter(
+            pc.match_substring_regex(self.files["path"], "/(clean|quarantine)-")
+        )
         files = self.files.filter(pc.not_equal(self.files["records"], 0))
         # What lakelog rewrote may be compacted, or span the gap between two segments.
-        files = files.append_column("rewritten", pc.match_substring(files["path"], "/clean-"))
+        rewritten = pc.is_in(files["segment"], value_set=made["segment"].combine_chunks())
+        files = files.append_column("rewritten", rewritten)
         segments = files.group_by("segment").aggregate(
             [("records", "sum"), ("first", "min"), ("last", "max"), ("rewritten", "any")]
         )

@@ -9,7 +9,6 @@ Everything here is about one version after another; what a change means is `path
 
 from __future__ import annotations
 
-import json
 import logging
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,6 +23,7 @@ from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ..errors import ColdTierError, ContradictionError, ForeignTableError, LakelogError
+from ..json_text import parse_json
 from ..topic import Topic
 from .schema import (
     CHECKPOINT_INTERVAL,
@@ -35,6 +35,7 @@ from .schema import (
 from .segment import SegmentFile, SegmentIndex
 from .segment_writer import WrittenFile
 from .storage import Storage, one_line
+from .store_errors import error_class
 
 logger = logging.getLogger(__name__)
 
@@ -300,8 +301,8 @@ class DeltaLog:
 
     def _last_checkpoint(self) -> int:
         content = self._storage.read_bytes(f"{self.path}/_delta_log/{LAST_CHECKPOINT}")
-        with suppress(ValueError, KeyError, TypeError):
-            return int(json.loads(content or b"")["version"])
+        with suppress(ValueError, KeyError, TypeError, OverflowError):
+            return int(parse_json(content or b"")["version"])
         return -1
 
     def _open(self) -> DeltaTable | None:
@@ -357,18 +358,14 @@ class DeltaLog:
         content = self._storage.read_bytes(self._log_file(version))
         if content is None:
             return None
-        commit_id = None
-        transactions: dict[str, int] = {}
-        removed: list[str] = []
-        for line in content.splitlines():
-            action = json.loads(line)
-            if "txn" in action:
-                transactions[action["txn"]["appId"]] = action["txn"]["version"]
-            elif "remove" in action:
-                removed.append(unquote(action["remove"]["path"]))
-            elif "commitInfo" in action:
-                commit_id = action["commitInfo"].get(COMMIT_ID)
-        return Commit(version, commit_id, transactions, tuple(removed))
+        try:
+            return parse_commit(version, content)
+        except ValueError as error:
+            raise ColdTierError(
+                f"{self._log_file(version)} is not the commit that was written: {error}. Put it "
+                "back from a backup",
+                path=self._log_file(version),
+            ) from error
 
     def _sync(self) -> None:
         """Put the commits up to this one on the disk, whoever made them.
@@ -400,6 +397,29 @@ class DeltaLog:
         return f"{self.path}/_delta_log/{version:020}.checkpoint.parquet"
 
 
+def parse_commit(version: int, content: bytes) -> Commit:
+    """One version out of its log file.
+
+    Raises:
+        ValueError: it is not what Delta writes.
+    """
+    commit_id = None
+    transactions: dict[str, int] = {}
+    removed: list[str] = []
+    try:
+        for line in content.splitlines():
+            action = parse_json(line)
+            if "txn" in action:
+                transactions[str(action["txn"]["appId"])] = int(action["txn"]["version"])
+            elif "remove" in action:
+                removed.append(unquote(action["remove"]["path"]))
+            elif "commitInfo" in action:
+                commit_id = action["commitInfo"].get(COMMIT_ID)
+    except (KeyError, TypeError, AttributeError, OverflowError) as error:
+        raise ValueError(f"an action lacks what it should have ({error!r})") from None
+    return Commit(version, commit_id, transactions, tuple(removed))
+
+
 def _once(commit_id: str, transactions: Sequence[Any] = ()) -> dict[str, Any]:
     """How to commit: at the next version or not at all, and without delta-rs's own hooks."""
     # Not at the top: a deltalake that lacks them must get as far as `check_deltalake`.
@@ -429,7 +449,7 @@ def _naming(path: str) -> Iterator[None]:
     except (DeltaError, OSError) as error:
         if isinstance(error, LakelogError):
             raise
-        raise ColdTierError(
+        raise error_class(one_line(error))(
             f"the table at {path} cannot be used: {one_line(error)}. Check that it may be read and "
             "written by this user, and that its _delta_log is whole",
             path=path,

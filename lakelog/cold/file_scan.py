@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from ..errors import CorruptRecordError, LakelogError
 from ..record import OffsetRange
-from .footers import RowGroup, time_unit_us
+from .footers import RowGroup
 from .schema import FILE_SCHEMA
 from .segment import SegmentFile, is_ours
 from .segment_reader import OpenFile, SegmentReader
@@ -208,7 +207,7 @@ class _Scan:
                 found |= self._of(batch)
                 if self.task.whole:
                     self.tombstones += Tombstones.of(batch)
-            self.row_groups.append(_group(opened.footer.metadata, group, rows, found))
+            self.row_groups.append(_group(group, rows, found))
 
     def _of(self, batch: pa.RecordBatch) -> Extent:
         offsets = _numpy(batch.column("offset"))
@@ -242,21 +241,15 @@ def _all_offsets(opened: OpenFile) -> np.ndarray:
     return np.concatenate([np.empty(0, np.int64), *found])
 
 
-def _group(metadata: Any, group: RowGroup, rows: int, found: Extent) -> RowGroupScan:
-    footer = metadata.row_group(group.index)
-    columns = {
-        footer.column(at).path_in_schema: footer.column(at) for at in range(footer.num_columns)
-    }
-    places = {metadata.schema.column(at).path: at for at in range(metadata.num_columns)}
-    first, last = _bounds(columns["offset"], 1)
-    unit = time_unit_us(metadata.schema.column(places["timestamp"]))
-    low_us, high_us = _bounds(columns["timestamp"], unit) if unit else (None, None)
+def _group(group: RowGroup, rows: int, found: Extent) -> RowGroupScan:
+    first, last = group.offsets or (None, None)
+    low_us, high_us = group.times_us or (None, None)
     return RowGroupScan(
         group.index,
         group.rows,
         group.size_bytes,
-        sum(column.total_compressed_size for column in columns.values()),
-        "+".join(sorted({str(column.compression).lower() for column in columns.values()})),
+        group.compressed_bytes,
+        group.compression,
         Extent(
             first,
             last,
@@ -266,13 +259,6 @@ def _group(metadata: Any, group: RowGroup, rows: int, found: Extent) -> RowGroup
         rows,
         found,
     )
-
-
-def _bounds(column: Any, unit: int) -> tuple[int | None, int | None]:
-    statistics = column.statistics
-    if statistics is None or not statistics.has_min_max:
-        return None, None
-    return statistics.min_raw * unit, statistics.max_raw * unit
 
 
 # -- holes and doubles -------------------------------------------------------------------------
@@ -328,7 +314,7 @@ def merged(ranges: Iterable[OffsetRange]) -> tuple[OffsetRange, ...]:
 
 
 def declared_gaps(files: Iterable[SegmentFile]) -> list[OffsetRange]:
-    """What the names of lakelog's files say was lost: a range begins before its segment does."""
+    """What the names of lakelog's files say was skipped: a range begins before its segment does."""
     return [
         OffsetRange(file.start_offset, min(file.segment, file.end_offset))
         for file in files

@@ -8,7 +8,6 @@ winner did, never the files.
 from __future__ import annotations
 
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -21,6 +20,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from ..back_off import pause_s
 from ..clock import Clock
 from ..engine import Engine
 from ..errors import (
@@ -37,7 +37,7 @@ from .change import Change, RowsOf
 from .delta_log import UNDO_FEATURES, DeltaLog
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .planned import check_plan, standing_partitions
-from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, app_id
+from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, ReservedEnd, app_id
 from .schema import (
     changed_comments,
     columns_to_write,
@@ -53,6 +53,7 @@ from .segment import SegmentFile
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
 from .storage import Storage, modified_ms, one_line
+from .store_errors import error_class
 from .table import Applied, ColdSnapshot, Orphans, Vacuumed
 from .timestamp_lookup import TimestampLookup
 
@@ -64,6 +65,7 @@ R = TypeVar("R")
 #: After a lost race the next attempt waits up to MAX_BACK_OFF_S. Each race has a winner, so one of
 #: n equal committers loses all of them with a chance of (1 - 1/n)^100: never, in practice.
 COMMIT_ATTEMPTS = 100
+FIRST_BACK_OFF_S = 0.01
 MAX_BACK_OFF_S = 0.5
 
 #: Commits that nobody's commit stood in the way of, and reads that found out: a store that is away
@@ -347,8 +349,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         registers = {}
         count = max([self._topic.partitions, *(number + 1 for number in partitions)])
         for partition in range(count):
-            # A partition is born with all three (see `_transactions`), and to ask for one that is
-            # not there costs a pass over the log.
+            # A partition is born with all of them (see `_transactions`; older ones without the
+            # last), and to ask for one that is not there costs a pass over the log.
             for register in _registers_of(partition):
                 value = self._log.transaction_version(app_id(self._topic.topic_id, register))
                 if value is None:
@@ -401,13 +403,13 @@ class _Patience:
         """Note a commit that did not land.
 
         Raises:
-            ColdTierError: the store refuses again and again.
+            ColdTierError: the store refuses again and again; see `store_errors`.
             CommitConflictError: others win again and again.
         """
         self._attempts += 1
         self._refused = 0 if to_others else self._refused + 1
         if self._refused == REFUSED_ATTEMPTS:
-            raise ColdTierError(
+            raise error_class(one_line(error))(
                 f"the table at {self._path} takes no commit: {one_line(error)}. Nothing was "
                 f"changed. {_advice(str(error))}",
                 path=self._path,
@@ -422,7 +424,7 @@ class _Patience:
 
     def wait(self) -> None:
         """Before the next attempt; others should not meet us again at the same moment."""
-        time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.005 * 2 ** min(self._attempts, 10))))
+        time.sleep(pause_s(self._attempts, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
 
 
 @dataclass(frozen=True)
@@ -588,8 +590,13 @@ class _Committing:
         return found
 
 
-def _registers_of(partition: int) -> tuple[Register, Register, Register]:
-    return ArchivedEnd(partition), LogStart(partition), CleanedEnd(partition)
+def _registers_of(partition: int) -> tuple[Register, ...]:
+    return (
+        ArchivedEnd(partition),
+        LogStart(partition),
+        CleanedEnd(partition),
+        ReservedEnd(partition),
+    )
 
 
 def _advice(refusal: str) -> str:

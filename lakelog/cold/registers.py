@@ -1,7 +1,7 @@
-"""Registers: the three numbers a partition's cold tier keeps beside its files.
+"""Registers: the four numbers a partition's cold tier keeps beside its files.
 
-They move only in the commit that adds or removes the files they speak of, they only grow, and one
-that was never written reads as 0.
+They only grow, and one that was never written reads as 0. Those that speak of files move only in
+the commit that adds or removes the files.
 """
 
 from __future__ import annotations
@@ -31,12 +31,22 @@ class CleanedEnd:
     partition: int
 
 
-Register = ArchivedEnd | LogStart | CleanedEnd
+@dataclass(frozen=True, slots=True)
+class ReservedEnd:
+    """One past the last offset that the hot tier may give out; see `lakelog.reservation`."""
 
-REGISTER_NAMES: dict[type[ArchivedEnd] | type[LogStart] | type[CleanedEnd], str] = {
+    partition: int
+
+
+Register = ArchivedEnd | LogStart | CleanedEnd | ReservedEnd
+
+REGISTER_NAMES: dict[
+    type[ArchivedEnd] | type[LogStart] | type[CleanedEnd] | type[ReservedEnd], str
+] = {
     ArchivedEnd: "archived_end",
     LogStart: "log_start",
     CleanedEnd: "cleaned_end",
+    ReservedEnd: "reserved_end",
 }
 
 

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import ContradictionError
+from ..record import OffsetRange
 
 UNKNOWN_TIMESTAMP_MS = 2**63 - 1  # a file without usable statistics may hold any
 
@@ -77,7 +78,7 @@ def sources_digest(paths: Iterable[str]) -> str:
 
 
 _OURS = (
-    r"(?:^|/)(?P<kind>archive|clean)-(?P<start>\d{20})-(?P<end>\d{20})"
+    r"(?:^|/)(?P<kind>archive|clean|quarantine)-(?P<start>\d{20})-(?P<end>\d{20})"
     r"-(?P<sources>[0-9a-f]{16})[0-9a-f]{16}\.parquet$"
 )
 
@@ -93,10 +94,16 @@ def archived_start(path: str) -> int | None:
     return int(found["start"]) if found and found["kind"] == "archive" else None
 
 
-def clean_sources(path: str) -> tuple[int, int, str] | None:
-    """The range of a clean file and the digest of what it was made of; None if it is not one."""
+def is_stand_in(path: str) -> bool:
+    """Whether the file stands in for one in quarantine: empty, and its range is a declared gap."""
     found = re.search(_OURS, path)
-    if not found or found["kind"] != "clean":
+    return found is not None and found["kind"] == "quarantine"
+
+
+def clean_sources(path: str) -> tuple[int, int, str] | None:
+    """The range of a file that others were made to and their digest; None if it is not one."""
+    found = re.search(_OURS, path)
+    if not found or found["kind"] == "archive":
         return None
     return int(found["start"]), int(found["end"]), found["sources"]
 
@@ -210,6 +217,19 @@ class SegmentIndex:
         files = (self._file(row) for row in range(first, beyond))
         return [file for file in files if file.end_offset > start]
 
+    def rows_between(self, partition: int, start: int, end: int) -> pa.Table:
+        """As `files_between`, as rows of `COLUMNS`."""
+        low, high = self._slices.get(partition, (0, 0))
+        first = bisect_right(self._reach, start - 1, low, high)
+        beyond = bisect_right(self._starts, end - 1, first, high)
+        rows = self.columns.slice(first, beyond - first)
+        return rows.filter(pc.greater(rows["end_offset"], start))
+
+    @staticmethod
+    def file(rows: pa.Table, row: int) -> SegmentFile:
+        """The file of one of the rows of `COLUMNS`."""
+        return SegmentFile(*(rows.column(index)[row].as_py() for index in range(10)))
+
     def within(self, partition: int, start: int, end: int) -> list[str]:
         """The paths of the files that lie in [start, end) as a whole.
 
@@ -250,6 +270,16 @@ class SegmentIndex:
         files = (self._file(first + row.as_py()) for row in order)
         return (file for file in files if file.end_offset > from_offset)
 
+    def stand_ins(self, partition: int) -> list[OffsetRange]:
+        """The ranges of files in quarantine, in offset order."""
+        rows = self.rows_of_partition(partition).select(["path", "start_offset", "end_offset"])
+        rows = rows.filter(pc.match_substring(rows["path"], "/quarantine-"))
+        return [
+            OffsetRange(row["start_offset"], row["end_offset"])
+            for row in rows.to_pylist()
+            if is_stand_in(row["path"])
+        ]
+
     def without(self, paths: Iterable[str]) -> SegmentIndex:
         """The others."""
         gone = pc.is_in(self.columns["path"], value_set=pa.array(sorted(paths), pa.string()))
@@ -262,7 +292,7 @@ class SegmentIndex:
         return paths - set(self.columns["path"].filter(here).to_pylist())
 
     def _file(self, row: int) -> SegmentFile:
-        return SegmentFile(*(self.columns.column(index)[row].as_py() for index in range(10)))
+        return self.file(self.columns, row)
 
 
 def _slices_by_partition(partitions: pa.ChunkedArray) -> dict[int, tuple[int, int]]:

@@ -12,14 +12,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..back_off import Patience, patiently
 from ..config import MIB
-from ..errors import InvalidArgumentError
+from ..errors import ColdTierError, InvalidArgumentError
 from ..record import HEADERS_TYPE, RECORDS, OffsetAndTimestamp
-from .footers import Footer, FooterCache, RowGroup, parse_footer
+from .footers import Footer, FooterCache, RowGroup, read_footer
+from .row_sizes import cut_rows, items_of, row_bytes
 from .schema import FILE_SCHEMA
 from .segment import SegmentFile, is_ours
 from .storage import Storage
@@ -33,6 +36,10 @@ BATCH_ROWS = 64 * 1024
 
 #: Batches for the sake of a few records: the pages behind them stay undecoded.
 SEEK_BATCH_ROWS = 4 * 1024
+
+#: Row groups that take more than this in the file are read page by page.
+LARGE_GROUP_BYTES = 64 * MIB
+PAGE_BUFFER_BYTES = MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +158,14 @@ class SegmentReader:
                 source = stack.enter_context(
                     self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
                 )
-                parquet = _parquet(source, None, pre_buffer=not self._storage.is_local)
-                footer = parse_footer(parquet.metadata)
-                missing = set(FILE_SCHEMA.names) - set(parquet.schema_arrow.names)
+                footer = read_footer(source)
+                parquet = self._parquet(source, footer, file)
+                missing = set(FILE_SCHEMA.names) - {path.split(".")[0] for path in footer.columns}
                 if missing:
                     raise pa.ArrowInvalid(f"it has no column {min(missing)}")
 
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
-                schema = projection(columns)
-                for batch in self._batches(_Part(file, parquet, group, False), columns):
-                    with self._storage.naming(path):
-                        rows = shaped(batch, schema)
-                    yield rows
+                return self._batches(_Part(file, parquet, group, False), columns)
 
             yield OpenFile(footer, source.size(), batches)
 
@@ -190,21 +193,35 @@ class SegmentReader:
 
     def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Footer]:
         path = f"{self._table_path}/{file.path}"
-        footer = self._footers.get(path)
-        with self._storage.naming(path):
-            source = opened.enter_context(
-                self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
-            )
-            parquet = _parquet(
-                source,
-                footer.metadata if footer else None,
-                pre_buffer=not self._storage.is_local,
-            )
-            return parquet, footer or self._keep(path, parse_footer(parquet.metadata))
+
+        def opening() -> tuple[Any, Footer]:
+            footer = self._footers.get(path)
+            with self._storage.naming(path):
+                source = opened.enter_context(
+                    self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
+                )
+                footer = footer or self._keep(path, read_footer(source, file.size_bytes))
+                return self._parquet(source, footer, file), footer
+
+        return patiently(opening)
 
     def _keep(self, path: str, footer: Footer) -> Footer:
         self._footers.put(path, footer)
         return footer
+
+    def _parquet(self, source: Any, footer: Footer, file: SegmentFile) -> Any:
+        is_large = any(group.compressed_bytes > LARGE_GROUP_BYTES for group in footer.row_groups)
+        return pq.ParquetFile(
+            source,
+            metadata=footer.metadata,
+            coerce_int96_timestamp_unit="us",
+            # Whole column chunks at once, unless they are too much of it.
+            pre_buffer=not self._storage.is_local and not is_large,
+            buffer_size=PAGE_BUFFER_BYTES if is_large else 0,
+            # Ours have at most a row group's bytes in plain; see `row_sizes`.
+            read_dictionary=None if is_ours(file.path) else footer.payload,
+            page_checksum_verification=True,
+        )
 
     def __reduce__(self) -> tuple[object, ...]:
         return SegmentReader, (self._storage, self._table_path)
@@ -212,20 +229,53 @@ class SegmentReader:
     def _batches(
         self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group in our types, a bounded part of them at a time."""
+        schema = projection(columns)
+        path = f"{self._table_path}/{part.file.path}"
+        for batch in self._stored(part, columns, batch_rows):
+            pieces = cut_rows(batch, BATCH_BYTES)
+            while True:
+                with self._storage.naming(path):
+                    piece = next(pieces, None)
+                    rows = None if piece is None else shaped(piece, schema)
+                if rows is None:
+                    break
+                yield rows
+
+    def _stored(
+        self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The same in the file's types, dictionaries as such."""
         average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
         path = f"{self._table_path}/{part.file.path}"
-        with self._storage.naming(path):
-            batches = part.parquet.iter_batches(
-                batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
-                row_groups=[part.group.index],
-                columns=columns,
-            )
+        patience = Patience()
+        given = 0
         while True:
-            with self._storage.naming(path):
-                batch = next(batches, None)
-            if batch is None:
-                return
-            yield batch
+            try:
+                with self._storage.naming(path):
+                    batches = part.parquet.iter_batches(
+                        batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
+                        row_groups=[part.group.index],
+                        columns=columns,
+                    )
+                    for _ in range(given):  # those of a try that a fault of the store broke off
+                        next(batches)
+                while True:
+                    with self._storage.naming(path):
+                        batch = next(batches, None)
+                        if batch is None:
+                            return
+                        for name in ("offset", "timestamp"):
+                            if name in columns and batch.column(name).null_count:
+                                raise pa.ArrowInvalid(
+                                    f"row group {part.group.index} holds rows without an offset or "
+                                    "a timestamp"
+                                )
+                    given += 1
+                    yield batch
+                    patience = Patience()  # a fault after a success is a new one
+            except ColdTierError as error:
+                patience.wait(error)
 
     # -- by offset -------------------------------------------------------------------------------
 
@@ -249,22 +299,20 @@ class SegmentReader:
     ) -> Iterator[pa.RecordBatch]:
         """Row groups that overlap, or whose rows are in no order, as one run in order.
 
-        The offsets alone (8 bytes a row) are sorted first; they cut the run into windows that are
-        then read one by one, each from all row groups that reach into it.
+        The offsets and sizes alone (16 bytes a row) are sorted first; they cut the run into windows
+        that are then read one by one, each from all row groups that reach into it.
         """
-        found = [
-            _between(batch, start, end).column("offset").cast(pa.int64())
-            for part in parts
-            for batch in self._batches(part, ["offset"])
-        ]
-        offsets = pa.concat_arrays([pa.array([], pa.int64()), *found])
-        offsets = offsets.take(pc.sort_indices(offsets))
-        rows = sum(part.group.rows for part in parts)
-        average_bytes = max(1, sum(part.group.size_bytes for part in parts) // max(1, rows))
-        window_rows = max(1, min(BATCH_ROWS, BATCH_BYTES // average_bytes))
-        for at in range(0, len(offsets), window_rows):
-            window = offsets.slice(at, window_rows)
-            low, high = window[0].as_py(), window[-1].as_py() + 1
+        found = [self._offsets_and_sizes(part, schema) for part in parts]
+        offsets = np.concatenate([offsets for offsets, _ in found])
+        if len(parts) == 1 and bool(np.all(offsets[1:] > offsets[:-1])):
+            yield from self._in_order(parts[0], start, end, schema)
+            return
+        sizes = np.concatenate([sizes for _, sizes in found])
+        inside = (offsets >= start) & (offsets < end)
+        offsets, sizes = offsets[inside], sizes[inside]
+        order = np.argsort(offsets, kind="stable")
+        offsets, sizes = offsets[order], sizes[order]
+        for low, high in _windows(offsets, np.cumsum(sizes)):
             batches = [
                 # In our types first: not every kernel knows those of others (views of bytes).
                 _between(shaped(batch, _plus_offset(schema)), low, high)
@@ -276,6 +324,22 @@ class SegmentReader:
             table = table.take(pc.sort_indices(table["offset"])).combine_chunks()
             for batch in table.to_batches():
                 yield shaped(batch, schema)
+
+    def _offsets_and_sizes(self, part: _Part, schema: pa.Schema) -> tuple[np.ndarray, np.ndarray]:
+        """The offsets, in the file's order, and about each row's bytes."""
+        group = part.group
+        columns = _with_offset(schema) if group.has_dictionary else ["offset"]
+        offsets, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        average_bytes = max(1, group.size_bytes // max(1, group.rows))
+        for batch in self._stored(part, columns):
+            with self._storage.naming(f"{self._table_path}/{part.file.path}"):
+                offsets.append(batch.column("offset").cast(pa.int64()).to_numpy())
+                sizes.append(
+                    row_bytes(batch)
+                    if group.has_dictionary
+                    else np.full(batch.num_rows, average_bytes, np.int64)
+                )
+        return np.concatenate(offsets), np.concatenate(sizes)
 
     # -- by timestamp ----------------------------------------------------------------------------
 
@@ -314,14 +378,15 @@ class SegmentReader:
 # -- small things ------------------------------------------------------------------------------
 
 
-def _parquet(source: Any, metadata: Any, *, pre_buffer: bool) -> Any:
-    return pq.ParquetFile(
-        source,
-        metadata=metadata,
-        coerce_int96_timestamp_unit="us",
-        pre_buffer=pre_buffer,
-        page_checksum_verification=True,
-    )
+def _windows(offsets: np.ndarray, upto_bytes: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of sorted offsets, each of few enough rows and bytes."""
+    start = 0
+    while start < len(offsets):
+        before = int(upto_bytes[start - 1]) if start else 0
+        end = int(np.searchsorted(upto_bytes, before + BATCH_BYTES, side="right"))
+        end = max(start + 1, min(end, start + BATCH_ROWS))
+        yield int(offsets[start]), int(offsets[end - 1]) + 1
+        start = int(np.searchsorted(offsets, offsets[end - 1], side="right"))
 
 
 def _overlapping(items: Iterable[T], range_of: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:
@@ -390,14 +455,12 @@ def _cast(column: pa.Array, field: pa.Field) -> pa.Array:
         return column
     if field.name != "headers":
         return column.cast(field.type)
+    items, offsets = items_of(column)
+    fields = [HEADERS_TYPE.value_type.field(name) for name in ("key", "value")]
     pairs = pa.StructArray.from_arrays(
-        [
-            column.values.field(name).cast(HEADERS_TYPE.value_type.field(name).type)
-            for name in ("key", "value")
-        ],
-        fields=[HEADERS_TYPE.value_type.field(name) for name in ("key", "value")],
+        [items.field(field.name).cast(field.type) for field in fields], fields=fields
     )
-    return pa.ListArray.from_arrays(column.offsets.cast(pa.int32()), pairs, type=HEADERS_TYPE)
+    return pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs, type=HEADERS_TYPE)
 
 
 def _first_of(offsets: pa.Array, times_us: pa.Array) -> OffsetAndTimestamp | None:

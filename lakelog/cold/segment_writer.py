@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
+from functools import partial
 from typing import NoReturn
 from uuid import uuid4
 
@@ -15,12 +16,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from ..back_off import patiently
 from ..codec.value_columns import columns_of
 from ..errors import ColdTierError, ContradictionError
 from ..record import RECORDS
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
 from .change import HotRange, Rewrite, RowsOf
+from .footer_seal import SEALED, SealingSink
 from .schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, writer_options
 from .segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from .segment_reader import SegmentReader
@@ -47,8 +50,9 @@ def write_segment_file(
 ) -> WrittenFile:
     """Write the rows of a hot range or of a rewrite into one new file, and see it on the disk.
 
-    The file has a name of its own, so running it twice leaves one that no commit names. Memory is
-    bounded by a row group and a batch of the source.
+    The file has a name of its own, so running it twice leaves one that no commit names. While the
+    store or the source is busy or away for a moment, it is begun anew. Memory is bounded by a row
+    group and a batch of the source.
 
     Args:
         columns: what is made of the values besides; the table has these columns already.
@@ -60,11 +64,24 @@ def write_segment_file(
 
     Runs on: executor (or in process).
     """
+    return patiently(
+        partial(_write_file, add, topic=topic, storage=storage, rows_of=rows_of, columns=columns)
+    )
+
+
+def _write_file(
+    add: HotRange | Rewrite,
+    *,
+    topic: Topic,
+    storage: Storage,
+    rows_of: RowsOf,
+    columns: pa.Schema | None,
+) -> WrittenFile:
     table_path = storage.table_path(topic)
     folder = f"partition={add.topic_partition.partition}/segment={add.segment}"
     name = _new_name(add)
     path = f"{table_path}/{folder}/{name}"
-    storage.make_folder(f"{table_path}/{folder}")
+    storage.make_folder(f"{table_path}/{folder}", synced=False)  # below, together with the file
     tally = _Tally(add)
     rows = (
         _archived(tally, add, rows_of)
@@ -89,7 +106,8 @@ def _new_name(add: HotRange | Rewrite) -> str:
     if isinstance(add, HotRange):
         return file_name("archive", add.start_offset, add.end_offset, uuid4().hex)
     unique = sources_digest(file.path for file in add.files) + uuid4().hex[:16]
-    return file_name("clean", add.start_offset, add.end_offset, unique)
+    kind = "quarantine" if add.aside else "clean"
+    return file_name(kind, add.start_offset, add.end_offset, unique)
 
 
 def _write(
@@ -101,10 +119,10 @@ def _write(
 ) -> None:
     """An error of the store is named by the path; one of the rows' source is left as it is."""
     with storage.naming(path):
+        sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
         writer = pq.ParquetWriter(
-            storage.arrow_path(path),
+            pa.PythonFile(sink, mode="w"),
             pa.schema([*FILE_SCHEMA, *columns]),
-            filesystem=storage.filesystem(),
             **writer_options(columns),
         )
     try:
@@ -114,13 +132,17 @@ def _write(
                 tally.unparsed += row_group.num_rows - row_group[VALUE_ERROR].null_count
             with storage.naming(path):
                 writer.write_table(row_group, row_group_size=row_group.num_rows)
-        writer.add_key_value_metadata(tally.tombstones.to_metadata())
+        writer.add_key_value_metadata({**tally.tombstones.to_metadata(), **SEALED})
     except BaseException:
         with suppress(OSError, pa.ArrowException):
             writer.close()
+        with suppress(OSError, pa.ArrowException):
+            sink.close()
         raise
     with storage.naming(path):
+        sink.hold()
         writer.close()
+        sink.close()
 
 
 def with_value_columns(rows: pa.Table, columns: pa.Schema) -> pa.Table:
@@ -161,9 +183,10 @@ def _with_horizon(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBatch]:
-    rows = reader.read(
-        rewrite.files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names
-    )
+    if rewrite.aside:
+        return iter(())
+    files = rewrite.files if rewrite.source is None else (rewrite.source,)
+    rows = reader.read(files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names)
     return (rewritten_rows(batch, rewrite) for batch in rows)
 
 
@@ -203,6 +226,9 @@ def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
         held.append(piece)
         rows += piece.num_rows
         size_bytes += piece.nbytes
+        if size_bytes >= ROW_GROUP_BYTES:  # a huge record is written before the next one is read
+            yield pa.Table.from_batches(held)
+            held, rows, size_bytes = [], 0, 0
     if held:
         yield pa.Table.from_batches(held)
 

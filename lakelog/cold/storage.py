@@ -1,4 +1,8 @@
-"""Where the cold tier lies. The one place that opens storage."""
+"""Where the cold tier lies. The one place that opens storage.
+
+Small calls that may be repeated are asked again while the store is busy or away for a moment, see
+`back_off`; the libraries below do so for some errors, each for others (Arrow not for a 429).
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import InitVar, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,8 +21,10 @@ import deltalake
 import pyarrow as pa
 import pyarrow.fs as pafs
 
+from ..back_off import patiently
 from ..errors import (
     ColdTierError,
+    ColdTierUnavailableError,
     CorruptRecordError,
     InvalidArgumentError,
     LakelogError,
@@ -27,6 +33,7 @@ from ..errors import (
 from ..topic import Topic
 from . import vended_credentials
 from .object_store import ObjectStore, arrow_filesystem, object_store
+from .store_errors import error_class
 from .store_options import StoreOptions
 from .vended_credentials import Vended
 
@@ -44,6 +51,19 @@ DELTALAKE_FLOOR = (1, 6, 4)
 _STORE_SAYS = re.compile(r"AWS Error|Azure Error|google::cloud::Status")
 _PARQUET_SAYS = re.compile(
     r"Parquet |[Tt]hrift|[Pp]age|ZSTD|[Dd]ecompress|CRC|[Cc]orrupt|Unexpected end of stream"
+)
+
+
+#: What Arrow says of bytes that it cannot make sense of; OSErrors are looked at more closely.
+_DAMAGE = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowSerializationError,
+    UnicodeDecodeError,
+    OverflowError,
 )
 
 
@@ -166,24 +186,31 @@ class Storage:
         selector = pafs.FileSelector(
             self.arrow_path(path), allow_not_found=True, recursive=recursive
         )
-        with self.naming(path):
-            infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
-        return infos
+
+        def listed() -> list[pafs.FileInfo]:
+            with self.naming(path):
+                infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
+            return infos
+
+        return patiently(listed)
 
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""
-        try:
+
+        def content() -> bytes:
             with (
                 self.naming(path),
                 self.filesystem().open_input_stream(self.arrow_path(path)) as stream,
             ):
                 return bytes(stream.read())
+
+        try:
+            return patiently(content)
         except MissingFileError:
             return None
 
     def is_file(self, path: str) -> bool:
-        with self.naming(path):
-            info = self.filesystem().get_file_info(self.arrow_path(path))
+        (info,) = self._infos(path, [path])
         return bool(info.type == pafs.FileType.File)
 
     def size_bytes(self, path: str) -> int:
@@ -192,27 +219,37 @@ class Storage:
         Raises:
             MissingFileError: there is none.
         """
+        (info,) = self._infos(path, [path])
         with self.naming(path):
-            info = self.filesystem().get_file_info(self.arrow_path(path))
             if info.type != pafs.FileType.File:
                 raise FileNotFoundError(path)
-            return int(info.size)
+        return int(info.size)
 
     def delete_file(self, path: str) -> None:
         """Remove a file, if it is there."""
-        try:
+
+        def delete() -> None:
             with self.naming(path):
                 self.filesystem().delete_file(self.arrow_path(path))
-        except MissingFileError:
-            pass
+
+        with suppress(MissingFileError):
+            patiently(delete)
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Those that are no files."""
-        with self.naming(self.root):
-            infos = self.filesystem().get_file_info([self.arrow_path(path) for path in paths])
+        infos = self._infos(self.root, paths)
         return [
             path for path, info in zip(paths, infos, strict=True) if info.type != pafs.FileType.File
         ]
+
+    def _infos(self, about: str, paths: Sequence[str]) -> list[pafs.FileInfo]:
+        def infos() -> list[pafs.FileInfo]:
+            with self.naming(about):
+                wanted = [self.arrow_path(path) for path in paths]
+                found: list[pafs.FileInfo] = self.filesystem().get_file_info(wanted)
+            return found
+
+        return patiently(infos)
 
     def delete_files(self, paths: Iterable[str]) -> None:
         """As `delete_file`, many at once: an object store takes its time for each."""
@@ -252,8 +289,12 @@ class Storage:
         self.delete_file(probe)
         return info
 
-    def make_folder(self, path: str) -> None:
-        """Make a folder and those above it, so that they survive a power cut."""
+    def make_folder(self, path: str, *, synced: bool = True) -> None:
+        """Make a folder and those above it.
+
+        Args:
+            synced: they survive a power cut from then on; else the caller sees to that.
+        """
         if not self.is_local:
             return
         missing = []
@@ -264,7 +305,7 @@ class Storage:
         if missing:
             with self.naming(path):
                 Path(path).mkdir(parents=True, exist_ok=True)
-                for made in missing:
+                for made in missing if synced else ():
                     self.sync(str(made.parent))
 
     def sync(self, *paths: str) -> None:
@@ -286,7 +327,8 @@ class Storage:
         Raises:
             MissingFileError: there is no such file.
             CorruptRecordError: it is there, but not the Parquet that was written.
-            ColdTierError: the store refuses.
+            ColdTierUnavailableError, ColdTierFullError, ColdTierAccessError, ColdTierError: the
+                store refuses; see `store_errors`.
         """
         try:
             yield
@@ -297,19 +339,20 @@ class Storage:
                 f"{path} is missing: it was deleted behind the table's back. Put the file back "
                 "(from a backup, or the bucket's older versions), or give up the records up to the "
                 "end of the range in its name with `lakelog delete-records` (where "
-                "cleanup.policy=compact, set compact,delete for that)",
+                f"cleanup.policy=compact, set compact,delete for that){_or_move_aside(path)}",
                 path=path,
             ) from error
-        except pa.ArrowInvalid as error:
+        except _DAMAGE as error:
             raise _corrupt(path, error) from error
         except OSError as error:
             said = one_line(error)
+            refused = error_class(error)
             damaged = _PARQUET_SAYS.search(said) and not _STORE_SAYS.search(said)
-            if error.errno is None and (self.is_local or damaged):
+            if refused is ColdTierError and error.errno is None and (self.is_local or damaged):
                 raise _corrupt(path, error) from error
-            raise ColdTierError(
-                f"{path} cannot be used: {said}. {self.advice()}", path=path
-            ) from error
+            is_away = refused is ColdTierUnavailableError
+            advice = "The store is busy or away; try again" if is_away else self.advice()
+            raise refused(f"{path} cannot be used: {said}. {advice}", path=path) from error
 
     def advice(self) -> str:
         """What to do when the root cannot be used, as a sentence without its full stop."""
@@ -359,9 +402,21 @@ def _unpickled(root: str, options: Mapping[str, str], held: Vended | None) -> St
 def _corrupt(path: str, error: Exception) -> CorruptRecordError:
     return CorruptRecordError(
         f"{path} is not the Parquet file that was written: {one_line(error)}. Put it back from a "
-        "backup",
+        f"backup{_or_move_aside(path)}",
         path=path,
     )
+
+
+_OF_A_TABLE = re.compile(r"(?P<topic>[^/]+)/[0-9a-f-]{36}/(?P<file>partition=(?P<number>\d+)/.+)$")
+
+
+def _or_move_aside(path: str) -> str:
+    """The way on without a file of a topic's table, as the end of a sentence."""
+    found = _OF_A_TABLE.search(path)
+    if found is None:
+        return ""
+    command = f"lakelog quarantine add {found['topic']} -p {found['number']} --file {found['file']}"
+    return f", or move it aside, so that all others go on: `{command}`"
 
 
 def _resolve(root: str) -> str:

@@ -9,10 +9,11 @@ from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
+from .. import reservation
 from ..record import OffsetAndTimestamp
 from ..topic import Topic
 from .change import Change
-from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
+from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, ReservedEnd
 from .segment import SegmentFile, SegmentIndex
 from .tombstones import Tombstones
 
@@ -39,6 +40,9 @@ class ColdSnapshot:
 
     def cleaned_end(self, partition: int) -> int:
         return self.registers.get(CleanedEnd(partition), 0)
+
+    def reserved_end(self, partition: int) -> int:
+        return max(self.registers.get(ReservedEnd(partition), 0), reservation.FIRST_OFFSETS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,8 +43,9 @@ class Tombstones:
 
     @classmethod
     def from_metadata(cls, metadata: Mapping[bytes, bytes]) -> Tombstones | None:
-        """From a Parquet footer's key-value metadata; None if it says nothing."""
-        if _WITHOUT_HORIZON not in metadata:
+        """From a Parquet footer's key-value metadata; None if it says nothing, or no numbers."""
+        numbers = [metadata.get(_WITHOUT_HORIZON), metadata.get(_MIN_HORIZON, b"0")]
+        if not all(text is not None and re.fullmatch(rb"-?\d{1,18}", text) for text in numbers):
             return None
         horizon = metadata.get(_MIN_HORIZON)
         return cls(int(metadata[_WITHOUT_HORIZON]), None if horizon is None else int(horizon))

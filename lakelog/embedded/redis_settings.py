@@ -33,7 +33,7 @@ SETTINGS = (
     RedisSetting(
         "aof-load-truncated",
         "yes",
-        "start after a crash cut the last command; lakelog declares what was lost",
+        "start after a crash cut the last command; lakelog skips those offsets",
     ),
     RedisSetting(
         "save",

@@ -53,7 +53,7 @@ class ColdVerification:
     """One pass over the files of a partition, as of one snapshot.
 
     Args:
-        lost: what the hot tier declares as lost with its tail.
+        lost: what the hot tier declares as skipped.
         start_offset: what lies below is not judged.
         end_offset: likewise, above; exclusive.
     """
@@ -88,6 +88,7 @@ class ColdVerification:
             OffsetRange(0, max(self._log_start, self.start_offset)),
             *self.lost,
             *declared_gaps(self._all),
+            *self.cold.files.stand_ins(partition),
         ]
         self._explained = merged(
             [
@@ -249,7 +250,7 @@ class ColdVerification:
         if holes:
             self.findings.add(
                 where,
-                f"no row has the offsets {holes}, though nothing says that they were lost, "
+                f"no row has the offsets {holes}, though nothing says that they were skipped, "
                 "compacted or deleted",
             )
 

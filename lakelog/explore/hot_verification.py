@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..cold.file_scan import Ranges, merged, unexplained
 from ..errors import ForeignEntryError
+from ..hot.declared import command, parse_gaps
 from ..hot.hot_log import HotLog
 from ..hot.inspection import EntryPage, HotLook, StoredEntry
 from ..offsets import HotSegment
@@ -64,6 +65,7 @@ class HotVerification:
         self._local_log_start = self.look.number("local_log_start") or 0
         # Where every offset has to be from on: what came before was trimmed.
         self._expected = max(self.start_offset, self._local_log_start)
+        self._aside = set(parse_gaps(self.look.state.get("quarantined")))  # these have no entry
         self._bases = [segment.base_offset for segment in self.look.segments]
         self._index = _TimeIndex(self)
 
@@ -116,6 +118,13 @@ class HotVerification:
         base, end = entry.base_offset, entry.end_offset
         if base is None:
             return
+        if self._disowned(entry):
+            self.findings.add(
+                f"entry {entry.id}",
+                f"lies in a gap that is declared, so readers skip it: half a transaction left it. "
+                f"`{command(self.look.topic_partition, entry.id)}` moves it aside",
+            )
+            return
         if end <= self._local_log_start and end > self.start_offset:
             self.findings.add(
                 f"entry {entry.id}",
@@ -136,18 +145,25 @@ class HotVerification:
         else:
             self._count(entry, base, end)
 
+    def _disowned(self, entry: StoredEntry) -> bool:
+        """Whether it lies in a gap without being its entry."""
+        if entry.base_offset is None or entry.format == "gap":
+            return False
+        base, end = entry.base_offset, entry.end_offset
+        return any(gap.start <= base and end <= gap.end for gap in self.look.gaps)
+
     def _hole(self, until: int, local_log_start: int) -> None:
         """Judges what is missing before an offset."""
         until = min(until, self._end)
         if self._expected < min(local_log_start, until):  # trimmed since the look
             self._expected = self._trimmed_to = min(local_log_start, until)
-        if self._expected < until:
-            hole = OffsetRange(self._expected, until)
+        holes = unexplained(self._expected, until, merged(self._aside))
+        self._expected = max(self._expected, until)
+        for hole in holes:
             self.findings.add(
                 f"offsets {hole.start}..{hole.end - 1}",
-                "have no entry, and no gap entry says that they were lost",
+                "have no entry, and no gap entry says that they were skipped",
             )
-            self._expected = until
             self._holes.append(hole)
             self._broken |= {
                 segment.base_offset
@@ -244,15 +260,15 @@ class HotVerification:
             )
         low = max(scanned_from, self._trimmed_to)
         listed = {gap for gap in self.look.gaps if gap.end > low and gap.end <= self._end}
-        for gap in sorted(listed - self._gaps):
+        for gap in sorted(listed - self._gaps - self._aside):
             self.findings.add(
                 self.look.keys.state,
-                f"declares the offsets {gap.start}..{gap.end - 1} lost, but no gap entry does",
+                f"declares the offsets {gap.start}..{gap.end - 1} skipped, but no gap entry does",
             )
         for gap in sorted(self._gaps - set(self.look.gaps)):
             self.findings.add(
                 f"entry {gap.end - 1}-{gap.end - gap.start}",
-                f"declares the offsets {gap.start}..{gap.end - 1} lost, but :state does not",
+                f"declares the offsets {gap.start}..{gap.end - 1} skipped, but :state does not",
             )
 
     def _check_segment(self, segment: HotSegment, tally: SegmentTally, whole: bool) -> None:
@@ -307,7 +323,11 @@ class _TimeIndex:
         Args:
             holes: offsets of the page that are missed already.
         """
-        entries = [e for e in page.entries if e.base_offset is not None and e.format != "gap"]
+        entries = [
+            e
+            for e in page.entries
+            if e.base_offset is not None and e.format != "gap" and not self._of._disowned(e)
+        ]
         if not entries:
             return
         known = all(entry.max_timestamp_ms is not None for entry in entries)

@@ -15,6 +15,9 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import islice
+
+import pyarrow as pa
 
 from ..errors import InvalidArgumentError
 from ..read.unified_log import UnifiedLog
@@ -74,22 +77,34 @@ class Sizing:
 
 
 def topic_rate(log: UnifiedLog) -> TopicRate:
-    """A topic's own rate, from the first record that there is to the newest timestamp.
+    """A topic's own rate, from the smallest timestamp that is known to the newest.
 
-    Reads one record of each partition, and of segments what the tables and Redis say of them. Of a
-    tier without records the other one's bytes are taken.
+    Counts what was appended since the log start, also what compaction removed since. Reads a sample
+    of the records (their times may be in any order), and of segments what the tables and Redis say
+    of them. Of a tier without records the other one's bytes are taken.
 
     Raises:
         InvalidArgumentError: the topic has too few records for a rate.
     """
-    rows = segments(log)
-    records, first, newest = 0, [], [row.max_timestamp_ms or 0 for row in rows]
-    for partition, offsets in log.offsets().items():
-        for record in log.read(partition, "earliest").records():
-            first.append(record.timestamp_ms)
-            records += offsets.log_end - record.offset
-            break
-    seconds = (max(newest) - min(first)) / 1000 if first and newest else 0.0
+    offsets = log.offsets()
+    records = sum(one.appended_between(one.log_start, one.log_end) for one in offsets.values())
+    rows = [
+        row
+        for row in segments(log)
+        if row.end_offset > offsets[row.topic_partition.partition].log_start
+    ]
+    times = [
+        *_sampled_times_ms(log),
+        *(row.max_timestamp_ms or -1 for row in rows),
+        # One that the log start cuts may tell the time of a record that is deleted.
+        *(
+            row.first_timestamp_ms or -1
+            for row in rows
+            if row.base_offset >= offsets[row.topic_partition.partition].log_start
+        ),
+    ]
+    known = [time_ms for time_ms in times if time_ms >= 0]
+    seconds = (max(known) - min(known)) / 1000 if known else 0.0
     if seconds <= 0:
         raise InvalidArgumentError(
             f"{log.topic.name} has {records} records of one time or none, which is no rate; "
@@ -100,6 +115,15 @@ def topic_rate(log: UnifiedLog) -> TopicRate:
     )
     cold = _bytes_a_record([(row.size_bytes, row.records) for row in rows if row.tier != HOT])
     return TopicRate(records / seconds, hot or cold or 0.0, cold or hot or 0.0)
+
+
+def _sampled_times_ms(log: UnifiedLog) -> list[int]:
+    """Of the first record of each partition, which is the oldest if times grow, and of a sample."""
+    times_us = log.sample()["timestamp"].cast(pa.int64()).to_pylist()
+    first = (islice(log.read(n, max_bytes=1).records(), 1) for n in range(log.topic.partitions))
+    return [time_us // 1000 for time_us in times_us] + [
+        r.timestamp_ms for one in first for r in one
+    ]
 
 
 def sizing(

@@ -1,4 +1,4 @@
-"""Where every partition stands: offsets and size in both tiers, archive lag, losses, Redis's room,
+"""Where every partition stands: offsets and size in both tiers, archive lag, gaps, Redis's room,
 and what will not go away by itself.
 """
 
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
+from ..archive.trouble import Trouble
 from ..cleanup.retention import future_warning
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
@@ -17,8 +18,9 @@ from ..hot import HotLog
 from ..hot.server_info import ServerInfo
 from ..offsets import HotSegment, LogOffsets
 from ..read.tiers import Look, Tiers
-from ..record import OffsetRange, TopicPartition
+from ..record import TopicPartition
 from ..topic import Topic
+from .skipped import Skipped, skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +32,7 @@ class PartitionStatus:
     offsets: LogOffsets
     hot_size_bytes: int
     archive_lag_ms: int | None  # since the oldest unarchived append; None: nothing waits
-    lost: tuple[OffsetRange, ...]  # offsets lost with a hot tail, never to be used again
+    skipped: tuple[Skipped, ...]  # offsets that an unclean stop left unused, oldest first
     paused: bool  # for a planned stop
     cold_size_bytes: int = 0  # of the Parquet files, what lies below the log start included
     cold_segments: int = 0
@@ -68,6 +70,7 @@ class Status:
     now_ms: int  # the hot tier's clock
     warnings: tuple[PartitionWarning, ...] = ()
     failures: tuple[TopicFailure, ...] = ()
+    troubles: tuple[Trouble, ...] = ()  # what live archivers fail at; topic "": Redis itself
 
 
 def status(
@@ -92,7 +95,19 @@ def status(
             warnings += _warnings(topic, look, now_ms)
         except LakelogError as error:
             failures.append(TopicFailure(topic.name, error))
-    return Status(tuple(partitions), tuple(hot.servers()), now_ms, tuple(warnings), tuple(failures))
+    troubles = {
+        one["topic"]: Trouble.from_json(one)
+        for beat in hot.beats().alive().values()
+        for one in beat.get("troubles", ())
+    }
+    return Status(
+        tuple(partitions),
+        tuple(hot.servers()),
+        now_ms,
+        tuple(warnings),
+        tuple(failures),
+        tuple(troubles[name] for name in sorted(troubles)),
+    )
 
 
 def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> PartitionStatus:
@@ -106,7 +121,7 @@ def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> Partiti
         offsets,
         seen.size_bytes,
         max(0, now_ms - since) if waiting and since is not None else None,
-        offsets.gaps,
+        tuple(skipped(offsets, seen)),
         seen.paused,
         pc.sum(files["size_bytes"]).as_py() or 0,
         pc.count_distinct(files["segment"]).as_py(),
@@ -131,11 +146,11 @@ def _warnings(topic: Topic, look: Look, now_ms: int) -> Iterable[PartitionWarnin
 
 
 def _hole_warning(topic: Topic, look: Look, partition: int) -> str | None:
-    """Where records lie in neither tier and no gap says that they were lost."""
+    """Where records lie in neither tier and no gap says why."""
     seen = look.hot[partition]
     cold_end = max(look.cold.archived_end(partition), look.cold.log_start(partition))
-    lost = any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps)
-    if not topic.config.tiered or seen.local_log_start <= cold_end or lost:
+    is_gap = any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps)
+    if not topic.config.tiered or seen.local_log_start <= cold_end or is_gap:
         return None
     return (
         f"the cold tier of {topic.name}-{partition} ends at {cold_end}, but Redis holds records "

@@ -160,12 +160,13 @@ class _Once:
             return
         end = local_log_start if self.end_offset is None else min(local_log_start, self.end_offset)
         start = max(archived_end, log_start, self.start_offset)
-        missing = Ranges.of(unexplained(start, end, merged(look.gaps)))
+        explained = merged([*look.gaps, *cold.files.stand_ins(partition)])
+        missing = Ranges.of(unexplained(start, end, explained))
         if missing:
             between.add(
                 f"between {archived_end} and {local_log_start}",
                 f"no tier holds the offsets {missing}: cold ends at {archived_end}, hot begins at "
-                f"{local_log_start}, and nothing says that they were lost",
+                f"{local_log_start}, and nothing says that they were skipped",
             )
         log_end = look.number("log_end")
         if log_end is None or not look.recovered or max(archived_end, log_start) <= log_end:

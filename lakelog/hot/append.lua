@@ -2,8 +2,8 @@
 --
 -- ARGV: topic_id, sent_under, now_ms or '', producer_id, epoch, first_sequence, last_sequence,
 --   checksum before and with this call or '' twice, number of entries; then for each entry:
---   record_count, size_bytes, min_timestamp_ms, max_timestamp_ms, first_keyless or -1, number of
---   values, the values.
+--   record_count, size_bytes, decoded_bytes, min_timestamp_ms, max_timestamp_ms, first_keyless or
+--   -1, number of values, the values.
 -- Returns {'OK', base offset, append time or -1, log start, 1 if a duplicate} or {reason, …}.
 --
 -- Everything is checked before the first write, because Lua does not roll back: the types of the
@@ -14,7 +14,7 @@ local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
-  'adopted_from', 'closed_bytes', 'clean', 'largest_entry')
+  'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -99,15 +99,15 @@ end
 -- The entries ------------------------------------------------------------------------------------
 local entries, at, total = {}, 11, 0
 for i = 1, tonumber(ARGV[10]) do
-  local values = tonumber(ARGV[at + 5])
+  local values = tonumber(ARGV[at + 6])
   local e = {
-    count = tonumber(ARGV[at]), bytes = tonumber(ARGV[at + 1]), min = tonumber(ARGV[at + 2]),
-    max = tonumber(ARGV[at + 3]), keyless = tonumber(ARGV[at + 4]),
-    from = at + 6, to = at + 5 + values,
+    count = tonumber(ARGV[at]), bytes = tonumber(ARGV[at + 1]), decoded = tonumber(ARGV[at + 2]),
+    min = tonumber(ARGV[at + 3]), max = tonumber(ARGV[at + 4]), keyless = tonumber(ARGV[at + 5]),
+    from = at + 7, to = at + 6 + values,
   }
   entries[i] = e
   total = total + e.count
-  at = at + 6 + values
+  at = at + 7 + values
 end
 if not settings.log_append_time then
   for i, e in ipairs(entries) do
@@ -126,12 +126,19 @@ for i, e in ipairs(entries) do
   if e.bytes > settings.segment_bytes then
     return { 'TOO_LARGE', i - 1, e.bytes, 'segment.bytes', settings.segment_bytes }
   end
+  if e.decoded > settings.max_decoded_bytes then
+    return { 'TOO_LARGE', i - 1, e.decoded, 'lakelog.max.decoded.bytes',
+      settings.max_decoded_bytes }
+  end
   if settings.keys_required and e.keyless >= 0 then
     return { 'KEYLESS', i - 1, e.keyless }
   end
 end
 if p.log_end + total >= 9007199254740992 then
   return { 'FULL_OF_OFFSETS' }
+end
+if st[16] and p.log_end + total > tonumber(st[16]) then
+  return { 'RESERVED_USED_UP', p.log_end, tonumber(st[16]) }
 end
 redis.call('ZCARD', segments)
 redis.call('ZCARD', times)

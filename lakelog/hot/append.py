@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ..codec import EntryId, ProducedBatch, decode
+from ..codec import EntryId, ProducedBatch, decode, in_steps
+from ..config import MIB
 from ..errors import (
     HotTierPausedError,
     InvalidArgumentError,
@@ -28,6 +29,9 @@ from .fetch import unknown_partition
 #: A call is one Lua script; its argument count bounds what one entry may hold (`unpack` fails at
 #: 8,000 values) and how large a call may be (Redis's query buffer is 1 GiB).
 MAX_ENTRY_VALUES = 7_990
+
+#: How much of a refused call is decoded at a time, to say which records it was refused for.
+_DECODE_STEP_BYTES = 8 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +111,7 @@ def append_arguments(call: AppendCall, now_ms: int | None) -> list[Any]:
         arguments += (
             entry.record_count,
             entry.size_bytes,
+            entry.decoded_bytes,
             entry.min_timestamp_ms,
             entry.max_timestamp_ms,
             -1 if entry.first_keyless is None else entry.first_keyless,
@@ -159,6 +164,15 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
             )
         case "RECOVERY_NEEDED":
             return recovery_needed(tp)
+        case "RESERVED_USED_UP":
+            return RecoveryNeededError(
+                f"{tp} ends at {details[0]}, and its offsets are reserved up to {details[1]}: too "
+                "few for the call. Whoever reaches the cold tier reserves more, such as a producer "
+                "that does or `lakelog archive`; nothing of the call was written",
+                topic_partition=tp,
+                log_end=details[0],
+                reserved_end=details[1],
+            )
         case "PAUSED":
             return HotTierPausedError(
                 f"{tp} is paused for a planned stop of Redis; appends go on after "
@@ -264,8 +278,12 @@ def _timestamps_ms(batch: ProducedBatch) -> list[int]:
     for entry in batch.entries:
         end += entry.record_count
         ids.append(EntryId(end - 1, entry.record_count))
-    records = decode((i, entry.fields) for i, entry in zip(ids, batch.entries, strict=True))
-    return [time_us // 1000 for time_us in records.column("timestamp").cast("int64").to_pylist()]
+    entries = ((i, entry.fields) for i, entry in zip(ids, batch.entries, strict=True))
+    return [
+        time_us // 1000
+        for step in in_steps(entries, _DECODE_STEP_BYTES)
+        for time_us in decode(step).column("timestamp").cast("int64").to_pylist()
+    ]
 
 
 def _records_before(batch: ProducedBatch, entry: int) -> int:

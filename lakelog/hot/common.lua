@@ -6,7 +6,7 @@
 --   topic_id          of the creation of the topic this partition belongs to
 --   generation        grows with each creation under the same name; a stale creator loses
 --   config_version    of the settings below
---   settings          14 numbers, see parse_settings
+--   settings          15 numbers, see parse_settings
 --   run_id            of the server under which the partition was last written; '': it was lost
 --                     and made anew, so nobody knows which offsets had been given
 --   clean             there: the server was stopped on purpose and nothing was appended after
@@ -21,7 +21,10 @@
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; another number means that somebody deleted some
 --   unarchived_since  no record that is not archived yet was appended before this time
---   gaps              start-end, comma separated: offsets lost with a hot tail
+--   gaps              start-end, comma separated: offsets skipped after an unclean stop, or in quarantine
+--   quarantined       those of the gaps that have no entry, since one was moved aside
+--   reserved_end      appends stop here until the cold tier has reserved more offsets; not there:
+--                     no cold tier, or an older lakelog made the partition. See reservation.py
 --
 -- `:segments` holds the closed segments, scored by base:
 -- `base end bytes first max created modified`.
@@ -48,18 +51,20 @@ local function int(number)
   return string.format('%d', number)
 end
 
--- The settings, in the order hot/registry.py writes them.
-local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+)$'
+-- The settings, in the order hot/registry.py writes them. The last is not there where a lakelog
+-- that did not know it wrote them.
+local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*)$'
 
 local function parse_settings(text)
   -- Faster than gmatch.
-  local a, b, c, d, e, f, g, h, i, j, k, l, m, n = string.match(text, SETTINGS)
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o = string.match(text, SETTINGS)
   return {
     segment_bytes = tonumber(a), segment_ms = tonumber(b), max_jitter_ms = tonumber(c),
     max_message_bytes = tonumber(d), log_append_time = e == '1', before_max_ms = tonumber(f),
     after_max_ms = tonumber(g), index_interval_bytes = tonumber(h), keys_required = i == '1',
     tiered = j == '1', retention_ms = tonumber(k), retention_bytes = tonumber(l),
     retention_entries = tonumber(m), producer_expiration_ms = tonumber(n),
+    max_decoded_bytes = tonumber(o) or math.huge,
   }
 end
 
@@ -113,6 +118,54 @@ local function server_time(given)
   end
   local now = redis.call('TIME')
   return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
+end
+
+-- What half a transaction left beside the entries (see hot/declared.py): closed segments and index
+-- entries that lie in a gap, above the log end, or over the open segment. They go; the entries stay,
+-- and readers skip them. Returns the offset above those that lie above the log end, else 0.
+local function drop_half_transaction(gaps, log_end, open_base)
+  local function disowned(first, last)
+    if last >= log_end then
+      return true
+    end
+    for from, to in string.gmatch(gaps or '', '(%d+)-(%d+)') do
+      if first < tonumber(to) and last >= tonumber(from) then
+        return true
+      end
+    end
+    return false
+  end
+  for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do
+    local s = parse_closed(text)
+    if s.base >= open_base or disowned(s.base, s.ending - 1) then
+      redis.call('ZREM', segments, text)
+    end
+  end
+  for _, offset in ipairs(redis.call('ZREVRANGE', times, 0, 1023)) do -- more than one call leaves
+    if disowned(tonumber(offset), tonumber(offset)) then
+      redis.call('ZREM', times, offset)
+    end
+  end
+  local top = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
+  if top then
+    local last, count = string.match(top[1], '(%d+)-(%d+)')
+    last, count = tonumber(last), tonumber(count)
+    if count >= 1 and last - count + 1 >= log_end and last < 9007199254740992 then
+      return last + 1
+    end
+  end
+  return 0
+end
+
+-- A producer's value without its newest calls, as far as their records lie at or above an offset.
+local function without_calls_from(value, offset)
+  while true do
+    local head, base, older = string.match(value, '^(%d+ %d+)|%d+ %d+ (%d+)[^|]*(.*)$')
+    if not base or tonumber(base) < offset then
+      return value
+    end
+    value = head .. older
+  end
 end
 
 -- Drops what lies wholly below `before`: entries, closed segments, time-index entries.

@@ -72,6 +72,7 @@ SCRIPTS = {
     "recover": "allow-oom",
     "roll": "allow-oom",
     "pause": "allow-oom",
+    "quarantine": "allow-oom",
     "registry": "",
     "defaults": "",
     "undefine": "allow-oom",
@@ -578,7 +579,8 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
         return ForeignEntryError(
             f"{key or 'a key of lakelog'} at {where}, or a key beside it, was written by somebody "
             f"else ({_reason(error)}); nothing was written. Find out who uses the keyspace, and "
-            "give one of you another",
+            "give one of you another. `lakelog segments list TOPIC --verify` names an entry that "
+            "stands in the way, `lakelog quarantine add` moves it aside",
             key=key,
         )
     return LakelogError(f"Redis at {where} refused the command: {_reason(error)}", where=where)

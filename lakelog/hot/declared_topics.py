@@ -170,7 +170,11 @@ def _files(path: Path) -> list[Path]:
 def _parse(file: Path) -> list[DeclaredTopic]:
     try:
         content = yaml.safe_load(file.read_text("utf-8"))
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise InvalidConfigError(f"{file} nests too deep", name=str(file)) from None
+    except OSError:
+        raise
+    except Exception as error:  # what PyYAML makes of 2024-13-45, !!bool x … has no common base
         raise InvalidConfigError(f"{file} is not YAML: {error}", name=str(file)) from None
     items = content if isinstance(content, list) else [] if content is None else [content]
     return [_declared(file, item) for item in items]

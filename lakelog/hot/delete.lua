@@ -3,4 +3,4 @@
 if redis.call('HGET', state, 'topic_id') ~= ARGV[1] then
   return 0
 end
-return redis.call('UNLINK', stream, state, segments, times, producers)
+return redis.call('UNLINK', stream, state, segments, times, producers, KEYS[6])

@@ -7,12 +7,13 @@ connection. If the state still names the topic's id, the entries read before it 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from ..codec import EntryId, decode, gap_of
+from ..codec import EntryId, decode, in_steps
 from ..config import MIB
 from ..errors import (
     CorruptRecordError,
@@ -21,23 +22,19 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
-from ..record import Fetched, OffsetRange, TopicPartition, empty_records
+from ..record import Fetched, TopicPartition, empty_records
 from .connection import Servers, moved, translate
+from .declared import Declared, RawEntry, cover, hole, move_aside, parse_gaps
 from .keys import Keys
-
-RawEntry = tuple[EntryId, list[bytes]]
 
 _FIRST_COUNT = 4  # entries asked for before their size is known
 _FIRST_STEP_BYTES = 16 * 1024
 _MAX_COUNT = 16_384
 #: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
 _MAX_STEP_BYTES = 64 * MIB
+_MAX_SKIPPED = 1_000  # entries of which is noted that they were warned of
 
-#: The way on without what is damaged or lost. (To delete an entry is none: it leaves a hole.)
-_GIVE_UP = (
-    "or give it up, and all that lies below it, by raising the log start above it "
-    "(UnifiedLog.raise_log_start)"
-)
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +43,7 @@ class EntriesStep:
 
     entries: list[RawEntry]
     local_log_start: int
-    log_end: int
+    declared: Declared
     largest_entry_bytes: int  # of all that were ever appended
 
 
@@ -56,6 +53,7 @@ class Fetcher:
     def __init__(self, servers: Servers, keys: Keys) -> None:
         self._servers = servers
         self._keys = keys
+        self._skipped: set[tuple[TopicPartition, EntryId | str]] = set()  # warned of
 
     def read(
         self,
@@ -68,7 +66,8 @@ class Fetcher:
     ) -> Iterator[Fetched]:
         """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
 
-        See `HotLog.read`.
+        A round trip is sized by stored bytes, since only they are known before; what it brought is
+        decoded in steps that are bounded by decoded bytes. See `HotLog.read`.
         """
         count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)  # one for who wants one
         offset = start_offset
@@ -76,21 +75,25 @@ class Fetcher:
             step = self.entries(topic_partition, offset, end_offset, count, topic_id)
             if offset < step.local_log_start:
                 raise trimmed(topic_partition, offset, step.local_log_start)
-            if not step.entries:
-                if offset < step.log_end:  # the state was read later: trimmed or appended since
-                    retry = self.entries(topic_partition, offset, end_offset, count, topic_id)
-                    if offset < retry.local_log_start:
-                        raise trimmed(topic_partition, offset, retry.local_log_start)
-                    if not retry.entries:
-                        raise _hole(topic_partition, offset, retry.log_end)
-                    step = retry
-                else:
-                    return
-            fetched = slice_entries(topic_partition, step.entries, offset, end_offset)
-            yield fetched
-            offset = fetched.next_offset
+            if offset >= step.declared.log_end:
+                return
+            if not step.entries and step.declared.gap_at(offset) is None:
+                # the state was read later: trimmed or appended since
+                step = self.entries(topic_partition, offset, end_offset, count, topic_id)
+                if offset < step.local_log_start:
+                    raise trimmed(topic_partition, offset, step.local_log_start)
+                if not step.entries and step.declared.gap_at(offset) is None:
+                    raise hole(topic_partition, offset, step.declared.log_end)
+            # Without any, there is the gap to tell of.
+            for entries in in_steps(step.entries, max_bytes) if step.entries else [[]]:
+                fetched, skipped = slice_entries(
+                    topic_partition, entries, offset, end_offset, step.declared
+                )
+                self._warn_of(topic_partition, skipped)
+                yield fetched
+                offset = fetched.next_offset
             size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
-            per_entry = max(1, size_bytes // len(step.entries))
+            per_entry = max(1, size_bytes // max(1, len(step.entries)))
             at_worst = max(max_bytes, _MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)
             count = max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * count, at_worst))
 
@@ -106,7 +109,15 @@ class Fetcher:
         keys = self._keys.partition(topic_partition)
         commands = [
             ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
-            ("HMGET", keys.state, "topic_id", "local_log_start", "log_end", "largest_entry"),
+            (
+                "HMGET",
+                keys.state,
+                "topic_id",
+                "local_log_start",
+                "log_end",
+                "largest_entry",
+                "gaps",
+            ),
         ]
         for attempt in range(3):
             server = self._servers.for_key(keys.stream)
@@ -120,12 +131,27 @@ class Fetcher:
             if isinstance(reply, Exception):
                 raise translate(reply, server.name, keys.stream) from reply
         check_topic_id(topic_partition, state[0], topic_id)
+        declared = Declared(int(state[2]), parse_gaps(state[4]))
+        entries, beyond = _parse(topic_partition, raw, end_offset, declared)
+        self._warn_of(topic_partition, beyond)
         return EntriesStep(
-            _parse(topic_partition, raw, end_offset),
+            entries,
             local_log_start=int(state[1]),
-            log_end=int(state[2]),
+            declared=declared,
             largest_entry_bytes=int(state[3] or 0),
         )
+
+    def _warn_of(self, topic_partition: TopicPartition, skipped: Sequence[EntryId | str]) -> None:
+        for entry_id in skipped:
+            if (topic_partition, entry_id) not in self._skipped:
+                if len(self._skipped) < _MAX_SKIPPED:
+                    self._skipped.add((topic_partition, entry_id))
+                logger.warning(
+                    "%s: entry %s is skipped: it lies in a declared gap or past the log end, where "
+                    "half a transaction left it, or somebody who is not lakelog",
+                    topic_partition,
+                    entry_id,
+                )
 
 
 def slice_entries(
@@ -133,43 +159,35 @@ def slice_entries(
     entries: Sequence[RawEntry],
     offset: int,
     end_offset: int | None,
-) -> Fetched:
+    declared: Declared,
+) -> tuple[Fetched, list[EntryId]]:
     """Decodes entries and cuts them to ``[offset, end_offset)``, checking that none is missing.
+
+    Returns:
+        What was read, and the entries that were skipped, see `Declared.disowns`.
 
     Raises:
         CorruptRecordError: an entry is damaged, not ours, or missing.
     """
     try:
-        records = decode(entries)
+        covered = cover(topic_partition, entries, offset, declared)
+        records = decode(covered.entries)
     except CorruptRecordError as error:
-        advice = "" if isinstance(error, ForeignEntryError) else f", {_GIVE_UP}"
+        if "topic_partition" in error.fields:
+            raise
+        advice = f", or {move_aside(topic_partition, error.entry_id)}"
         raise type(error)(
             f"{topic_partition}: {error.message}{advice}",
             **{**error.fields, "topic_partition": topic_partition},
         ) from error
-    first_base = entries[0][0].base_offset
-    if first_base > offset:
-        raise _hole(topic_partition, offset, first_base)
-    expected = first_base
-    gaps = []
-    for entry_id, fields in entries:
-        if entry_id.base_offset > expected:
-            raise _hole(topic_partition, expected, entry_id.base_offset)
-        if entry_id.base_offset < expected:
-            raise ForeignEntryError(
-                f"{topic_partition}: entry {entry_id} speaks of offsets that the entry before it "
-                "holds, so it is not lakelog's. Find out who writes to the stream, and delete it",
-                topic_partition=topic_partition,
-                entry_id=entry_id,
-            )
-        expected = entry_id.last_offset + 1
-        gap = gap_of(entry_id, fields)
-        if gap is not None:
-            gaps.append(OffsetRange(*gap))
-    next_offset = expected if end_offset is None else min(expected, end_offset)
-    if first_base < offset or next_offset < expected:
-        records = _cut(records, offset, next_offset)
-    return Fetched(records, offset, next_offset, tuple(gaps))
+    next_offset = (
+        covered.next_offset if end_offset is None else min(covered.next_offset, end_offset)
+    )
+    if records.num_rows:
+        ids = covered.entries
+        if ids[0][0].base_offset < offset or next_offset < ids[-1][0].end_offset:
+            records = _cut(records, offset, next_offset)
+    return Fetched(records, offset, next_offset, tuple(covered.gaps)), covered.skipped
 
 
 def _cut(records: Any, offset: int, next_offset: int) -> Any:
@@ -179,21 +197,37 @@ def _cut(records: Any, offset: int, next_offset: int) -> Any:
 
 
 def _parse(
-    topic_partition: TopicPartition, raw: Sequence[Any], end_offset: int | None
-) -> list[RawEntry]:
-    entries = []
+    topic_partition: TopicPartition,
+    raw: Sequence[Any],
+    end_offset: int | None,
+    declared: Declared,
+) -> tuple[list[RawEntry], list[str]]:
+    """The entries up to the end, or to the first whose id is none of lakelog's.
+
+    Returns:
+        The entries, and the ids of those past the log end that are none of lakelog's.
+
+    Raises:
+        ForeignEntryError: that is the first one.
+    """
+    entries: list[RawEntry] = []
     for raw_id, fields in raw:
         try:
             entry_id = EntryId.parse(raw_id)
         except CorruptRecordError as error:
+            if int(raw_id.partition(b"-")[0]) >= declared.log_end:
+                return entries, [raw_id.decode()]
+            if entries:
+                break  # the next step's
+            advice = move_aside(topic_partition, raw_id.decode())
             raise ForeignEntryError(
-                f"{topic_partition}: {error.message}",
+                f"{topic_partition}: {error.message}, or {advice}",
                 **{**error.fields, "topic_partition": topic_partition},
             ) from error
         if end_offset is not None and entry_id.base_offset >= end_offset:
             break
         entries.append((entry_id, fields))
-    return entries
+    return entries, []
 
 
 def check_topic_id(
@@ -233,15 +267,4 @@ def trimmed(topic_partition: TopicPartition, offset: int, local_log_start: int) 
         topic_partition=topic_partition,
         offset=offset,
         local_log_start=local_log_start,
-    )
-
-
-def _hole(topic_partition: TopicPartition, start: int, end: int) -> CorruptRecordError:
-    return CorruptRecordError(
-        f"{topic_partition}: the hot tier holds nothing for offsets {start}..{end - 1}, and no gap "
-        "was declared: entries were deleted or added by hand. Compare `lakelog status` with "
-        f"XINFO STREAM and restore them, {_GIVE_UP}",
-        topic_partition=topic_partition,
-        offset=start,
-        end_offset=end,
     )

@@ -22,7 +22,7 @@ from ..errors import (
     TrimmedError,
 )
 from ..offsets import HotOffsets, HotSegment, check_offset
-from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition
+from ..record import Fetched, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
 from ..topic import Topic
 from . import time_index
@@ -35,11 +35,15 @@ from .append import (
     check_call,
     read_answer,
 )
+from .beats import Beats
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
+from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
+from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
-from .recovery import Recovery
+from .quarantine import HotQuarantine
+from .recovery import Recovery, Reserve
 from .registry import TopicRegistry
 from .server_info import ServerInfo, server_info
 
@@ -70,6 +74,7 @@ class HotLog:
         self._fetcher = Fetcher(servers, self._keys)
         self._recovery = Recovery(servers, self._keys, clock)
         self._fsync_checked: set[int] = set()
+        self._woken: dict[TopicPartition, int] = {}  # the position at which a wait ended last
 
     @classmethod
     def connect(
@@ -94,6 +99,10 @@ class HotLog:
             settled: told of each topic whose settings were written.
         """
         return TopicRegistry(self._servers, self._keys, self._clock, settled)
+
+    def quarantine(self, topic_partition: TopicPartition, topic_id: UUID) -> HotQuarantine:
+        """The entries of a partition that were moved aside."""
+        return HotQuarantine(self._servers, self._keys, topic_partition, topic_id)
 
     def inspection(self) -> Inspection:
         """What the keys hold, sound or damaged."""
@@ -244,6 +253,17 @@ class HotLog:
         """What each server says of its version, memory and persistence."""
         return [server_info(server) for server in self._servers.all()]
 
+    def glancers(self) -> list[Glancer]:
+        """One a server, to look at many partitions again and again."""
+        return [
+            Glancer(self._servers, server, self._keys, self._clock)
+            for server in self._servers.all()
+        ]
+
+    def beats(self) -> Beats:
+        """What live archivers say of themselves."""
+        return Beats(self._servers, self._keys)
+
     def offsets(
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
     ) -> dict[TopicPartition, HotOffsets]:
@@ -290,7 +310,8 @@ class HotLog:
         """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
 
         Args:
-            max_bytes: about how many stored bytes a step may bring; at least one entry.
+            max_bytes: how many decoded bytes a step may bring, and about how many stored ones a
+                round trip; at least one entry.
             topic_id: refuse to read another creation of the topic.
 
         Yields:
@@ -360,6 +381,7 @@ class HotLog:
                 ready = self._block(server, positions, min(left_ms, server.block_ms(MAX_BLOCK_MS)))
                 if not ready and left_ms:  # what came may have been trimmed at once
                     ready = self._ahead(positions)
+                ready = self._woken_for_something(positions, ready, left_ms)
             else:
                 # XREAD takes keys of one slot only; a look at all log ends is one trip a node.
                 ready = self._ahead(positions)
@@ -368,6 +390,20 @@ class HotLog:
             if ready or left_ms == 0:
                 return ready
         return set()
+
+    def _woken_for_something(
+        self, positions: Mapping[TopicPartition, int], ready: set[TopicPartition], left_ms: int
+    ) -> set[TopicPartition]:
+        """Leaves out those that an entry past the log end wakes again and again: half a
+        transaction, until the partition is recovered, or an entry that somebody else added.
+        """
+        again = {tp: positions[tp] for tp in ready if self._woken.get(tp) == positions[tp]}
+        self._woken.update((tp, positions[tp]) for tp in ready)
+        if again:
+            ready = ready - (again.keys() - self._ahead(again))
+            if not ready:
+                time.sleep(min(left_ms, CLUSTER_POLL_MS) / 1000)
+        return ready
 
     def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         found = self.offsets(positions)
@@ -480,19 +516,45 @@ class HotLog:
             raise unknown_partition(topic_partition)
         return log_start
 
-    def recover(self, topic_partition: TopicPartition, at_least: int) -> HotOffsets:
-        """Settles a partition whose server may have lost its tail, and returns its offsets.
+    def recover(
+        self,
+        topic_partition: TopicPartition,
+        at_least: int,
+        reserve: Reserve | None = None,
+        *,
+        topic_id: UUID | None = None,
+    ) -> HotOffsets:
+        """`recover_all` of one partition; returns its offsets."""
+        self.recover_all({topic_partition: at_least}, reserve, topic_id=topic_id)
+        return self.offsets([topic_partition])[topic_partition]
 
-        Nothing happens when this run of the server has written it already and its log end is at
-        or above ``at_least``. After a clean stop it goes on where it was. Otherwise a gap entry
-        spans every offset that may have been handed out, so that none names two records.
+    def recover_all(
+        self,
+        at_least: Mapping[TopicPartition, int],
+        reserve: Reserve | None = None,
+        *,
+        topic_id: UUID | None = None,
+    ) -> None:
+        """Settles partitions whose server may have lost its tail, or that ran out of offsets.
+
+        Nothing happens to one that this run of the server has written already, whose log end is at
+        or above ``at_least`` and which has offsets left. After a clean stop it goes on where it
+        was. Otherwise a gap entry spans every offset that may have been handed out, so that none
+        names two records.
 
         Args:
             at_least: one past the highest offset the caller knows to have been used (its own
-                appends, the archived end).
+                appends, the archived end), by partition.
+            reserve: reserves offsets in the cold tier, at or above one for each partition, and
+                raises if it cannot; see `lakelog.reservation`. None: there is no cold tier, so that
+                the time since the last append bounds what may have been handed out.
+            topic_id: refuse to settle another creation of the topic.
+
+        Raises:
+            UnknownTopicIdError: the topic was dropped; nothing was changed.
         """
-        self._recovery.recover(topic_partition, check_offset(at_least))
-        return self.offsets([topic_partition])[topic_partition]
+        ends = {tp: check_offset(offset) for tp, offset in at_least.items()}
+        self._recovery.recover(ends, reserve, topic_id)
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Refuses appends and marks the partitions clean, before a planned stop of the server.
@@ -555,9 +617,9 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         raise unknown_partition(topic_partition)
     log_end = int(state[2])
     base, size, first, largest, created, modified = map(int, state[5].split())
-    segments = [HotSegment(*map(int, text.split())) for text in closed]
+    declared = Declared(log_end, parse_gaps(state[9]))
+    segments = declared.segments([HotSegment(*map(int, text.split())) for text in closed], base)
     segments.append(HotSegment(base, log_end, size, first, largest, created, modified))
-    gaps = [gap.split(b"-") for gap in (state[9] or b"").split(b",") if gap]
     return HotOffsets(
         local_log_start=int(state[4]),
         log_end=log_end,
@@ -565,10 +627,11 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         max_timestamp_ms=int(state[6].split()[2]),
         size_bytes=int(state[7]) + size,
         recovered=state[1].decode() == run_id,
-        gaps=tuple(OffsetRange(int(start), int(end)) for start, end in gaps),
+        gaps=declared.gaps,
         unarchived_since_ms=None if state[8] is None else int(state[8]),
         log_start=int(state[3]),
         paused=state[10] is not None,
+        reserved_end=None if state[12] is None else int(state[12]),
     )
 
 

@@ -1,5 +1,6 @@
 -- Writes a partition's `:state` when its topic is created, or its settings when they changed.
--- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated).
+-- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated),
+-- how many offsets a tiered partition may give out at first.
 -- Repeating it changes nothing.
 --
 -- The run ids are those the servers had before anybody could know of the partition. A server that
@@ -23,9 +24,12 @@ if not st[1] and redis.call('EXISTS', stream) == 1 then
   return { 'FOREIGN_KEY', redis.call('TYPE', stream).ok }
 end
 local is_new = string.find(',' .. ARGV[6] .. ',', ',' .. RUN_ID .. ',', 1, true)
-redis.call('DEL', stream, state, segments, times, producers)
+redis.call('DEL', stream, state, segments, times, producers, KEYS[6])
 redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_version', ARGV[3],
   'settings', ARGV[4], 'run_id', is_new and RUN_ID or '', 'log_end', '0', 'log_start', '0',
   'local_log_start', '0', 'segment', format_segment(new_segment(0, server_time(ARGV[5]))),
   'index', '0 -1 -1', 'closed_bytes', '0', 'producer_count', '0')
+if parse_settings(ARGV[4]).tiered then
+  redis.call('HSET', state, 'reserved_end', ARGV[7])
+end
 return { 'CREATED' }

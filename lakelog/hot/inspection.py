@@ -14,7 +14,7 @@ from uuid import UUID
 import numpy as np
 import pyarrow as pa
 
-from ..codec import EntryId, decode
+from ..codec import EntryId, decode, in_steps
 from ..codec.description import describe
 from ..codec.entry import MAX_SEQUENCES
 from ..config import MIB
@@ -22,7 +22,8 @@ from ..errors import CorruptRecordError, ForeignEntryError, LakelogError
 from ..offsets import HotSegment
 from ..record import NO_TIMESTAMP_MS, RECORDS, OffsetRange, TopicPartition, empty_records
 from .connection import Servers, moved, translate
-from .fetch import RawEntry, check_topic_id, unknown_partition
+from .declared import RawEntry
+from .fetch import check_topic_id, unknown_partition
 from .keys import Keys, PartitionKeys
 
 PAGE_BYTES = 8 * MIB
@@ -90,7 +91,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """What one round trip brought."""
+    """What one round trip brought, or a part of it where it decodes to more than a page."""
 
     entries: tuple[StoredEntry, ...]
     records: pa.RecordBatch  # `RECORDS` of the sound ones, in order
@@ -215,8 +216,10 @@ class Inspection:
             if not isinstance(state, Exception):
                 check_topic_id(topic_partition, state[0], topic_id)
                 local_log_start = _numbers(state[1] or b"0")[0] if _numbers(state[1] or b"0") else 0
-            yield _page(raw, local_log_start)
+            for entries in in_steps(raw, max_bytes):
+                yield _page(entries, local_log_start)
             if not raw:
+                yield _page([], local_log_start)
                 return
             after = "(" + raw[-1][0].decode()
             size_bytes = max(1, sum(sum(map(len, fields)) for _, fields in raw))

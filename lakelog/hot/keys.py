@@ -8,6 +8,9 @@
 | ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
 | ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
+| ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
+| ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
+| ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#defaults``, the keyspace's defaults
@@ -27,6 +30,8 @@ from ..errors import InvalidArgumentError
 from ..record import TopicPartition
 
 DEFAULT_KEYSPACE = "lakelog"
+
+_COMPANIONS = ("state", "segments", "times", "producers", "quarantine", "rebuilt")
 
 # Fields of {keyspace}:topics; the scripts spell them too.
 DEFAULTS_FIELD = "#defaults"
@@ -54,15 +59,18 @@ def check_keyspace(keyspace: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PartitionKeys:
-    """The five keys of one topic-partition, in the order the scripts take them."""
+    """The keys of one topic-partition; the first five in the order the scripts take them."""
 
     stream: str
     state: str
     segments: str
     times: str
     producers: str
+    quarantine: str
+    rebuilt: str
 
     def all(self) -> tuple[str, ...]:
+        """Those of every partition."""
         return (self.stream, self.state, self.segments, self.times, self.producers)
 
 
@@ -79,6 +87,10 @@ class Keys:
     def topics(self) -> str:
         return f"{self.keyspace}:topics"
 
+    @property
+    def archivers(self) -> str:
+        return f"{self.keyspace}:archivers"
+
     def resume_lock(self, number: int) -> str:
         """Held by whoever switches a server's fsync policy; in a cluster, each server needs a
         number whose key it holds.
@@ -90,5 +102,5 @@ class Keys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
         return PartitionKeys(
             stream,
-            *(f"{{{stream}}}:{kind}" for kind in ("state", "segments", "times", "producers")),
+            *(f"{{{stream}}}:{kind}" for kind in _COMPANIONS),
         )

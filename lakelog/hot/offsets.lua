@@ -2,6 +2,7 @@
 
 return {
   redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'log_start', 'local_log_start',
-    'segment', 'index', 'closed_bytes', 'unarchived_since', 'gaps', 'paused', 'clean'),
+    'segment', 'index', 'closed_bytes', 'unarchived_since', 'gaps', 'paused', 'clean',
+    'reserved_end'),
   redis.call('ZRANGE', segments, 0, -1),
 }

@@ -30,7 +30,7 @@ elseif verb == 'unmark' then
   if st[3] or st[4] then
     redis.call('HDEL', state, 'clean')
     -- A write in any case: it is what takes an earlier caller's unmark to the disk with it.
-    redis.call('HSET', state, 'paused', '1')
+    redis.call('HSET', state, 'paused', st[4] or '1')
   end
 elseif verb == 'resume' then
   if st[2] ~= RUN_ID or st[3] then

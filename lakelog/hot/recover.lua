@@ -1,26 +1,50 @@
--- Settles a partition whose server may have lost its tail. ARGV: at_least, 1 if a clean stop may be
--- adopted, now_ms or ''.
--- Returns {'OK'} when nothing had to be done or the gap is in place, {'CLEAN'} when a clean stop
--- can be adopted instead, {'UNKNOWN_TOPIC_OR_PARTITION'}.
+-- Settles a partition whose server may have lost its tail, or that has given out what is reserved.
+-- ARGV: at_least, 1 if a clean stop may be adopted, now_ms or '', topic_id or '', then one of
+--   ''                    there is no cold tier
+--   'ask', room           there is; answers what to reserve if no less will do
+--   start, end, run id    that was reserved there, asked for under that run
+-- Returns {'OK'} when nothing had to be done or it is done, {'UNSYNCED'} when the gap is in place
+-- but appends are still refused (see recovery.py), {'CLEAN'} when a clean stop can be adopted
+-- instead, {'RESERVE', at least, run id}, {'UNKNOWN_TOPIC_OR_PARTITION'},
+-- {'UNKNOWN_TOPIC_ID', found}.
 --
--- Offsets that some reader may have seen are never given to other records: a gap entry spans
--- everything that can have been handed out since the last append that survived. How much that is,
--- the time since then bounds. It bounds it also when a recovery and the appends after it were lost
--- in their turn: the next recovery is later, so its gap ends above all that they gave. (A fixed
--- span would end both gaps at one offset, and the records after them would share their numbers.)
+-- Offsets that some reader may have seen are never given to other records. In a tiered partition
+-- all of them lie below what is reserved next: reservation.py has the argument. Without a cold tier
+-- the time since the last append that survived bounds them. It bounds them also when a recovery and
+-- the appends after it were lost in their turn: the next recovery is later, so its gap ends above
+-- all that they gave. That holds as long as the clock was not set back between the two, so here a
+-- recovery is on the server's disk, wherever that can be made sure of, before an append follows it.
+-- Then it can be lost with the disk alone, and what follows it is what an append-only file loses:
+-- the appends of a second or two.
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_log_start', 'segment',
-  'closed_bytes', 'gaps', 'clean', 'index', 'paused')
+  'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
+if ARGV[4] ~= '' and ARGV[4] ~= st[1] then
+  return { 'UNKNOWN_TOPIC_ID', st[1] } -- what is reserved for the one is not for the other
+end
 local log_end = tonumber(st[3])
 local known_end = math.max(tonumber(ARGV[1]), tonumber(st[4]))
+local reserved_end = st[11] and tonumber(st[11])
+local asks, start = ARGV[5] == 'ask', tonumber(ARGV[5])
+local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
 local half_adopted = is_own and st[10] and not st[8] -- see pause.lua
 if log_end >= known_end then
   if is_own and not half_adopted then
-    return { 'OK' }
+    if not asks and not start or not reserved_end
+      or asks and reserved_end - log_end >= tonumber(ARGV[6]) then
+      return { 'OK' }
+    end
+    if start == reserved_end then
+      redis.call('HSET', state, 'reserved_end', ARGV[6])
+      return { 'OK' }
+    end
+    if start and start < reserved_end then
+      return { 'OK' } -- somebody who came later has reserved more
+    end
   end
   -- A server that took over from another may hold the mark of a stop after which that one went on.
   if ARGV[2] == '1' and (half_adopted or st[8] and not TOOK_OVER) then
@@ -29,14 +53,35 @@ if log_end >= known_end then
 end
 local now = server_time(ARGV[3])
 local open = parse_segment(st[5])
-local elapsed = now - open.modified
-local gap_end = log_end + elapsed * APPENDS_PER_MS
--- A clock that jumped says nothing.
-if elapsed <= 0 or elapsed > YEAR_MS or gap_end <= known_end then
-  gap_end = math.max(log_end, known_end) + GAP_SPAN
+-- Half a transaction may lie above the log end: the gap takes it in.
+known_end = math.max(known_end, drop_half_transaction(st[7], log_end, open.base))
+
+local function end_by_clock()
+  local elapsed = now - open.modified
+  local ending = log_end + elapsed * APPENDS_PER_MS
+  -- A clock that jumped says nothing.
+  if elapsed <= 0 or elapsed > YEAR_MS or ending <= known_end then
+    return math.max(log_end, known_end) + GAP_SPAN
+  end
+  return ending
 end
-redis.call('XADD', stream, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
-  '__gap', int(log_end) .. '-' .. int(gap_end))
+
+if asks or start and (ARGV[7] ~= RUN_ID or start < math.max(log_end, known_end)) then
+  -- What was written without a reservation, nothing outside of Redis bounds. (The other's own end
+  -- counts only where somebody lost the cold table.)
+  local least = math.max(log_end, known_end, reserved_end or end_by_clock())
+  return { 'RESERVE', int(least), RUN_ID }
+end
+if is_own and st[10] == UNSYNCED and ARGV[2] == '0' and log_end >= known_end then
+  return { 'UNSYNCED' }
+end
+local gap_end = start or end_by_clock()
+if gap_end > log_end then -- else all that was reserved is there
+  redis.call('XADD', stream, int(gap_end - 1) .. '-' .. int(gap_end - log_end),
+    '__gap', int(log_end) .. '-' .. int(gap_end))
+  redis.call('HSET', state, 'gaps',
+    (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
+end
 local closed_bytes = tonumber(st[6])
 if open.bytes > 0 then
   close_segment(open, log_end)
@@ -44,10 +89,12 @@ if open.bytes > 0 then
 end
 local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
 -- Of a producer with checksums, what survived is what there is of its records, so that a repeat of
--- its work appends the others. Any other producer is to begin anew.
+-- its work appends the others. Any other producer is to begin anew, unless nothing was lost.
+local nothing_lost = is_own and not half_adopted and log_end >= known_end
 local known, kept = redis.call('HGETALL', producers), {}
 for i = 1, #known, 2 do
-  if string.find(known[i + 1], '^%d+ %d+|%d+ %d+ %d+ %-?%d+ %x') then
+  known[i + 1] = without_calls_from(known[i + 1], log_end)
+  if nothing_lost or string.find(known[i + 1], '^%d+ %d+|%d+ %d+ %d+ %-?%d+ %x') then
     kept[#kept + 1] = { known[i], known[i + 1] }
   end
 end
@@ -55,9 +102,13 @@ redis.call('DEL', producers)
 for _, producer in ipairs(kept) do
   redis.call('HSET', producers, producer[1], producer[2])
 end
-redis.call('HDEL', state, 'clean', 'paused', 'adopted_from')
+redis.call('HDEL', state, 'clean', 'paused', 'adopted_from', 'reserved_end')
+if start then
+  redis.call('HSET', state, 'reserved_end', ARGV[6])
+else
+  redis.call('HSET', state, 'paused', UNSYNCED) -- half adopted, until it is on the disk
+end
 redis.call('HSET', state, 'run_id', RUN_ID, 'log_end', int(gap_end),
   'segment', format_segment(new_segment(gap_end, now)), 'closed_bytes', int(closed_bytes),
-  'producer_count', int(#kept), 'index', '0 ' .. index_timestamp .. ' ' .. largest,
-  'gaps', (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
-return { 'OK' }
+  'producer_count', int(#kept), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
+return { start and 'OK' or 'UNSYNCED' }

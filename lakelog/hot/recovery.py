@@ -9,6 +9,10 @@ The clean mark must be gone *from disk* before anything is appended. Otherwise a
 the mark back without the records, and their offsets would be used twice. Only ``appendfsync
 always`` promises that a reply means "on disk" (WAITAOF was seen to answer before), so the server is
 switched to it for that moment, under a lock. Where that is not allowed, the gap it is.
+
+A gap ends where the cold tier reserved offsets for what follows (see `lakelog.reservation`). Where
+there is no cold tier, the gap itself is brought to the disk in that same way before anything is
+appended behind it; where that is not allowed, the log goes on all the same.
 """
 
 from __future__ import annotations
@@ -16,7 +20,9 @@ from __future__ import annotations
 import itertools
 import time
 import uuid
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+from uuid import UUID
 
 from ..clock import Clock
 from ..errors import (
@@ -25,13 +31,17 @@ from ..errors import (
     RecoveryNeededError,
     UnknownTopicOrPartitionError,
 )
-from ..record import TopicPartition
+from ..record import OffsetRange, TopicPartition
+from ..reservation import least_room
 from .append import recovery_needed
 from .connection import Server, Servers, call_script
-from .fetch import unknown_partition
+from .fetch import check_topic_id, unknown_partition
 from .keys import Keys
 
 _LOCK_MS = 30_000
+
+#: Reserves offsets, at or above one for each partition.
+Reserve = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, OffsetRange]]
 
 
 class Recovery:
@@ -42,12 +52,39 @@ class Recovery:
         self._keys = keys
         self._clock = clock
 
-    def recover(self, topic_partition: TopicPartition, at_least: int) -> None:
-        """Makes the partition writable again; see `HotLog.recover`."""
-        if self._recover(topic_partition, at_least, adopt=True) == b"CLEAN" and not self.resume(
-            [topic_partition]
-        ):
-            self._recover(topic_partition, at_least, adopt=False)
+    def recover(
+        self,
+        at_least: Mapping[TopicPartition, int],
+        reserve: Reserve | None,
+        topic_id: UUID | None,
+    ) -> None:
+        """Makes partitions writable again; see `HotLog.recover_all`."""
+        ask = ("",) if reserve is None else ("ask", least_room())
+        asked = {tp: self._settle(tp, end, topic_id, *ask) for tp, end in at_least.items()}
+        while reserve is not None:
+            # Only now that each has named the run it is in: the offsets are for that run alone.
+            runs = {tp: answer for tp, answer in asked.items() if answer[0] == b"RESERVE"}
+            if not runs:
+                return
+            reserved = reserve({tp: int(least) for tp, (_, least, _) in runs.items()})
+            asked = {
+                tp: self._settle(tp, at_least[tp], topic_id, *reserved[tp], run_id)
+                for tp, (_, _, run_id) in runs.items()
+            }
+
+    def _settle(
+        self, tp: TopicPartition, at_least: int, topic_id: UUID | None, *more: object
+    ) -> list[Any]:
+        """One step towards it; what the script says in the end."""
+        given = ("" if topic_id is None else str(topic_id), *more)
+        answer = self._recover(tp, at_least, given, adopt=True)
+        if answer[0] == b"CLEAN":
+            if self.resume([tp]):
+                return answer
+            answer = self._recover(tp, at_least, given, adopt=False)
+        if answer[0] == b"UNSYNCED" and not self.resume([tp]):
+            self._step(tp, "resume")
+        return answer
 
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Refuses appends and leaves the clean mark, for a planned stop of the server.
@@ -120,13 +157,22 @@ class Recovery:
             if self._servers.for_key(key) is server
         )
 
-    def _recover(self, topic_partition: TopicPartition, at_least: int, *, adopt: bool) -> bytes:
+    def _recover(
+        self,
+        topic_partition: TopicPartition,
+        at_least: int,
+        given: tuple[object, ...],
+        *,
+        adopt: bool,
+    ) -> list[Any]:
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
-        arguments = [at_least, int(adopt), now]
-        answer: bytes = call_script(self._servers, "recover", keys.all(), arguments)[0]
-        if answer == b"UNKNOWN_TOPIC_OR_PARTITION":
+        arguments = [at_least, int(adopt), now, *given]
+        answer: list[Any] = call_script(self._servers, "recover", keys.all(), arguments)
+        if answer[0] == b"UNKNOWN_TOPIC_OR_PARTITION":
             raise unknown_partition(topic_partition)
+        if answer[0] == b"UNKNOWN_TOPIC_ID":
+            check_topic_id(topic_partition, answer[1], UUID(str(given[0])))
         return answer
 
     def _step_each(

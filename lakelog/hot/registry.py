@@ -18,6 +18,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+from .. import reservation
 from ..clock import Clock
 from ..config import TopicConfig, check_change
 from ..errors import (
@@ -30,6 +31,7 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from ..json_text import parse_json
 from ..keyspace_defaults import KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_new_topic_name, check_topic_name
@@ -128,6 +130,13 @@ class TopicRegistry:
     def list(self) -> list[Topic]:
         """All topics, by name."""
         return list(self._everything()[0])
+
+    def version(self) -> tuple[int, int]:
+        """Another one whenever a topic was made, changed or deleted, or the defaults were."""
+        changes, topics = self._server().call(
+            ("HGET", self._keys.topics, CHANGES_FIELD), ("HLEN", self._keys.topics)
+        )
+        return int(changes or 0), int(topics)
 
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
         """Changes settings (None: back to the default) and returns the topic as it is then.
@@ -310,7 +319,9 @@ class TopicRegistry:
     def _delete_partitions(self, topic: Topic) -> None:
         for topic_partition in topic.topic_partitions():
             keys = self._keys.partition(topic_partition)
-            call_script(self._servers, "delete", keys.all(), [str(topic.topic_id)])
+            call_script(
+                self._servers, "delete", (*keys.all(), keys.quarantine), [str(topic.topic_id)]
+            )
 
     def _init(
         self, topic: Topic, topic_partition: TopicPartition, settings: str, runs: Sequence[str]
@@ -323,8 +334,9 @@ class TopicRegistry:
             settings,
             "" if self._clock is None else self._clock.now_ms(),
             ",".join(runs),
+            reservation.FIRST_OFFSETS,
         ]
-        answer = call_script(self._servers, "init", keys.all(), arguments)
+        answer = call_script(self._servers, "init", (*keys.all(), keys.quarantine), arguments)
         if answer[0] == b"FOREIGN_KEY":
             raise ForeignEntryError(
                 f"key {keys.stream} holds a {answer[1].decode()} that is not lakelog's; delete or "
@@ -389,6 +401,7 @@ def settings_text(config: TopicConfig) -> str:
         config["retention.bytes"] if forgets else -1,
         config["lakelog.retention.entries"],
         config["producer.id.expiration.ms"],
+        config["lakelog.max.decoded.bytes"],
     )
     return " ".join(map(str, numbers))
 
@@ -442,7 +455,7 @@ def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
 
 def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh | None]:
     with _foreign_if_illegible(text, "definition of a topic"):
-        fields = json.loads(text)
+        fields = parse_json(text)
         fresh = fields.get("fresh")
         topic = Topic(
             fields["name"],
@@ -464,7 +477,7 @@ def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
     if text is None:
         return KeyspaceDefaults()
     with _foreign_if_illegible(text, "defaults of a keyspace"):
-        fields = json.loads(text)
+        fields = parse_json(text)
         return KeyspaceDefaults(tuple(fields["settings"].items()), int(fields["version"]))
 
 
@@ -472,7 +485,7 @@ def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
 def _foreign_if_illegible(text: bytes, what: str) -> Iterator[None]:
     try:
         yield
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ForeignEntryError(
             f"{text[:80]!r} is no {what} ({error!r}); somebody else writes to the keyspace, or a "
             "newer lakelog does"

@@ -166,6 +166,7 @@ class PartitionQueue:
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
         self.flatten: bool = config["lakelog.fields.flatten"]
         self.max_entry_bytes: int = config["max.message.bytes"]
+        self.max_decoded_bytes: int = config["lakelog.max.decoded.bytes"]
         self.compression = resolve_compression(config["compression.type"], self._compression_type)
         self.max_records = (
             MAX_CALL_ENTRIES if self.entry_format is EntryFormat.FIELDS else 2**31 - 1

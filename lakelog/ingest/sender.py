@@ -205,14 +205,14 @@ class Sender:
 
     def _allows_more(self, queue: PartitionQueue) -> bool:
         """Whether the topic as it is now, which is taken up, takes larger entries than before."""
-        known_bytes = queue.max_entry_bytes
+        entry_bytes, decoded_bytes = queue.max_entry_bytes, queue.max_decoded_bytes
         try:
             topic = self._topics.renewed(queue.topic)
         except LakelogError:
             return False  # the refusal stands; what is wrong there, the next append says
         with self._accumulator.lock:
             queue.set_topic(topic)
-        return queue.max_entry_bytes > known_bytes
+        return queue.max_entry_bytes > entry_bytes or queue.max_decoded_bytes > decoded_bytes
 
     def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
         appends = []
@@ -373,6 +373,7 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch) -> tuple[Entry, .
         queue.entry_format,
         queue.compression,
         max_entry_bytes=queue.max_entry_bytes,
+        max_decoded_bytes=queue.max_decoded_bytes,
         flatten=queue.flatten,
     )
 

@@ -21,7 +21,7 @@ class PartitionLook:
     log_end: int | None
     archive_lag_records: int | None
     archive_lag_ms: int | None  # since the oldest unarchived append; None: nothing waits
-    lost_offsets: int | None
+    lost_offsets: int | None  # skipped after an unclean stop; mostly never given to a record
     hot_size_bytes: int | None
     cold_size_bytes: int
     cold_segments: int
@@ -64,7 +64,7 @@ def look_of(status: Status) -> Look:
             log_end=one.offsets.log_end,
             archive_lag_records=one.offsets.unarchived if one.tiered else None,
             archive_lag_ms=one.archive_lag_ms,
-            lost_offsets=sum(gap.end - gap.start for gap in one.lost),
+            lost_offsets=sum(gap.end_offset - gap.start_offset for gap in one.skipped),
             hot_size_bytes=one.hot_size_bytes,
             cold_size_bytes=one.cold_size_bytes,
             cold_segments=one.cold_segments,

@@ -6,7 +6,6 @@ Runs on: driver.
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -14,6 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from ..back_off import pause_s
 from ..cold.place import ColdPlace
 from ..errors import ColdTierError, ForeignTableError
 from ..spark.catalog.entry import first_sentence, look_up, run, same_place, table_of
@@ -76,7 +76,7 @@ class NamedStatusTable:
                 self._write(rows, key)
             except Exception as error:  # whether it landed, the table tells
                 failure = error
-                time.sleep(random.uniform(0, min(1.0, 0.05 * 2**attempt)))
+                time.sleep(pause_s(attempt, 0.1, 1.0))
                 continue
             self._maintain()
             # Of two that end the same run, Delta passes over the second without a word.

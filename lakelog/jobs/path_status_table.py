@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import random
 import time
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
@@ -15,6 +14,7 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import Transaction
 
+from ..back_off import pause_s
 from ..cold.storage import Storage, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
@@ -68,7 +68,7 @@ class PathStatusTable:
             except (DeltaError, OSError) as error:
                 failure = error
                 logger.debug("%s: attempt %d did not land: %s", self.path, attempt, error)
-                time.sleep(random.uniform(0, min(1.0, 0.01 * 2**attempt)))
+                time.sleep(pause_s(attempt, 0.02, 1.0))
                 table = self._create()
                 continue
             failpoint("jobs.after_rows")

@@ -60,7 +60,8 @@ def add_readings(lakelog: Lakelog, topic: str, records: int) -> list[Appended]:
             own = [n for n, name in enumerate(SENSORS) if partition_of[name] == partition]
             if not own:
                 continue
-            numbers = [n for n in range(records) if n % len(SENSORS) in own][there.log_end :]
+            known = there.appended_between(0, there.log_end)
+            numbers = [n for n in range(records) if n % len(SENSORS) in own][known:]
             for at in range(0, len(numbers), _CHUNK):
                 rows = _rows(numbers[at : at + _CHUNK])
                 producer.send_batch(topic, rows, partition=partition)

@@ -7,18 +7,27 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from uuid import uuid4
 
 import pyarrow as pa
 
 from ..archive.report import ArchiveReport
+from ..archive.trouble import Trouble
+from ..back_off import patiently
 from ..cleanup.cleanup import STEPS
-from ..errors import InvalidArgumentError, LakelogError
+from ..errors import (
+    ArchiveStalledError,
+    ArchiveUnfinishedError,
+    InvalidArgumentError,
+    LakelogError,
+)
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
 from .cold_alone import ColdAlone
 from .done import Report, done_by
+from .in_time import in_time
 from .look import Look, look_of
 from .open_status_table import open_status_table
 from .result import JobResult
@@ -29,6 +38,14 @@ logger = logging.getLogger(__name__)
 
 #: How often a continuous run tells where things stand.
 ROWS_INTERVAL_S = 60.0
+
+#: How long a look or its writing down may take, beside archiving that goes on: calls of a topic
+#: that hangs hold its table.
+CALL_TIMEOUT_S = 120.0
+
+#: How long a topic may make no progress before a continuous run fails: long enough for an outage
+#: that others mend, short enough that Redis has room for what waits.
+MAX_STALL_HOURS = 1.0
 
 
 class JobRun:
@@ -89,17 +106,29 @@ class JobRun:
         """
         return self._unless_done(lambda started_s: list(work() or ()))
 
-    def continuously(self, max_hours: float, *, stop: threading.Event | None = None) -> JobResult:
+    def continuously(
+        self,
+        max_hours: float,
+        *,
+        max_stall_hours: float = MAX_STALL_HOURS,
+        stop: threading.Event | None = None,
+    ) -> JobResult:
         """Archives by the topics' flush policies for so long, then what is left; and ends.
 
         Rows are written once a `ROWS_INTERVAL_S`, also while nothing can be archived, so that a
-        growing lag is seen; and at the end.
+        growing lag is seen; and at the end. What fails is tried again, and has a row that says so.
 
         Args:
             max_hours: > 0.
+            max_stall_hours: the run fails when a topic, or Redis, made no progress for so long;
+                0: never.
             stop: set it to end earlier, just as well.
 
-        Returns, Raises: see `once`.
+        Returns: see `once`.
+
+        Raises:
+            ArchiveStalledError: a topic made no progress for too long; the others were archived.
+            Exception: see `once`.
         """
         log = self._log
         if not isinstance(log, Lakelog):
@@ -110,27 +139,48 @@ class JobRun:
                 "use once()"
             )
         stop = stop or threading.Event()
-        reports = _InBackground(
-            lambda: log.archive_continuously(
-                self._topics, stop=stop, max_duration=timedelta(hours=max_hours)
-            )
-        )
 
         def work(started_s: float) -> list[Report]:
+            archive = log.archive_continuously(
+                self._topics, stop=stop, max_duration=timedelta(hours=max_hours)
+            )
+            reports = _InBackground(archive)
+            stalls = _Stalls(archive.troubles, max_stall_hours)
             untold: list[Report] = []
             reports.start()
             try:
                 while not reports.wait(self._rows_interval_s):
                     untold += reports.taken()
-                    if self._tell(untold, started_s):
+                    if self._tell(untold, started_s, troubles=archive.troubles()):
                         untold = []
+                    if stalls.found():
+                        stop.set()
             except BaseException:  # a cancelled cell: what it began is ended in order
                 stop.set()
                 reports.wait(None)
                 raise
-            return untold + reports.result()
+            try:
+                untold += reports.result()
+            except ArchiveUnfinishedError as unfinished:
+                # Not yet for too long: the next run goes on with it.
+                untold += reports.taken()
+                logger.warning("%s", unfinished)
+                self._tell((), started_s, troubles=unfinished.fields["troubles"])
+            stalls.check()
+            return untold
 
-        return self._unless_done(work)
+        def look() -> Look:
+            # Whose time is over does not fail because Redis is away just then.
+            patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
+            found = patiently(
+                lambda: in_time(self._look, CALL_TIMEOUT_S, "looking where things stand"),
+                patience_s,
+            )
+            for failure in found.failures:  # told, as what could not be archived is
+                logger.warning("nothing can be said of %s: %s", failure.topic, failure.error)
+            return replace(found, failures=())
+
+        return self._unless_done(work, look)
 
     def rows(self) -> pa.Table:
         """What the table has of this run by now, oldest first, as `STATUS`."""
@@ -141,7 +191,9 @@ class JobRun:
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _unless_done(self, work: Callable[[float], list[Report]]) -> JobResult:
+    def _unless_done(
+        self, work: Callable[[float], list[Report]], look_after: Callable[[], Look] | None = None
+    ) -> JobResult:
         if self._is_repeatable:
             rows = self._table.done_rows(self.key)
             if rows.num_rows:
@@ -150,8 +202,7 @@ class JobRun:
         started_s = time.monotonic()
         try:
             reports = work(started_s)
-            look = self._look()
-            look.check()
+            look = (look_after or self._checked_look)()
         except Exception as error:  # Spark's errors, too, are to be seen in the rows
             self._tell_failure(error, started_s)
             raise
@@ -162,29 +213,43 @@ class JobRun:
             rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
 
-    def _look(self) -> Look:
-        if isinstance(self._log, Lakelog):
-            return look_of(self._log.status(self._topics))
-        return self._log.look(self._topics)
+    def _checked_look(self) -> Look:
+        look = self._look()
+        look.check()
+        return look
 
-    def _tell(self, reports: Iterable[Report], started_s: float, error: str | None = None) -> bool:
-        """Rows of a run that goes on, or failed. False: they could not be written."""
+    def _look(self) -> Look:
+        log = self._log
+        if isinstance(log, Lakelog):
+            return look_of(log.status(self._topics))
+        return log.look(self._topics)
+
+    def _tell(
+        self,
+        reports: Iterable[Report],
+        started_s: float,
+        error: str | None = None,
+        troubles: Sequence[Trouble] = (),
+    ) -> bool:
+        """Rows of a run that goes on, or failed. False: not all could be said or written."""
+        is_whole = True
         try:
-            look = self._look()
+            look = in_time(self._look, CALL_TIMEOUT_S, "looking where things stand")
         except Exception as failure:  # what cannot be told ends no archiving
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
-                return False
+                is_whole = False
             look = Look((), None, time.time_ns() // 1_000_000)
         seconds = time.monotonic() - started_s
         try:
-            rows = status_rows(self.key, look, done_by(reports), seconds, error=error)
+            done = done_by(reports) if is_whole else {}
+            rows = status_rows(self.key, look, done, seconds, error=error, troubles=troubles)
             if rows.num_rows:
-                self._table.append(rows)
+                in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing that down")
         except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False
-        return True
+        return is_whole
 
     def _tell_failure(self, error: Exception, started_s: float) -> None:
         fields = error.fields if isinstance(error, LakelogError) else {}
@@ -192,10 +257,38 @@ class JobRun:
         self._tell(reports, started_s, f"{type(error).__name__}: {error}")
 
 
+class _Stalls:
+    """Topics that made no progress for too long."""
+
+    def __init__(self, troubles: Callable[[], Sequence[Trouble]], max_hours: float) -> None:
+        self._troubles = troubles
+        self._max_hours = max_hours
+        self._found: list[Trouble] = []
+
+    def found(self) -> bool:
+        """Whether there are some by now."""
+        if self._max_hours > 0 and not self._found:
+            before_ms = time.time_ns() // 1_000_000 - int(self._max_hours * 3_600_000)
+            self._found = [one for one in self._troubles() if one.since_ms <= before_ms]
+        return bool(self._found)
+
+    def check(self) -> None:
+        """Raises ArchiveStalledError if there were."""
+        if not self._found:
+            return
+        shown = "; ".join(f"{one.topic or 'Redis'}: {one}" for one in self._found[:3])
+        more = f" (and {len(self._found) - 3} more)" if len(self._found) > 3 else ""
+        raise ArchiveStalledError(
+            f"no progress for more than max_stall_hours={self._max_hours:g}: {shown}{more}. The "
+            "other topics were archived; mend that, or set a longer time",
+            troubles=tuple(self._found),
+        )
+
+
 class _InBackground:
     """Goes through an iterator of reports in a thread of its own."""
 
-    def __init__(self, reports_of: Callable[[], Iterable[ArchiveReport]]) -> None:
+    def __init__(self, reports_of: Iterable[ArchiveReport]) -> None:
         self._reports_of = reports_of
         self._reports: queue.SimpleQueue[ArchiveReport] = queue.SimpleQueue()
         self._ended = threading.Event()
@@ -229,7 +322,7 @@ class _InBackground:
 
     def _run(self) -> None:
         try:
-            for report in self._reports_of():
+            for report in self._reports_of:
                 self._reports.put(report)
         except BaseException as error:
             self._error = error

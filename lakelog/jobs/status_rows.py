@@ -5,28 +5,34 @@
 | run_id, job          | string    | which run wrote it                                            |
 | topic, partition     |           | of which partition; see below where they are null             |
 | recorded_at          | timestamp | when; the same for all rows of one look                       |
-| state                | string    | ok, paused, recovery needed, cold only (Redis was not asked)  |
+| state                | string    | ok, paused, recovery needed, not archived (see below),        |
+|                      |           | cold only (Redis was not asked)                               |
 | log_start … log_end  | bigint    | offsets; null where Redis alone knows and was not asked       |
 | start_offset …       | bigint    | what was archived or cleaned since the run's last rows        |
 | records              | bigint    | records archived, or dropped by cleanup; null: nothing        |
 | archive_lag_*        | bigint    | what waits in Redis alone; ms null: nothing waits             |
+| lost_offsets         | bigint    | offsets skipped after unclean stops of Redis, far more than   |
+|                      |           | the records that may be lost; `lakelog status` bounds those   |
 | redis_*              | bigint    | of the whole hot tier, the same in all rows; null: no limit   |
 | seconds              | double    | since the run began                                           |
 | done                 | boolean   | the last rows of a run that ended well                        |
 | error                | string    | why the run failed; null: it did not                          |
 
-A topic of which nothing can be said has one row without a partition and with its error. A run that
-failed before anything could be seen has one without a topic too.
+A topic of which nothing can be said has one row without a partition and with its error. So has one
+that a continuous run cannot archive at the moment, with the state ``not archived``: since when, why
+and the next try stand in its error. A run that failed before anything could be seen, or whose Redis
+does not answer, has one without a topic too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
+from ..archive.trouble import Trouble
 from ..record import TopicPartition
 from .done import Done
 from .look import Look
@@ -62,6 +68,10 @@ STATUS = pa.schema(
 )
 
 
+#: The state of a topic that a continuous run fails to archive.
+NOT_ARCHIVED = "not archived"
+
+
 @dataclass(frozen=True, slots=True)
 class RunKey:
     """Whose rows they are; each is done once."""
@@ -78,8 +88,9 @@ def status_rows(
     *,
     done: bool = False,
     error: str | None = None,
+    troubles: Sequence[Trouble] = (),
 ) -> pa.Table:
-    """A row a partition of the look and a row a topic that it could not see, as `STATUS`."""
+    """A row a partition of the look, a topic that it could not see, and a trouble, as `STATUS`."""
     rows: list[dict[str, Any]] = []
     for one in look.partitions:
         did = done_by.get(TopicPartition(one.topic, one.partition))
@@ -89,6 +100,9 @@ def status_rows(
             row["records"] = did.records
         rows.append(row)
     rows += [{"topic": one.topic, "error": str(one.error)} for one in look.failures]
+    rows += [
+        {"topic": one.topic or None, "state": NOT_ARCHIVED, "error": str(one)} for one in troubles
+    ]
     if error is not None and not rows:
         rows.append({})  # that it failed must be seen all the same
     common: dict[str, Any] = {

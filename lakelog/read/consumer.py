@@ -9,6 +9,7 @@ from datetime import datetime
 
 import pyarrow as pa
 
+from ..config import MIB
 from ..errors import (
     InvalidArgumentError,
     NoOffsetForPartitionError,
@@ -27,6 +28,9 @@ _ITERATION_RECORDS = 500
 
 #: A wait without an end goes around again so often, to notice signals.
 _WAIT_MS = 60_000
+
+#: What one poll hands out, if that is more than one record: Kafka's default of fetch.max.bytes.
+_POLL_BYTES = 50 * MIB
 
 logger = logging.getLogger(__name__)
 
@@ -160,7 +164,8 @@ class Consumer:
     ) -> dict[TopicPartition, list[Record]]:
         """The next records, at once if there are any, else after waiting for the first.
 
-        Partitions take turns, so that none starves.
+        Partitions take turns, so that none starves. Records of 50 MiB together (Kafka's
+        fetch.max.bytes), or one larger record, are enough for one poll, whatever the limit.
 
         Args:
             timeout_ms: how long to wait for a record.
@@ -272,15 +277,20 @@ class Consumer:
             return {}
         polled: dict[TopicPartition, list[pa.RecordBatch]] = {}
         left = max_records
+        size_bytes = 0
         turns = [cursor for cursor in self._active() if cursor.idle_at is None]
         share = None if left is None else -(-left // len(turns))
         while turns and left != 0:
             cursor = turns.pop(0)
-            self._last(cursor)
             if not cursor.try_fill():
+                self._last(cursor)
                 continue
+            if polled and size_bytes + cursor.ahead_bytes > _POLL_BYTES:
+                break  # it comes first in the next poll
+            self._last(cursor)
             batch = cursor.take(share if left is None or share is None else min(share, left))
             polled.setdefault(cursor.topic_partition, []).append(batch)
+            size_bytes += batch.nbytes
             if left is not None:
                 left -= batch.num_rows
                 turns.append(cursor)
@@ -453,6 +463,11 @@ class _Cursor:
         except Exception as error:
             self.failure = error
             return False
+
+    @property
+    def ahead_bytes(self) -> int:
+        """What is at hand."""
+        return 0 if self._ahead is None else int(self._ahead.nbytes)
 
     def take(self, max_records: int | None) -> pa.RecordBatch:
         """Hand out what is at hand, as a batch."""

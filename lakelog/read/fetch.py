@@ -36,7 +36,7 @@ def fetches(
     """Steps that cover [offset, end) or, without an end, [offset, log end) without a hole.
 
     Each step begins where the one before ended. Trimming, archiving and rewriting of files may
-    happen at any time in between. Offsets lost with a hot tail are skipped and reported as the
+    happen at any time in between. Offsets skipped after an unclean stop are reported as the
     step's gaps (and in the log); those that compaction removed are skipped, once they are no longer
     hot.
 
@@ -206,18 +206,19 @@ def _lost(
     end: int,
     gaps: tuple[OffsetRange, ...],
 ) -> Fetched:
-    """A step that says which of its missing offsets were lost with a hot tail."""
+    """A step that says which of its missing offsets were skipped after an unclean stop."""
     lost = []
     for gap in _within(gaps, start, end):
         # Where segments were merged over the gap, only the records still tell what cold got of the
-        # lost tail: what is lost follows the last of them.
+        # lost tail: what was skipped follows the last of them.
         below = pc.sum(pc.less(records.column("offset"), gap.end)).as_py() or 0
         held = records.column("offset")[below - 1].as_py() + 1 if below else start
         if max(gap.start, held) < gap.end:
             lost.append(OffsetRange(max(gap.start, held), gap.end))
     for gap in lost:
         logger.warning(
-            "%s: offsets [%d, %d) were lost with the server's tail; reading goes on above",
+            "%s: offsets [%d, %d) are skipped, after an unclean stop or in quarantine; reading "
+            "goes on above",
             topic_partition,
             gap.start,
             gap.end,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import pyarrow.compute as pc
 
 from ..cold.segment import SegmentIndex
-from ..offsets import LogOffsets
+from ..offsets import HotOffsets, LogOffsets
 from ..record import OffsetRange
 from .tiers import Look
 
@@ -25,28 +26,66 @@ class Stretch:
         """About where the record of that rank is; exactly, if there is one at each offset."""
         return self.start + (self.end - self.start) * rank // self.records
 
+    def records_between(self, start: int, end: int) -> int:
+        """How many of its records lie in [start, end), at most."""
+        return min(self.records, max(0, min(end, self.end) - max(start, self.start)))
+
 
 def stretches(look: Look) -> list[Stretch]:
-    """What the log holds, by partition and offset: cold files below the local log start, then what
-    is hot, without the gaps.
+    """What the log holds, by partition and offset: hot records, and cold files where hot has none.
+
+    What was skipped after an unclean stop is in no stretch.
     """
-    found = []
-    for partition, log in sorted(look.offsets.items()):
-        found += _cold(look.cold.files, partition, log)
-        start = log.local_log_start
-        for gap in [*log.gaps, OffsetRange(log.log_end, log.log_end)]:
-            if start < gap.start:
-                found.append(Stretch(partition, start, gap.start, gap.start - start))
-            start = max(start, gap.end)
+    return [
+        stretch
+        for partition, log in sorted(look.offsets.items())
+        for stretch in stretches_between(look, partition, log.log_start, log.log_end)
+    ]
+
+
+def stretches_between(look: Look, partition: int, start: int, end: int) -> list[Stretch]:
+    """What the log holds of [start, end), by offset."""
+    found: list[Stretch] = []
+    for tier in tiers_between(look.offsets[partition], look.hot[partition], start, end):
+        if tier.hot:
+            found.append(Stretch(partition, tier.start, tier.end, tier.end - tier.start))
+        else:
+            found += _cold(look.cold.files, partition, tier.start, tier.end)
     return found
 
 
-def _cold(files: SegmentIndex, partition: int, log: LogOffsets) -> list[Stretch]:
-    columns = files.rows_of_partition(partition).select(["first", "last", "records"])
+@dataclass(frozen=True, slots=True)
+class TierRange:
+    """Offsets that a reader gets from one tier: all of hot's are records, of cold's some may be."""
+
+    hot: bool
+    start: int
+    end: int  # exclusive
+
+
+def tiers_between(log: LogOffsets, hot: HotOffsets, start: int, end: int) -> Iterator[TierRange]:
+    """[start, end), as far as it lies in the log, by the tier that a reader asks; none is empty.
+
+    Hot from the local log start to its own end. Its gaps are cold's, which may have got the first
+    records of a tail before hot lost it, and so is what lies above its end.
+    """
+    start, end = max(start, log.log_start), min(end, log.log_end)
+    hot_end = OffsetRange(hot.log_end, max(hot.log_end, log.log_end))
+    at = log.log_start
+    for gap in [OffsetRange(at, max(at, log.local_log_start)), *hot.gaps, hot_end]:
+        for is_hot, first, last in ((True, at, gap.start), (False, max(at, gap.start), gap.end)):
+            first, last = max(start, first), min(end, last)
+            if first < last:
+                yield TierRange(is_hot, first, last)
+        at = max(at, gap.end)
+
+
+def _cold(files: SegmentIndex, partition: int, low: int, high: int) -> list[Stretch]:
+    columns = files.rows_between(partition, low, high).select(["first", "last", "records"])
     columns = columns.filter(pc.not_equal(columns["records"], 0))
     found: list[Stretch] = []
     for row in columns.to_pylist():
-        start, end = max(log.log_start, row["first"]), min(row["last"] + 1, log.local_log_start)
+        start, end = max(low, row["first"]), min(row["last"] + 1, high)
         if start >= end:
             continue
         records = row["records"] if row["records"] > 0 else end - start  # -1: nobody counted them

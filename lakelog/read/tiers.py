@@ -9,6 +9,7 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..cold.file_scan import merged
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
 from ..hot.hot_log import HotLog
@@ -105,12 +106,17 @@ def join(hot: HotOffsets, cold: ColdSnapshot, partition: int) -> LogOffsets:
         # Whatever cold knows of was appended, if only after `hot` was read.
         log_end=max(hot.log_end, archived_end, log_start),
         recovered=hot.recovered,
-        gaps=tuple(
-            lost
-            for gap in hot.gaps
-            for lost in _lost_for_good(gap, cold.files.rows_of_partition(partition), log_start)
-        ),
+        gaps=_gaps(hot, cold, partition, log_start),
     )
+
+
+def _gaps(
+    hot: HotOffsets, cold: ColdSnapshot, partition: int, log_start: int
+) -> tuple[OffsetRange, ...]:
+    files = cold.files.rows_of_partition(partition)
+    lost = [part for gap in hot.gaps for part in _lost_for_good(gap, files, log_start)]
+    held = list(_in_quarantine(cold.files.stand_ins(partition), hot, log_start))
+    return tuple(merged([*lost, *held]) if held else lost)
 
 
 def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterator[OffsetRange]:
@@ -119,6 +125,7 @@ def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterato
     Told from what the files were made of, not from the records they hold: what compaction removed
     since is not lost.
     """
+    files = files.filter(pc.invert(pc.match_substring(files["path"], "/quarantine-")))
     files = files.select(["segment", "start_offset", "end_offset"])
     files = files.filter(
         pc.and_(pc.less(files["start_offset"], gap.end), pc.greater(files["end_offset"], gap.start))
@@ -134,6 +141,16 @@ def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterato
         at = max(at, end)
     if at < gap.end:
         yield OffsetRange(at, gap.end)
+
+
+def _in_quarantine(
+    stand_ins: Iterable[OffsetRange], hot: HotOffsets, log_start: int
+) -> Iterator[OffsetRange]:
+    """What cold lacks for a file in quarantine, as far as hot does not hold it."""
+    for gap in stand_ins:
+        lacking = OffsetRange(max(gap.start, log_start), min(gap.end, hot.local_log_start))
+        if lacking.start < lacking.end:
+            yield lacking
 
 
 def _cold_end(cold: ColdSnapshot, partition: int) -> int:

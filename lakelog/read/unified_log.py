@@ -10,8 +10,18 @@ import pyarrow as pa
 from ..clock import Clock, SystemClock
 from ..cold.change import Change
 from ..cold.registers import LogStart
+from ..cold.reserve import reserving
 from ..cold.table import ColdTable
-from ..errors import CommitConflictError, InvalidArgumentError, PolicyViolationError
+from ..errors import (
+    ColdTierError,
+    CommitConflictError,
+    ContradictionError,
+    ForeignTableError,
+    InvalidArgumentError,
+    MissingFileError,
+    PolicyViolationError,
+    RecoveryNeededError,
+)
 from ..hot.hot_log import HotLog
 from ..offsets import (
     Ago,
@@ -29,6 +39,7 @@ from ..topic import Topic
 from . import seek as seeking
 from .fetch import DEFAULT_MAX_BYTES, fetches
 from .range_read import RangeRead
+from .record_count import count_records
 from .sample import DEFAULT_SAMPLE_RECORDS, sample
 from .tiers import Look, Tiers, out_of_range
 
@@ -119,7 +130,7 @@ class UnifiedLog:
         """The records from an offset on: at least one, if the log has one there or above.
 
         Inside a gap the next record is given. ``next_offset`` equals the offset only at the log
-        end; offsets lost with a hot tail are among the ``gaps``.
+        end; offsets skipped after an unclean stop are among the ``gaps``.
 
         Args:
             max_bytes: about how much; a single larger record is given all the same.
@@ -324,18 +335,38 @@ class UnifiedLog:
         topic_partition = self.topic.partition(partition)
         self._deletable()
         look, end = self._raised_log_start(topic_partition, offset)
-        seen = look.offsets[partition]
-        records = 0
-        for file in look.cold.files.files_between(partition, seen.log_start, end):
-            whole = seen.log_start <= file.start_offset and file.end_offset <= end
-            if whole and file.records >= 0:
-                records += file.records
-            elif self._tiers.table is not None:
-                offsets = self._tiers.table.read([file], seen.log_start, end, ["offset"])
-                records += sum(batch.num_rows for batch in offsets)
-        hot_start = max(seen.archived_end, seen.log_start)
-        lost = sum(max(0, min(gap.end, end) - max(gap.start, hot_start)) for gap in seen.gaps)
-        return records + max(0, end - hot_start - lost)
+        return self._counted(look, partition, 0, end)
+
+    def count(
+        self, partition: int, start: PositionLike = "earliest", end: PositionLike = "latest"
+    ) -> int:
+        """How many records [start, end) has now; what lies outside the log counts nothing.
+
+        As many as `read` gives, counted by the segment index: of the cold files, only the offsets
+        of those that the range cuts are read, where compaction thinned them out.
+
+        Args:
+            start, end: as for `read`.
+        """
+        topic_partition = self.topic.partition(partition)
+        first = self._offset(topic_partition, position(start))
+        last = self._offset(topic_partition, position(end))
+        look = self._tiers.look([partition])
+        log_end = look.offsets[partition].log_end
+        if first is None:
+            return 0
+        if last is None:
+            last = log_end if isinstance(position(end), (AtTimestamp, Ago)) else first
+        return self._counted(look, partition, first, last)
+
+    def _counted(self, look: Look, partition: int, start: int, end: int) -> int:
+        while True:
+            try:
+                return count_records(look, partition, start, end, self._tiers.table).records
+            except MissingFileError:
+                if not self._tiers.outdated(look):
+                    raise
+                look = self._tiers.look([partition])
 
     def recover(self, partition: int, at_least: int) -> None:
         """Make a partition writable again after its server may have lost its tail.
@@ -343,11 +374,34 @@ class UnifiedLog:
         Args:
             at_least: one past the highest offset the caller was told of; what the cold tier knows
                 is added here, so that no offset is ever used twice.
+
+        Raises:
+            RecoveryNeededError: the cold tier cannot be reached, and nobody else can tell where the
+                partition goes on; retriable. An archiver settles it too.
         """
         topic_partition = self.topic.partition(partition)
-        cold = self._tiers.cold()
-        known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
-        self.hot.recover(topic_partition, known)
+        table = self._tiers.table
+        if table is None:
+            self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id)
+            return
+        try:
+            cold = self._tiers.cold()
+            known = max(at_least, cold.archived_end(partition), cold.log_start(partition))
+            self.hot.recover(
+                topic_partition,
+                known,
+                reserving(self.topic, table),
+                topic_id=self.topic.topic_id,
+            )
+        except (ContradictionError, ForeignTableError):
+            raise
+        except ColdTierError as error:
+            raise RecoveryNeededError(
+                f"the server of {topic_partition} may have lost its tail, or all its offsets are "
+                "given out, and only the cold tier says where it can go on, which cannot be "
+                f"used now: {error.message}",
+                topic_partition=topic_partition,
+            ) from error
 
     # -- how -------------------------------------------------------------------------------------
 

@@ -21,7 +21,6 @@ from ..codec.value_columns import value_schema
 from ..cold.catalogue import tables
 from ..cold.path_table import PathTable
 from ..cold.place import ColdPlace
-from ..cold.segment import SegmentIndex
 from ..cold.storage import Storage
 from ..cold.table import ColdSnapshot, ColdTable
 from ..config import MIB
@@ -34,6 +33,7 @@ from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
 from .cold_alone import cold_tiers, cold_topic
+from .frame_parts import condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .named.root import NamedRoot
 from .named.table import NamedTable
@@ -139,27 +139,6 @@ def _cold_alone(recipe: LogRecipe, by_name: NamedRoot | None, name: str) -> Tier
     return cold_tiers(topic, table)
 
 
-def divide(
-    look: Look, ranges: Mapping[int, OffsetRange]
-) -> tuple[dict[int, OffsetRange], dict[int, OffsetRange]]:
-    """What of each range is read from cold, and what, above it, from hot.
-
-    Cold as far as it goes: what both tiers hold are the same bytes, and Delta's reader filters,
-    skips and prunes. But where compaction has cleaned records that are still hot, hot begins with
-    its first record, so that a frame has the records that every other reader of the log gets.
-    """
-    cold, hot = {}, {}
-    for number, (start, end) in ranges.items():
-        offsets = look.offsets[number]
-        boundary = offsets.archived_end
-        if look.cold.cleaned_end(number) > offsets.local_log_start:
-            boundary = min(boundary, offsets.local_log_start)
-        boundary = min(max(boundary, start), end)
-        cold[number] = OffsetRange(start, boundary)
-        hot[number] = OffsetRange(boundary, end)
-    return cold, hot
-
-
 # -- cold --------------------------------------------------------------------------------------
 
 
@@ -231,36 +210,6 @@ def _reader_options(spark: SparkSession, storage: Storage | None) -> dict[str, s
     return storage.spark_options()
 
 
-def condition(files: SegmentIndex, ranges: Mapping[int, OffsetRange]) -> str | None:
-    """Which of the table's rows lie in the ranges, as SQL; None: all of them.
-
-    A first part speaks of the partition columns alone, so that it decides on files by itself; a
-    second one of offsets, for the files at the edges and their row groups. Neither is there where
-    it would not leave anything out: a count then needs no file at all.
-    """
-    by_segments, by_offsets = [], []
-    left_out, edges = len(files), False
-    for number, (start, end) in ranges.items():
-        found = files.files_between(number, start, end) if start < end else []
-        if not found:
-            continue
-        left_out -= len(found)
-        every = len(found) == files.rows_of_partition(number).num_rows
-        inside = all(start <= file.start_offset and file.end_offset <= end for file in found)
-        edges = edges or not inside
-        low, high = min(f.segment for f in found), max(f.segment for f in found)
-        segments = "" if every else f" AND segment BETWEEN {low} AND {high}"
-        by_segments.append(f"(partition = {number}{segments})")
-        offsets = "" if inside else f" AND offset >= {start} AND offset < {end}"
-        by_offsets.append(f"(partition = {number}{offsets})")
-    if not by_segments:
-        return "false"
-    parts = [f"({' OR '.join(by_segments)})"] if left_out else []
-    if edges:
-        parts.append(f"({' OR '.join(by_offsets)})")
-    return " AND ".join(parts) if parts else None
-
-
 # -- hot ---------------------------------------------------------------------------------------
 
 
@@ -281,16 +230,13 @@ def _hot_frame(
     starts = {TopicPartition(topic.name, n): one.start for n, one in wanted.items()}
     ends = {TopicPartition(topic.name, n): one.end for n, one in wanted.items()}
     size_bytes = sum(size_of(look, n, *one) for n, one in wanted.items())
-    # Below the archived end, hot is read for what compaction removed: only the version that first
-    # held it still has that.
-    cleaned = any(one.start < look.offsets[n].archived_end for n, one in wanted.items())
     return (
         spark.read.format(NAME)
         .options(**recipe.options())
         .option("assign", json.dumps({topic.name: sorted(wanted)}))
         .option("startingOffsets", json.dumps(StreamOffset(starts, ids).to_json()))
         .option("endingOffsets", json.dumps(StreamOffset(ends, ids).to_json()))
-        .option("readAsOfVersion", 0 if cleaned else look.cold.version)
+        .option("readAsOfVersion", hot_version(look, wanted))
         .option("includeHeaders", "true")
         .option("valueColumns", topic.config.value_columns)
         .option("minPartitions", max(1, min(cores(spark), int(size_bytes / TASK_BYTES))))

@@ -13,7 +13,7 @@ DataFrame is used twice in a query.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -28,6 +28,7 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
+from ..back_off import patiently
 from ..codec.value_columns import value_schema
 from ..cold.vended_credentials import Vended
 from ..errors import (
@@ -37,14 +38,16 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..offsets import AtOffset, AtTimestamp, Latest, LogOffsets, Position
+from ..read.record_count import count_records
+from ..read.stretches import Stretch
 from ..read.tiers import Look, Tiers, out_of_range
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .kafka_columns import source_schema
-from .offsets_json import Offsets, StreamOffset
+from .offsets_json import Gaps, Offsets, StreamOffset
 from .options import ReadOptions, check, parse, parse_write
-from .range_rows import not_covered, patiently, range_rows, spark_rows
-from .ranges import SizedRange, advance, records_between, resolve, share, size_of, split
+from .range_rows import not_covered, range_rows, spark_rows
+from .ranges import SizedRange, advance, resolve, share, sized_range, split
 from .sink import LakelogStreamWriter, LakelogWriter
 from .worker import spare_imports
 
@@ -183,7 +186,7 @@ class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
             numbers = [tp.partition for tp in wanted if tp.topic == topic.name]
             tiers = options.recipe.tiers(topic)
             look, ranges = _resolve(options, tiers, starts, ends, numbers)
-            sized += _sized(topic, look, ranges)
+            sized += [sized_range(look, topic, number, *one) for number, one in ranges.items()]
         return _tasks(options, sized)
 
 
@@ -239,14 +242,15 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         since = begin.offsets if begin.initial else None
         # Of a deleted topic too, so that its next creation is told from it.
         topic_ids = {**begin.topic_ids, **ends.topic_ids}
-        return StreamOffset(offsets, topic_ids, since=since).to_json()
+        gaps = self._gaps_between(begin.offsets, offsets, ends.topic_ids)
+        return StreamOffset(offsets, topic_ids, since=since, gaps=gaps).to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
         """Where the log ended when last looked at, for the query's progress."""
         return None if self._ends is None else self._ends.to_json()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputRange]:
-        """What a micro-batch reads, cut by its offsets alone: each time in the same way."""
+        """What a micro-batch reads, cut by what its ends say alone: each time in the same way."""
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._begun = self._begun or not begin.initial
         first = until.since if begin.initial and until.since is not None else begin.offsets
@@ -256,7 +260,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             if first.get(tp, 0) < end_offset:
                 of_topic = ranges.setdefault(tp.topic, {})
                 of_topic[tp.partition] = OffsetRange(first.get(tp, 0), end_offset)
-        return patiently(lambda: self._input_ranges(ranges, until.topic_ids))
+        return patiently(lambda: self._input_ranges(ranges, until.topic_ids, until.gaps))
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Nothing: see the class."""
@@ -333,21 +337,32 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                 for tp, end in reachable.items()
                 if tp in self._target
             }
-        logs = {tp: self._looks[ends.topic_ids[tp.topic]].offsets[tp.partition] for tp in reachable}
         offsets = dict(begin)
         if limit is not None:
+            looks = {tp: self._looks[ends.topic_ids[tp.topic]] for tp in reachable}
             available = {
-                tp: records_between(logs[tp], begin.get(tp, 0), end)
+                tp: count_records(looks[tp], tp.partition, begin.get(tp, 0), end).records
                 for tp, end in reachable.items()
             }
             shares = share(available, limit)
             reachable = {
-                tp: min(end, advance(logs[tp], begin.get(tp, 0), shares[tp]))
+                tp: min(end, advance(looks[tp], tp.partition, begin.get(tp, 0), shares[tp]))
                 for tp, end in reachable.items()
             }
         for tp, end in reachable.items():
             offsets[tp] = max(end, begin.get(tp, 0))
         return offsets
+
+    def _gaps_between(
+        self, begin: Offsets, end: Offsets, topic_ids: Mapping[str, UUID]
+    ) -> dict[TopicPartition, tuple[OffsetRange, ...]]:
+        found = {}
+        for tp, until in end.items():
+            if tp.topic in topic_ids:
+                log = self._looks[topic_ids[tp.topic]].offsets.get(tp.partition)
+                if log is not None and (gaps := log.gaps_between(begin.get(tp, 0), until)):
+                    found[tp] = gaps
+        return found
 
     def _latest_without_start(self) -> StreamOffset:
         """For Spark 4.0 and 4.1, which asks for the end before the beginning of the first batch."""
@@ -364,11 +379,15 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         offsets = self._limited(known.offsets, ends, None)
         if self._last is None or self._last.offsets != offsets:
             topic_ids = {**known.topic_ids, **ends.topic_ids}
-            self._last = StreamOffset(offsets, topic_ids, since=since)
+            gaps = self._gaps_between(known.offsets, offsets, ends.topic_ids)
+            self._last = StreamOffset(offsets, topic_ids, since=since, gaps=gaps)
         return self._last
 
     def _input_ranges(
-        self, ranges: Mapping[str, Mapping[int, OffsetRange]], topic_ids: Mapping[str, UUID]
+        self,
+        ranges: Mapping[str, Mapping[int, OffsetRange]],
+        topic_ids: Mapping[str, UUID],
+        gaps: Gaps,
     ) -> list[InputRange]:
         options = self._options
         registry = options.recipe.hot().topics()
@@ -391,8 +410,8 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                         tp = topic.partition(number)
                         raise not_covered(tp, start, end, seen.log_start, seen.log_end)
             sized += [
-                SizedRange(topic, number, start, end, float(end - start) * ASSUMED_BYTES)
-                for number, (start, end) in of_topic.items()
+                _assumed(topic, number, one, gaps.get(topic.partition(number), ()))
+                for number, one in of_topic.items()
             ]
         return _tasks(options, sized)
 
@@ -425,9 +444,20 @@ def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputRange
     ]
 
 
-def _sized(topic: Topic, look: Look, ranges: Mapping[int, OffsetRange]) -> Iterator[SizedRange]:
-    for number, (start, end) in ranges.items():
-        yield SizedRange(topic, number, start, end, size_of(look, number, start, end))
+def _assumed(
+    topic: Topic, partition: int, offsets: OffsetRange, gaps: Iterable[OffsetRange]
+) -> SizedRange:
+    """A micro-batch's range: a record of `ASSUMED_BYTES` at each offset that was not skipped."""
+    start, end = offsets
+    stretches, at = [], start
+    for gap in [*sorted(gaps), OffsetRange(end, end)]:
+        until = min(gap.start, end)
+        if at < until:
+            stretches.append(Stretch(partition, at, until, until - at))
+        at = max(at, gap.end)
+    records = sum(stretch.records for stretch in stretches)
+    size_bytes = float(records) * ASSUMED_BYTES
+    return SizedRange(topic, partition, start, end, tuple(stretches), size_bytes)
 
 
 def _resolve(

@@ -7,22 +7,27 @@
 | ``"@topic_ids": {"orders": …}`` | of which creation of the topic the offsets are               |
 | ``"@initial": true``            | where a stream without a checkpoint would begin              |
 | ``"@since": {"orders": {…}}``   | in the first micro-batch's end: where that one began         |
+| ``"@gaps": {"orders": {"0":``   | in a micro-batch's end: the ranges of offsets in it that     |
+| ``[[20, 4711]]}}``              | were skipped after an unclean stop, as known when it was     |
+|                                 | planned; their ends are exclusive                            |
 
 No topic's name has an ``@``. ``@since`` is there because Spark keeps where a micro-batch ends but
 not where the first one began: it asks again after a restart, and "latest" would be another place by
-then, with the records in between lost.
+then, with the records in between lost. ``@gaps`` is there because a micro-batch is cut for its
+tasks by its records, and in the same way when it is run again: what a log knows of its gaps changes
+as cleanup merges segments.
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
 from ..errors import InvalidArgumentError
-from ..record import MAX_OFFSET, TopicPartition
+from ..json_text import parse_json
+from ..record import MAX_OFFSET, OffsetRange, TopicPartition
 from ..topic import check_topic_name
 
 EARLIEST = -2
@@ -31,8 +36,12 @@ LATEST = -1
 _TOPIC_IDS = "@topic_ids"
 _INITIAL = "@initial"
 _SINCE = "@since"
+_GAPS = "@gaps"
+
+_PARTITION_DIGITS = 10
 
 Offsets = Mapping[TopicPartition, int]
+Gaps = Mapping[TopicPartition, tuple[OffsetRange, ...]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +52,7 @@ class StreamOffset:
     topic_ids: Mapping[str, UUID] = field(default_factory=dict)
     initial: bool = False
     since: Offsets | None = None
+    gaps: Gaps = field(default_factory=dict)  # of the partitions that have some
 
     def to_json(self) -> dict[str, Any]:
         """The members of the table above, in one order."""
@@ -52,6 +62,8 @@ class StreamOffset:
             members[_INITIAL] = True
         if self.since is not None:
             members[_SINCE] = _nested(self.since)
+        if self.gaps:
+            members[_GAPS] = _nested({tp: [[*gap] for gap in self.gaps[tp]] for tp in self.gaps})
         return members
 
     @classmethod
@@ -72,6 +84,7 @@ class StreamOffset:
                 {check_topic_name(name): UUID(ids[name]) for name in ids},
                 members.get(_INITIAL) is True,
                 None if since is None else _flat(since),
+                _flat_gaps(members.get(_GAPS, {})),
             )
         except (AttributeError, TypeError, ValueError) as error:
             raise InvalidArgumentError(
@@ -86,16 +99,16 @@ def parse_offsets(text: str, what: str) -> StreamOffset:
         InvalidArgumentError: it is not JSON, or says something else.
     """
     try:
-        members = json.loads(text)
+        members = parse_json(text)
     except ValueError as error:
         raise InvalidArgumentError(f"{what}={text!r} is no JSON: {error}") from None
     return StreamOffset.from_json(members, what)
 
 
-def _nested(offsets: Offsets) -> dict[str, Any]:
+def _nested(values: Mapping[TopicPartition, Any]) -> dict[str, Any]:
     members: dict[str, Any] = {}
-    for topic, partition in sorted(offsets):
-        members.setdefault(topic, {})[str(partition)] = offsets[TopicPartition(topic, partition)]
+    for topic, partition in sorted(values):
+        members.setdefault(topic, {})[str(partition)] = values[TopicPartition(topic, partition)]
     return members
 
 
@@ -107,8 +120,18 @@ def _flat(members: Mapping[str, Any]) -> dict[TopicPartition, int]:
     }
 
 
+def _flat_gaps(members: Mapping[str, Any]) -> dict[TopicPartition, tuple[OffsetRange, ...]]:
+    return {
+        TopicPartition(check_topic_name(topic), _partition(number)): tuple(
+            OffsetRange(_offset(start), _offset(end)) for start, end in gaps
+        )
+        for topic, partitions in members.items()
+        for number, gaps in partitions.items()
+    }
+
+
 def _partition(text: str) -> int:
-    if not text.isdecimal():
+    if not (text.isdecimal() and len(text) < _PARTITION_DIGITS):
         raise ValueError(f"{text!r} is no partition")
     return int(text)
 

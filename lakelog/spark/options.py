@@ -41,7 +41,6 @@ Positions are lakelog's (``earliest``, ``-10m``, ``2013-12-30T12:00:00Z``, an of
 from __future__ import annotations
 
 import difflib
-import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -54,6 +53,7 @@ from ..hot import Acks
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.registry import TopicRegistry
+from ..json_text import parse_json
 from ..offsets import AtOffset, AtTimestamp, Earliest, Latest, Position, position, timestamp_ms
 from ..record import TopicPartition
 from ..secret_reference import check_executors_can_resolve, check_secret_reference
@@ -265,7 +265,7 @@ def recipe(options: Mapping[str, str]) -> LogRecipe:
 
 def _storage_options(text: str) -> dict[str, str]:
     try:
-        given = json.loads(text)
+        given = parse_json(text)
     except ValueError:
         given = None
     if not isinstance(given, dict):  # not repeated: it may hold a secret
@@ -322,7 +322,7 @@ def _subscription(options: Mapping[str, str]) -> Subscription:
 def _assigned(text: str) -> dict[str, tuple[int, ...]]:
     wanted = 'JSON such as {"orders": [0, 1]}'
     try:
-        members = json.loads(text)
+        members = parse_json(text)
     except ValueError as error:
         _refuse(f"assign={text!r} should be {wanted}: {error}")
     if not isinstance(members, dict) or not members:
@@ -379,7 +379,7 @@ def _bound_of(given: StreamOffset, option: str) -> Bound:
 
 def _time(name: str, text: str) -> int:
     text = text.strip()
-    if text.isdecimal():
+    if text.isdecimal() and len(text) < 20:
         return int(text)
     try:
         return timestamp_ms(text)

@@ -6,13 +6,13 @@ Runs on: executor.
 from __future__ import annotations
 
 import logging
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from typing import TypeVar, cast
+from typing import cast
 
 import pyarrow as pa
 
+from ..back_off import Patience
 from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
 from ..cold.table import ColdTable
@@ -27,13 +27,6 @@ from .recipe import LogRecipe
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
-#: How long a server that does not answer is asked again: as long as a Redis takes to restart.
-PATIENCE_S = 10.0
-_FIRST_WAIT_S = 0.1
-_LONGEST_WAIT_S = 2.0
-
 
 def range_rows(
     recipe: LogRecipe,
@@ -47,7 +40,8 @@ def range_rows(
 ) -> Iterator[pa.RecordBatch]:
     """The records of [start, end), from whichever tier holds them, as `RECORDS` batches.
 
-    A tier that does not answer is asked again for `PATIENCE_S`, and the read goes on where it was.
+    A tier that does not answer is asked again for `back_off.PATIENCE_S`, and the read goes on
+    where it was.
 
     Args:
         fail_on_data_loss: if not, records below the log start are passed over with a warning.
@@ -176,44 +170,3 @@ def spark_rows(
     if len(columns):
         arrays += columns_of(records.column("value"), columns).columns
     return pa.RecordBatch.from_arrays(arrays, schema=source_schema(columns, headers=headers))
-
-
-class Patience:
-    """Waits longer and longer for a tier that does not answer, and gives up in the end."""
-
-    def __init__(self, patience_s: float = PATIENCE_S) -> None:
-        self._deadline_s = time.monotonic() + patience_s
-        self._wait_s = _FIRST_WAIT_S
-
-    def wait(self, error: LakelogError) -> None:
-        """Wait before the next try.
-
-        Raises:
-            LakelogError: the error, if it is not retriable or the time is over.
-        """
-        if not error.retriable:
-            raise error
-        self.pause(error)
-
-    def pause(self, error: LakelogError) -> None:
-        """As `wait`, whatever the error says of itself.
-
-        Raises:
-            LakelogError: the error, if the time is over.
-        """
-        left_s = self._deadline_s - time.monotonic()
-        if left_s <= 0:
-            raise error
-        logger.warning("%s; trying again", error)
-        time.sleep(min(self._wait_s, left_s))
-        self._wait_s = min(2 * self._wait_s, _LONGEST_WAIT_S)
-
-
-def patiently(function: Callable[[], T]) -> T:
-    """What a function returns, tried again while it raises retriable errors, for `PATIENCE_S`."""
-    patience = Patience()
-    while True:
-        try:
-            return function()
-        except LakelogError as error:
-            patience.wait(error)

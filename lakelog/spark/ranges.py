@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import pyarrow.compute as pc
 
@@ -22,7 +24,9 @@ from ..offsets import (
     PositionLike,
     position,
 )
+from ..read.record_count import count_records
 from ..read.seek import offset_of, seek
+from ..read.stretches import Stretch, stretches_between
 from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
@@ -148,25 +152,43 @@ def _refuse_reversed(topic_partition: TopicPartition, first: int, last: int) -> 
 
 @dataclass(frozen=True, slots=True)
 class SizedRange:
-    """Offsets [start, end) of one partition, and about how much is stored of them."""
+    """Offsets [start, end) of one partition, where its records are, and about how large."""
 
     topic: Topic
     partition: int
     start_offset: int
     end_offset: int
-    size_bytes: float
+    stretches: tuple[Stretch, ...]  # by offset, disjoint, within the range
+    size_bytes: float  # stored
+
+    @property
+    def records(self) -> int:
+        """At most."""
+        return sum(stretch.records for stretch in self.stretches)
+
+
+def sized_range(look: Look, topic: Topic, partition: int, start: int, end: int) -> SizedRange:
+    """A range of a look, sized by the average of its partition."""
+    return SizedRange(
+        topic,
+        partition,
+        start,
+        end,
+        tuple(stretches_between(look, partition, start, end)),
+        size_of(look, partition, start, end),
+    )
 
 
 def size_of(look: Look, partition: int, start: int, end: int) -> float:
     """About how many stored bytes a range takes, by the average of the partition."""
     hot = look.hot[partition]
-    held = records_between(look.offsets[partition], hot.local_log_start, hot.log_end)
+    held = count_records(look, partition, hot.local_log_start, hot.log_end).records
     size_bytes = float(hot.size_bytes)
     if not held:
         files = look.cold.files.rows_of_partition(partition)
         held = pc.sum(files["records"]).as_py() or 1
         size_bytes = float(pc.sum(files["size_bytes"]).as_py() or 0)
-    return max(1.0, size_bytes / held) * records_between(look.offsets[partition], start, end)
+    return max(1.0, size_bytes / held) * count_records(look, partition, start, end).records
 
 
 def split(
@@ -174,49 +196,63 @@ def split(
 ) -> list[SizedRange]:
     """The ranges cut into parts of about one size, so that no task has much more than the others.
 
-    At least `min_parts` in all, unless there are fewer offsets; a larger range is cut into more.
-    Empty ranges are left out.
+    At least `min_parts` in all, unless there are fewer records; a larger range is cut into more.
+    Empty ranges are left out; one without records is one part, since it may hold some that a look
+    did not know of.
     """
     ranges = [one for one in ranges if one.end_offset > one.start_offset]
     total_bytes = sum(one.size_bytes for one in ranges)
     part_bytes = max(1.0, min(split_bytes, total_bytes / max(1, min_parts)))
-    parts = []
-    for one in ranges:
-        length = one.end_offset - one.start_offset
-        count = max(1, min(length, math.ceil(one.size_bytes / part_bytes)))
-        cuts = [one.start_offset + length * number // count for number in range(count + 1)]
-        parts += [
-            replace(
+    return [part for one in ranges for part in _cut(one, math.ceil(one.size_bytes / part_bytes))]
+
+
+def _cut(one: SizedRange, parts: int) -> Iterator[SizedRange]:
+    """The range in so many parts of equally many records, or fewer if it has not so many."""
+    records = one.records
+    parts = max(1, min(records, parts))
+    ends = list(accumulate(stretch.records for stretch in one.stretches))  # by rank
+    start = one.start_offset
+    for number in range(1, parts + 1):
+        end = one.end_offset
+        if number < parts:
+            rank = records * number // parts
+            at = bisect_right(ends, rank)
+            end = one.stretches[at].offset(rank - ends[at] + one.stretches[at].records)
+        if start < end:
+            yield replace(
                 one,
-                start_offset=cuts[number],
-                end_offset=cuts[number + 1],
-                size_bytes=one.size_bytes / count,
+                start_offset=start,
+                end_offset=end,
+                stretches=tuple(_within(one.stretches, start, end)),
+                size_bytes=one.size_bytes / parts,
             )
-            for number in range(count)
-        ]
-    return parts
+        start = end
+
+
+def _within(stretches: Sequence[Stretch], start: int, end: int) -> Iterator[Stretch]:
+    low = bisect_right(stretches, start, key=lambda stretch: stretch.end)
+    for stretch in stretches[low:]:
+        if stretch.start >= end:
+            return
+        records = stretch.records_between(start, end)
+        first, last = max(start, stretch.start), min(end, stretch.end)
+        yield Stretch(stretch.partition, first, last, records)
 
 
 # -- how far a micro-batch goes ----------------------------------------------------------------
 
 
-def advance(offsets: LogOffsets, start: int, records: int) -> int:
-    """Where that many records from an offset on end; what was lost with a hot tail is no record."""
-    at = start
-    for gap in sorted(offsets.gaps):
-        if gap.end <= at:
-            continue
-        before = max(0, gap.start - at)
-        if records <= before:
-            break
-        at, records = gap.end, records - before
-    return min(at + records, offsets.log_end)
+def advance(look: Look, partition: int, start: int, records: int) -> int:
+    """The furthest offset up to which there are at most so many records from an offset on.
 
-
-def records_between(offsets: LogOffsets, start: int, end: int) -> int:
-    """How many records [start, end) has, at most."""
-    lost = sum(max(0, min(gap.end, end) - max(gap.start, start)) for gap in offsets.gaps)
-    return max(0, end - start - lost)
+    Where compaction thinned records out there may be fewer: only reading them would tell.
+    """
+    log_end = look.offsets[partition].log_end
+    for stretch in stretches_between(look, partition, start, log_end):
+        if records < stretch.records:
+            return stretch.start + records
+        records -= stretch.records
+    return log_end
 
 
 def share(available: Mapping[TopicPartition, int], limit: int) -> dict[TopicPartition, int]:

@@ -40,13 +40,13 @@ from pyspark.sql.datasource import (
 from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
+from ..back_off import patiently
 from ..errors import InvalidArgumentError, LakelogError, RecoveryNeededError
 from ..read.unified_log import UnifiedLog
 from ..record import TopicPartition
 from ..topic import Topic
 from .kafka_columns import source_schema
 from .options import WriteOptions
-from .range_rows import patiently
 from .sink_append import TaskAppend, TaskIdentity
 from .sink_rows import TaskRows
 from .worker import spare_imports

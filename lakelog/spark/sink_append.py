@@ -31,6 +31,7 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 
+from ..back_off import Patience
 from ..codec import ProducedBatch, encode, resolve_compression
 from ..codec.crc import crc32c_extended
 from ..codec.entry import MAX_SEQUENCES
@@ -51,7 +52,6 @@ from ..hot import Acks, AppendCall, AppendResult, HotLog
 from ..ingest.producer_config import ProducerConfig
 from ..record import NO_TIMESTAMP_MS, PRODUCED, TopicPartition
 from ..topic import Topic
-from .range_rows import Patience
 from .sink_rows import Rows
 
 logger = logging.getLogger(__name__)
@@ -176,6 +176,7 @@ class TaskAppend:
             config["lakelog.entry.format"],
             resolve_compression(config["compression.type"], _COMPRESSION),
             max_entry_bytes=config["max.message.bytes"],
+            max_decoded_bytes=config["lakelog.max.decoded.bytes"],
             flatten=config["lakelog.fields.flatten"],
         )
         progress.sequence, progress.crc = end, after

@@ -326,9 +326,6 @@ class CleanupRules(LogHarness):
     # -- how ---------------------------------------------------------------------------------------
 
     def _turn_clock(self, by_ms: int) -> None:
-        if by_ms < 0 and any(model.run_id != self.run_id for model in self.models):
-            return  # see `_lose_tail`
-        self.latest_ms = max(self.latest_ms, self.clock.now_ms())
         self.clock.advance(by_ms)
 
     def _live(self, life: Life) -> None:

@@ -10,13 +10,16 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
+from unittest import mock
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
+from .. import reservation
 from ..archive.archiver import Archiver
 from ..archive.copy import HotRows
 from ..clock import ManualClock
@@ -38,9 +41,11 @@ from ..hot.hot_log import HotLog, HotSource
 from ..offsets import HotOffsets
 from ..read.unified_log import UnifiedLog
 from ..record import Record, TopicPartition, to_records
+from ..spark.recipe import LogRecipe
 from . import strategies
 from .later_clock import LaterClock
 from .model import Answer, ModelLog, Row, require, require_same
+from .readers import DeltaFile, Readers
 from .servers import RedisServer
 from .strategies import BASE_TIME_MS, Batch
 
@@ -55,7 +60,9 @@ except ImportError as error:
 TOPIC = "orders"
 PARTITIONS = 2
 
-RESTART_MS = 100  # what a restart takes at least; a gap is as wide as that time allows appends
+#: How many offsets a partition has reserved at a time: so few that appends soon pass them, or as
+#: many as in earnest.
+RESERVED_OFFSETS = (100, reservation.LEAST_OFFSETS)
 #: A server whose append-only file has grown beyond this makes place for a new one, since a restart
 #: reads all of it.
 MAX_APPEND_ONLY_BYTES = 8 * MIB
@@ -115,7 +122,7 @@ class LogHarness(RuleBasedStateMachine):
         self._cold_root = Path(tempfile.mkdtemp(dir=self.directory, prefix="cold-"))
         self._empty_server()
         self.clock = ManualClock(BASE_TIME_MS)
-        self.latest_ms = BASE_TIME_MS  # the latest time that the clock ever showed
+        self._patches = ExitStack()
         self.run_id = self._run_id()
         self.models: list[ModelLog] = []
         self.epochs: dict[tuple[int, int], int] = {}  # by producer and partition
@@ -124,18 +131,22 @@ class LogHarness(RuleBasedStateMachine):
         self.sizes: list[int] = []  # of the append-only file, after each step
         self.news = 0  # calls appended since the last upheaval
         self._files_read: dict[Path, FileRows] = {}
+        self._delta_files: dict[str, DeltaFile] = {}
 
     def teardown(self) -> None:
         try:
             if self.models and sys.exc_info()[0] is None:
                 self.compare_everything()
         finally:
+            self._patches.close()
             if self.models:
                 self.hot.close()
             shutil.rmtree(self._cold_root)
 
-    @initialize(config=strategies.topic_settings())
-    def create_topic(self, config: dict[str, object]) -> None:
+    @initialize(config=strategies.topic_settings(), reserved=st.sampled_from(RESERVED_OFFSETS))
+    def create_topic(self, config: dict[str, object], reserved: int) -> None:
+        for name in ("FIRST_OFFSETS", "LEAST_OFFSETS"):
+            self._patches.enter_context(mock.patch.object(reservation, name, reserved))
         self.hot = HotLog.connect(self.server.url, clock=self.clock)
         self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
         self._begin()
@@ -146,12 +157,20 @@ class LogHarness(RuleBasedStateMachine):
     def the_tiers_cover_the_log(self) -> None:
         if not self.models:
             return
+        snapshot = self.table.snapshot()
         for tp, seen in self._observe().items():
             model = self.models[tp.partition]
             model.check_segments(seen, self.topic.config.segment_bytes)
             require(
                 seen.recovered == (model.run_id == self.run_id),
                 f"{tp}: recovered={seen.recovered}, but written under {model.run_id}",
+            )
+            reserved_end = snapshot.reserved_end(tp.partition)
+            require(
+                max(model.told_end, seen.reserved_end or 0) <= reserved_end,
+                f"{tp}: offsets below {model.told_end} have been given out and Redis may give out "
+                f"those below {seen.reserved_end}, but {reserved_end} is where the reserved ones "
+                "end",
             )
         for partition, offsets in self.log.offsets().items():
             model = self.models[partition]
@@ -161,10 +180,12 @@ class LogHarness(RuleBasedStateMachine):
     @precondition(any_records)
     @rule()
     def compare_everything(self) -> None:
-        """The whole log by its reader, the hot tier by its own, and the Delta table by pyarrow."""
+        """The whole log by each reader, the hot tier by its own, and the Delta table by pyarrow."""
+        readers = self._readers()
         for model in self.models:
-            tp = model.topic_partition
-            require_same(self.log.read(tp.partition).records(), model.read())
+            tp, held = model.topic_partition, model.read()
+            readers.compare(tp.partition, held, [(model.log_start, model.log_end)])
+            readers.compare_frames(tp.partition, held)
             steps = self.hot.read(tp, model.local_log_start)
             hot = [record for step in steps for record in to_records(tp, step.records)]
             require_same(hot, model.hot())
@@ -196,6 +217,10 @@ class LogHarness(RuleBasedStateMachine):
         self.archiver = self._new_archiver()
         self.log = UnifiedLog(self.topic, self.hot, self.table, self.clock)
 
+    def _readers(self) -> Readers:
+        recipe = LogRecipe(HotSource(self.server.url), Storage(str(self._cold_root)))
+        return Readers(self.log, recipe, self._delta_files)
+
     def _new_table(self) -> PathTable:
         rows_of = HotRows(HotSource(self.server.url))
         return PathTable(
@@ -226,15 +251,15 @@ class LogHarness(RuleBasedStateMachine):
         if reopen:
             self._open()
 
-    def _lose_tail(self, size_bytes: int, *, reopen: bool = False) -> None:
+    def _lose_tail(self, size_bytes: int, *, clock_ms: int = 0, reopen: bool = False) -> None:
+        """The server comes back with that much of its file, and its clock has stepped."""
         kept = min(size_bytes, self.server.append_only_size())
         self.server.cut_append_only_file(to_size=kept)
         # Twice: Redis cuts a file that ends in the middle of a command of a transaction behind the
         # command before, not before the MULTI, and would append to that. The next start mends it.
         self.server.start()
         self.server.restart(clean=False)
-        # How much was lost is told from the time that went by, so here no clock is behind.
-        self.latest_ms = self.clock.time_ms = max(self.clock.time_ms, self.latest_ms) + RESTART_MS
+        self.clock.advance(clock_ms)
         self._reconnect(reopen=reopen)
         self.sizes = [size for size in self.sizes if size <= kept]
         for tp, seen in self._observe().items():
@@ -290,6 +315,7 @@ class LogHarness(RuleBasedStateMachine):
 
     def _send(self, partition: int, calls: list[Sent]) -> bool:
         """Sends the calls and compares the answers; False if the partition must be recovered."""
+        self._observe_reserved()
         answers = self.hot.append_all([sent.call for sent in calls])
         for sent, answer in zip(calls, answers, strict=True):
             batch = sent.call.batch
@@ -320,10 +346,17 @@ class LogHarness(RuleBasedStateMachine):
         self.log.recover(partition, model.told_end)
         self._settle_recoveries()
 
+    def _observe_reserved(self) -> None:
+        """Tells the models how many offsets each partition may give out."""
+        for tp, seen in self._observe().items():
+            self.models[tp.partition].reserved_end = seen.reserved_end
+
     def _settle_recoveries(self) -> None:
         """Tells the models of partitions that somebody has recovered."""
         for tp, seen in self._observe().items():
             model = self.models[tp.partition]
+            if model.run_id == self.run_id and seen.log_end > model.hot_end:
+                model.skip_to(seen.log_end)  # what was reserved next does not follow
             if seen.recovered and model.run_id != self.run_id:
                 was_clean = model.clean
                 model.recover(self.run_id, seen.log_end)

@@ -51,6 +51,9 @@ except ImportError as error:
 FAILPOINTS = [name for name in failpoints.NAMES if name.startswith(("archive.", "cold."))]
 
 
+#: How far a server's clock is off after a restart.
+_steps_ms = st.sampled_from([0, 100, -100, -1]) | strategies.clock_jumps()
+
 _SMALL_BATCH = Batch(
     rows=((BASE_TIME_MS, b"key", b"value", ()),),
     layout=(EntryFormat.FIELDS,),
@@ -303,9 +306,28 @@ class LogRules(LogHarness):
         self.news = 0
         steps_back = data.draw(st.integers(0, 8), "steps back")
         size = self.sizes[max(0, len(self.sizes) - 1 - steps_back)]
-        self._lose_tail(size + data.draw(st.integers(0, 400), "more bytes"), reopen=reopen)
+        size += data.draw(st.integers(0, 400), "more bytes")
+        self._lose_tail(size, clock_ms=data.draw(_steps_ms, "clock"), reopen=reopen)
         if archive:  # an archiver comes first, which knows less than the producers
             self._archive(self.archiver, None)
+
+    @precondition(any_new)
+    @rule(
+        data=st.data(),
+        partition=partitions,
+        archivers=st.lists(st.booleans(), min_size=2, max_size=3),
+    )
+    def lose_tail_of_redis_again(
+        self, data: st.DataObject, partition: int, archivers: list[bool]
+    ) -> None:
+        """Each time with the recovery before and all that came after it, while the clock steps."""
+        self.news = 0
+        size = self.sizes[-1]
+        for archive in archivers:
+            self._lose_tail(size, clock_ms=data.draw(_steps_ms, "clock"), reopen=True)
+            if archive:
+                self._archive(self.archiver, None)
+            self._produce(partition, 1, [data.draw(strategies.batches(), "batch")])
 
     @precondition(any_new)
     @rule(config=strategies.topic_settings())
@@ -331,9 +353,10 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(partition=partitions, data=st.data(), max_bytes=st.sampled_from([1, 500, 8 * MIB]))
     def read(self, partition: int, data: st.DataObject, max_bytes: int) -> None:
-        """A range, a fetch at its start, and fetches just outside of the log."""
+        """A range by each reader, a fetch at its start, and fetches just outside of the log."""
         model = self.models[partition]
         start, end = sorted(self._draw_offset(data, partition) for _ in range(2))
+        self._readers().compare(partition, model.read(), [(start, end)])
         found = self.log.read(partition, start, end, max_bytes=max_bytes)
         require_same(found.records(), model.read(start, end))
         model.check_fetched(self.log.fetch(partition, start, max_bytes=max_bytes), start)

@@ -117,6 +117,7 @@ class ModelLog:
         self.told_end = 0  # one past the highest offset anybody was ever told of
         self.call_ends = {0}  # where the hot tier may end after losing a tail
         self.producers: dict[int, _Producer] = {}
+        self.reserved_end: int | None = None  # appends stop here, as last seen
         self.run_id = run_id  # of the server under which it was last written
         self.adopted_from: str | None = None  # the run before, if it ended with a clean mark
         self.clean = False
@@ -174,6 +175,8 @@ class ModelLog:
             return InvalidTimestampError
         if self.keys_required and any(row[1] is None for row in rows):
             return InvalidRecordError
+        if self.reserved_end is not None and self.hot_end + len(rows) > self.reserved_end:
+            return RecoveryNeededError
         answer = Answer(self.place(rows, now_ms), now_ms if stamped else -1)
         if known is None or epoch > known.epoch:
             known = self.producers[producer_id] = _Producer(epoch, [])
@@ -257,6 +260,13 @@ class ModelLog:
         # What was trimmed or declared lost since then is so no more.
         self.local_log_start = 0
         self.gaps = [gap for gap in self.gaps if gap.end <= hot_end]
+
+    def skip_to(self, log_end: int) -> None:
+        """The log goes on there, under the run that wrote it; nothing is lost."""
+        require(log_end >= self.told_end, f"the log goes on at {log_end}, below {self.told_end}")
+        self.gaps.append(OffsetRange(self.hot_end, log_end))
+        self.hot_end = self.told_end = log_end
+        self.call_ends.add(log_end)
 
     def recover(self, run_id: str, log_end: int) -> None:
         """The partition was settled under a new run of the server and ends there now."""

@@ -20,15 +20,17 @@ from ..archive import archiver
 from ..archive.copy import HotRows
 from ..cleanup import cleanup, compaction, dirty, plan, retention, superseded
 from ..codec import arrow_entry, codec, crc, fields_entry
-from ..cold import path_table, segment_reader, segment_writer
+from ..cold import path_table, reserve, segment_reader, segment_writer
 from ..cold.change import Change, HotRange, Rewrite
 from ..cold.offset_set import OffsetSet
 from ..cold.segment import Segment, SegmentFile
-from ..cold.table import Applied, ColdSnapshot
+from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..config import TopicConfig
 from ..failpoints import failpoint
 from ..hot import connection
 from ..offsets import HotOffsets
+from ..record import OffsetRange
+from ..spark import frame_parts
 from ..topic import Topic
 
 
@@ -71,6 +73,12 @@ def _patch(target: Any, attribute: str, new: Any) -> Callable[[], AbstractContex
 
 
 _NOTES_GAP = "(st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end)"
+
+
+def _reserve_nothing(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRange]:
+    snapshot = table.snapshot()
+    return {number: reserve._next(snapshot, number, end) for number, end in at_least.items()}
+
 
 _copy = HotRows.__call__
 
@@ -241,6 +249,13 @@ PAUSE_MUTANTS = (
     ),
 )
 
+#: What every comparison of readers notices: the condition as it once was.
+FRAME_MUTANT = Mutant(
+    "offsets unsaid where the range's own files lie inside",
+    "a frame has the rows of its range, whatever else lies in their segments",
+    _patch(frame_parts, "_of_their_segments", lambda _, found: found),
+)
+
 #: Those that `LogRules` alone notice.
 MUTANTS = (
     Mutant(
@@ -277,12 +292,27 @@ MUTANTS = (
         _script("find_timestamp", {"tonumber(floor) + 1": "tonumber(floor) + 2"}),
     ),
     Mutant(
-        "recover without the span",
-        "no offset names two records, also when the tail was lost",
+        "a gap of a fixed width",
+        "no offset names two records, also when the tail was lost and then the recovery",
         _script(
             "recover",
-            {"GAP_SPAN = 16777216": "GAP_SPAN = 1", "APPENDS_PER_MS = 16384": "APPENDS_PER_MS = 0"},
+            {"start or end_by_clock()": "math.max(log_end, known_end) + GAP_SPAN"},
         ),
+    ),
+    Mutant(
+        "a gap as wide as the clock says",
+        "no offset names two records, whatever the clock does",
+        _script("recover", {"start or end_by_clock()": "end_by_clock()"}),
+    ),
+    Mutant(
+        "offsets given out before they are reserved",
+        "cold knows of an offset before Redis gives it out",
+        _patch(reserve, "reserve", _reserve_nothing),
+    ),
+    Mutant(
+        "appends beyond what is reserved",
+        "cold knows of an offset before Redis gives it out",
+        _script("append", {"if st[16] and": "if false and"}),
     ),
     Mutant(
         "gap not noted",
@@ -326,6 +356,7 @@ MUTANTS = (
         "a compacted topic refuses a record without a key",
         _script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
     ),
+    FRAME_MUTANT,
 )
 
 #: Those that `CleanupRules` alone notice.

@@ -90,7 +90,8 @@ class Fault:
         lose_reply: let the server do it, then close the connection without a word.
         cut_body: let the server do it, then close the connection in the middle of the answer.
         skip: let so many such requests pass unharmed first.
-        times: how often; then it is over.
+        times: how often; then it is over. None: until other faults are injected.
+        hang: give no answer before other faults are injected; then go on.
     """
 
     method: str
@@ -100,7 +101,8 @@ class Fault:
     lose_reply: bool = False
     cut_body: bool = False
     skip: int = 0
-    times: int = 1
+    times: int | None = 1
+    hang: bool = False
     happened: int = field(default=0, init=False)
     seen: int = field(default=0, init=False)
 
@@ -128,6 +130,7 @@ class FaultyFront:
         self._inner_port = port
         self._faults: list[Fault] = []
         self._lock = threading.Lock()
+        self._injected = threading.Event()
         self.requests: list[tuple[str, str, dict[str, str]]] = []  # method, path, headers
         self._server = _Server(("127.0.0.1", 0), _handler(self))
         self._thread = threading.Thread(
@@ -143,6 +146,7 @@ class FaultyFront:
         return self
 
     def stop(self) -> None:
+        self.inject()
         self._server.shutdown()
         self._thread.join()
         self._server.server_close()
@@ -151,6 +155,8 @@ class FaultyFront:
         """Replaces what is still to happen; without any, all is well again."""
         with self._lock:
             self._faults = list(faults)
+            self._injected.set()  # those that hang go on
+            self._injected = threading.Event()
 
     def fault_of(self, method: str, path: str, headers: dict[str, str]) -> Fault | None:
         """The fault that happens to a request."""
@@ -159,10 +165,16 @@ class FaultyFront:
             for fault in self._faults:
                 if fault.method == method and re.search(fault.target, path):
                     fault.seen += 1
-                    if fault.seen > fault.skip and fault.happened < fault.times:
+                    over = fault.times is not None and fault.happened >= fault.times
+                    if fault.seen > fault.skip and not over:
                         fault.happened += 1
                         return fault
         return None
+
+    def until_injected(self) -> threading.Event:
+        """Set when other faults are injected."""
+        with self._lock:
+            return self._injected
 
     def ask(
         self, method: str, path: str, headers: dict[str, str], body: bytes
@@ -200,7 +212,10 @@ def _handler(front: FaultyFront) -> type[BaseHTTPRequestHandler]:
         def answer(self) -> None:
             body = self._body()
             headers = dict(self.headers.items())
+            injected = front.until_injected()
             fault = front.fault_of(self.command, self.path, headers)
+            if fault is not None and fault.hang:
+                injected.wait()
             if fault is not None and fault.delay_s:
                 time.sleep(fault.delay_s)
             if fault is not None and fault.status is not None:

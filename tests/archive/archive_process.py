@@ -12,6 +12,7 @@ import sys
 from threading import Event
 
 from lakelog.archive import Archiver
+from lakelog.archive.continuous import ContinuousArchive
 from lakelog.archive.copy import HotRows
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.path_table import PathTable
@@ -58,7 +59,9 @@ def main(url: str, root: str, name: str, mode: str, *arguments: str) -> None:
         stop = Event()
         signal.signal(signal.SIGTERM, lambda *_: stop.set())
         print("ready", flush=True)
-        for report in archiver(url, root, topic, hot).run(stop):
+        for report in ContinuousArchive(
+            hot, hot.topics().list, lambda topic: archiver(url, root, topic, hot), stop=stop
+        ):
             print(report, flush=True)
         print("drained", flush=True)
 

@@ -12,6 +12,7 @@ from lakelog.cold.schema import mirrored_topic
 from lakelog.errors import (
     CommitUnknownError,
     ContradictionError,
+    CorruptRecordError,
     InvalidArgumentError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -335,3 +336,18 @@ def test_a_stale_archiver_does_not_recover_the_topics_next_creation(make_tiers):
     with pytest.raises(UnknownTopicIdError):
         stale.run_once()
     assert (again.seen().log_end, again.seen().gaps) == (0, ())
+
+
+class DamagedStore:
+    """An engine on which every task meets a cold file that is damaged."""
+
+    def map(self, function, tasks):
+        raise CorruptRecordError("cold/orders/x.parquet is not what was written", path="x.parquet")
+
+
+def test_a_damaged_cold_file_is_named_although_it_belongs_to_no_partition_of_the_run(make_tiers):
+    tiers = make_tiers(partitions=2)
+    tiers.append(10)
+
+    with pytest.raises(CorruptRecordError, match="is not what was written"):
+        tiers.archiver(DamagedStore()).run_once()

@@ -5,48 +5,29 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from datetime import timedelta
-from threading import Event
 from typing import Any
 from uuid import uuid4
 
 import pytest
 
-from lakelog.archive import ArchiveReport, archiver
+from lakelog.archive import ArchiveReport
 from lakelog.cold.schema import mirrored_topic
 from lakelog.engine import InlineEngine
-from lakelog.errors import HotTierUnavailableError, UnknownTopicIdError
+from lakelog.errors import UnknownTopicIdError
 from lakelog.hot.hot_log import HotLog
 from lakelog.offsets import HotOffsets
 
 POLICY = {"lakelog_flush_rows": 100, "lakelog_flush_interval_ms": 60_000}
 
 
-class Enough(Exception):
-    """Ends a continuous run between two looks, as a kill would: nothing is drained."""
-
-
-@pytest.fixture(autouse=True)
-def _no_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(archiver, "LOOK_INTERVAL_S", 0.01)
-
-
 def look(tiers: Any, *before_each: Callable[[], None], engine: Any = None) -> list[ArchiveReport]:
     """A new archiver's reports over a few looks, with something done before each."""
-    steps = iter(before_each or (lambda: None,))
-
-    def current_topic() -> Any:
-        try:
-            next(steps)()
-        except StopIteration:
-            raise Enough from None
-        return tiers.topic
-
-    running = tiers.archiver(engine, current_topic=current_topic).run(Event())
-    reports: list[ArchiveReport] = []
-    with pytest.raises(Enough):
-        reports.extend(running)  # what came before the end stays in the list
-    return reports
+    archiver = tiers.archiver(engine, current_topic=lambda: tiers.topic)
+    reports = []
+    for step in before_each or (nothing,):
+        step()
+        reports.append(archiver.flush().report)
+    return [report for report in reports if report is not None]
 
 
 def nothing() -> None:
@@ -153,21 +134,27 @@ def test_expired_segments_are_trimmed_although_nothing_is_to_be_archived(make_ti
     assert tiers.seen().local_log_start == 100
 
 
-def test_a_run_whose_time_is_over_archives_what_is_left_and_ends(make_tiers):
+def test_what_is_not_due_is_archived_at_the_end(make_tiers):
     tiers = make_tiers(**POLICY)
     tiers.append(5)
-    (report,) = tiers.archiver().run(Event(), max_duration=timedelta(0))
-    assert report.records == 5
-    assert list(tiers.archiver().run(Event(), max_duration=timedelta(0))) == []
+    flushed = tiers.archiver().drain()
+    assert flushed.report.records == 5
+    assert (flushed.starts, flushed.is_final) == ({0: 5}, True)
+    assert tiers.archiver().drain().report is None
 
 
-def test_a_run_that_is_told_to_stop_archives_what_is_left_and_ends(make_tiers):
-    tiers = make_tiers(**POLICY)
-    stop = Event()
-    steps = iter([lambda: tiers.append(5), stop.set, nothing])
-    running = tiers.archiver(current_topic=lambda: next(steps)() or tiers.topic).run(stop)
-    assert [report.records for report in running] == [5]
-    assert tiers.archived() == tiers.expected()
+def test_a_run_says_when_the_next_is_due(make_tiers):
+    tiers = make_tiers(retention_ms=-1, local_retention_ms=500_000, **POLICY)
+    archiver = tiers.archiver()
+    assert archiver.flush().next_ms is None
+    tiers.append(1)
+    appended_ms = tiers.clock.now_ms()
+    assert archiver.flush().next_ms == appended_ms + 60_000
+    tiers.clock.advance(60_000)
+    assert archiver.flush().next_ms == appended_ms + 500_001  # when Redis may forget it
+    tiers.clock.advance(440_001)
+    assert archiver.flush().report.trimmed
+    assert archiver.flush().next_ms is None
 
 
 def test_partitions_and_settings_added_while_it_runs_count(make_tiers):
@@ -200,28 +187,11 @@ def test_the_table_says_changed_settings_although_nothing_is_to_be_archived(make
     assert tiers.version() == version + 1  # once, and a run that changes nothing adds nothing
 
 
-def test_a_topic_dropped_and_created_again_ends_the_run(make_tiers):
+def test_a_topic_dropped_and_created_again_is_another(make_tiers):
     tiers = make_tiers(**POLICY)
-    topics = iter([tiers.topic, replace(tiers.topic, topic_id=uuid4())])
+    again = replace(tiers.topic, topic_id=uuid4())
     with pytest.raises(UnknownTopicIdError, match="dropped and created again"):
-        list(tiers.archiver(current_topic=lambda: next(topics)).run(Event()))
-
-
-def test_redis_being_away_is_waited_for(make_tiers, make_redis, caplog):
-    server = make_redis()
-    tiers = make_tiers(url=server.url, lakelog_flush_rows=1)
-    tiers.append(5)
-    reports = look(tiers, server.stop, nothing, server.start, nothing)
-    assert [report.records for report in reports] == [5]
-    assert "is tried again in" in caplog.text
-
-
-def test_redis_being_away_at_the_end_is_an_error(make_tiers, make_redis):
-    server = make_redis()
-    tiers = make_tiers(url=server.url)
-    server.stop()
-    with pytest.raises(HotTierUnavailableError):
-        list(tiers.archiver().run(Event(), max_duration=timedelta(0)))
+        tiers.archiver(current_topic=lambda: again).flush()
 
 
 def test_sigterm_drains_the_process(make_tiers, processes):

@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -36,6 +36,7 @@ from archive import PROCESSES, rows
 
 from lakelog import Lakelog, Topic
 from lakelog.archive.continuous import TIDY_RUNS
+from lakelog.errors import ArchiveUnfinishedError
 from lakelog.spark.session import session
 from lakelog.testing.servers import RedisServer
 
@@ -149,8 +150,9 @@ def archiving_thread(log: Lakelog) -> Iterator[None]:
     stop = threading.Event()
 
     def run() -> None:
-        for _ in log.archive_continuously(stop=stop):
-            pass
+        with suppress(ArchiveUnfinishedError):  # a commit of Spark's may take longer than a stop
+            for _ in log.archive_continuously(stop=stop):
+                pass
 
     thread = threading.Thread(target=run)
     thread.start()

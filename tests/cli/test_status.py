@@ -61,8 +61,8 @@ def test_all_is_well(log, status, make_topic):
     assert "warning" not in shown
     assert "error" not in shown
     seen = as_json(status)
-    assert list(seen) == ["partitions", "errors", "warnings", "servers"]
-    assert seen["errors"] == seen["warnings"] == []
+    assert list(seen) == ["partitions", "errors", "warnings", "skipped", "archiving", "servers"]
+    assert seen["errors"] == seen["warnings"] == seen["skipped"] == seen["archiving"] == []
     (partition,) = seen["partitions"]
     assert partition["segments"] == 1
     assert 0 < partition["cold_MiB"] < 1
@@ -100,3 +100,32 @@ def test_a_log_of_failing_topics_alone_is_told_too(status, make_topic):
     shown = status(cold=False, code=1)
     assert "no topics yet" not in shown
     assert "tiered" in shown
+
+
+def test_what_an_unclean_stop_skipped_is_not_called_lost(log, status, make_topic):
+    make_topic("t")
+    log.log("t").recover(0, 1_000_000)
+    end = log.log("t").offsets()[0].log_end
+
+    shown = status()
+
+    assert f"t-0: offsets 1..{end - 1:,} were skipped after an unclean stop of Redis" in shown
+    assert "whose last kept append was at 20" in shown
+    assert "Records that may be lost: at most those appended" in shown
+    assert "lost: " not in shown.replace("may be lost: ", "")
+    seen = as_json(status)
+    assert seen["partitions"][0]["skipped"] == f"1..{end - 1}"
+    assert (seen["partitions"][0]["unarchived"], seen["partitions"][0]["lag_s"] is None) == (
+        1,
+        False,
+    )
+    (skipped,) = seen["skipped"]
+    assert (skipped["start_offset"], skipped["end_offset"]) == (1, end)
+    assert skipped["last_append_ms"] <= skipped["recovered_ms"]
+
+
+def test_many_gaps_are_few_sentences(log, status):
+    log.topics.create("t", 9)
+    for partition in range(9):
+        log.log("t").recover(partition, 10)
+    assert "… and 6 more; --output json has all" in status()

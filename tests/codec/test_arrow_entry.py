@@ -4,14 +4,24 @@ from __future__ import annotations
 
 import base64
 import random
+import struct
 
 import pyarrow as pa
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from lakelog.codec import EntryId, decode, encode
-from lakelog.codec.arrow_entry import TARGET_ENTRY_BYTES
+from lakelog.codec import EntryId, decode, encode, in_steps
+from lakelog.codec.arrow_entry import TARGET_ENTRY_BYTES, decode_arrow
+from lakelog.codec.crc import crc32c
+from lakelog.codec.decoded_size import decoded_bytes
 from lakelog.config import Compression, EntryFormat
-from lakelog.errors import InvalidArgumentError, InvalidTimestampError, RecordTooLargeError
+from lakelog.errors import (
+    CorruptRecordError,
+    InvalidArgumentError,
+    InvalidTimestampError,
+    RecordTooLargeError,
+)
 from lakelog.record import (
     HEADERS_TYPE,
     PRODUCED,
@@ -227,3 +237,47 @@ def header_keyed(key: bytes) -> pa.Array:
 def test_records_that_no_reader_could_read_are_refused(batch, flaw, entry_format):
     with pytest.raises(InvalidArgumentError, match=flaw):
         encode(batch, entry_format, Compression.NONE)
+
+
+@pytest.mark.parametrize("compression", [Compression.LZ4, Compression.ZSTD])
+def test_a_record_that_is_too_large_once_decompressed_is_named(compression):
+    rows = [(1, None, b"x", ()), (2, None, bytes(3_000_000), ())]
+    with pytest.raises(RecordTooLargeError, match=r"lakelog\.max\.decoded\.bytes") as raised:
+        encode(produced_batch(rows), ARROW, compression, max_decoded_bytes=2_000_000)
+    assert raised.value.index == 1
+    assert raised.value.decoded_bytes > 3_000_000 > raised.value.size_bytes
+
+
+@pytest.mark.parametrize("compression", list(Compression))
+def test_the_decoded_size_of_an_entry_is_told_without_decoding_it(compression):
+    rows = [(n, b"k", b"value " * 50, [("h", None)]) for n in range(200)]
+    (entry,) = encode(produced_batch(rows), ARROW, compression)
+    batch, _ = decode_arrow(EntryId(199, 200), entry.fields)
+    buffers = sum(b.size for column in batch.columns for b in column.buffers() if b is not None)
+    assert abs(decoded_bytes(entry.fields) - buffers) < 2_000  # what Arrow pads with, and metadata
+
+
+def test_steps_are_cut_by_decoded_bytes():
+    sizes = [1, 300_000, 5, 5, 300_000]
+    entries = []
+    for offset, size in enumerate(sizes):
+        rows = produced_batch([(1, None, bytes(size), ())])
+        (entry,) = encode(rows, ARROW, Compression.ZSTD)
+        entries.append((EntryId(offset, 1), entry.fields))
+    steps = list(in_steps(entries, 100_000))
+    assert [[one.last_offset for one, _ in step] for step in steps] == [[0], [1], [2, 3], [4]]
+
+
+@given(st.binary(max_size=400))
+def test_no_bytes_keep_their_size_from_being_told(data):
+    assert decoded_bytes([b"a", data, b"c", b""]) >= 0
+
+
+@pytest.mark.parametrize("length", [2**31, 2**62])
+def test_a_buffer_that_declares_more_than_any_can_hold_is_refused_unread(length):
+    (entry,) = encode(produced_batch([(1, None, bytes(9_000), ())]), ARROW, Compression.ZSTD)
+    before, declared, after = entry.fields[1].rpartition(struct.pack("<q", 9_000))
+    assert declared
+    message = before + struct.pack("<q", length) + after
+    with pytest.raises(CorruptRecordError, match="declares a buffer of"):
+        decode([(EntryId(0, 1), [b"a", message, b"c", crc32c(message)])])

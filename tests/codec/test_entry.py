@@ -63,7 +63,7 @@ def test_a_gap_entry_that_contradicts_its_id_is_damage(fields):
 
 
 def entry(record_count: int) -> Entry:
-    return Entry(record_count, [b"a", b""], 1, -1, -1, None)
+    return Entry(record_count, [b"a", b""], 1, 1, -1, -1, None)
 
 
 def test_a_produced_batch_counts_its_entries_records():

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lakelog.codec import Entry, EntryId, decode, encode, gap_fields
+from lakelog.codec.decoded_size import decoded_bytes
 from lakelog.codec.entry import MAX_TIMESTAMP_MS
 from lakelog.config import Compression, EntryFormat
 from lakelog.record import (
@@ -140,6 +141,7 @@ def test_an_entry_says_what_append_must_know(produced, entry_format, compression
             record_count=len(of_entry),
             fields=entry.fields,
             size_bytes=sum(map(len, entry.fields)),
+            decoded_bytes=decoded_bytes(entry.fields),
             min_timestamp_ms=min(stamped, default=-1),
             max_timestamp_ms=max(stamped, default=-1),
             first_keyless=keyless[0] if keyless else None,

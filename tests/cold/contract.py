@@ -18,6 +18,7 @@ from lakelog import failpoints
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
+from lakelog.cold.reserve import reserve
 from lakelog.cold.segment import SegmentFile, SegmentIndex
 from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable, Orphans, Vacuumed
 from lakelog.config import DAY_MS, TopicConfig
@@ -27,7 +28,15 @@ from lakelog.errors import (
     MissingFileError,
     UnknownTopicIdError,
 )
-from lakelog.record import RECORDS, OffsetAndTimestamp, Record, TopicPartition, to_records
+from lakelog.record import (
+    RECORDS,
+    OffsetAndTimestamp,
+    OffsetRange,
+    Record,
+    TopicPartition,
+    to_records,
+)
+from lakelog.reservation import FIRST_OFFSETS
 from lakelog.topic import Topic
 
 ROWS = MadeUpRows()
@@ -116,6 +125,40 @@ class ColdTableContract:
         snapshot = table.apply(change, empty).snapshot
         assert [snapshot.archived_end(number) for number in range(3)] == [10, 11, 12]
         assert [len(offsets(table, snapshot, number)) for number in range(3)] == [10, 11, 12]
+
+    # -- reserving -------------------------------------------------------------------------------
+
+    def test_no_two_reserve_the_same_offsets(self, table, make_table, topic: Topic):
+        """Beside an archiver, by a table that is new, and by one that looked long ago."""
+        other = make_table()
+        other.snapshot()
+        first = reserve(table, {0: 0, 1: 5})
+        table.apply(archive(topic, table.snapshot(), 10), table.snapshot())
+        second = reserve(other, {0: 0})
+        third = reserve(make_table(), {0: second[0].end + 7})
+
+        assert first == dict.fromkeys([0, 1], OffsetRange(FIRST_OFFSETS, 2 * FIRST_OFFSETS))
+        assert second == {0: OffsetRange(2 * FIRST_OFFSETS, 3 * FIRST_OFFSETS)}
+        assert third[0].start == second[0].end + 7
+        for opened in (table, make_table()):
+            snapshot = opened.snapshot()
+            ends = [snapshot.reserved_end(number) for number in range(3)]
+            assert ends == [third[0].end, first[1].end, FIRST_OFFSETS]
+            assert snapshot.archived_end(0) == 10
+
+    def test_who_reserves_while_another_does_gets_what_follows(self, table, make_table):
+        met = []
+
+        def another() -> None:
+            if not met:
+                met.append(None)
+                met.append(reserve(make_table(), {0: 0})[0])
+
+        with failpoints.armed("cold.before_commit", another):
+            mine = reserve(table, {0: 0})[0]
+        ranges = sorted([mine, met[1]])
+        assert ranges[0].start == FIRST_OFFSETS
+        assert ranges[0].end == ranges[1].start
 
     def test_a_change_without_anything_changes_nothing(self, table, topic: Topic):
         before = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot

@@ -14,7 +14,7 @@ from made_up import MadeUpRows, archive, batch_of
 
 from lakelog.cold import schema
 from lakelog.cold.change import HotRange
-from lakelog.cold.footers import FooterCache, parse_footer
+from lakelog.cold.footers import Footer, FooterCache, read_footer
 from lakelog.cold.segment import (
     COLUMNS,
     UNKNOWN_TIMESTAMP_MS,
@@ -137,7 +137,7 @@ def test_files_with_rows_of_any_size_have_small_row_groups(tmp_path, topic):
     assert max(group.num_rows for group in groups) <= schema.ROW_GROUP_ROWS
     assert max(group.total_byte_size for group in groups) <= schema.ROW_GROUP_BYTES + MIB
     assert len(groups) < 40  # and not too small either
-    footer = parse_footer(metadata)
+    footer = footer_of(path)
     assert [group.first for group in footer.row_groups][1:] == [
         group.last + 1 for group in footer.row_groups
     ][:-1]
@@ -180,11 +180,16 @@ def test_a_full_disk_is_named_and_leaves_the_sources_errors_alone(tmp_path, topi
     assert list(tmp_path.rglob("*.parquet")) == []
 
 
+def footer_of(path: Path) -> Footer:
+    with pa.OSFile(str(path)) as source:
+        return read_footer(source)
+
+
 def test_footers_are_kept_up_to_a_bound(tmp_path):
     path = tmp_path / "file.parquet"
     pq.write_table(pa.Table.from_batches([batch_of([Record("orders", 0, 0, 0)])]), path)
-    footer = parse_footer(pq.read_metadata(path))
-    cache = FooterCache(limit_bytes=3 * footer.metadata.serialized_size)
+    footer = footer_of(path)
+    cache = FooterCache(limit_bytes=3 * footer.size_bytes)
     for name in "abc":
         cache.put(name, footer)
     assert cache.get("a") is footer  # now b is the one used longest ago

@@ -220,8 +220,8 @@ class Run:
         self._move(CleanedEnd(0), offset)
 
     def do_lose_tail(self, at_least: int) -> None:
-        """What was handed out below is gone: a gap."""
-        self._log().recover(0, at_least)
+        """What was handed out below is gone: a gap, as wide in all layouts as without cold."""
+        self._lakelog.hot.recover(self._tp, at_least)
 
     # -- what is seen ----------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from deltalake.transaction import AddAction, CommitProperties
 from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
 from lakelog.codec import ProducedBatch, encode
+from lakelog.cold.footer_seal import SEALED
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.schema import PARTITION_COLUMNS, WRITER_OPTIONS
 from lakelog.cold.segment import SegmentFile
@@ -139,11 +140,12 @@ class Bench:
         path = self.path(file)
         with pq.ParquetFile(path) as parquet:
             table, metadata = parquet.read(), parquet.metadata.metadata or {}
-        table = change(table)
+        table = change(table).replace_schema_metadata()
+        said = {name.decode(): text.decode() for name, text in metadata.items()}
         with pq.ParquetWriter(path, table.schema, **WRITER_OPTIONS) as writer:
             writer.write_table(table)
             writer.add_key_value_metadata(
-                {k.decode(): v.decode() for k, v in metadata.items() if k.startswith(b"lakelog")}
+                {k: v for k, v in said.items() if k.startswith("lakelog") and k not in SEALED}
             )
         self.forge(file, size=path.stat().st_size)
 

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
+from lakelog.cold.footer_seal import SEAL_BYTES, sealed_end
 from lakelog.cold.schema import PARTITION_COLUMNS
 from lakelog.config import EntryFormat
 from lakelog.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
@@ -460,7 +461,8 @@ def test_a_footer_that_lies(full, column, edge):
     footer = len(content) - 8 - struct.unpack("<i", content[-8:-4])[0]
     before, after = struct.pack("<q", true), struct.pack("<q", true + 5_000)
     assert before in content[footer:]
-    path.write_bytes(content[:footer] + content[footer:].replace(before, after))
+    forged = sealed_end(content[footer:].replace(before, after))
+    path.write_bytes(content[: footer - SEAL_BYTES] + forged)
     said = full.said()
     shown = true if column == "offset" else true // 1000
     pattern = rf"{file.path}, row group 0 \| says the {edge} {column} is \d+, but it is {shown}"

@@ -11,6 +11,7 @@ from lakelog import Lakelog
 from lakelog.errors import InvalidArgumentError
 from lakelog.explore.sizing import GIB, TopicRate, sizing, topic_rate
 
+EPOCH_MS = 1_700_000_000_000
 RATE = TopicRate(records_per_second=1000, hot_bytes=1000, cold_bytes=400)
 HOURS = {"local_retention_hours": 1.75, "headroom_hours": 10}
 
@@ -63,3 +64,20 @@ def test_a_topics_own_rate(redis_url: str, tmp_path: Path) -> None:
         archived = topic_rate(log.log("orders"))
         assert archived.records_per_second == pytest.approx(100, rel=0.01)
         assert 0 < archived.cold_bytes < 20  # a hundred times the same byte
+
+
+def test_a_topics_own_rate_counts_no_gap_and_asks_for_no_order(full) -> None:
+    before = topic_rate(full.log).records_per_second
+    assert before == pytest.approx(1000, rel=0.01)  # 400 records, a millisecond apart
+    full.log.recover(0, 400 + 3_600_000 * 16_384)  # an hour's outage
+    end = full.offsets.log_end
+    # The newest come first, and the first has no older one in any segment's head.
+    full.appends(20, times=lambda offset: EPOCH_MS + 799 - (offset - end))
+    assert topic_rate(full.log).records_per_second == pytest.approx(1000, rel=0.05)
+    full.log.raise_log_start(0, end)
+    assert topic_rate(full.log).records_per_second == pytest.approx(1000, rel=0.05)
+
+
+def test_a_topics_own_rate_counts_what_compaction_removed_but_not_what_was_deleted(full) -> None:
+    full.log.raise_log_start(0, 200)
+    assert topic_rate(full.log).records_per_second == pytest.approx(1000, rel=0.05)

@@ -523,3 +523,49 @@ def test_a_recovery_that_was_lost_in_its_turn_gives_no_offset_again(make_redis, 
         bench.hot.recover(bench.tp(), 0)  # by an archiver: it was told of no offset
         given.append(bench.append(bench.hot.now_ms()).base_offset)
     assert given == sorted(set(given))
+
+
+# -- half a transaction (tests/archive/test_half_transactions.py cuts files everywhere) ----------
+
+
+def test_recovery_forgets_what_half_a_transaction_left_beside_the_entries(bench, make_batch):
+    """Redis 7.0 ran an append up to, and without, its change of `:state`."""
+    _, _, segments, times, producers = bench.keys()
+    bench.send(replace(make_batch([NOW_MS, NOW_MS]), checksums=("", "aa")))
+    before = {name: bench.client.hget(producers, name) for name in bench.client.hkeys(producers)}
+    value = before[b"1"].decode()
+    head, _, calls = value.partition("|")
+    bench.client.xadd(bench.keys()[0], {"__ts": "1"}, id="3-2")
+    bench.client.hset(producers, "1", f"{head}|2 3 2 -1 bb|{calls}")
+    bench.client.zadd(segments, {f"0 4 9 {NOW_MS} {NOW_MS} {NOW_MS} {NOW_MS}": 0})
+    bench.client.zadd(times, {"3": NOW_MS + 5})
+    another_run(bench)
+
+    assert bench.read_offsets() == [0, 1]
+    assert [(s.base_offset, s.end_offset) for s in bench.offsets().segments] == [(0, 2)]
+    log_end = bench.hot.recover(bench.tp(), 0).log_end
+    assert bench.client.hget(producers, "1").decode() == value
+    assert [text.split()[:2] for text in bench.client.zrange(segments, 0, -1)] == [[b"0", b"2"]]
+    assert b"3" not in bench.client.zrange(times, 0, -1)
+    repeated = replace(make_batch([NOW_MS], first_sequence=2), checksums=("aa", "bb"))
+    assert bench.send(repeated).base_offset == log_end  # not taken for one that is there
+    assert bench.read_offsets() == [0, 1, log_end]
+
+
+def test_the_gap_takes_in_an_entry_that_reaches_further_than_the_clock(bench):
+    bench.append(NOW_MS)
+    bench.client.xadd(bench.keys()[0], {"__ts": "1"}, id="20000000-20000000")
+    another_run(bench)
+    bench.clock.advance(1)
+    log_end = bench.hot.recover(bench.tp(), 0).log_end
+    assert log_end > 20_000_000
+    assert bench.append(NOW_MS).base_offset == log_end
+    assert bench.read_offsets() == [0, log_end]
+
+
+def test_an_entry_past_the_log_end_wakes_nobody_for_ever(bench):
+    bench.append(NOW_MS)
+    bench.client.xadd(bench.keys()[0], {"__ts": "1"}, id="3-3")
+    assert bench.read_offsets() == [0]
+    bench.hot.wait({bench.tp(): 1}, 0)
+    assert bench.hot.wait({bench.tp(): 1}, 20) == set()

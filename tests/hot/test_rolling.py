@@ -176,7 +176,8 @@ def test_a_compacted_topic_rolls_within_its_compaction_lag(make_bench, policy, s
 @pytest.mark.parametrize(("beyond", "bases"), [(0, [0]), (1, [0, INT32_MAX + 1])])
 def test_offsets_of_a_segment_fit_32_bits(bench, beyond, bases):
     bench.append_sized(1, NOW_MS)
-    bench.client.hset(bench.keys()[1], "log_end", INT32_MAX + beyond)
+    far = {"log_end": INT32_MAX + beyond, "reserved_end": 2**53}
+    bench.client.hset(bench.keys()[1], mapping=far)
     bench.append_sized(1, NOW_MS)
     assert bench.bases() == bases
 

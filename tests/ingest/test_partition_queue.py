@@ -10,7 +10,7 @@ from lakelog.record import TopicPartition
 def call(records: int = 10) -> Call:
     made = Call(None, Delivery(None, TopicPartition("t", 0), []), 0.0)
     made.record_count = records
-    made.entries = (Entry(records, [b"a", b"b"], 2, 0, 0, None),)
+    made.entries = (Entry(records, [b"a", b"b"], 2, 2, 0, 0, None),)
     return made
 
 

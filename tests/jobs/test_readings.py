@@ -48,6 +48,14 @@ def test_what_a_run_left_that_was_cut_off_is_finished(log: Lakelog) -> None:
     assert numbers(log) == list(range(90))
 
 
+def test_after_an_unclean_stop_the_readings_go_on_where_they_were(log: Lakelog) -> None:
+    add_readings(log, "readings", 90)
+    for partition in (0, 1):
+        log.log("readings").recover(partition, 1_000_000)
+    assert sum(one.records for one in add_readings(log, "readings", 120)) == 30
+    assert numbers(log) == list(range(120))
+
+
 def test_the_same_readings_are_the_same_bytes_in_every_log(log: Lakelog) -> None:
     for topic in ("one", "other"):
         add_readings(log, topic, 50)

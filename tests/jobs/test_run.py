@@ -13,6 +13,7 @@ from lakelog import Lakelog, failpoints
 from lakelog.cold.place import ColdPlace
 from lakelog.engine import InlineEngine
 from lakelog.errors import (
+    ArchiveStalledError,
     CleanupFailedError,
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -275,9 +276,9 @@ def test_a_continuous_run_tells_where_things_stand_while_it_runs(log: Lakelog) -
     run = JobRun(log, "archive", "4711", rows_interval_s=0.01)
     tell = run._tell
 
-    def counted(*given: Any) -> bool:
+    def counted(*given: Any, **more: Any) -> bool:
         told.release()
-        return tell(*given)
+        return tell(*given, **more)
 
     run._tell = counted  # type: ignore[method-assign]
     ended: list[Any] = []
@@ -328,7 +329,7 @@ def test_an_interrupted_continuous_run_archives_what_is_left(log: Lakelog) -> No
     add_readings(log, TOPIC, 80)
     run = JobRun(log, "archive", "4711", rows_interval_s=0.01)
 
-    def interrupted(*_: Any) -> None:
+    def interrupted(*_: Any, **__: Any) -> None:
         raise KeyboardInterrupt
 
     run._tell = interrupted  # type: ignore[method-assign]
@@ -336,6 +337,82 @@ def test_an_interrupted_continuous_run_archives_what_is_left(log: Lakelog) -> No
         run.continuously(1)
     assert [part["archive_lag_records"] for part in standing(log)["partitions"]] == [0, 0]
     assert run.rows().num_rows == 0  # it did not end well, so it may be done again
+
+
+def damage(tmp_path: Path, topic: str) -> None:
+    for file in (tmp_path / "cold" / topic).rglob("_delta_log/*.json"):
+        file.write_text("no JSON")
+
+
+def test_a_topic_without_progress_for_too_long_fails_the_run_and_no_other_topic(
+    log: Lakelog, redis_url: str, tmp_path: Path
+) -> None:
+    for topic in (TOPIC, "broken"):
+        log.topics.create(topic, 2, {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1})
+        add_readings(log, topic, 80)
+    log.archive()
+    damage(tmp_path, "broken")
+    for topic in (TOPIC, "broken"):
+        add_readings(log, topic, 160)
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as anew:
+        run = JobRun(anew, "archive", "4711", rows_interval_s=0.05)
+        with pytest.raises(ArchiveStalledError, match=r"max_stall_hours=.*broken: not archived"):
+            run.continuously(1, max_stall_hours=0.3 / 3600)
+        rows = run.rows().to_pylist()
+    assert not any(row["done"] for row in rows)
+    troubles = [row for row in rows if row["state"] == "not archived"]
+    assert {row["topic"] for row in troubles} == {"broken"}
+    assert "next try" in troubles[0]["error"] or "being tried" in troubles[0]["error"]
+    ends = {part["archived_end"] for part in standing(log, [TOPIC])["partitions"]}
+    assert ends == {60, 100}
+
+
+def test_a_trouble_that_is_not_old_yet_fails_no_run(
+    log: Lakelog, redis_url: str, tmp_path: Path
+) -> None:
+    for topic in (TOPIC, "broken"):
+        add_readings(log, topic, 80)
+    log.archive()
+    damage(tmp_path, "broken")
+    add_readings(log, "broken", 160)
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as anew:
+        run = JobRun(anew, "archive", "4711", topics=[TOPIC, "broken"])
+        result = run.continuously(1 / 3600)
+        rows = run.rows().to_pylist()
+    assert {part["topic"] for part in result["partitions"]} == {TOPIC}
+    (trouble,) = [row for row in rows if row["state"] == "not archived"]
+    assert (trouble["topic"], trouble["done"]) == ("broken", False)
+
+
+def test_redis_away_at_the_end_for_less_than_too_long_is_told(
+    make_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path, engine="inline") as log:
+        add_readings(log, TOPIC, 8)
+        run = JobRun(log, "archive", "4711", rows_interval_s=0.05)
+        stop = threading.Event()
+        failed: list[BaseException] = []
+
+        def go() -> None:
+            try:
+                run.continuously(1, stop=stop)
+            except LakelogError as error:
+                failed.append(error)
+
+        thread = threading.Thread(target=go)
+        thread.start()
+        try:
+            server.kill()
+            while not any(row["state"] == "not archived" for row in run.rows().to_pylist()):
+                assert thread.is_alive()
+        finally:
+            stop.set()
+            thread.join()
+    assert isinstance(failed[0], HotTierUnavailableError)
+    told = [row for row in run.rows().to_pylist() if row["state"] == "not archived"]
+    assert told[0]["topic"] is None
+    assert "cannot reach Redis" in told[0]["error"]
 
 
 def test_a_continuous_run_that_fails_says_why(log: Lakelog, tmp_path: Path) -> None:

@@ -63,6 +63,19 @@ def test_a_lost_tail_leaves_a_gap_that_no_archived_record_falls_into():
     assert model.lost(0, model.log_end) == [OffsetRange(2, GAP_END)]
 
 
+def test_appends_stop_where_no_more_offsets_are_reserved():
+    model = model_of(1, 2)
+    model.reserved_end = 3
+    assert append(model, [row(), row()], sequence=2) is RecoveryNeededError
+    assert append(model, [row()], sequence=2) == Answer(2, -1)
+    with pytest.raises(Difference, match="below 3"):
+        model.skip_to(2)
+    model.skip_to(8)
+    model.reserved_end = 10
+    assert append(model, [row()], sequence=3) == Answer(8, -1)
+    assert model.lost(0, model.log_end) == [OffsetRange(3, 8)]
+
+
 def test_a_clean_stop_keeps_producers_and_leaves_no_gap():
     model = model_of(1)
     model.pause()

@@ -8,8 +8,9 @@ hot tier still holds what compaction dropped from the cold one.
 from __future__ import annotations
 
 import random
+from bisect import bisect_left
 from collections.abc import Iterable
-from itertools import groupby, islice
+from itertools import combinations_with_replacement, groupby, islice
 from typing import Any
 
 import pytest
@@ -25,6 +26,9 @@ from lakelog.cold.segment_writer import WrittenFile, write_segment_file
 from lakelog.cold.storage import Storage
 from lakelog.config import EntryFormat
 from lakelog.errors import MissingFileError, OffsetOutOfRangeError
+from lakelog.read.record_count import RecordCount, count_records
+from lakelog.read.stretches import stretches_between
+from lakelog.read.tiers import Tiers
 from lakelog.record import OffsetAndTimestamp, OffsetRange, Record, to_records
 
 # -- reading in every way ----------------------------------------------------------------------
@@ -126,6 +130,31 @@ class Readers:
         assert polled == [record for record in self.held if record.offset >= start]
         assert consumer.position(self.topic_partition) == self.offsets.log_end
 
+    def check_counts(self, chance: random.Random) -> None:
+        """Of every pair of places that a count could stumble at, exactly and without a read."""
+        look = Tiers(self.log.topic, self.log.hot, self.log.table).look([self.partition])
+        held = [record.offset for record in self.held]
+        places = self.places()
+        pairs = list(combinations_with_replacement(places, 2))
+        for start, end in chance.sample(pairs, min(len(pairs), 200)):
+            expected = bisect_left(held, end) - bisect_left(held, start)
+            counted = count_records(look, self.partition, start, end, self.log.table)
+            assert counted == RecordCount(expected), (start, end)
+            unread = count_records(look, self.partition, start, end)
+            assert unread.records >= expected, (start, end)
+            assert unread.records == expected or not unread.exact, (start, end)
+            found = stretches_between(look, self.partition, start, end)
+            assert sum(stretch.records for stretch in found) >= expected
+            assert all(
+                any(stretch.start <= offset < stretch.end for stretch in found)
+                for offset in held
+                if start <= offset < end
+            )
+        whole = count_records(look, self.partition, 0, self.offsets.log_end, self.log.table)
+        assert whole.records == len(held) == self.log.count(self.partition)
+        at = chance.choice(places)
+        assert self.log.records_below(self.partition, at) == bisect_left(held, at)
+
     def places(self) -> list[int]:
         """Where an answer could be wrong: beside records that are or were, files and gaps."""
         files = self.story.bench.table.snapshot().files.of_partition(self.partition)
@@ -152,6 +181,7 @@ def check_everything(story: Story, chance: random.Random) -> None:
         readers.check_fetches()
         readers.check_ranges(chance)
         readers.check_consumer(chance)
+        readers.check_counts(chance)
     check_samples(story, chance)
 
 

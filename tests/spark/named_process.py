@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
-from threading import Event
 from typing import Any
 
 from lakelog import Lakelog
@@ -33,7 +32,7 @@ def main(text: str) -> None:
     spark = session("lakelog-named", cores=2, conf=wanted["conf"])
     register(spark, wanted["schema"], Path(wanted["folder"]))
     with Lakelog.connect(wanted["url"], wanted["schema"], engine="spark") as log:
-        for report in log.archiver(wanted["topic"]).run(Event()):
+        for report in log.archive_continuously(wanted["topic"]):
             print(report, flush=True)
 
 

@@ -14,6 +14,9 @@ from lakelog.spark.datasource import HAS_READ_LIMITS
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 
+HOUR_MS = 3_600_000
+APPENDS_PER_MS = 16_384  # offsets of a gap, as in hot/recover.lua
+
 Row = tuple[int, int, bytes | None, bytes | None]
 
 
@@ -49,10 +52,11 @@ class SparkLog:
         A segment rolls between batches.
         """
         first = sum(row[0] == partition for row in self.rows)
+        base = self.lakelog.log(self.name).offsets([partition])[partition].log_end
         numbers = range(first, first + count)
         rows = [
-            (partition, n, b"k%d" % (n % keys), b"%d/%d" % (partition, n) + padding)
-            for n in numbers
+            (partition, offset, b"k%d" % (n % keys), b"%d/%d" % (partition, n) + padding)
+            for offset, n in enumerate(numbers, base)
         ]
         table = pa.table(
             {
@@ -65,6 +69,12 @@ class SparkLog:
             for start in range(0, count, batch):
                 producer.send_batch(self.name, table.slice(start, batch), partition=partition)
         self.rows += rows
+
+    def skip(self, partition: int = 0, milliseconds: int = HOUR_MS) -> None:
+        """The gap that a server leaves which comes back so much later without being stopped."""
+        log = self.lakelog.log(self.name)
+        log_end = log.offsets([partition])[partition].log_end
+        log.recover(partition, log_end + milliseconds * APPENDS_PER_MS)
 
     def send(self, *records: Record) -> None:
         with self.lakelog.producer() as producer:

@@ -175,6 +175,53 @@ def test_files_of_one_segment_are_told_apart(make_log, spark) -> None:
     assert files_read(frame) == 1
 
 
+def test_ranges_that_end_where_files_do_have_no_row_of_their_neighbours(make_log, spark) -> None:
+    log = make_log(name="mini")
+    for _ in range(3):
+        log.append(100)
+        log.archive()
+    mini = log.lakelog.log("mini")
+    ranges = [(0, 100), (100, 200), (0, 200), (100, 300), (0, 300)]
+    frames = [mini.dataframe(*one) for one in ranges]
+    assert [rows_of(frame) for frame in frames] == [log.expected(*one) for one in ranges]
+    assert [files_read(frame) for frame in frames] == [1, 1, 2, 2, 3]
+    archived = [read(spark, None, str(log.cold), "mini", *one) for one in ranges]
+    assert [frame.count() for frame in archived] == [100, 100, 200, 200, 300]
+
+
+def test_deleted_records_do_not_come_back(make_log, spark) -> None:
+    log = make_log()
+    for _ in range(2):
+        log.append(50)
+        log.archive()
+    log.lakelog.log("orders").raise_log_start(0, 50)
+    log.append(5)
+    assert rows_of(log.lakelog.dataframe("orders")) == log.expected(50)
+    assert rows_of(read(spark, None, str(log.cold), "orders")) == log.expected(50, 100)
+
+
+def test_a_count_of_whole_segments_reads_no_column_and_one_of_all_no_file(make_log, spark) -> None:
+    """However many files the segments have."""
+    log = make_log(segment_ms=10_000)
+    for _ in range(6):
+        log.append(5, batch=5)
+        log.archive()
+    orders = log.lakelog.log("orders")
+    first, *_, last = orders.table.snapshot().files.segments(0)
+    assert len(first.files) > 1
+
+    def counting(start: int, end: int) -> str:
+        frame = orders.dataframe(start, end)
+        assert frame.count() == end - start
+        plan = frame.groupBy().count()._jdf.queryExecution().executedPlan().toString()
+        return str(plan)
+
+    assert counting(0, 30).startswith("LocalTableScan")
+    for start in (0, first.end_offset):
+        assert "ReadSchema: struct<>" in counting(start, last.start_offset)
+    assert "ReadSchema: struct<offset:bigint>" in counting(1, last.start_offset)
+
+
 def test_the_rows_are_the_same_whatever_happens_meanwhile(make_log, spark) -> None:
     log = make_log(
         2,

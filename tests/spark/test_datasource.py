@@ -264,3 +264,34 @@ def test_a_stream_waits_for_a_redis_that_restarts_and_fails_without_one(
     log.append(50)  # above what may have been lost with the server's tail
     stream.drain(options)
     assert [row[3] for row in stream.rows()] == [row[3] for row in log.expected()]
+
+
+def tasks_of(spark: Any, query: Any) -> int:
+    """How many tasks Spark ran for a stream's micro-batches."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = {
+        stage
+        for job in tracker.getJobIdsForGroup(str(query.runId))
+        for stage in tracker.getJobInfo(job).stageIds
+    }
+    return sum(tracker.getStageInfo(stage).numTasks for stage in stages)
+
+
+def test_a_stream_over_an_hour_long_gap_takes_two_tasks_more_at_most(
+    spark: Any, make_log: Any, tmp_path: Path
+) -> None:
+    tasks = {}
+    for name in ("plain", "gapped"):
+        log = make_log(name=name)
+        log.append(10)
+        if name == "gapped":
+            log.skip()
+        log.append(11)
+        stream = Stream(spark, tmp_path / name)
+        query = stream.start(log.options(startingOffsets="earliest"))
+        query.awaitTermination()
+        tasks[name] = tasks_of(spark, query)
+        assert stream.rows() == log.expected()
+        assert rows_of(batch(spark, log.options(minPartitions=4))) == log.expected()
+        assert batch(spark, log.options(minPartitions=4)).rdd.getNumPartitions() == 4
+    assert 0 < tasks["gapped"] <= tasks["plain"] + 2

@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.cold.table import ColdSnapshot
 from lakelog.errors import InvalidArgumentError
-from lakelog.offsets import LogOffsets
+from lakelog.offsets import HotOffsets, LogOffsets
+from lakelog.read.record_count import RecordCount, count_records
+from lakelog.read.stretches import Stretch
+from lakelog.read.tiers import Look
 from lakelog.record import OffsetRange, TopicPartition
 from lakelog.spark.offsets_json import StreamOffset, parse_offsets
-from lakelog.spark.ranges import SizedRange, advance, records_between, share, split
+from lakelog.spark.ranges import SizedRange, advance, share, split
 from lakelog.topic import Topic
 
 ORDERS = Topic("orders", UUID(int=1), 3)
@@ -33,10 +37,19 @@ def test_offsets_are_written_as_kafkas_with_the_topic_ids() -> None:
     )
 
 
-@given(OFFSETS, st.booleans(), st.none() | OFFSETS)
-def test_what_is_written_is_read_back(offsets, initial, since) -> None:
+GAPS = st.dictionaries(
+    PARTITIONS,
+    st.lists(st.builds(OffsetRange, st.integers(0, 9), st.integers(9, 2**53)), min_size=1).map(
+        tuple
+    ),
+    max_size=3,
+)
+
+
+@given(OFFSETS, st.booleans(), st.none() | OFFSETS, GAPS)
+def test_what_is_written_is_read_back(offsets, initial, since, gaps) -> None:
     ids = {tp.topic: uuid4() for tp in offsets}
-    offset = StreamOffset(offsets, ids, initial, since)
+    offset = StreamOffset(offsets, ids, initial, since, gaps)
     assert StreamOffset.from_json(json.loads(json.dumps(offset.to_json()))) == offset
 
 
@@ -62,15 +75,31 @@ def test_other_json_is_refused(text: str) -> None:
         parse_offsets(text, "startingOffsets")
 
 
+def sized(partition: int, start: int, *lengths: int, bytes_each: float = 1.0) -> SizedRange:
+    """Records and gaps in turn, so many of each."""
+    stretches, at = [], start
+    for number, length in enumerate(lengths):
+        if number % 2 == 0 and length:
+            stretches.append(Stretch(partition, at, at + length, length))
+        at += length
+    records = sum(stretch.records for stretch in stretches)
+    return SizedRange(ORDERS, partition, start, at, tuple(stretches), records * bytes_each)
+
+
 @given(
-    st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 5000), st.floats(1, 1e6)), max_size=6),
+    st.lists(
+        st.tuples(
+            st.integers(0, 1000), st.lists(st.integers(0, 900), max_size=5), st.floats(1, 1e6)
+        ),
+        max_size=6,
+    ),
     st.integers(1, 40),
     st.integers(1, 100_000),
 )
 def test_parts_cover_the_ranges_once_and_are_as_many_as_asked(given_ranges, least, size) -> None:
     ranges = [
-        SizedRange(ORDERS, number, start, start + length, length * bytes_each)
-        for number, (start, length, bytes_each) in enumerate(given_ranges)
+        sized(number, start, *lengths, bytes_each=bytes_each)
+        for number, (start, lengths, bytes_each) in enumerate(given_ranges)
     ]
     parts = split(ranges, least, size)
     for one in ranges:
@@ -78,14 +107,24 @@ def test_parts_cover_the_ranges_once_and_are_as_many_as_asked(given_ranges, leas
         covered = [n for part in of_range for n in range(part.start_offset, part.end_offset)]
         assert covered == list(range(one.start_offset, one.end_offset))
         assert all(part.start_offset < part.end_offset for part in of_range)
-    offsets = sum(one.end_offset - one.start_offset for one in ranges)
-    assert len(parts) >= min(least, len([one for one in ranges if one.size_bytes]), offsets)
+        counts = [part.records for part in of_range]
+        assert sum(counts) == one.records
+        assert not counts or max(counts) - min(counts) <= 1
+    records = sum(one.records for one in ranges)
+    assert len(parts) >= min(least, len([one for one in ranges if one.size_bytes]), records)
     if len(ranges) == 1:
-        assert len(parts) >= min(least, offsets)
+        assert len(parts) >= min(least, records)
+
+
+@given(st.integers(1, 10**9), st.integers(1, 40))
+def test_a_gap_makes_no_part_more(gap, least) -> None:
+    with_gap = split([sized(0, 0, 500, gap, 500)], least, 100)
+    without = split([sized(0, 0, 1000)], least, 100)
+    assert [part.records for part in with_gap] == [part.records for part in without]
 
 
 def test_one_hot_partition_is_cut_and_the_small_ones_are_not() -> None:
-    ranges = [SizedRange(ORDERS, 0, 0, 1000, 1000.0), SizedRange(ORDERS, 1, 0, 10, 10.0)]
+    ranges = [sized(0, 0, 1000), sized(1, 0, 10)]
     assert [(p.partition, p.start_offset, p.end_offset) for p in split(ranges, 4)] == [
         (0, 0, 250),
         (0, 250, 500),
@@ -96,23 +135,28 @@ def test_one_hot_partition_is_cut_and_the_small_ones_are_not() -> None:
     assert len(split(ranges, 1, split_bytes=100)) == 11
 
 
-LOG = LogOffsets(0, 0, 0, 1000, gaps=(OffsetRange(100, 900), OffsetRange(950, 960)))
+GAPS_SEEN = (OffsetRange(100, 900), OffsetRange(950, 960))
+LOOK = Look(
+    {0: LogOffsets(0, 0, 0, 1000, gaps=GAPS_SEEN)},
+    ColdSnapshot(),
+    {0: HotOffsets(0, 1000, (), -1, 0, gaps=GAPS_SEEN)},
+)
 
 
-def test_a_limit_counts_records_not_what_was_lost() -> None:
-    assert records_between(LOG, 0, 1000) == 190
-    assert records_between(LOG, 950, 1000) == 40
-    assert [advance(LOG, 0, n) for n in (50, 99, 100, 120, 150, 151, 190)] == [
+def test_a_limit_counts_records_not_what_was_skipped() -> None:
+    assert count_records(LOOK, 0, 0, 1000) == RecordCount(190)
+    assert count_records(LOOK, 0, 950, 1000) == RecordCount(40)
+    assert [advance(LOOK, 0, 0, n) for n in (50, 99, 100, 120, 150, 151, 190)] == [
         50,
         99,
-        100,
+        900,
         920,
-        950,
+        960,
         961,
         1000,
     ]
-    assert advance(LOG, 100, 1) == advance(LOG, 500, 1) == 901
-    assert advance(LOG, 990, 100) == 1000
+    assert advance(LOOK, 0, 100, 1) == advance(LOOK, 0, 500, 1) == 901
+    assert advance(LOOK, 0, 990, 100) == 1000
 
 
 @given(st.dictionaries(PARTITIONS, st.integers(0, 10_000), max_size=8), st.integers(1, 5000))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 
 import pytest
@@ -59,6 +60,30 @@ def test_a_log_by_name_is_archived_read_sought_and_framed(log: SparkLog, spark, 
     assert rows_of(frame) == log.expected()
     archived = lakelog.spark.read(spark, None, schema, "orders")
     assert rows_of(archived) == [row for row in log.expected() if row[1] < 300]
+
+
+def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
+    log: SparkLog, spark, schema
+) -> None:
+    log.create(1)
+    for _ in range(3):
+        log.append(20)
+        log.archive()
+    unified = log.lakelog.log("orders")
+    ranges = [(0, 20), (20, 40), (0, 40), (20, 60), (0, 60), (19, 21)]
+
+    def check(ranges: list[tuple[int, int]]) -> None:
+        for one in ranges:
+            assert rows_of(unified.dataframe(*one)) == log.expected(*one), one
+            archived = lakelog.spark.read(spark, None, schema, "orders", *one)
+            assert rows_of(archived) == log.expected(*one), one
+
+    check(ranges)
+    unified.raise_log_start(0, 20)
+    assert rows_of(unified.dataframe()) == log.expected(20)
+    spark.sql(f"OPTIMIZE {schema}.orders ZORDER BY (timestamp)")
+    check([one for one in ranges if one[0] >= 20])
+    assert rows_of(lakelog.spark.read(spark, None, schema, "orders")) == log.expected(20)
 
 
 def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, schema) -> None:
@@ -199,3 +224,15 @@ def test_a_place_is_a_path_a_schema_or_a_schema_at_a_location(tmp_path) -> None:
             wrong()
     with pytest.raises(ColdTierError, match="no_such_schema"):
         NamedRoot(ColdPlace.of("spark_catalog.no_such_schema"), lakelog.spark.session).catalogue()
+
+
+def test_a_log_by_name_is_archived_continuously_by_the_same_supervisor(log: SparkLog) -> None:
+    log.create(2, lakelog_flush_rows=1)
+    for partition in (0, 1):
+        log.append(30, partition, batch=30)
+    stop, count = threading.Event(), 0
+    for report in log.lakelog.archive_continuously(stop=stop):
+        count += report.records
+        if count == 60:
+            stop.set()
+    assert log.lakelog.log("orders").offsets()[1].archived_end == 30

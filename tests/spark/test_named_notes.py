@@ -12,6 +12,7 @@ from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import SegmentFile, archived_start, clean_sources, is_ours
+from lakelog.errors import ContradictionError
 from lakelog.spark.named.commit import NamedCommit
 from lakelog.spark.named.notes import ARCHIVE, CLEANUP, FOUND, Note, Slice, State, version_of_path
 from lakelog.topic import Topic
@@ -90,7 +91,7 @@ def test_a_note_comes_back_as_it_was_and_those_of_others_are_none() -> None:
         assert Note.parse(foreign, TOPIC.topic_id) is None
     assert Note.parse(text, UUID(int=8)) is None
     newer = json.dumps({**json.loads(text), "lakelog": 2})
-    with pytest.raises(ValueError, match="format 2"):
+    with pytest.raises(ContradictionError, match="format is 2"):
         Note.parse(newer, TOPIC.topic_id)
 
 

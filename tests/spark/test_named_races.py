@@ -15,7 +15,9 @@ from spark_log import SparkLog, rows_of
 
 from lakelog import Lakelog, failpoints
 from lakelog.archive import Archiver
+from lakelog.archive.archiver import Flushed
 from lakelog.archive.copy import HotRows
+from lakelog.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
@@ -125,13 +127,16 @@ def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: Spar
     topic = log.lakelog.topics.get("orders")
     name = log.lakelog.log("orders").table.name
     stop = threading.Event()
-    reports: list[Any] = []
+    flushed: list[Flushed] = []
 
     def archive_until_told() -> None:
         session = spark.newSession()
         hot = HotSource(log.url).connect()
         table = NamedTable(topic, lambda: session, name, HotRows(HotSource(log.url)))
-        reports.extend(Archiver(topic, hot, table).run(stop))
+        archiver = Archiver(topic, hot, table)
+        while not stop.is_set():
+            flushed.append(patiently(archiver.flush))
+        flushed.append(patiently(archiver.drain))
         hot.close()
 
     with ThreadPoolExecutor(2) as threads:
@@ -143,7 +148,8 @@ def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: Spar
         for one in archivers:
             one.result()
     assert rows_of(spark.table(name)) == log.expected()
-    assert sum(part.records for report in reports for part in report.partitions) == len(log.rows)
+    reports = [one.report for one in flushed if one.report is not None]
+    assert sum(report.records for report in reports) == len(log.rows)
 
 
 def test_cleanups_and_an_archiver_at_once_keep_each_record_once(make_named, spark):

@@ -8,12 +8,13 @@ from collections.abc import Callable, Iterator
 import pytest
 from spark_log import SparkLog
 
+from lakelog.back_off import Patience
 from lakelog.cold.storage import Storage
 from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError
 from lakelog.hot import HotSource
 from lakelog.spark import range_rows as module
-from lakelog.spark.range_rows import Patience, range_rows
+from lakelog.spark.range_rows import range_rows
 from lakelog.spark.recipe import LogRecipe
 from lakelog.testing.servers import RedisServer
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from . import words
 from .drawing import drawn
 from .facts import NULL, checked, int64
-from .style import COLD, HOT, LOST, MISSING, TEXT, layout, says
+from .style import COLD, HOT, MISSING, SKIPPED, TEXT, layout, says
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -31,7 +31,7 @@ LAGS = pa.schema(
 _MOST_LINES = 4  # with one each, besides the worst
 _MOST_POINTS = 400
 _SILENT = 6  # times the usual distance between rows: nobody looked
-_COLOURS = (COLD, LOST, "#029e73", "#949494")
+_COLOURS = (COLD, SKIPPED, "#029e73", "#949494")
 _SHADE = "rgba(222,143,5,0.18)"
 _UNITS = (("days", 172_800_000), ("h", 7_200_000), ("min", 120_000), ("s", 0))
 _UNIT_MS = {"days": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000}

@@ -14,7 +14,7 @@ from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
 from ...errors import InvalidArgumentError
 from ...offsets import HotOffsets, LogOffsets, timestamp_ms
-from ...read.tiers import Tiers
+from ...read.tiers import Look, Tiers
 from ...read.unified_log import UnifiedLog
 from . import words
 from .drawing import drawn
@@ -97,7 +97,8 @@ def ingest_rates(
     Told from the segment index of the cold tier and, for what is not archived, from Redis's
     segments and time index: how many offsets lie between two known timestamps. They are spread
     evenly in between, so a rate is as fine as ``spread_seconds`` says. Records that compaction
-    removed since are counted, those that were deleted are not.
+    removed since are counted, those that were deleted are not, nor is what was skipped after an
+    unclean stop.
 
     Args:
         partitions: numbers; None for all.
@@ -119,7 +120,7 @@ def ingest_rates(
         raise InvalidArgumentError(f"bins={bins} is no number of parts ≥ 1")
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
     look = Tiers(log.topic, log.hot, log.table).look(asked)
-    cold = {n: _cold_stretches(look.cold, n, look.hot[n]) for n in asked}
+    cold = {n: _cold_stretches(look, n) for n in asked}
     hot = {n: _hot_stretches(look.offsets[n], look.hot[n], look.cold, n) for n in asked}
     every = sum(
         (cold[n] + Stretches.of(*_columns(hot[n], 2, 3, 4)) for n in asked),
@@ -163,11 +164,30 @@ def _rows(partition: int, stretches: Stretches, edges: np.ndarray[Any, Any]) -> 
     )
 
 
-def _cold_stretches(cold: ColdSnapshot, partition: int, hot: HotOffsets) -> Stretches:
-    files = cold.files.rows_of_partition(partition)
-    return Stretches.of(
-        covered(files, hot.gaps), int64(files, "min_timestamp_ms"), int64(files, "max_timestamp_ms")
-    )
+def _cold_stretches(look: Look, partition: int) -> Stretches:
+    """The offsets above the log start that files were made of, in the time of what they hold.
+
+    A file that compaction emptied says no time: what it was made of came between its neighbours.
+    """
+    hot = look.hot[partition]
+    files = look.cold.files.rows_of_partition(partition)
+    first_ms = int64(files, "min_timestamp_ms").copy()
+    max_ms = int64(files, "max_timestamp_ms").copy()
+    known = (max_ms >= 0) & (max_ms < UNKNOWN_TIMESTAMP_MS)
+    timed = np.flatnonzero(known)
+    end = int64(files, "end_offset")
+    for row in np.flatnonzero(int64(files, "records") == 0).tolist():
+        at = int(np.searchsorted(timed, row))
+        times = [int(max_ms[timed[at - 1]])] if at else []
+        if at < len(timed):
+            times.append(int(first_ms[timed[at]]))
+        else:
+            later = (one for one in hot.segments if one.end_offset > end[row])
+            times += [one.first_timestamp_ms for one in later if one.first_timestamp_ms >= 0][:1]
+        if times:
+            first_ms[row], max_ms[row] = max(0, min(times)), max(times)
+    appended = covered(files, hot.gaps, look.offsets[partition].log_start)
+    return Stretches.of(appended, first_ms, max_ms)
 
 
 #: start offset, end offset, how many, first and largest timestamp in ms

@@ -19,7 +19,7 @@ _LEFT = 0.06  # what is left of it, of the same
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OffsetScale:
-    """Where offsets are drawn: a lost tail spans millions, which would squeeze all else flat."""
+    """Where offsets are drawn: a gap spans millions, which would squeeze all else flat."""
 
     bottom: int
     top: int
@@ -40,8 +40,16 @@ class OffsetScale:
 
     def drawn(self, offsets: Numbers) -> Numbers:
         """Where on the axis."""
-        cuts = np.append(0, np.cumsum(self.jumps[:, 1] - self.jumps[:, 0] - self._left))
-        found: Numbers = offsets - cuts[np.searchsorted(self.jumps[:, 1], offsets, side="right")]
+        passed = np.searchsorted(self.jumps[:, 1], offsets, side="right")
+        inside_up_to = np.append(self.jumps[:, 0] + self._left, np.iinfo(np.int64).max)[passed]
+        found: Numbers = np.minimum(offsets, inside_up_to) - self._cuts[passed]
+        return found
+
+    def offsets(self, drawn: Numbers) -> Numbers:
+        """Which offsets are drawn there; within a jump, the one that it leads to."""
+        passed = np.searchsorted(self.drawn(self.jumps[:, 0]), drawn, side="right")
+        least = np.append(self.bottom, self.jumps[:, 1])[passed]
+        found: Numbers = np.maximum(drawn + self._cuts[passed], least)
         return found
 
     def ticks(self) -> dict[str, Any]:
@@ -72,6 +80,22 @@ class OffsetScale:
             for y in self._middles()
         ]
 
+    def lines_down(self) -> list[dict[str, Any]]:
+        """As `lines`, where the axis of offsets is the horizontal one."""
+        return [
+            {
+                "type": "line",
+                "xref": "x",
+                "x0": x,
+                "x1": x,
+                "yref": "paper",
+                "y0": 0,
+                "y1": 1,
+                "line": {"color": TEXT, "width": 1, "dash": "dot"},
+            }
+            for x in self._middles()
+        ]
+
     def says(self, axis: str) -> list[dict[str, Any]]:
         """How far offsets jump there."""
         return [
@@ -88,6 +112,11 @@ class OffsetScale:
             }
             for y, (low, high) in zip(self._middles(), self.jumps.tolist(), strict=True)
         ]
+
+    @property
+    def _cuts(self) -> Numbers:
+        """How many offsets are left out below the first jump, above it, and above each other."""
+        return np.append(0, np.cumsum(self.jumps[:, 1] - self.jumps[:, 0] - self._left))
 
     @property
     def _left(self) -> int:

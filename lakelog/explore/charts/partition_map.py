@@ -14,22 +14,23 @@ import pyarrow.compute as pc
 from ...offsets import LogOffsets
 from ...read.tiers import Tiers
 from ...read.unified_log import UnifiedLog
-from . import words
+from . import style, words
 from .drawing import drawn
 from .facts import about, checked, described, int64, notes_of, partitions_of
 from .lanes import MOST_LANES, beside, lane_axis, plot_height, room_beside
-from .style import COLD, GONE, GRID, HOT, LOST, MISSING, TEXT, layout, says
+from .offset_scale import OffsetScale
+from .style import COLD, GONE, GRID, HOT, MISSING, TEXT, layout, says
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 #: Where offsets lie, in the order of the legend.
-DELETED, COLD_ONLY, BOTH, HOT_ONLY, LOST_TAIL, NOWHERE = KINDS = (
+DELETED, COLD_ONLY, BOTH, HOT_ONLY, SKIPPED, NOWHERE = KINDS = (
     "deleted",
     "cold",
     "both",
     "hot",
-    "lost",
+    "skipped",
     "missing",
 )
 
@@ -47,7 +48,7 @@ _MEANING = {
     COLD_ONLY: "cold (Delta)",
     BOTH: "in both tiers",
     HOT_ONLY: "hot alone (Redis, not archived)",
-    LOST_TAIL: "lost with a hot tail",
+    SKIPPED: "skipped after an unclean stop",
     NOWHERE: "missing: in neither tier",
 }
 _LOOK: dict[str, dict[str, Any]] = {
@@ -58,15 +59,18 @@ _LOOK: dict[str, dict[str, Any]] = {
         "pattern": {"shape": "/", "bgcolor": COLD, "fgcolor": HOT, "size": 9, "solidity": 0.4},
     },
     HOT_ONLY: {"color": HOT},
-    LOST_TAIL: {
-        "color": LOST,
-        "pattern": {"shape": "x", "fgcolor": LOST, "size": 7, "solidity": 0.4},
+    SKIPPED: {
+        "color": style.SKIPPED,
+        "pattern": {"shape": "x", "fgcolor": style.SKIPPED, "size": 7, "solidity": 0.4},
     },
     NOWHERE: {
         "color": MISSING,
         "pattern": {"shape": "\\", "fgcolor": MISSING, "size": 6, "solidity": 0.5},
     },
 }
+
+#: Numbers of the kinds that hold no records.
+_NO_RECORDS = [KINDS.index(kind) for kind in (DELETED, SKIPPED, NOWHERE)]
 
 #: Of a row's width in the fitted view: the least that a range gets, the most that ranges without
 #: records get together.
@@ -83,7 +87,7 @@ class PlacedRange:
 
 
 def partition_ranges(log: UnifiedLog, partitions: Iterable[int] | None = None) -> pa.Table:
-    """Which offsets of each partition are deleted, cold, hot, in both tiers, or lost.
+    """Which offsets of each partition are deleted, cold, hot, in both tiers, or skipped.
 
     One look at both tiers; reads no records.
 
@@ -93,7 +97,7 @@ def partition_ranges(log: UnifiedLog, partitions: Iterable[int] | None = None) -
     Returns:
         Rows of `RANGES` by partition and offset, half-open and without a hole from 0 to the log
         end: ``deleted`` (below the log start), ``cold``, ``both``, ``hot`` (in Redis alone, not
-        archived yet), ``lost`` (with a hot tail; a gap is declared), ``missing`` (in neither tier,
+        archived yet), ``skipped`` (after an unclean stop of Redis), ``missing`` (in neither tier,
         and nothing says why: `verify` does). A further column ``waiting_ms`` (int64) has, for a
         partition's hot offsets, since when the oldest waits to be archived; null if none does.
         A partition without offsets has no row.
@@ -152,7 +156,7 @@ def _kind_at(offsets: LogOffsets, offset: int) -> str:
     if offset < offsets.log_start:
         return DELETED
     if any(gap.start <= offset < gap.end for gap in offsets.gaps):
-        return LOST_TAIL
+        return SKIPPED
     cold, hot = offset < offsets.archived_end, offset >= offsets.local_log_start
     return {
         (True, True): BOTH,
@@ -166,8 +170,9 @@ def partition_map(table: pa.Table) -> Figure:
     """Draws where the offsets of each partition lie, one row a partition.
 
     Each row is fitted to the width, with short ranges widened so that none disappears and what
-    holds no records shortened; a button shows all rows to one scale of offsets. The exact numbers
-    are on hover. More than 300 partitions: those where most waits or is lost, and a note.
+    holds no records shortened; a button shows all rows to one scale of offsets, broken where no
+    partition has records. The exact numbers are on hover. More than 300 partitions: those where
+    most waits or something was skipped, and a note.
 
     Args:
         table: as `partition_ranges` gives it.
@@ -242,10 +247,10 @@ class _Seen:
         if not len(self.kind):
             return f"{words.count(many, 'partition')}, nothing was appended yet"
         parts = [self._archived(many)]
-        for kind, word in ((LOST_TAIL, "lost"), (NOWHERE, "misses")):
+        for kind, word in ((SKIPPED, "skipped"), (NOWHERE, "misses")):
             at = self.by_partition(kind)
             if at:
-                verb = word if word == "lost" or len(at) == 1 else "miss"
+                verb = word if word == "skipped" or len(at) == 1 else "miss"
                 parts.append(f"{words.names(list(at))} {verb} offsets")
         return "; ".join(parts)
 
@@ -291,21 +296,18 @@ class _Seen:
         held = [f"{kind} {words.count(self.offsets(kind))}" for kind in KINDS if self.offsets(kind)]
         if held:
             yield f"Offsets: {', '.join(held)}."
-        if self.offsets(LOST_TAIL):
-            yield (
-                "A lost range is far wider than what was lost in it: it spans all offsets that may "
-                "have been given, so that none is used twice."
-            )
+        if self.offsets(SKIPPED):
+            yield "Skipped are all offsets that may have been given, so that none is used twice."
 
     def chosen(self, most: int) -> list[int]:
         """The partitions to draw, ascending: where there are too many, those with most to see."""
         if len(self.partitions) <= most:
             return self.partitions
         gone, alone = self.by_partition(NOWHERE), self.by_partition(HOT_ONLY)
-        lost = self.by_partition(LOST_TAIL)
+        skipped = self.by_partition(SKIPPED)
         worst = sorted(
             self.partitions,
-            key=lambda n: (-gone.get(n, 0), -(n in lost), -alone.get(n, 0), n),
+            key=lambda n: (-gone.get(n, 0), -(n in skipped), -alone.get(n, 0), n),
         )
         return sorted(worst[:most])
 
@@ -322,24 +324,28 @@ def _draw(
     chosen = seen.chosen(MOST_LANES)
     if len(chosen) < len(seen.partitions):
         said.append(
-            f"Drawn are {len(chosen)} of {len(seen.partitions):,} partitions: those that lost or "
-            "miss something, or have most in Redis alone. The table has all."
+            f"Drawn are {len(chosen)} of {len(seen.partitions):,} partitions: those that skipped "
+            "or miss something, or have most in Redis alone. The table has all."
         )
     lane_of = {partition: lane for lane, partition in enumerate(chosen)}
     fitted = _fitted(seen)
+    thickness = 0.72 if len(chosen) <= 40 else 0.88 if len(chosen) <= 100 else 1
     traces, exact, fit = [], [], []
     drawn_here = np.isin(seen.partition, chosen)
+    scale = _scale(seen, drawn_here)
     for number, kind in enumerate(KINDS):
         rows = np.flatnonzero((seen.kind == number) & drawn_here)
         if not len(rows):
             continue
         start, end, partition = seen.start[rows], seen.end[rows], seen.partition[rows]
-        exact.append(((end - start).tolist(), start.tolist()))
+        begin = scale.drawn(start)
+        exact.append(((scale.drawn(end) - begin).tolist(), begin.tolist()))
         fit.append((_short(fitted[rows, 1] - fitted[rows, 0]), _short(fitted[rows, 0])))
         traces.append(
             {
                 "type": "bar",
                 "orientation": "h",
+                "width": thickness,  # else by the distance between the lanes that this kind is in
                 "name": _MEANING[kind],
                 "y": [lane_of[one] for one in partition.tolist()],
                 "x": fit[-1][0],
@@ -368,7 +374,6 @@ def _draw(
         right=room_beside(texts, "log end"),
     )
     look["barmode"] = "overlay"
-    look["bargap"] = 0.28 if len(chosen) <= 40 else 0.12 if len(chosen) <= 100 else 0
     look["yaxis"] = lane_axis(chosen)
     look["margin"]["b"] += 12
     look["height"] += 12
@@ -376,26 +381,33 @@ def _draw(
     look["xaxis"] |= {**fitted_axis, "zeroline": False}
     look["annotations"] = beside(texts, "log end")
     fitted_axis["title.text"] = fitted_title
-    look["updatemenus"] = [_views(exact, fit, fitted_axis, max(ends.values()))]
+    look["updatemenus"] = [_views(exact, fit, fitted_axis, scale)]
     return traces, look
 
 
 def _views(
-    exact: Sequence[Any], fit: Sequence[Any], axis: Mapping[str, Any], longest: int
+    exact: Sequence[Any], fit: Sequence[Any], axis: Mapping[str, Any], scale: OffsetScale
 ) -> dict[str, Any]:
     """Two buttons: each row fitted to the width, or all to one scale."""
 
-    def view(label: str, places: Sequence[Any], axis: Mapping[str, Any]) -> dict[str, Any]:
+    def view(
+        label: str, places: Sequence[Any], axis: Mapping[str, Any], shapes: Sequence[Any] = ()
+    ) -> dict[str, Any]:
         restyle = {"x": [x for x, _ in places], "base": [base for _, base in places]}
-        relayout = {f"xaxis.{name}": value for name, value in axis.items()}
+        relayout: dict[str, Any] = {f"xaxis.{name}": value for name, value in axis.items()}
+        relayout["shapes"] = list(shapes)
         return {"label": label, "method": "update", "args": [restyle, relayout]}
 
     scaled = {
         "showticklabels": True,
         "ticks": "outside",
         "showgrid": True,
-        "title.text": "offset",
-        "range": [0, longest * 1.01],
+        "title.text": "offset (dotted: none of these partitions has records there)"
+        if len(scale.jumps)
+        else "offset",
+        "range": [0, float(scale.drawn(np.array(scale.top))) * 1.01],
+        "tickmode": "array",
+        **scale.ticks(),
     }
     return {
         "type": "buttons",
@@ -411,19 +423,28 @@ def _views(
         "font": {"color": TEXT, "size": 11},
         "buttons": [
             view("fitted", fit, axis),
-            view("to scale", exact, scaled),
+            view("to scale", exact, scaled, scale.lines_down()),
         ],
     }
+
+
+def _scale(seen: _Seen, rows: np.ndarray[Any, Any]) -> OffsetScale:
+    """One for all rows drawn, from offset 0, broken where none of them has records."""
+    held = rows & ~np.isin(seen.kind, _NO_RECORDS)
+    held = held if held.any() else rows
+    top = seen.end[rows].max()
+    return OffsetScale.of(
+        np.array([0, *seen.start[held], top]), np.array([0, *seen.end[held], top])
+    )
 
 
 def _fitted(seen: _Seen) -> np.ndarray[Any, Any]:
     """Where each range begins and ends in its row, as shares of the row's width."""
     found = np.zeros((len(seen.kind), 2))
     edges = np.flatnonzero(np.diff(seen.partition)) + 1
-    no_records = [KINDS.index(kind) for kind in (DELETED, LOST_TAIL, NOWHERE)]
     for rows in np.split(np.arange(len(seen.kind)), edges):
         lengths = (seen.end[rows] - seen.start[rows]).astype(float)
-        gone = np.isin(seen.kind[rows], no_records)
+        gone = np.isin(seen.kind[rows], _NO_RECORDS)
         widths = fitted_widths(lengths, gone)
         stops = np.cumsum(widths)
         found[rows, 0], found[rows, 1] = stops - widths, stops

@@ -69,8 +69,8 @@ def segment_rows(log: UnifiedLog, partitions: Iterable[int] | None = None) -> pa
         the segment's range, ``records`` what it holds (hot: not counting what was trimmed),
         ``size_bytes`` that of its files (hot: of its entries as they were appended),
         ``first_timestamp`` the smallest (hot: of its first entry), null with ``max_timestamp``
-        where records have none or nothing says; ``compacted`` the share of its offsets, lost ones
-        not counted, that hold no record any more (cold; null if unknown); ``state`` as in
+        where records have none or nothing says; ``compacted`` the share of its offsets, skipped
+        ones not counted, that hold no record any more (cold; null if unknown); ``state`` as in
         `explore.segments`. A further column ``start_offset`` is the first that can be read.
 
     Raises:
@@ -137,19 +137,28 @@ def _cold_rows(
     )
 
 
-def covered(files: pa.Table, gaps: Sequence[OffsetRange]) -> np.ndarray[Any, Any]:
+def covered(
+    files: pa.Table, gaps: Sequence[OffsetRange], log_start: int = 0
+) -> np.ndarray[Any, Any]:
     """How many offsets each file was made of: what it holds, and what compaction took out of it.
 
-    What was lost is in no file, though it may lie in a file's range: before its segment's base, or,
-    where compaction merged the segments on both sides, within.
+    What was skipped after an unclean stop is in no file, though it may lie in a file's range:
+    before its segment's base, or, where compaction merged the segments on both sides, within.
+
+    Args:
+        gaps: as the hot tier declares them.
+        log_start: what lies below was deleted, and is not counted.
     """
     segment, start = int64(files, "segment"), int64(files, "start_offset")
     end = int64(files, "end_offset")
     first = np.maximum(segment, start)
-    found: np.ndarray[Any, Any] = np.maximum(0, end - first)
+    kept = np.maximum(first, log_start)
+    found: np.ndarray[Any, Any] = np.maximum(0, end - kept)
     for gap in gaps:
         within = (first < gap.start) & (gap.end <= end)
-        found = np.where(within, found - (gap.end - gap.start), found)
+        found = np.where(
+            within, found - np.maximum(0, gap.end - np.maximum(gap.start, kept)), found
+        )
     return found
 
 

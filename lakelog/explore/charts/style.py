@@ -3,7 +3,7 @@
 Backgrounds are transparent and the text is a grey that stands out about equally against either, for
 a notebook's front end changes its theme without asking who drew the output. The colours of the
 tiers are told apart by people who do not see red or green, and no two mean their difference by
-colour alone: what is lost, deleted or in both tiers is hatched.
+colour alone: what is skipped, deleted or in both tiers is hatched.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ GRID = "rgba(128,128,128,0.25)"
 COLD = "#0173b2"
 HOT = "#de8f05"
 GONE = "rgba(128,128,128,0.28)"
-LOST = "#cc78bc"
+SKIPPED = "#cc78bc"
 MISSING = "#d55e00"
 
 _WRAP, _SMALL_WRAP = 76, 112  # characters of a title's line, of a note's

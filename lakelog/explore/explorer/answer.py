@@ -62,17 +62,20 @@ def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: S
             start = records["offset"][0].as_py()
             end = records["offset"][records.num_rows - 1].as_py() + 1
     tiers = record_tiers(opened, look, ask.partition, records["offset"])
-    lost = tuple(gap for gap in offsets.gaps if gap.start < end and gap.end > start)
-    said += [f"offsets [{gap.start:,}, {gap.end:,}) were lost with Redis's tail" for gap in lost]
+    skipped = tuple(gap for gap in offsets.gaps if gap.start < end and gap.end > start)
+    said += [
+        f"offsets [{gap.start:,}, {gap.end:,}) were skipped after an unclean stop of Redis"
+        for gap in skipped
+    ]
     if not offsets.recovered:
         said.append(
-            "the server restarted since the partition was last written: its tail may be lost, "
-            "which the next append or archive run settles"
+            "the server restarted since the partition was last written: it may lack what was "
+            "appended last, which the next append or archive run settles"
         )
     if place.note is not None:
         said.insert(0, place.note)
     view = View(ask.topic, ask.partition, start, end, ask.match)
-    return Shown(ask, view, records, tuple(tiers), offsets, tuple(said), lost)
+    return Shown(ask, view, records, tuple(tiers), offsets, tuple(said), skipped)
 
 
 def _place(opened: OpenedTopic, ask: Ask, offsets: LogOffsets) -> _Place:
@@ -142,6 +145,7 @@ def _scan(
     return scan_forward(
         opened.log,
         ask.partition,
+        stretches_of(look),
         place.offset,
         offsets.log_end,
         ask.match,
@@ -157,7 +161,7 @@ def _page_notes(ask: Ask, records: pa.Table, place: _Place, offsets: LogOffsets)
         if offsets.log_start < offsets.log_end:
             yield (
                 f"no record is left in [{offsets.log_start:,}, {offsets.log_end:,}): compaction "
-                "removed them or they were lost"
+                "removed them, or they were skipped after an unclean stop of Redis"
             )
         elif offsets.log_end:
             yield f"the partition is empty: all records below {offsets.log_end:,} were deleted"
@@ -167,8 +171,8 @@ def _page_notes(ask: Ask, records: pa.Table, place: _Place, offsets: LogOffsets)
     first = records["offset"][0].as_py()
     if not place.backward and first > place.offset:
         gap = OffsetRange(place.offset, first)
-        lost = any(one.start < gap.end and one.end > gap.start for one in offsets.gaps)
-        why = "were lost or removed" if lost else "were removed by compaction"
+        skipped = any(one.start < gap.end and one.end > gap.start for one in offsets.gaps)
+        why = "were skipped or removed" if skipped else "were removed by compaction"
         yield f"offsets [{gap.start:,}, {gap.end:,}) {why}; the next record is shown"
 
 

@@ -23,7 +23,7 @@ def record_tiers(
         return []
     log, hot = look.offsets[partition], look.hot[partition]
     is_hot = pc.greater_equal(offsets, log.local_log_start)
-    for gap in hot.gaps:  # what the log has there cold got before the tail was lost
+    for gap in hot.gaps:  # what the log has there cold got before hot lost its tail
         within = pc.and_(pc.greater_equal(offsets, gap.start), pc.less(offsets, gap.end))
         is_hot = pc.and_not(is_hot, within)
     is_cold = pc.less(offsets, log.archived_end)

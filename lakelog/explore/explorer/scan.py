@@ -76,6 +76,7 @@ Stopped = Callable[[], bool]
 def scan_forward(
     log: UnifiedLog,
     partition: int,
+    stretches: list[Stretch],
     start: int,
     end: int,
     match: Match,
@@ -86,7 +87,7 @@ def scan_forward(
     stopped: Stopped,
 ) -> Scanned:
     """The first `records` matches of [start, end)."""
-    found = _Found(start, end, limit, on_progress)
+    found = _Found(start, _records(stretches, start, end), limit, on_progress)
     if start < end:
         for batch in log.read(partition, start, end, max_bytes=min(_STEP_BYTES, limit.bytes)):
             room = max(0, limit.records - found.read)
@@ -95,7 +96,7 @@ def scan_forward(
             matches = matches.slice(0, records - found.rows)
             last = matches if page_full else batch.slice(0, room)
             at = int(last.column("offset")[last.num_rows - 1].as_py()) + 1
-            found.add(batch.slice(0, room), matches, at, abs(at - start))
+            found.add(batch.slice(0, room), matches, at)
             if page_full or found.nbytes > PAGE_BYTES:
                 return found.scanned(start, at, FOUND)
             if stopped():
@@ -119,7 +120,7 @@ def scan_backward(
     stopped: Stopped,
 ) -> Scanned:
     """The last `records` matches of [log start, end), found stretch by stretch from the end."""
-    found = _Found(end, log_start, limit, on_progress)
+    found = _Found(end, _records(stretches, log_start, end), limit, on_progress)
     at, stretch_records = end, min(_FIRST_STRETCH, limit.records)
     while at > log_start:
         start = likely_start(stretches, log_start, at, stretch_records)
@@ -141,7 +142,7 @@ def scan_backward(
         full = found.rows + table.num_rows >= records
         table = table.slice(max(0, table.num_rows - (records - found.rows)))
         at = int(table["offset"][0].as_py()) if full else start
-        found.put_before(table, at, end - at)
+        found.put_before(table, at)
         if full or found.nbytes > PAGE_BYTES:
             return found.scanned(at, end, FOUND)
         if reached := limit.reached(found.progress):
@@ -152,12 +153,20 @@ def scan_backward(
     return found.scanned(min(log_start, end), end, AT_THE_EDGE)
 
 
-class _Found:
-    """What a scan has read and found so far."""
+def _records(stretches: list[Stretch], start: int, end: int) -> int:
+    return sum(stretch.records_between(start, end) for stretch in stretches)
 
-    def __init__(self, start: int, end: int, limit: ScanLimit, on_progress: OnProgress) -> None:
+
+class _Found:
+    """What a scan has read and found so far.
+
+    Args:
+        records: that lie before it, at most.
+    """
+
+    def __init__(self, start: int, records: int, limit: ScanLimit, on_progress: OnProgress) -> None:
         self._tables: list[pa.Table] = []
-        self._way = max(1, abs(end - start))
+        self._records = max(1, min(records, limit.records))
         self._limit = limit
         self._on_progress = on_progress
         self.rows = self.nbytes = self.read = self.nbytes_read = 0
@@ -167,21 +176,19 @@ class _Found:
         self.read += batch.num_rows
         self.nbytes_read += batch.nbytes
 
-    def add(self, batch: pa.RecordBatch, matches: pa.RecordBatch, at: int, gone: int) -> None:
+    def add(self, batch: pa.RecordBatch, matches: pa.RecordBatch, at: int) -> None:
         self.read_more(batch)
         self._tables.append(pa.Table.from_batches([matches], schema=RECORDS))
-        self._count(matches, at, gone)
+        self._count(matches, at)
 
-    def put_before(self, matches: pa.Table, at: int, gone: int) -> None:
+    def put_before(self, matches: pa.Table, at: int) -> None:
         self._tables.insert(0, matches)
-        self._count(matches, at, gone)
+        self._count(matches, at)
 
-    def _count(self, matches: pa.Table | pa.RecordBatch, at: int, gone: int) -> None:
+    def _count(self, matches: pa.Table | pa.RecordBatch, at: int) -> None:
         self.rows += matches.num_rows
         self.nbytes += matches.nbytes
-        share = max(
-            gone / self._way, self.read / self._limit.records, self.nbytes_read / self._limit.bytes
-        )
+        share = max(self.read / self._records, self.nbytes_read / self._limit.bytes)
         self.progress = Progress(self.read, self.nbytes_read, self.rows, at, min(1.0, share))
         self._on_progress(self.progress)
 

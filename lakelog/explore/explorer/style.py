@@ -6,7 +6,7 @@ from __future__ import annotations
 #: text is in the page's own colour, as is everything else, thinned out.
 CSS = """
 <style>
-.lakelog-explorer { --ll-cold: #0173b2; --ll-hot: #de8f05; --ll-lost: #cc78bc;
+.lakelog-explorer { --ll-cold: #0173b2; --ll-hot: #de8f05; --ll-skipped: #cc78bc;
   --ll-wrong: #c0392b;
   --ll-line: rgba(128,128,128,.35); --ll-faint: rgba(128,128,128,.12);
   color: var(--jp-ui-font-color1, inherit); max-width: 100%; overflow-x: hidden; }
@@ -26,8 +26,8 @@ CSS = """
   background: var(--ll-hot); }
 .lakelog-explorer .ll-part.ll-both, .lakelog-explorer .ll-swatch.ll-both { background:
   repeating-linear-gradient(45deg, var(--ll-cold) 0 4px, var(--ll-hot) 4px 8px); }
-.lakelog-explorer .ll-part.ll-lost, .lakelog-explorer .ll-swatch.ll-lost { background:
-  repeating-linear-gradient(45deg, var(--ll-lost) 0 2px, transparent 2px 6px); }
+.lakelog-explorer .ll-part.ll-skipped, .lakelog-explorer .ll-swatch.ll-skipped { background:
+  repeating-linear-gradient(45deg, var(--ll-skipped) 0 2px, transparent 2px 6px); }
 .lakelog-explorer .ll-here { position: absolute; top: 0; bottom: 0; min-width: 3px;
   box-sizing: border-box; border: 2px solid currentColor; border-radius: 2px; }
 .lakelog-explorer .ll-legends { display: flex; flex-wrap: wrap; gap: 0 1.2em; margin: 0 6px;

@@ -1,20 +1,27 @@
-"""Where the tiers of a partition lie, as a thin bar with the page marked on it."""
+"""Where the tiers of a partition lie, as a thin bar with the page marked on it.
+
+Bar and slider are to one scale, on which what was skipped after an unclean stop takes little room:
+it may be a million times as wide as all that the log holds.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from ...offsets import LogOffsets
+import numpy as np
 
-LOST = "lost"
+from ...offsets import LogOffsets
+from ..charts.offset_scale import OffsetScale
+
+SKIPPED = "skipped"
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
     """Offsets that the same tiers hold."""
 
-    kind: str  # cold, both, hot or lost
+    kind: str  # cold, both, hot or skipped
     start: int
     end: int  # exclusive
 
@@ -27,7 +34,7 @@ def parts(offsets: LogOffsets) -> list[Part]:
         found += _held(offsets, at, max(at, gap.start))
         start, at = max(at, gap.start), max(at, min(gap.end, offsets.log_end))
         if start < at:
-            found.append(Part(LOST, start, at))
+            found.append(Part(SKIPPED, start, at))
     return [*found, *_held(offsets, at, offsets.log_end)]
 
 
@@ -42,18 +49,30 @@ def _held(offsets: LogOffsets, start: int, end: int) -> Iterator[Part]:
             yield Part(kind, first, last)
 
 
+def scale_of(offsets: LogOffsets) -> OffsetScale:
+    """Where the bar and the slider above it have an offset: a wide gap takes little room."""
+    held = [part for part in parts(offsets) if part.kind != SKIPPED]
+    low, high = offsets.log_start, max(offsets.log_start, offsets.log_end)
+    starts, ends = ([getattr(part, edge) for part in held] for edge in ("start", "end"))
+    return OffsetScale.of(
+        np.array([low, *starts, high], np.int64), np.array([low, *ends, high], np.int64)
+    )
+
+
 def map_html(offsets: LogOffsets, start: int, end: int) -> str:
     """The bar, the page [start, end) on it, and a line that says the same in numbers."""
-    low, high = offsets.log_start, offsets.log_end
-    width = max(1, high - low)
     found = parts(offsets)
+    scale = scale_of(offsets)
+    edges = [offsets.log_start, offsets.log_end, start, end, *(part.end for part in found)]
+    low, high, page_start, page_end, *stops = scale.drawn(np.array(edges, np.int64)).tolist()
+    width = max(1, high - low)
     bars = "".join(
-        f'<span class="ll-part ll-{part.kind}" style="flex-grow:{part.end - part.start}"'
+        f'<span class="ll-part ll-{part.kind}" style="flex-grow:{stop - before}"'
         f' title="{part.kind} [{part.start:,}, {part.end:,})"></span>'
-        for part in found
+        for part, before, stop in zip(found, [low, *stops], stops, strict=False)
     )
-    left = min(100.0, max(0.0, 100 * (start - low) / width))
-    span = min(100.0 - left, max(0.0, 100 * (end - start) / width))
+    left = min(100.0, max(0.0, 100 * (page_start - low) / width))
+    span = min(100.0 - left, max(0.0, 100 * (page_end - page_start) / width))
     marker = f'<span class="ll-here" style="left:{left:.3f}%;width:{span:.3f}%"></span>'
     legend = " ".join(
         f'<span class="ll-legend"><span class="ll-swatch ll-{kind}"></span>{kind} {ranges}</span>'
@@ -65,7 +84,7 @@ def map_html(offsets: LogOffsets, start: int, end: int) -> str:
 
 
 def _ranges(found: list[Part]) -> Iterator[tuple[str, str]]:
-    for kind in ("cold", "both", "hot", LOST):
+    for kind in ("cold", "both", "hot", SKIPPED):
         of_kind = [part for part in found if part.kind == kind]
         if of_kind:
             first, more = of_kind[0], len(of_kind) - 1

@@ -76,7 +76,7 @@ class Shown:
     tiers: tuple[str, ...]  # of each record: hot, cold or both
     offsets: LogOffsets
     notes: tuple[str, ...] = ()  # what one would ask about it
-    lost: tuple[OffsetRange, ...] = ()
+    skipped: tuple[OffsetRange, ...] = ()  # within the view, after an unclean stop
 
     @property
     def ask_forward(self) -> Ask:

@@ -11,6 +11,7 @@ from html import escape
 from typing import Any
 
 import ipywidgets as widgets
+import numpy as np
 
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...offsets import AtOffset, Earliest, EarliestLocal, Latest, Position, PositionLike, position
@@ -30,7 +31,7 @@ from .scan import Progress, ScanLimit
 from .segment_map import SegmentMap, segment_map
 from .table_html import marked_row_html, table_html
 from .text_table import text_table
-from .tier_map import map_html
+from .tier_map import map_html, scale_of
 from .typed_match import typed, typed_match
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
@@ -420,14 +421,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             if list(ui.partition.options) != numbers:
                 ui.partition.options = numbers
             ui.partition.value = shown.view.partition
-            low, high = shown.offsets.log_start, max(shown.offsets.log_start, shown.offsets.log_end)
-            if low > ui.slider.max:
-                ui.slider.max = high
-                ui.slider.min = low
-            else:
-                ui.slider.min = low
-                ui.slider.max = high
-            ui.slider.value = shown.view.start_offset
+            self._draw_slider(shown)
             ui.offset.value = shown.view.start_offset
             if before is None or before.match != shown.view.match:
                 # Else what is typed there is the user's, for the next scan.
@@ -447,6 +441,18 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
                 ui.segment.value = _NONE  # that the same one can be gone to again
         if ui.segments.value and self._drawn != (shown.view.topic, shown.view.partition):
             self._draw_segments()
+
+    def _draw_slider(self, shown: Shown) -> None:
+        slider, scale = self._ui.slider, scale_of(shown.offsets)
+        edges = [scale.bottom, scale.top, shown.view.start_offset]
+        low, high, at = scale.drawn(np.array(edges)).tolist()
+        if low > slider.max:
+            slider.max = high
+            slider.min = low
+        else:
+            slider.min = low
+            slider.max = high
+        slider.value = at
 
     def _draw_rows(self) -> None:
         shown = self._shown
@@ -599,7 +605,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._on_change(ui.topic, self._chose_topic)
         self._on_change(ui.partition, self._chose_partition)
         self._on_change(ui.offset, self._typed_offset)
-        self._on_change(ui.slider, self._typed_offset)
+        self._on_change(ui.slider, self._slid)
         self._on_change(ui.timestamp, self._typed_time)
         self._on_change(ui.zone, self._chose_zone)
         self._on_change(ui.page_records, self._chose_page_records)
@@ -668,6 +674,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def _typed_offset(self, offset: int) -> None:
         self._seek_by_time = False
         self._go(position(offset))
+
+    def _slid(self, at: int) -> None:
+        if self._shown is not None:
+            at = int(scale_of(self._shown.offsets).offsets(np.array([at]))[0])
+        self._typed_offset(at)
 
     def _typed_time(self, text: str) -> None:
         self._seek_by_time = bool(text.strip())

@@ -28,6 +28,7 @@ which Parquet files its rows lie is Spark's business, and nobody's OPTIMIZE chan
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -38,6 +39,9 @@ import pyarrow as pa
 from ...cold.change import HotRange, Rewrite
 from ...cold.registers import REGISTER_NAMES, Register
 from ...cold.segment import COLUMNS, SegmentIndex, file_name, sources_digest
+from ...config import INT64_MAX
+from ...errors import ContradictionError
+from ...json_text import parse_json
 
 ARCHIVE, CLEANUP = "archive", "cleanup"
 
@@ -46,6 +50,9 @@ BASE_INTERVAL = 50
 
 #: Kind of a slice that somebody else's commit left: all rows of a segment, as they were found.
 FOUND = "rows"
+
+#: What comes of making sense of JSON that is not as lakelog writes it.
+ILLEGIBLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 _FORMAT = 1
 _REGISTERS = {name: register for register, name in REGISTER_NAMES.items()}
@@ -145,32 +152,47 @@ class Note:
 
     @classmethod
     def parse(cls, text: str | None, topic_id: UUID) -> Note | None:
-        """From ``userMetadata``; None if lakelog did not write it, or not of this topic."""
+        """From ``userMetadata``; None if lakelog did not write it, or not of this topic.
+
+        Raises:
+            ContradictionError: it says that lakelog wrote it, and cannot be read.
+        """
         if not text or '"lakelog"' not in text:
             return None
         try:
-            content = json.loads(text)
+            content = parse_json(text)
         except ValueError:
             return None
         if not isinstance(content, dict) or content.get("topic") != str(topic_id):
             return None
-        if content.get("lakelog") != _FORMAT:
-            raise ValueError(f"a note of format {content.get('lakelog')!r}, not {_FORMAT}")
+        try:
+            if content.get("lakelog") != _FORMAT:
+                raise ValueError(f"its format is {content.get('lakelog')!r}, not {_FORMAT}")
+            return cls._of(content)
+        except ILLEGIBLE as error:
+            raise ContradictionError(
+                f"a commit's userMetadata is a note of lakelog on topic {topic_id} that cannot be "
+                f"read ({error!r}): {text[:80]!r}. A newer lakelog wrote it, then update this one; "
+                "or somebody did by hand, then RESTORE the table to the version before it"
+            ) from error
+
+    @classmethod
+    def _of(cls, content: Mapping[str, Any]) -> Note:
         base = content.get("base")
         return cls(
-            content["commit"],
-            content["kind"],
-            content["epoch"],
-            content["on"],
+            _text(content["commit"]),
+            _text(content["kind"]),
+            _whole(content["epoch"]),
+            _whole(content["on"]),
             registers_of_json(content["registers"]),
             _slices(content["added"]),
             _slices(content["known"]),
-            content["gone"],
+            [_text(key) for key in content["gone"]],
             None
             if base is None
             else State(
-                content["on"],
-                base["epochs"],
+                _whole(content["on"]),
+                {_text(kind): _whole(epoch) for kind, epoch in base["epochs"].items()},
                 registers_of_json(base["registers"]),
                 {one.key: one for one in _slices(base["slices"])},
             ),
@@ -245,7 +267,7 @@ def registers_to_json(registers: Mapping[Register, int]) -> dict[str, dict[str, 
 def registers_of_json(content: Mapping[str, Mapping[str, int]]) -> dict[Register, int]:
     """What `registers_to_json` made."""
     return {
-        _REGISTERS[name](int(partition)): value
+        _REGISTERS[name](_partition(partition)): _whole(value)
         for name, values in content.items()
         for partition, value in values.items()
     }
@@ -257,4 +279,28 @@ def _rows(slices: Iterable[Slice]) -> list[list[Any]]:
 
 
 def _slices(rows: Iterable[Sequence[Any]]) -> list[Slice]:
-    return [Slice(*row) for row in rows]
+    slices = []
+    for row in rows:
+        fields = dict(zip(Slice.__slots__, row, strict=True))
+        for name, value in fields.items():
+            _text(value) if name in ("kind", "tag") else _whole(value)
+        slices.append(Slice(**fields))
+    return slices
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > INT64_MAX:
+        raise ValueError(f"{value!r:.80} is no number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no text")
+    return value
+
+
+def _partition(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise ValueError(f"{text!r:.80} is no partition")
+    return int(text)

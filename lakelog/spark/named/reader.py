@@ -18,8 +18,9 @@ import pyarrow as pa
 from ...cold.segment import SegmentFile
 from ...cold.segment_reader import projection, shaped
 from ...cold.storage import one_line
+from ...cold.store_errors import error_class
 from ...config import MIB
-from ...errors import ColdTierError, InvalidArgumentError, LakelogError, MissingFileError
+from ...errors import InvalidArgumentError, LakelogError, MissingFileError
 from ...record import MAX_OFFSET, OffsetAndTimestamp
 from ...value_ddl import VALUE_ERROR
 from ..engine import Failure, SparkEngine
@@ -423,7 +424,7 @@ def naming(path: str) -> Iterator[None]:
                 "that does not help, RESTORE the table",
                 path=path,
             ) from error
-        raise ColdTierError(
+        raise error_class(text)(
             f"{path} cannot be used: Spark says {text[:1000]}. Check that the table may be read "
             "and written by this user",
             path=path,

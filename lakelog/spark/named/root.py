@@ -82,7 +82,7 @@ class NamedRoot:
 def _topic(name: str, properties: Mapping[str, str]) -> Topic:
     try:
         return mirrored_topic(properties)
-    except (ValueError, KeyError) as error:
+    except (ValueError, KeyError, TypeError) as error:
         raise ColdTierError(
             f"the properties of {name} do not say its topic ({error!r}): an older or newer lakelog "
             "made it. Archive the topic once with this one, or update it",

@@ -13,15 +13,16 @@ from __future__ import annotations
 
 import json
 import logging
-import random
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
+from ...back_off import pause_s
 from ...cold import contradictions
 from ...cold.change import Change, HotRange, RowsOf
 from ...cold.planned import check_plan, standing_partitions
@@ -40,6 +41,7 @@ from ...cold.schema import (
 )
 from ...cold.segment import SegmentFile
 from ...cold.storage import one_line
+from ...cold.store_errors import error_class
 from ...cold.table import Applied, ColdSnapshot, Orphans, Vacuumed
 from ...cold.timestamp_lookup import TimestampLookup
 from ...config import DAY_MS
@@ -52,6 +54,7 @@ from ...errors import (
     InvalidArgumentError,
 )
 from ...failpoints import failpoint
+from ...json_text import parse_json
 from ...topic import Topic
 from ..catalog.entry import read_details, read_properties
 from .commit import NamedCommit
@@ -64,7 +67,7 @@ from .definition import (
 )
 from .history import Commit, is_newest, read_history
 from .measures import MEASURE, Measuring
-from .notes import ARCHIVE, CLEANUP, Note, State, registers_of_json, registers_to_json
+from .notes import ARCHIVE, CLEANUP, ILLEGIBLE, Note, State, registers_of_json, registers_to_json
 from .reader import NamedReader, find, look_up, naming
 from .rows import ArchivedRows, RewrittenRows
 from .task_errors import TaskErrors
@@ -80,6 +83,7 @@ R = TypeVar("R")
 
 #: Each lost race means that the rows are written again; each has a winner of the same kind.
 COMMIT_ATTEMPTS = 20
+FIRST_BACK_OFF_S = 0.1
 MAX_BACK_OFF_S = 2.0
 
 #: Commits in a row that nobody's commit stood in the way of, and reads that found out.
@@ -246,9 +250,17 @@ class NamedTable(TimestampLookup[NamedReader]):
                 "registers were",
                 path=self.name,
             )
-        copy = json.loads(content)
         epochs = {ARCHIVE: commits[0].version, CLEANUP: commits[0].version}  # above any before
-        return State(copy["version"], epochs, registers_of_json(copy["registers"]))
+        try:
+            copy = parse_json(content)
+            version, registers = int(copy["version"]), registers_of_json(copy["registers"])
+        except ILLEGIBLE as error:
+            raise ContradictionError(
+                f"the property {REGISTERS_PROPERTY} of {self.name} cannot be read ({error!r}): "
+                "somebody changed it. Set it to what the registers were",
+                path=self.name,
+            ) from error
+        return State(version, epochs, registers)
 
     def _measured(self, state: State, commits: Sequence[Commit]) -> State:
         """With what this process's tasks said of the slices that they wrote."""
@@ -315,13 +327,13 @@ class NamedTable(TimestampLookup[NamedReader]):
                 return self._applied(commit.note, change.partitions - standing, measuring)
             refused = refused + 1 if self._state.version == current.version else 0
             if refused == REFUSED_ATTEMPTS:
-                raise ColdTierError(
+                raise error_class(one_line(error))(
                     f"the table {self.name} takes no commit: {one_line(error)[:1000]}. Nothing was "
                     "changed. Check that it may be written by this user",
                     path=self.name,
                 ) from error
             logger.debug("%s: attempt %d did not land: %s", self.name, attempt, error)
-            time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.05 * 2**attempt)))
+            time.sleep(pause_s(attempt, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
         raise CommitConflictError(
             f"others kept committing to {self.name}: none of {COMMIT_ATTEMPTS} attempts won. "
             "Nothing of this change was committed; try again",
@@ -539,7 +551,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             except ColdTierError:  # may have landed all the same: the next look tells
                 if retry == COMMIT_ATTEMPTS - 1:
                     raise
-                time.sleep(random.uniform(0, min(MAX_BACK_OFF_S, 0.05 * 2**retry)))
+                time.sleep(pause_s(retry, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
             self._properties = self._columns = None
 
     def _alteration(self) -> Callable[[], None] | None:
@@ -566,7 +578,9 @@ class NamedTable(TimestampLookup[NamedReader]):
         with self._lock:
             state, noted_ms = self._state, self._noted_ms
         registers = registers_to_json(state.registers)
-        copied = json.loads(held.get(REGISTERS_PROPERTY, "{}")).get("registers", {})
+        copied = None  # also where somebody wrote what cannot be read
+        with suppress(*ILLEGIBLE):
+            copied = parse_json(held.get(REGISTERS_PROPERTY, "{}")).get("registers", {})
         is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
         if copied == registers or not (is_old or at_once):
             return {}

@@ -7,6 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.cold.change import Change, Rewrite
+from lakelog.cold.offset_set import OffsetSet
 from lakelog.errors import InvalidArgumentError
 from lakelog.explore.charts import ingest_rate, ingest_rates
 from lakelog.explore.charts.ingest_rate import Stretches
@@ -60,6 +62,35 @@ def test_a_lost_tail_is_not_ingest(full):
     records = ingest_rates(full.log)["records"].to_pylist()
 
     assert sum(records) == pytest.approx(420)
+
+
+def test_deleted_records_are_not_ingest(full):
+    for log_start in (50, 205, 350):
+        full.log.raise_log_start(0, log_start)
+        records = ingest_rates(full.log)["records"].to_pylist()
+        assert sum(records) == pytest.approx(400 - log_start)
+
+
+@pytest.mark.parametrize("emptied", ["the first", "one in between", "the last"])
+def test_what_compaction_emptied_was_ingest(make_bench, emptied):
+    bench = make_bench(**{"internal.segment.bytes": 2_000})
+    bench.appends(12)
+    bench.archive()
+    bench.trim(240)
+    bench.appends(2)
+    snapshot = bench.table.snapshot()
+    segments = snapshot.files.segments(0)
+    at = {"the first": 0, "one in between": 2, "the last": -2}[emptied]
+    segment = segments[at]
+    assert len(segments) > 4
+    gone = OffsetSet.of(range(segment.base_offset, segment.end_offset))
+    rewrite = Rewrite(bench.tp, segment.base_offset, segment.files, gone, delete_horizon_ms=1)
+    bench.table.apply(Change((rewrite,), segment.files), snapshot)
+    assert bench.table.snapshot().files.segments(0)[at].records == 0
+
+    table = ingest_rates(bench.log, bins=4)
+
+    assert sum(table["records"].to_pylist()) == pytest.approx(280)
 
 
 def test_a_record_of_2099_is_noted_not_drawn(make_bench):

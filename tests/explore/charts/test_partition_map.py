@@ -60,13 +60,13 @@ def test_every_offset_lies_in_exactly_one_place(a, b, c, end, gaps):
     assert all(x.kind != y.kind for x, y in itertools.pairwise(found))
     for one in found:
         for at in range(one.start_offset, one.end_offset):
-            lost = any(gap.start <= at < gap.end for gap in log.gaps)
+            skipped = any(gap.start <= at < gap.end for gap in log.gaps)
             cold, hot = at < log.archived_end, at >= log.local_log_start
             assert one.kind == (
                 "deleted"
                 if at < log.log_start
-                else "lost"
-                if lost
+                else "skipped"
+                if skipped
                 else {(1, 1): "both", (1, 0): "cold", (0, 1): "hot", (0, 0): "missing"}[cold, hot]
             )
 
@@ -87,19 +87,19 @@ def test_the_ranges_of_a_log_in_both_tiers(full):
     assert table["waiting_ms"].to_pylist()[3] >= 0
 
 
-def test_a_lost_tail_is_drawn_as_lost(full, pass_ms):
+def test_what_was_skipped_after_an_unclean_stop_is_drawn_as_skipped(full, pass_ms):
     pass_ms(full.hot, 100)
     full.lose_tail()
 
     figure = partition_map(partition_ranges(full.log))
 
-    (lost,) = [row for row in drawn(figure) if row[0] == "lost"]
+    (skipped,) = [row for row in drawn(figure) if row[0] == "skipped"]
     (gap,) = full.log.offsets()[0].gaps
-    assert lost == ("lost", 0, *gap)
+    assert skipped == ("skipped", 0, *gap)
     assert gap.end > 1_000_000
-    assert "partition 0 lost offsets" in figure._message
+    assert "partition 0 skipped offsets" in figure._message
     wide = {trace.name.split()[0]: trace.x[0] for trace in figure.data}
-    assert wide["lost"] <= 0.17  # millions of offsets do not squeeze the 400 flat
+    assert wide["skipped"] <= 0.17  # millions of offsets do not squeeze the 400 flat
 
 
 def test_bars_carry_the_exact_ranges_and_the_title_counts():
@@ -129,6 +129,30 @@ def test_the_button_draws_all_rows_to_one_scale():
         whole = [(row[1], row[2]) for row in trace.customdata]
         assert [(at, at + long) for at, long in zip(base, x, strict=True)] == whole
     assert [list(trace.x) for trace in figure.data] == [list(x) for x in fitted.args[0]["x"]]
+
+
+def test_one_scale_is_broken_where_no_partition_has_records():
+    hour = 3_600_000 * 16_384
+    logs = {
+        0: LogOffsets(0, 50, 50, 200 + hour, gaps=(OffsetRange(100, 100 + hour),)),
+        1: LogOffsets(0, 0, 0, 300 + hour, gaps=(OffsetRange(80, 80 + hour),)),
+        2: LogOffsets(90 + hour, 90 + hour, 0, 150 + hour),
+    }
+    figure = partition_map(ranges(logs))
+    exact = figure.layout.updatemenus[0].buttons[1].args
+
+    low, high = exact[1]["xaxis.range"]
+    assert low == 0
+    assert high < 400
+    wide = {}
+    for trace, x in zip(figure.data, exact[0]["x"], strict=True):
+        for (partition, start, end, _), width in zip(trace.customdata, x, strict=True):
+            wide[trace.name.split()[0], partition] = width, end - start
+    for (kind, _), (width, offsets) in wide.items():
+        if kind in ("cold", "in", "hot"):
+            assert width == offsets  # what holds records is to scale
+        assert 0 <= width < 400
+    assert len(exact[1]["shapes"]) == 1
 
 
 @given(st.lists(st.tuples(st.integers(1, 2**53), st.booleans()), min_size=1, max_size=30))

@@ -24,6 +24,7 @@ def forward(log, start, match, page=10, *, stopped=lambda: False, **limits):
     found = scan_forward(
         log,
         0,
+        stretches_of(OpenedTopic(log).look(0)),
         start,
         3_000,
         match,

@@ -1,0 +1,347 @@
+"""Which topics a continuous run works on next, and which wait after a failure. No I/O, no threads.
+
+A topic is worked on when something may be due for it: it is new, its settings changed, a glance at
+Redis shows so many unarchived records or such old ones, a time that its last run named has come, or
+a pause after a failure is over. Any exception counts as a failure and hurts that topic alone.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from ..back_off import pause_s
+from ..errors import LakelogError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from ..hot.glance import Glance
+from ..record import TopicPartition
+from ..topic import Topic
+from .archiver import Flushed
+from .plan import FlushLimit
+from .trouble import Trouble, why
+
+logger = logging.getLogger(__name__)
+
+FIRST_PAUSE_S = 0.5
+LONGEST_PAUSE_S = 30.0
+
+#: Topics worked on at once. Copying is Arrow's and the store's work, so more than cores; few enough
+#: that they share Redis's connections without waiting.
+WORKERS = 8
+
+#: Of these, so many may be tried again after a failure: topics that go well do not wait for others.
+RETRIES_AT_ONCE = WORKERS // 2
+
+#: A call that takes longer is told as trouble, and another topic gets its place: it may hang.
+LONG_CALL_S = 60.0
+
+#: But never more calls at once than this, however many hang.
+MOST_WORKERS = 4 * WORKERS
+
+#: Each topic is looked at so often even if nothing shows that it is needed.
+SWEEP_S = 300.0
+
+#: A run that named a time which is over already is repeated after so long, not at once.
+SETTLE_S = 0.05
+
+#: A lasting trouble is logged again after so long.
+LOG_AGAIN_S = 300.0
+
+
+_NO_TOPIC = UUID(int=0)
+_NOTHING_SEEN = Glance("", False, -1, None)
+
+
+@dataclass(slots=True)
+class _Watched:
+    """One topic."""
+
+    topic: Topic
+    limit: FlushLimit
+    glances: dict[int, Glance | None] = field(default_factory=dict)
+    changed: set[int] = field(default_factory=set)  # partitions, since a run last looked
+    starts: Mapping[int, int] | None = None  # of what is unarchived; None: no run went well yet
+    next_ms: int | None = None  # on Redis's clock
+    is_stirred: bool = True  # is to be worked on whatever the glances say
+    worked_s: float = 0.0  # when a run last ended well
+    running_since_s: float | None = None
+    failures: int = 0
+    failing_since_ms: int = 0
+    reason: str = ""
+    retry_s: float = 0.0
+    logged_s: float = 0.0
+    is_drained: bool = False
+
+    def is_late(self, now_s: float) -> bool:
+        return self.running_since_s is not None and now_s - self.running_since_s >= LONG_CALL_S
+
+    def may_be_due(self, now_ms: int, now_s: float) -> bool:
+        if self.starts is None or self.is_stirred or now_s - self.worked_s >= SWEEP_S:
+            return True
+        if self.next_ms is not None and now_ms >= self.next_ms:
+            return now_s - self.worked_s >= SETTLE_S
+        return any(self._partition_may_be_due(number, now_ms) for number in self.changed)
+
+    def _partition_may_be_due(self, number: int, now_ms: int) -> bool:
+        glance = self.glances.get(number)
+        start = (self.starts or {}).get(number)
+        if glance is None or start is None or not glance.recovered or glance.log_end < start:
+            return True
+        # At most so many: gaps lie between. A closer look counts them.
+        records = glance.log_end - start
+        return self.limit.reached(records, glance.unarchived_since_ms, now_ms)
+
+    def is_archived(self) -> bool:
+        """Whether all that the last glances showed is archived, and nothing else is known."""
+        starts = self.starts
+        return (
+            starts is not None
+            and not self.failures
+            and len(self.glances) == self.topic.partitions
+            and all(
+                glance is not None and glance.recovered and glance.log_end == starts.get(number)
+                for number, glance in self.glances.items()
+            )
+        )
+
+
+class Supervisor:
+    """What is known of each topic, and what follows from it. Thread-safe.
+
+    Args:
+        clock_s: for pauses; never goes back.
+        now_ms: for what people read.
+    """
+
+    def __init__(
+        self,
+        clock_s: Callable[[], float] = time.monotonic,
+        now_ms: Callable[[], int] = lambda: time.time_ns() // 1_000_000,
+    ) -> None:
+        self._clock_s = clock_s
+        self._now_ms = now_ms
+        self._lock = threading.RLock()
+        self._topics: dict[UUID, _Watched] = {}
+        self._partitions: Mapping[TopicPartition, UUID] = {}
+        self._running: dict[UUID, _Watched] = {}
+        self._due: deque[_Watched] = deque()  # of the last scan, first those to begin with
+        self._hot_now_ms = 0
+        self._is_draining = False
+
+    # -- what others tell ------------------------------------------------------------------------
+
+    def topics_are(self, topics: Iterable[Topic]) -> None:
+        """The topics to be archived, as they are defined now; others are forgotten."""
+        with self._lock:
+            now = {topic.topic_id: topic for topic in topics}
+            for topic_id in self._topics.keys() - now.keys():
+                del self._topics[topic_id]  # how a run of it ends does not matter any more
+            for topic_id, topic in now.items():
+                known = self._topics.get(topic_id)
+                if known is None:
+                    self._topics[topic_id] = _Watched(topic, FlushLimit.of(topic.config))
+                elif known.topic != topic:
+                    known.topic, known.limit = topic, FlushLimit.of(topic.config)
+                    known.is_stirred = True
+            self._partitions = {
+                tp: topic_id
+                for topic_id, one in self._topics.items()
+                for tp in one.topic.topic_partitions()
+            }
+
+    def partitions(self) -> Mapping[TopicPartition, UUID]:
+        """All partitions to be looked at; another object whenever they change."""
+        return self._partitions
+
+    def saw(self, now_ms: int, glances: Mapping[TopicPartition, Glance | None]) -> None:
+        """What a look at a server showed; the time is that server's."""
+        with self._lock:
+            self._hot_now_ms = max(self._hot_now_ms, now_ms)
+            for tp, glance in glances.items():
+                known = self._topics.get(self._partitions.get(tp, _NO_TOPIC))
+                # What did not change is the same object: see `Glancer`.
+                if known is None or known.glances.get(tp.partition, _NOTHING_SEEN) is glance:
+                    continue
+                known.glances[tp.partition] = glance
+                known.changed.add(tp.partition)
+
+    def ended(self, topic_id: UUID, outcome: Flushed | BaseException) -> None:
+        """How a run of a topic ended."""
+        with self._lock:
+            self._running.pop(topic_id, None)
+            known = self._topics.get(topic_id)
+            if known is None:
+                return
+            started_s, known.running_since_s = known.running_since_s, None
+            if isinstance(outcome, Flushed):
+                self._went_well(known, outcome)
+            else:
+                self._failed(known, outcome, started_s)
+
+    def gone(self, topic_id: UUID) -> None:
+        """The topic was deleted."""
+        with self._lock:
+            self._running.pop(topic_id, None)
+            known = self._topics.get(topic_id)
+            if known is not None:
+                logger.info("topic %s was deleted; its archiving ends", known.topic.name)
+                self.topics_are(
+                    one.topic for key, one in list(self._topics.items()) if key != topic_id
+                )
+
+    # -- what follows ----------------------------------------------------------------------------
+
+    def start(self, *, scan: bool = True) -> list[Topic]:
+        """Topics whose run is to begin now; they count as running from here on.
+
+        Args:
+            scan: ask of each topic whether it is due; else go on with what the last scan found.
+        """
+        with self._lock:
+            now_s = self._clock_s()
+            if scan or self._is_draining:
+                self._scan(now_s)
+            timely = [one for one in self._running.values() if not one.is_late(now_s)]
+            free = min(WORKERS - len(timely), MOST_WORKERS - len(self._running))
+            retries = RETRIES_AT_ONCE - sum(one.failures > 0 for one in timely)
+            started: list[Topic] = []
+            while self._due and len(started) < free:
+                one = self._due.popleft()
+                if one.topic.topic_id not in self._topics or not self._is_due(one, now_s):
+                    continue
+                if one.failures:
+                    if retries <= 0:  # the others that are due failed as well
+                        break
+                    retries -= 1
+                one.running_since_s = now_s
+                one.is_stirred = False
+                one.changed.clear()
+                self._running[one.topic.topic_id] = one
+                started.append(one.topic)
+            return started
+
+    def _scan(self, now_s: float) -> None:
+        due = [one for one in self._topics.values() if self._is_due(one, now_s)]
+        # Those that go well first, and of them who waited longest.
+        due.sort(key=lambda one: (one.failures > 0, one.retry_s, one.worked_s))
+        self._due = deque(due)
+
+    def troubles(self) -> tuple[Trouble, ...]:
+        """Topics that fail, and those of which a call has not returned for long, by name."""
+        with self._lock:
+            found = [self._trouble(one) for one in self._topics.values()]
+        return tuple(sorted((one for one in found if one is not None), key=lambda one: one.topic))
+
+    # -- the end ---------------------------------------------------------------------------------
+
+    def drain(self) -> None:
+        """From now on each topic is run once more, whatever its flush policy, and then no more."""
+        with self._lock:
+            self._is_draining = True
+            for one in self._topics.values():
+                one.retry_s = 0.0  # there is no later
+
+    def is_drained(self) -> bool:
+        """Whether nothing is left to do."""
+        with self._lock:
+            return not any(
+                one.running_since_s is not None or not self._rests(one)
+                for one in self._topics.values()
+            )
+
+    def is_running(self) -> bool:
+        """Whether a call is under way."""
+        with self._lock:
+            return bool(self._running)
+
+    def unfinished(self) -> tuple[Trouble, ...]:
+        """Topics of which something may be left, by name, after a drain."""
+        with self._lock:
+            left = [
+                one
+                for one in self._topics.values()
+                if one.running_since_s is not None or not self._rests(one)
+            ]
+            found = [
+                self._trouble(one)
+                or Trouble(one.topic.name, self._now_ms(), "the time was over", 0, None)
+                for one in left
+            ]
+        return tuple(sorted(found, key=lambda one: one.topic))
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _is_due(self, one: _Watched, now_s: float) -> bool:
+        if one.running_since_s is not None:
+            return False
+        if one.failures and now_s < one.retry_s:
+            return False
+        if self._is_draining:
+            return not self._rests(one)
+        return bool(one.failures) or one.may_be_due(self._hot_now_ms, now_s)
+
+    def _rests(self, one: _Watched) -> bool:
+        return one.is_drained or one.is_archived()
+
+    def _went_well(self, known: _Watched, outcome: Flushed) -> None:
+        now_s = self._clock_s()
+        if known.failures:
+            logger.warning(
+                "archiving %s goes on: it went well after %d failures",
+                known.topic.name,
+                known.failures,
+            )
+        known.failures, known.reason, known.logged_s = 0, "", 0.0
+        known.starts, known.next_ms = outcome.starts, outcome.next_ms
+        known.worked_s = now_s
+        if self._is_draining and outcome.is_final:
+            known.is_drained = True
+
+    def _failed(self, known: _Watched, error: BaseException, started_s: float | None) -> None:
+        now_s = self._clock_s()
+        if not known.failures:
+            took_s = 0.0 if started_s is None else now_s - started_s
+            known.failing_since_ms = self._now_ms() - int(took_s * 1000)
+        said, known.reason = known.reason, why(error)
+        known.failures += 1
+        wait_s = pause_s(known.failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
+        known.retry_s = now_s + wait_s
+        if said.partition(":")[0] == known.reason.partition(":")[0] and (
+            now_s - known.logged_s < LOG_AGAIN_S
+        ):
+            return
+        known.logged_s = now_s
+        logger.warning(
+            "archiving %s failed %d times in a row and is tried again in %.1f s: %s",
+            known.topic.name,
+            known.failures,
+            wait_s,
+            error,
+            exc_info=None if isinstance(error, LakelogError) else error,
+        )
+
+    def _trouble(self, one: _Watched) -> Trouble | None:
+        now_s = self._clock_s()
+        if one.running_since_s is not None:
+            runs_s = now_s - one.running_since_s
+            if not one.failures and runs_s < LONG_CALL_S:
+                return None
+            since_ms = one.failing_since_ms if one.failures else self._now_ms() - int(runs_s * 1000)
+            reason = one.reason
+            if runs_s >= LONG_CALL_S:
+                hangs = f"a call has not returned for {runs_s:.0f} s"
+                reason = f"{hangs}; before: {reason}" if reason else hangs
+            return Trouble(one.topic.name, since_ms, reason, one.failures, None)
+        if not one.failures:
+            return None
+        next_ms = self._now_ms() + max(0, int((one.retry_s - now_s) * 1000))
+        return Trouble(one.topic.name, one.failing_since_ms, one.reason, one.failures, next_ms)
+
+
+def is_of_deleted_topic(error: BaseException) -> bool:
+    """Whether an error may mean that the topic is no more; its definition tells."""
+    return isinstance(error, UnknownTopicIdError | UnknownTopicOrPartitionError)

@@ -1,0 +1,50 @@
+"""What keeps a topic from being archived: since when, why, and when it is tried again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One topic's, as an archiver sees it. Times are of the archiver's machine, epoch ms."""
+
+    topic: str
+    since_ms: int  # the first failure after the last time that it went well
+    why: str  # of the last failure
+    tries: int  # failures in a row; 0: the first call has not returned
+    next_try_ms: int | None  # None: a call is under way
+
+    def __str__(self) -> str:
+        tries = f"{self.tries} {'try' if self.tries == 1 else 'tries'}"
+        again = "being tried" if self.next_try_ms is None else f"next try {_time(self.next_try_ms)}"
+        return f"not archived since {_time(self.since_ms)} ({tries}, {again}): {self.why}"
+
+    def to_json(self) -> dict[str, Any]:
+        """As a beat carries it."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, value: Mapping[str, Any]) -> Trouble:
+        """What `to_json` gave, also that of an older or newer release."""
+        return cls(
+            str(value.get("topic", "")),
+            int(value.get("since_ms", 0)),
+            str(value.get("why", "")),
+            int(value.get("tries", 0)),
+            None if value.get("next_try_ms") is None else int(value["next_try_ms"]),
+        )
+
+
+def why(error: BaseException) -> str:
+    """An error as a reason: ours by what it says, any other with its type."""
+    said = " ".join(str(error).split())
+    return f"{type(error).__name__}: {said}" if said else type(error).__name__
+
+
+def _time(epoch_ms: int) -> str:
+    time = datetime.fromtimestamp(epoch_ms / 1000, timezone.utc)
+    return time.isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -1,0 +1,73 @@
+"""Reserves offsets in the cold table; `lakelog.reservation` says what for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import pyarrow.compute as pc
+
+from .. import reservation
+from ..errors import CommitConflictError
+from ..record import MAX_OFFSET, OffsetRange, TopicPartition
+from ..topic import Topic
+from .change import Change
+from .registers import Register, ReservedEnd
+from .table import ColdSnapshot, ColdTable
+
+_ATTEMPTS = 10  # others may reserve for the same partitions first
+
+
+def reserve(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRange]:
+    """Reserves fresh offsets for partitions, in one commit unless others stand in the way.
+
+    Args:
+        at_least: by partition, an offset that its reservation starts at or above.
+
+    Returns:
+        A range a partition that nobody else has, nor will get, above all that was reserved before.
+
+    Raises:
+        CommitConflictError: others kept reserving.
+        ColdTierError: see `ColdTable.apply`; what may have been committed is wasted.
+    """
+    reserved: dict[int, OffsetRange] = {}
+    for _ in range(_ATTEMPTS):
+        snapshot = table.snapshot()
+        wanted = {
+            partition: _next(snapshot, partition, offset)
+            for partition, offset in at_least.items()
+            if partition not in reserved
+        }
+        registers: dict[Register, int] = {ReservedEnd(p): found.end for p, found in wanted.items()}
+        applied = table.apply(Change(registers=registers), snapshot)
+        reserved |= {p: found for p, found in wanted.items() if p not in applied.superseded}
+        if len(reserved) == len(at_least):
+            return reserved
+    raise CommitConflictError(
+        f"offsets of partitions {sorted(at_least.keys() - reserved.keys())} could not be reserved: "
+        "others changed their registers each time. Nothing is lost; try again",
+    )
+
+
+def reserving(
+    topic: Topic, table: ColdTable
+) -> Callable[[Mapping[TopicPartition, int]], dict[TopicPartition, OffsetRange]]:
+    """`reserve` in the table of a topic, as the hot tier asks for it."""
+
+    def reserved(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetRange]:
+        found = reserve(table, {tp.partition: offset for tp, offset in at_least.items()})
+        return {topic.partition(partition): offsets for partition, offsets in found.items()}
+
+    return reserved
+
+
+def _next(snapshot: ColdSnapshot, partition: int, at_least: int) -> OffsetRange:
+    start = max(
+        snapshot.reserved_end(partition),
+        snapshot.archived_end(partition),  # above it only if an older lakelog archived
+        snapshot.log_start(partition),
+        at_least,
+    )
+    rows = snapshot.files.rows_of_partition(partition)
+    records = pc.sum(rows["records"]).as_py() or 0
+    return OffsetRange(start, min(start + reservation.reserved_offsets(records), MAX_OFFSET))

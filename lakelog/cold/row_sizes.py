@@ -1,0 +1,73 @@
+"""How large rows are once decoded, and rows cut by that.
+
+Where somebody else's writer kept values in a dictionary, a page of some bytes may stand for
+gigabytes. So pyarrow leaves those columns as dictionaries, and they are spelt out piece by piece.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_FIXED_BYTES = 24  # offset, timestamp, type, and where the others begin
+
+
+def row_bytes(batch: pa.RecordBatch) -> np.ndarray:
+    """About how many bytes each row takes in plain columns of `FILE_SCHEMA`."""
+    sizes = np.full(batch.num_rows, _FIXED_BYTES, np.int64)
+    for column in batch.columns:
+        if pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+            items, offsets = items_of(column)
+            upto = np.zeros(len(items) + 1, np.int64)
+            np.cumsum(sum(_lengths(items.field(i)) for i in range(2)), out=upto[1:])
+            sizes += np.diff(upto[offsets])
+        elif not pa.types.is_primitive(column.type):
+            sizes += _lengths(column)
+    return sizes
+
+
+def cut_rows(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
+    """The rows in pieces of at most `max_bytes` once decoded, or of one row."""
+    if not any(_has_dictionary(kind) for kind in batch.schema.types):
+        yield batch
+        return
+    upto = np.cumsum(row_bytes(batch))
+    start = 0
+    while start < len(upto):
+        before = int(upto[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(upto, before + max_bytes, side="right")))
+        yield batch.slice(start, end - start)
+        start = end
+
+
+def items_of(lists: pa.Array) -> tuple[pa.StructArray, np.ndarray]:
+    """The items of lists, those alone, and where each list's begin and the last one's end."""
+    offsets = lists.offsets.to_numpy().astype(np.int64)
+    first, last = int(offsets[0]), int(offsets[-1])
+    if first < 0 or last > len(lists.values) or bool(np.any(offsets[1:] < offsets[:-1])):
+        raise pa.ArrowInvalid("its lists lie outside their items")
+    return lists.values.slice(first, last - first), offsets - first
+
+
+def _lengths(column: pa.Array) -> np.ndarray:
+    if not pa.types.is_dictionary(column.type):
+        return _numbers(pc.binary_length(column))
+    lengths = np.append(_numbers(pc.binary_length(column.dictionary)), 0)  # null: the last
+    indices = _numbers(column.indices, null=len(lengths) - 1)
+    if len(indices) and not 0 <= int(indices.min()) <= int(indices.max()) < len(lengths):
+        raise pa.ArrowInvalid("it names values that its dictionary does not have")
+    return np.asarray(lengths[indices])
+
+
+def _numbers(column: pa.Array, null: int = 0) -> np.ndarray:
+    numbers = pc.fill_null(column.cast(pa.int64()), null)
+    return np.asarray(numbers.to_numpy(zero_copy_only=False))
+
+
+def _has_dictionary(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        return True
+    return any(_has_dictionary(kind.field(i).type) for i in range(kind.num_fields))

@@ -1,0 +1,95 @@
+"""What a store's refusal means: to be asked again, full, or refused for good.
+
+Arrow, delta-rs and Spark each put it in words of their own, most without a number. This is the one
+place that reads them; all that open storage translate here.
+"""
+
+from __future__ import annotations
+
+import errno
+import re
+
+from ..errors import (
+    ColdTierAccessError,
+    ColdTierError,
+    ColdTierFullError,
+    ColdTierUnavailableError,
+)
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
+#: Of a folder on a network, or of a machine at its limits.
+_AWAY = frozenset(
+    {
+        errno.EIO,
+        errno.EAGAIN,
+        errno.EBUSY,
+        errno.EINTR,
+        errno.EMFILE,
+        errno.ENFILE,
+        errno.ENOMEM,
+        errno.ESTALE,
+        errno.ETIMEDOUT,
+        errno.ECONNREFUSED,
+        errno.ECONNRESET,
+        errno.ECONNABORTED,
+        errno.EPIPE,
+        errno.ENETUNREACH,
+        errno.EHOSTUNREACH,
+        errno.EHOSTDOWN,
+        errno.ENOTCONN,
+    }
+)
+
+#: "AWS Error UNKNOWN (HTTP status 429)", "non-2xx status code: 503", "Status Code: 503" (Hadoop),
+#: "Azure Error: [ServerBusy] 503".
+_HTTP_STATUS = re.compile(
+    r"(?:HTTP status|[Ss]tatus [Cc]ode|with status|StatusCode|Azure Error: \[\w+\])\W*(\d{3})\b"
+)
+_OS_ERROR = re.compile(r"(?:os error|[Ee]rrno) (\d+)\b")  # Rust's words, and Python's
+
+_FULL_WORDS = re.compile(r"No space left on device|Disk quota exceeded|File too large")
+_AWAY_WORDS = re.compile(
+    r"SLOW_DOWN|SlowDown|SERVICE_UNAVAILABLE|ServiceUnavailable|INTERNAL_FAILURE|InternalError"
+    r"|THROTTL|Throttl|TooManyRequests|Too Many Requests|RequestLimitExceeded|ServerBusy"
+    r"|REQUEST_TIME(?!_TOO_SKEWED)|RequestTimeout|OperationTimedOut|NETWORK_CONNECTION"
+    r"|curlCode: \d+|[Tt]imed? ?out|timeout|[Cc]onnection (?:refused|reset|closed|aborted)"
+    r"|error sending request|error decoding response body|connection error|dns error"
+    r"|UnknownHostException|ConnectException|SocketException|NoHttpResponseException"
+    r"|end of file before message length|Unexpected end of (?:stream|file) from server"
+    r"|Status\((?:UNAVAILABLE|RESOURCE_EXHAUSTED|DEADLINE_EXCEEDED|INTERNAL|ABORTED)\b"
+)
+_DENIED_WORDS = re.compile(
+    r"ACCESS_DENIED|AccessDenied|Forbidden|Unauthorized|INVALID_ACCESS_KEY_ID|InvalidAccessKeyId"
+    r"|SIGNATURE_DOES_NOT_MATCH|SignatureDoesNotMatch|AuthenticationFailed|AuthorizationFailure"
+    r"|INVALID_CLIENT_TOKEN_ID|UNRECOGNIZED_CLIENT|Permission denied|Read-only file system"
+    r"|Status\((?:PERMISSION_DENIED|UNAUTHENTICATED)\b"
+)
+
+
+def error_class(error: object) -> type[ColdTierError]:
+    """Which of ours says what a library's error does; `ColdTierError` where nothing can be told.
+
+    Args:
+        error: an exception, or its text on one line.
+    """
+    number = getattr(error, "errno", None)
+    said = str(error)
+    if number is None and (found := _OS_ERROR.search(said)):
+        number = int(found[1])
+    if number in _FULL or _FULL_WORDS.search(said):
+        return ColdTierFullError
+    if number in _DENIED:
+        return ColdTierAccessError
+    # The last one: a library that asked again tells the whole story.
+    statuses = [int(status) for status in _HTTP_STATUS.findall(said)]
+    if statuses:
+        if statuses[-1] in {408, 425, 429} or statuses[-1] >= 500:
+            return ColdTierUnavailableError
+        if statuses[-1] in {401, 403}:
+            return ColdTierAccessError
+    if _DENIED_WORDS.search(said):
+        return ColdTierAccessError
+    if number in _AWAY or _AWAY_WORDS.search(said):
+        return ColdTierUnavailableError
+    return ColdTierError

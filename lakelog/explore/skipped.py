@@ -1,0 +1,80 @@
+"""Offsets that an unclean stop of Redis left unused, and which records may be lost with it.
+
+A gap spans every offset that may have been given before the stop, so that none names two records:
+mostly millions that never were. What may be lost is bounded by when the last kept append was and by
+how Redis writes to disk.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+
+from ..hot.server_info import ServerInfo
+from ..offsets import HotOffsets, LogOffsets
+from ..record import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Offsets [start, end) of one partition that no record has, nor ever will."""
+
+    start_offset: int
+    end_offset: int  # exclusive
+    last_append_ms: int | None = None  # the last that was kept, Redis's clock; None: not known now
+    recovered_ms: int | None = None  # when the log went on above, likewise
+
+    def sentence(self, topic_partition: TopicPartition, at_most: str) -> str:
+        """What happened, and what may be lost.
+
+        Args:
+            at_most: see `may_be_lost`.
+        """
+        since = self.last_append_ms
+        after = "" if since is None else f", whose last kept append was at {_utc(since)}"
+        return (
+            f"{topic_partition}: offsets {self.start_offset:,}..{self.end_offset - 1:,} were "
+            f"skipped after an unclean stop of Redis{after}. Records that may be lost: {at_most}"
+        )
+
+
+def skipped(log: LogOffsets, hot: HotOffsets) -> Iterator[Skipped]:
+    """A partition's gaps, with the times that Redis's segments beside them tell."""
+    for gap in log.gaps:
+        whole = next((one for one in hot.gaps if one.start <= gap.start < one.end), gap)
+        before = [
+            s.modified_ms for s in hot.segments if s.base_offset < s.end_offset <= whole.start
+        ]
+        after = [s.created_ms for s in hot.segments if s.base_offset == whole.end]
+        yield Skipped(
+            gap.start, gap.end, before[-1] if before else None, after[0] if after else None
+        )
+
+
+def may_be_lost(servers: Iterable[ServerInfo]) -> str:
+    """At most which records an unclean stop of such servers loses.
+
+    By their settings of now; who changed them since knows better.
+    """
+    servers = list(servers)
+    how = {server.appendfsync if server.append_only_file else "snapshot" for server in servers}
+    if how == {"always"}:
+        text = "none, as each append is on disk before it is answered (appendfsync always)"
+    elif how <= {"always", "everysec"}:
+        text = (
+            "at most those appended in the last second before the machine stopped (appendfsync "
+            "everysec); none if Redis's process alone died"
+        )
+    elif "snapshot" in how:
+        text = "at most those appended since the last snapshot, as there is no append-only file"
+    else:
+        text = (
+            "at most those that the operating system had not written yet when the machine stopped; "
+            "none if Redis's process alone died"
+        )
+    return f"{text}; after a failover, at most those that the replica lacked"
+
+
+def _utc(milliseconds: int) -> str:
+    return f"{datetime.fromtimestamp(milliseconds / 1000, timezone.utc):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,57 @@
+"""What live archivers leave in Redis for whoever asks how they are: a field each, which expires."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from .connection import Servers
+from .keys import Keys
+
+
+class Beats:
+    """The hash ``{keyspace}:archivers``: archiver id → JSON with ``until_ms`` and what it says.
+
+    A field counts until its ``until_ms``; the key goes when the last one is over.
+    """
+
+    def __init__(self, servers: Servers, keys: Keys) -> None:
+        self._servers = servers
+        self._key = keys.archivers
+
+    def leave(self, archiver_id: str, said: Mapping[str, Any], lasting_ms: int) -> None:
+        """Say something that counts for so long, in place of what was said before.
+
+        Raises:
+            LakelogError: Redis does not answer, refuses, or is full.
+        """
+        now_ms, there = self._now_ms(), self._read()
+        until_ms = now_ms + lasting_ms
+        text = json.dumps({**said, "until_ms": until_ms}, separators=(",", ":"))
+        over = [name for name, beat in there.items() if beat["until_ms"] < now_ms]
+        last_ms = max([until_ms, *(beat["until_ms"] for beat in there.values())])
+        self._servers.for_key(self._key).call(
+            ("HSET", self._key, archiver_id, text),
+            ("PEXPIREAT", self._key, last_ms),
+            *([("HDEL", self._key, *over)] if over else []),
+        )
+
+    def end(self, archiver_id: str) -> None:
+        """Say that it ended in order."""
+        self._servers.for_key(self._key).call(("HDEL", self._key, archiver_id))
+
+    def alive(self) -> dict[str, dict[str, Any]]:
+        """What each archiver that is alive said last, by its id."""
+        now_ms = self._now_ms()
+        return {name: beat for name, beat in self._read().items() if beat["until_ms"] >= now_ms}
+
+    def _read(self) -> dict[str, dict[str, Any]]:
+        reply = self._servers.for_key(self._key).call(("HGETALL", self._key))[0]
+        if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
+            reply = dict(zip(reply[::2], reply[1::2], strict=True))
+        return {name.decode(): json.loads(text) for name, text in reply.items()}
+
+    def _now_ms(self) -> int:
+        seconds, microseconds = self._servers.for_key(self._key).call(("TIME",))[0]
+        return int(seconds) * 1000 + int(microseconds) // 1000

@@ -1,0 +1,164 @@
+"""What ``:state`` declares of a partition's offsets, and which entries of the stream it disowns.
+
+An entry that lies in a declared gap, or past the log end, holds nothing that was ever given out:
+Redis 7.0 runs half a transaction when its append-only file was cut within one, and what that leaves
+is an entry without its ``:state``. Readers skip it, as they skip the gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..codec import EntryId
+from ..codec.entry import gap_of
+from ..errors import CorruptRecordError, ForeignEntryError
+from ..offsets import HotSegment
+from ..record import MAX_OFFSET, OffsetRange, TopicPartition
+
+RawEntry = tuple[EntryId, list[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Where the log ends, and its gaps: ascending, none overlaps another."""
+
+    log_end: int = MAX_OFFSET + 1
+    gaps: tuple[OffsetRange, ...] = ()
+
+    def disowns(self, entry_id: EntryId) -> bool:
+        """Whether such an entry lies in a gap or past the end. (A gap's own entry does too.)."""
+        return entry_id.end_offset > self.log_end or any(
+            gap.start <= entry_id.base_offset and entry_id.end_offset <= gap.end
+            for gap in self.gaps
+        )
+
+    def gap_at(self, offset: int) -> OffsetRange | None:
+        """The gap that holds the offset."""
+        return next((gap for gap in self.gaps if gap.start <= offset < gap.end), None)
+
+    def past_gaps(self, offset: int) -> tuple[int, list[OffsetRange]]:
+        """The first offset from there on that no gap holds, and the gaps that come before it."""
+        passed = []
+        while (gap := self.gap_at(offset)) is not None:
+            passed.append(gap)
+            offset = gap.end
+        return offset, passed
+
+    def segments(self, closed: Sequence[HotSegment], open_base: int) -> list[HotSegment]:
+        """Those of the closed segments that half a transaction did not leave."""
+        return [
+            segment
+            for segment in closed
+            if segment.base_offset < open_base
+            and segment.end_offset <= self.log_end
+            and not any(
+                segment.base_offset < gap.end and gap.start < segment.end_offset
+                for gap in self.gaps
+            )
+        ]
+
+
+def parse_gaps(text: bytes | None) -> tuple[OffsetRange, ...]:
+    """The field ``gaps`` of ``:state``; whoever added to it, ascending."""
+    parts = (part.split(b"-") for part in (text or b"").split(b",") if part)
+    return tuple(sorted(OffsetRange(int(start), int(end)) for start, end in parts))
+
+
+@dataclass(frozen=True, slots=True)
+class Covered:
+    """What a run of entries is for a reader: each offset is a record's or a gap's."""
+
+    entries: list[RawEntry]  # those with records
+    next_offset: int
+    gaps: list[OffsetRange]  # whole, as declared
+    skipped: list[EntryId]  # disowned
+
+
+def cover(
+    topic_partition: TopicPartition, entries: Sequence[RawEntry], offset: int, declared: Declared
+) -> Covered:
+    """Judges entries, from the one that holds `offset` on, by what is declared.
+
+    Raises:
+        CorruptRecordError: an entry is missing and no gap says so, or a gap entry is damaged.
+        ForeignEntryError: an entry speaks of offsets that another holds.
+    """
+    kept: list[RawEntry] = []
+    gaps: list[OffsetRange] = []
+    skipped: list[EntryId] = []
+    position: int | None = None  # None: nothing of the log seen yet
+    for index, (entry_id, fields) in enumerate(entries):
+        gap = gap_of(entry_id, fields)
+        if gap not in declared.gaps and declared.disowns(entry_id):
+            skipped.append(entry_id)
+            continue
+        base = entry_id.base_offset
+        if position is None and base <= offset:
+            position = base
+        else:
+            position, passed = declared.past_gaps(offset if position is None else position)
+            if passed and passed[-1] == gap:
+                position, passed = gap.start, passed[:-1]
+            gaps += passed
+        if base > position:
+            _refuse_hole(topic_partition, entries, index, position)
+        if base < position:
+            raise ForeignEntryError(
+                f"{topic_partition}: entry {entry_id} speaks of offsets that the entry before it "
+                f"holds, so it is not lakelog's. Find out who writes to the stream, and "
+                f"{move_aside(topic_partition, entry_id)}",
+                topic_partition=topic_partition,
+                entry_id=entry_id,
+            )
+        position = entry_id.end_offset
+        if gap is None:
+            kept.append((entry_id, fields))
+        else:
+            gaps.append(gap)
+    if position is None:
+        position, passed = declared.past_gaps(offset)
+        gaps += passed
+    return Covered(kept, position, gaps, skipped)
+
+
+def _refuse_hole(
+    topic_partition: TopicPartition, entries: Sequence[RawEntry], index: int, position: int
+) -> None:
+    entry_id = entries[index][0]
+    if any(later.base_offset <= position for later, _ in entries[index + 1 :]):
+        raise ForeignEntryError(
+            f"{topic_partition}: entry {entry_id} speaks of offsets that an entry after it holds, "
+            f"so it is not lakelog's. Find out who writes to the stream, and "
+            f"{move_aside(topic_partition, entry_id)}",
+            topic_partition=topic_partition,
+            entry_id=entry_id,
+        )
+    raise hole(topic_partition, position, entry_id.base_offset)
+
+
+def hole(topic_partition: TopicPartition, start: int, end: int) -> CorruptRecordError:
+    """Of offsets that nothing speaks for."""
+    lost = EntryId(end - 1, end - start)
+    return CorruptRecordError(
+        f"{topic_partition}: the hot tier holds nothing for offsets {start}..{end - 1}, and no gap "
+        "was declared: entries were deleted or added by hand. Compare `lakelog status` with "
+        "XINFO STREAM and restore them, or give them up, so that readers skip them and go on: "
+        f"`{command(topic_partition, lost)}`",
+        topic_partition=topic_partition,
+        offset=start,
+        end_offset=end,
+        entry_id=lost,
+    )
+
+
+def move_aside(topic_partition: TopicPartition, entry_id: EntryId | str) -> str:
+    """What to do with an entry that blocks its partition, as the end of a sentence."""
+    return f"move the entry aside, so that others go on: `{command(topic_partition, entry_id)}`"
+
+
+def command(topic_partition: TopicPartition, entry_id: EntryId | str) -> str:
+    return (
+        f"lakelog quarantine add {topic_partition.topic} -p {topic_partition.partition} "
+        f"--entry {entry_id}"
+    )

@@ -1,0 +1,103 @@
+"""One cheap look at many partitions, to see which of them somebody should look at closer.
+
+Four fields of each partition's ``:state`` and no script: 1,000 partitions take one round trip and a
+few milliseconds, where `HotLog.offsets` builds every segment of each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from ..clock import Clock
+from ..record import TopicPartition
+from .connection import Server, Servers, moved, translate
+from .keys import Keys
+
+_FIELDS = ("topic_id", "run_id", "log_end", "unarchived_since")
+
+
+@dataclass(frozen=True, slots=True)
+class Glance:
+    """A partition's state, as far as it says whether somebody should look closer."""
+
+    topic_id: str
+    recovered: bool  # this run of the server has written it
+    log_end: int
+    unarchived_since_ms: int | None  # when the oldest unarchived append was; None: nobody knows
+
+
+@dataclass(frozen=True, slots=True)
+class Glimpse:
+    """What one server said in one look."""
+
+    now_ms: int  # the server's clock, before the rest was read
+    partitions: Mapping[TopicPartition, Glance | None]  # None: it has no such partition
+
+
+class Glancer:
+    """Looks at the partitions that one server holds. Not thread-safe.
+
+    Remembers the last replies, so that what did not change costs a comparison.
+    """
+
+    def __init__(self, servers: Servers, server: Server, keys: Keys, clock: Clock | None) -> None:
+        self._servers = servers
+        self._server = server
+        self._keys = keys
+        self._clock = clock
+        self._last: dict[TopicPartition, tuple[object, Glance | None]] = {}
+        self._last_run = ""
+
+    @property
+    def name(self) -> str:
+        """The server's address, without a password."""
+        return self._server.name
+
+    def holds(self, topic_partition: TopicPartition) -> bool:
+        """Whether the partition is on this server, as far as is known."""
+        stream = self._keys.partition(topic_partition).stream
+        return self._servers.for_key(stream) is self._server
+
+    def look(self, topic_partitions: Iterable[TopicPartition]) -> Glimpse:
+        """One round trip.
+
+        Raises:
+            HotTierUnavailableError: the server does not answer, or holds one of them no more; then
+                `holds` says anew who does.
+        """
+        wanted = list(topic_partitions)
+        commands = [("HMGET", self._keys.partition(tp).state, *_FIELDS) for tp in wanted]
+        with self._server.wire() as wire:
+            (seconds, microseconds), *replies = wire.exchange([("TIME",), *commands])
+            run_id = wire.run_id
+        if run_id != self._last_run:
+            self._last, self._last_run = {}, run_id
+        last, seen = self._last, {}
+        for tp, reply in zip(wanted, replies, strict=True):
+            known = last.get(tp)
+            if known is not None and known[0] == reply:
+                seen[tp] = known
+                continue
+            if isinstance(reply, Exception):
+                if moved(reply):
+                    self._servers.refresh()
+                raise translate(reply, self._server.name, self._keys.partition(tp).stream)
+            seen[tp] = reply, _glance(reply, run_id)
+        self._last = seen
+        now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+        if self._clock is not None:
+            now_ms = self._clock.now_ms()
+        return Glimpse(now_ms, {tp: glance for tp, (_, glance) in seen.items()})
+
+
+def _glance(reply: list[bytes | None], run_id: str) -> Glance | None:
+    topic_id, written_by, log_end, since = reply
+    if topic_id is None or log_end is None:
+        return None
+    return Glance(
+        topic_id.decode(),
+        written_by is not None and written_by.decode() == run_id,
+        int(log_end),
+        None if since is None else int(since),
+    )

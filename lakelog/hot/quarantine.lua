@@ -1,0 +1,234 @@
+-- Moves one entry aside, and back. ARGV: verb, topic_id or '', entry id, then by verb:
+--
+--   look     -                     {'OK', gap start, gap end, log_end, base of the open segment,
+--                                   gap texts as stored or '', the entry's fields or false,
+--                                   texts of the closed segments that the gap cuts}
+--   roll     -                     closes the open segment, so that it can be cut
+--   move     gap start, gap end, note, number of segments to replace, their texts, the new texts
+--   release  gap start, gap end, text of a segment for the entry
+--
+-- KEYS: the five of the partition, then quarantine, rebuilt. `:quarantine` is a hash: `{id}` → a
+-- note as JSON, `{id}|{n}` → the n-th name or value of the entry, byte for byte.
+--
+-- The gap is what no other entry speaks for, of the offsets that the id names; start = end: nothing.
+-- A change that somebody else made since the look answers {'CHANGED'}; nothing was written then.
+
+local quarantine, rebuilt = KEYS[6], KEYS[7]
+local MAX_REBUILT = 100000 -- entries; copying them stalls the server for well below a second
+local MAX_OFFSET = 9007199254740992
+
+local verb, id = ARGV[1], ARGV[3]
+local st = redis.call('HMGET', state, 'topic_id', 'log_end', 'local_log_start', 'segment', 'gaps',
+  'closed_bytes', 'quarantined', 'paused')
+if not st[1] or ARGV[2] ~= '' and st[1] ~= ARGV[2] then
+  return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
+end
+local log_end, open = tonumber(st[2]), parse_segment(st[4])
+
+-- The offsets of an id as [first, end), nil where it is none of lakelog's.
+local function offsets_of(text)
+  local last, count = string.match(text, '^(%d+)%-(%d+)$')
+  last, count = tonumber(last), tonumber(count)
+  if count >= 1 and count <= last + 1 and last < MAX_OFFSET then
+    return last - count + 1, last + 1
+  end
+end
+
+local function gaps()
+  local found = {}
+  for from, to in string.gmatch(st[5] or '', '(%d+)-(%d+)') do
+    found[#found + 1] = { tonumber(from), tonumber(to) }
+  end
+  table.sort(found, function(a, b) return a[1] < b[1] end)
+  return found
+end
+
+local function format_gaps(ranges)
+  local texts = {}
+  for i, gap in ipairs(ranges) do
+    texts[i] = int(gap[1]) .. '-' .. int(gap[2])
+  end
+  return table.concat(texts, ',')
+end
+
+local function gap_left()
+  local first, ending = offsets_of(id)
+  if not first then
+    return 0, 0
+  end
+  first, ending = math.max(first, tonumber(st[3])), math.min(ending, log_end)
+  local before = redis.call('XREVRANGE', stream, '(' .. id, '-', 'COUNT', 1)[1]
+  local _, reach = offsets_of(before and before[1] or '0-1')
+  if before and reach then
+    first = math.max(first, reach)
+  end
+  local after = redis.call('XRANGE', stream, '(' .. id, '+', 'COUNT', 1)[1]
+  local beyond = after and offsets_of(after[1])
+  if beyond then
+    ending = math.min(ending, beyond)
+  end
+  for _, gap in ipairs(gaps()) do
+    if gap[1] <= first and first < gap[2] then
+      first = gap[2]
+    end
+    if gap[1] > first and gap[1] < ending then
+      ending = gap[1]
+    end
+  end
+  if first >= ending then
+    return 0, 0
+  end
+  return first, ending
+end
+
+local function cut_segments(first, ending)
+  local texts = {}
+  for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do
+    local s = parse_closed(text)
+    if s.base < ending and first < s.ending then
+      texts[#texts + 1] = text
+    end
+  end
+  return texts
+end
+
+-- The stream without one entry, or with one more. Made anew: an entry goes in nowhere but at the
+-- end, and after XDEL of the last one, ids below it stay refused.
+local function rebuild(without, with)
+  redis.call('DEL', rebuilt)
+  local at = '-'
+  local added = not with
+  while true do
+    local page = redis.call('XRANGE', stream, at, '+', 'COUNT', 500)
+    if not page[1] then
+      break
+    end
+    for _, entry in ipairs(page) do
+      if not added and offsets_of(entry[1]) and offsets_of(entry[1]) >= with.ending then
+        redis.call('XADD', rebuilt, id, unpack(with.fields))
+        added = true
+      end
+      if entry[1] ~= without then
+        redis.call('XADD', rebuilt, entry[1], unpack(entry[2]))
+      end
+    end
+    at = '(' .. page[#page][1]
+  end
+  if not added then
+    redis.call('XADD', rebuilt, id, unpack(with.fields))
+  end
+  if redis.call('EXISTS', rebuilt) == 1 then
+    redis.call('RENAME', rebuilt, stream)
+  else
+    redis.call('DEL', stream)
+  end
+end
+
+local entry = redis.call('XRANGE', stream, id, id)[1]
+if verb == 'look' then
+  local first, ending = gap_left()
+  return { 'OK', first, ending, log_end, open.base, st[5] or '', entry and entry[2] or false,
+    cut_segments(first, ending) }
+end
+if verb == 'roll' then
+  if open.bytes > 0 then
+    close_segment(open, log_end)
+    redis.call('HSET', state, 'closed_bytes', int(tonumber(st[6]) + open.bytes),
+      'segment', format_segment(new_segment(log_end, server_time(''))))
+  end
+  return { 'OK' }
+end
+
+local first, ending = tonumber(ARGV[4]), tonumber(ARGV[5])
+if verb == 'move' then
+  local now_first, now_ending = gap_left()
+  local replaced, closed_bytes = tonumber(ARGV[7]), tonumber(st[6])
+  local found = cut_segments(first, ending)
+  if now_first ~= first or now_ending ~= ending or #found ~= replaced
+    or ending > first and ending > open.base and open.bytes > 0 or not entry and first == ending then
+    return { 'CHANGED' }
+  end
+  for i, text in ipairs(found) do
+    if text ~= ARGV[7 + i] then
+      return { 'CHANGED' }
+    end
+  end
+  local last = tonumber(string.match(id, '^%d+'))
+  local blocks = entry and last >= log_end -- ids of later appends would be below it
+  if blocks and redis.call('XLEN', stream) > MAX_REBUILT then
+    return { 'TOO_MANY', redis.call('XLEN', stream), MAX_REBUILT }
+  end
+  redis.call('HSET', quarantine, id, ARGV[6])
+  if entry then
+    for i, value in ipairs(entry[2]) do
+      redis.call('HSET', quarantine, id .. '|' .. i, value)
+    end
+    if blocks then
+      rebuild(id)
+    else
+      redis.call('XDEL', stream, id)
+    end
+  end
+  redis.call('ZREM', times, int(last))
+  for _, text in ipairs(found) do
+    closed_bytes = closed_bytes - parse_closed(text).bytes
+    redis.call('ZREM', segments, text)
+  end
+  for i = 8 + replaced, #ARGV do
+    closed_bytes = closed_bytes + parse_closed(ARGV[i]).bytes
+    redis.call('ZADD', segments, int(parse_closed(ARGV[i]).base), ARGV[i])
+  end
+  if ending > first then
+    local all = gaps()
+    all[#all + 1] = { first, ending }
+    table.sort(all, function(a, b) return a[1] < b[1] end)
+    local own = int(first) .. '-' .. int(ending)
+    redis.call('HSET', state, 'gaps', format_gaps(all), 'closed_bytes', int(closed_bytes),
+      'quarantined', (st[7] and st[7] ~= '' and st[7] .. ',' or '') .. own)
+  end
+  return { 'OK' }
+end
+
+-- release
+if redis.call('HEXISTS', quarantine, id) == 0 then
+  return { 'CHANGED' }
+end
+local fields = {}
+while true do
+  local value = redis.call('HGET', quarantine, id .. '|' .. (#fields + 1))
+  if not value then
+    break
+  end
+  fields[#fields + 1] = value
+end
+local kept, was = {}, false
+for _, gap in ipairs(gaps()) do
+  if gap[1] == first and gap[2] == ending then
+    was = true
+  else
+    kept[#kept + 1] = gap
+  end
+end
+local before = redis.call('XREVRANGE', stream, id, '-', 'COUNT', 1)[1]
+local _, reach = offsets_of(before and before[1] or '0-1')
+if entry or not was or before and reach and reach > first or first < tonumber(st[3]) then
+  return { 'CHANGED' }
+end
+if redis.call('XLEN', stream) > MAX_REBUILT then
+  return { 'TOO_MANY', redis.call('XLEN', stream), MAX_REBUILT }
+end
+rebuild(nil, { ending = ending, fields = fields })
+redis.call('ZADD', segments, int(first), ARGV[6])
+local own, left = int(first) .. '-' .. int(ending), {}
+for part in string.gmatch(st[7] or '', '[^,]+') do
+  if part ~= own then
+    left[#left + 1] = part
+  end
+end
+redis.call('HSET', state, 'gaps', format_gaps(kept), 'quarantined', table.concat(left, ','),
+  'closed_bytes', int(tonumber(st[6]) + parse_closed(ARGV[6]).bytes))
+for i = 1, #fields do
+  redis.call('HDEL', quarantine, id .. '|' .. i)
+end
+redis.call('HDEL', quarantine, id)
+return { 'OK' }

@@ -1,0 +1,42 @@
+"""A call that must not be waited for without a limit, such as one of a store that hangs."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+from ..errors import ColdTierUnavailableError
+
+T = TypeVar("T")
+
+
+def in_time(function: Callable[[], T], timeout_s: float, what: str) -> T:
+    """What a function returns, or raises; if it does not return in time, it is left alone.
+
+    Args:
+        what: begins the sentence, such as "looking at the topics".
+
+    Raises:
+        ColdTierUnavailableError: it did not return in time. It may go on all the same.
+    """
+    answers: list[T] = []
+    errors: list[BaseException] = []
+
+    def call() -> None:
+        try:
+            answers.append(function())
+        except BaseException as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=call, name="lakelog-in-time", daemon=True)
+    thread.start()
+    thread.join(timeout_s)
+    if errors:
+        raise errors[0]
+    if not answers:
+        raise ColdTierUnavailableError(
+            f"{what} did not come to an end within {timeout_s:g} s: a call to Redis or the store "
+            "hangs. It is tried again; look at the store"
+        )
+    return answers[0]

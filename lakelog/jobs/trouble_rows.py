@@ -1,0 +1,58 @@
+"""What a continuous archiver that is no job run fails at, as rows of ``_lakelog_status``."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+from typing import Any
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..archive.trouble import Trouble
+from ..cold.place import ColdPlace
+from .look import Look
+from .open_status_table import open_status_table
+from .status_rows import NOT_ARCHIVED, RunKey, status_rows
+
+#: As who the command line writes rows.
+JOB = "archive --continuous"
+
+#: A row says once a minute that a trouble lasts; what is older may be over.
+RECENT = timedelta(minutes=3)
+
+
+class TroubleRows:
+    """Writes troubles down beside the tables, where they are seen while Redis is away."""
+
+    def __init__(self, place: ColdPlace) -> None:
+        self._place = place
+        self._key = RunKey(JOB, f"unnamed-{uuid4().hex}")
+        self._began_s = time.monotonic()
+
+    def __call__(self, troubles: Sequence[Trouble]) -> None:
+        """A row each.
+
+        Raises:
+            ColdTierError: the table takes no commit.
+        """
+        look = Look((), None, time.time_ns() // 1_000_000)
+        seconds = time.monotonic() - self._began_s
+        rows = status_rows(self._key, look, {}, seconds, troubles=troubles)
+        if rows.num_rows:
+            open_status_table(self._place).append(rows)
+
+
+def recent_troubles(place: ColdPlace) -> list[dict[str, Any]]:
+    """The newest row a topic (None: Redis) that archivers wrote in the last minutes, by topic.
+
+    Raises:
+        LakelogError: the table cannot be read.
+    """
+    since = datetime.now(timezone.utc) - RECENT
+    rows = open_status_table(place).read(since)
+    found = rows.filter(pc.equal(rows["state"], pa.scalar(NOT_ARCHIVED))).to_pylist()
+    newest = {row["topic"]: row for row in found}
+    return [newest[topic] for topic in sorted(newest, key=lambda topic: topic or "")]

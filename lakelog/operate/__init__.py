@@ -1,0 +1,1 @@
+"""What keeps a log going when something is broken."""

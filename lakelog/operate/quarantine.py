@@ -1,0 +1,161 @@
+"""One bad entry or file moved aside, so that it never blocks its partition."""
+
+from __future__ import annotations
+
+import getpass
+import socket
+from dataclasses import dataclass
+
+from ..clock import Clock, SystemClock
+from ..cold.path_table import PathTable
+from ..cold.quarantine import ColdQuarantine, QuarantinedFile
+from ..cold.storage import Storage
+from ..cold.table import ColdTable
+from ..errors import InvalidArgumentError, PolicyViolationError
+from ..hot.hot_log import HotLog
+from ..hot.quarantine import HotQuarantine, QuarantinedEntry
+from ..topic import Topic
+
+
+@dataclass(frozen=True)
+class Quarantine:
+    """The quarantine of one partition: entries of the hot tier, files of the cold one.
+
+    What is moved aside is kept byte for byte. Its offsets become a declared gap: never given again,
+    skipped and reported by readers; producers, archivers and cleanup go on (but compaction, which
+    waits while a file of the partition is in quarantine).
+
+    Args:
+        table: the cold tier; None for an untiered topic.
+        storage: where it lies; None for a table by name, whose files are the catalog's.
+    """
+
+    topic: Topic
+    partition: int
+    hot: HotLog
+    table: ColdTable | None
+    storage: Storage | None
+    clock: Clock = SystemClock()  # noqa: RUF009, it has no state
+
+    def add_entry(
+        self, entry_id: str, reason: str = "", *, dry_run: bool = False
+    ) -> QuarantinedEntry:
+        """Moves an entry of the stream aside; one that is missing is given up.
+
+        Args:
+            entry_id: as errors and XRANGE show it, ``{last offset}-{record count}``.
+            reason: kept beside it; default what is wrong with it.
+            dry_run: only say what would go.
+
+        Raises:
+            InvalidArgumentError: no entry's id, or there is neither an entry nor a hole.
+            PolicyViolationError: the entry is sound and in its place.
+            ConcurrentChangeError: others kept changing the partition; nothing was moved.
+        """
+        archived_end = 0
+        if self.table is not None:
+            archived_end = self.table.snapshot().archived_end(self.partition)
+        return self._entries().add(
+            entry_id,
+            reason,
+            _who(),
+            self.clock.now_ms(),
+            archived_end=archived_end,
+            dry_run=dry_run,
+        )
+
+    def add_file(self, path: str, reason: str = "", *, dry_run: bool = False) -> QuarantinedFile:
+        """Moves a file of the table aside; one that is missing is given up.
+
+        Args:
+            path: as errors show it, or the end of it.
+            reason, dry_run: as for `add_entry`.
+
+        Raises:
+            InvalidArgumentError: the table names no such file, or lies with a catalog.
+            PolicyViolationError: the file can be read.
+            CommitConflictError: others kept changing it; nothing was moved.
+        """
+        return self._files().add(path, reason, _who(), self.clock.now_ms(), dry_run=dry_run)
+
+    def held(self) -> list[QuarantinedEntry | QuarantinedFile]:
+        """What lies there: entries, then files, by offset."""
+        files = self._files().held() if isinstance(self.table, PathTable) else []
+        return [*self._entries().held(), *files]
+
+    def release_entry(self, entry_id: str, *, dry_run: bool = False) -> QuarantinedEntry:
+        """Puts an entry back to its place, if it is sound and no archive has gone past it.
+
+        Raises:
+            InvalidArgumentError: there is none of that id.
+            CorruptRecordError: it is not what was written, still.
+            PolicyViolationError: its place is taken, archived or trimmed.
+        """
+        entries = self._entries()
+        self._check_unarchived(entry_id)
+        held = entries.release(entry_id, self.clock.now_ms(), dry_run=dry_run)
+        if dry_run or self.table is None:
+            return held
+        if self.table.snapshot().archived_end(self.partition) > held.gap.start:
+            # An archiver that looked before has gone past it meanwhile, so cold will never hold it.
+            self._entries().add(
+                entry_id,
+                held.reason,
+                held.who,
+                held.moved_at_ms,
+                archived_end=held.gap.end,
+                whatever=True,
+            )
+            self._check_unarchived(entry_id)
+        return held
+
+    def release_file(self, path: str, *, dry_run: bool = False) -> QuarantinedFile:
+        """Puts the records of a file back, if it can be read again.
+
+        Raises:
+            InvalidArgumentError: there is none of that path.
+            CorruptRecordError, MissingFileError: it cannot be read, still.
+            ContradictionError: it has other records than it had.
+            PolicyViolationError: compaction went over its place since.
+        """
+        return self._files().release(path, dry_run=dry_run)
+
+    # -- helpers ---------------------------------------------------------------------------------
+
+    def _entries(self) -> HotQuarantine:
+        return self.hot.quarantine(self.topic.partition(self.partition), self.topic.topic_id)
+
+    def _files(self) -> ColdQuarantine:
+        if self.table is None:
+            raise InvalidArgumentError(
+                f"topic {self.topic.name!r} is not archived, so it has no files", topic=self.topic
+            )
+        if self.storage is None or not isinstance(self.table, PathTable):
+            raise InvalidArgumentError(
+                f"the table of topic {self.topic.name!r} lies with a catalog, which alone moves "
+                "its files: RESTORE it to a version before the damage, or raise the log start "
+                "above it. Entries of the hot tier can be moved aside",
+                topic=self.topic.name,
+            )
+        return ColdQuarantine(self.topic, self.table, self.storage, self.partition)
+
+    def _check_unarchived(self, entry_id: str) -> None:
+        if self.table is None:
+            return
+        archived_end = self.table.snapshot().archived_end(self.partition)
+        held = next((one for one in self._entries().held() if one.entry_id == entry_id), None)
+        if held is not None and held.gap.start < held.gap.end and archived_end > held.gap.start:
+            raise PolicyViolationError(
+                f"entry {entry_id} of {self.topic.partition(self.partition)} cannot go back: the "
+                f"archive has gone past it, to {archived_end}. Its bytes stay in quarantine; "
+                "produce its records anew",
+                entry_id=entry_id,
+            )
+
+
+def _who() -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError, ImportError):  # no such user, as in some containers
+        user = "?"
+    return f"{user}@{socket.gethostname()}"

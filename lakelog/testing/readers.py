@@ -1,0 +1,352 @@
+"""Every reader of a log that needs no Spark session, each as the same question.
+
+What it answers is held against a plain list: the records of [start, end) of one partition. Readers
+that are Spark's are asked for what they do in Python: a frame for its two parts, of which Delta's
+rows are picked by the frame's own SQL, and ``format("lakelog")`` for what its planner and its tasks
+do. How Spark itself runs them is for the tests that have one.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations_with_replacement
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from deltalake import DeltaTable
+
+from ..cold.segment_reader import shaped
+from ..explore.explorer.answer import answer
+from ..explore.explorer.opened_topic import OpenedTopic
+from ..explore.explorer.view import Ask, Before
+from ..offsets import AtOffset
+from ..read.consumer import Consumer
+from ..read.tiers import Tiers
+from ..read.unified_log import UnifiedLog
+from ..record import RECORDS, OffsetRange, Record, TopicPartition, empty_records, to_records
+from ..spark.frame_parts import condition, divide, hot_version
+from ..spark.range_rows import range_rows
+from ..spark.recipe import LogRecipe
+from .layouts import RowTable, near
+from .model import Difference, require_same
+
+Reader = Callable[[int, int, int], list[Record]]
+"""The records of a partition's [start, end)."""
+
+PAGE_RECORDS = 7  # what pages and polls bring: few, so that a range takes several
+MICRO_BATCH_RECORDS = 50
+STREAM_GAP_OFFSETS = 1 << 20
+
+
+class Readers:
+    """The readers of one log, by name.
+
+    Args:
+        recipe: how tasks open the log.
+        delta_files: what was read of the table's files, which never change; kept by the caller.
+    """
+
+    def __init__(
+        self,
+        log: UnifiedLog,
+        recipe: LogRecipe,
+        delta_files: dict[str, DeltaFile] | None = None,
+    ) -> None:
+        self.log = log
+        self.recipe = recipe
+        self._delta_files = {} if delta_files is None else delta_files
+
+    def named(self) -> dict[str, Reader]:
+        """All of them; those of ``format("lakelog")`` where pyspark is installed."""
+        found: dict[str, Reader] = {
+            "range read": self.range_read,
+            "fetches": self.fetches,
+            "consumer, poll": self.poll,
+            "consumer, poll_arrow": self.poll_arrow,
+            "explorer, forward": self.pages_forward,
+            "explorer, back": self.pages_back,
+            "frame": self.frame,
+        }
+        if importlib.util.find_spec("pyspark") is not None:
+            found["format('lakelog'), batch"] = self.batch_source
+            found["format('lakelog'), stream"] = self.stream_source
+        return found
+
+    def compare(
+        self, partition: int, held: Sequence[Record], ranges: Iterable[tuple[int, int]]
+    ) -> None:
+        """Raises `Difference`, naming the reader, unless each gives the list's part of each range.
+
+        Args:
+            held: what the partition's log holds.
+        """
+        for start, end in ranges:
+            expected = [record for record in held if start <= record.offset < end]
+            for name, reader in self.named().items():
+                if reader == self.stream_source and self._skipped(partition, start, end):
+                    continue
+                try:
+                    require_same(reader(partition, start, end), expected)
+                except Difference as difference:
+                    raise Difference(
+                        f"{name}, partition {partition} [{start}, {end}): {difference}"
+                    ) from None
+
+    def compare_frames(self, partition: int, held: Sequence[Record]) -> None:
+        """As `compare`, of what a frame asks Delta for, between any two places."""
+        tiers = self._tiers()
+        look = tiers.look([partition])
+        places = self.places(partition)
+        with RowTable(self._delta_rows(look.cold.version)) as table:
+            for start, end in combinations_with_replacement(places, 2):
+                cold, _ = divide(look, {partition: OffsetRange(start, end)})
+                asked = condition(look.cold.files, cold)
+                low, high = cold[partition]
+                wanted = [record.offset for record in held if low <= record.offset < high]
+                found = [offset for _, offset in table.where(asked)] if low < high else []
+                if found != wanted:
+                    raise Difference(
+                        f"a frame of partition {partition} [{start}, {end}) has the archived "
+                        f"rows {found[:9]}, expected {wanted[:9]}; asked for {asked}"
+                    )
+
+    def places(self, partition: int) -> list[int]:
+        """Beside which an answer could be wrong: the edges of files, segments, row groups, tiers
+        and gaps, the log start and the log end; each and its neighbours.
+        """
+        look = self._tiers().look([partition])
+        offsets, hot = look.offsets[partition], look.hot[partition]
+        edges = {offsets.local_log_start, offsets.archived_end, look.cold.cleaned_end(partition)}
+        for file in look.cold.files.of_partition(partition):
+            edges |= {file.segment, file.start_offset, file.end_offset}
+        for one in self._active_files(look.cold.version):
+            if one.partition == partition:
+                edges |= one.row_group_edges
+        edges |= {segment.base_offset for segment in hot.segments}
+        edges |= {edge for gap in (*offsets.gaps, *hot.gaps) for edge in gap}
+        return near(edges, offsets.log_start, offsets.log_end)
+
+    # -- readers ---------------------------------------------------------------------------------
+
+    def range_read(self, partition: int, start: int, end: int) -> list[Record]:
+        return list(self.log.read(partition, start, end).records())
+
+    def fetches(self, partition: int, start: int, end: int) -> list[Record]:
+        """One step after the other, each of one entry or batch of a file."""
+        found: list[Record] = []
+        for step in self.log.fetches(partition, start, max_bytes=500):
+            found += to_records(self.log.topic.partition(partition), step.records)
+            if step.next_offset >= end:
+                break
+        return _below(end, found)
+
+    def poll(self, partition: int, start: int, end: int) -> list[Record]:
+        return self._consumed(
+            partition, start, end, lambda c: c.poll(max_records=PAGE_RECORDS).values()
+        )
+
+    def poll_arrow(self, partition: int, start: int, end: int) -> list[Record]:
+        topic_partition = self.log.topic.partition(partition)
+        return self._consumed(
+            partition,
+            start,
+            end,
+            lambda c: [to_records(topic_partition, batch) for batch in c.poll_arrow().values()],
+        )
+
+    def pages_forward(self, partition: int, start: int, end: int) -> list[Record]:
+        """The explorer's pages from an offset on."""
+        found: list[Record] = []
+        opened = OpenedTopic(self.log)
+        ask = Ask(self.log.topic.name, partition, AtOffset(start), page_records=PAGE_RECORDS)
+        while True:
+            shown = answer(opened, ask, on_progress=lambda _: None, stopped=lambda: False)
+            page = to_records(self.log.topic.partition(partition), shown.records)
+            # At its end a log shows the last records, from before.
+            page = [record for record in page if record.offset >= start]
+            found += page
+            if not page or shown.view.end_offset >= end:
+                return _below(end, found)
+            start = shown.view.end_offset
+            ask = shown.ask_forward
+
+    def pages_back(self, partition: int, start: int, end: int) -> list[Record]:
+        """The explorer's pages that end below an offset."""
+        found: list[Record] = []
+        opened = OpenedTopic(self.log)
+        while start < end:
+            ask = Ask(self.log.topic.name, partition, Before(end), page_records=PAGE_RECORDS)
+            shown = answer(opened, ask, on_progress=lambda _: None, stopped=lambda: False)
+            page = to_records(self.log.topic.partition(partition), shown.records)
+            # At its start a log shows the first records, from above.
+            page = [record for record in page if record.offset < end]
+            if not page:
+                break
+            found = page + found
+            end = page[0].offset
+        return [record for record in found if record.offset >= start]
+
+    def frame(self, partition: int, start: int, end: int) -> list[Record]:
+        """What `dataframe` reads from cold, by its SQL, and what its tasks read from hot."""
+        look = self._tiers().look([partition])
+        cold, hot = divide(look, {partition: OffsetRange(start, end)})
+        records: list[Record] = []
+        if cold[partition].start < cold[partition].end:
+            rows = {
+                (one.partition, record.offset): record
+                for one in self._active_files(look.cold.version)
+                for record in one.records(self.log.topic.name)
+            }
+            with RowTable(self._delta_rows(look.cold.version)) as table:
+                places = table.where(condition(look.cold.files, cold))
+            records += [rows[place] for place in places]
+        if hot[partition].start < hot[partition].end:
+            for batch in range_rows(
+                self.recipe,
+                self.log.topic,
+                partition,
+                *hot[partition],
+                fail_on_data_loss=True,
+                as_of_version=hot_version(look, hot),
+            ):
+                records += to_records(self.log.topic.partition(partition), batch)
+        return records
+
+    def batch_source(self, partition: int, start: int, end: int) -> list[Record]:
+        from ..spark.datasource import LakelogDataSource
+
+        source = LakelogDataSource(
+            self._options(
+                partition,
+                startingOffsets=self._offsets(partition, start),
+                endingOffsets=self._offsets(partition, end),
+                minPartitions="3",
+            )
+        )
+        reader = source.reader(source.schema())
+        batches = [batch for task in reader.partitions() for batch in reader.read(task)]
+        return self._of_rows(partition, batches)
+
+    def stream_source(self, partition: int, start: int, end: int) -> list[Record]:
+        """One micro-batch after the other, until they have passed the end."""
+        from ..spark.datasource import HAS_READ_LIMITS, LakelogDataSource
+
+        source = LakelogDataSource(
+            self._options(partition, startingOffsets=self._offsets(partition, start))
+        )
+        reader = source.streamReader(source.schema())
+        limit = None
+        if HAS_READ_LIMITS:
+            from pyspark.sql.streaming.datasource import ReadMaxRows
+
+            limit = ReadMaxRows(MICRO_BATCH_RECORDS)
+        at: Mapping[str, Any] = reader.initialOffset()
+        batches: list[pa.RecordBatch] = []
+        while at[self.log.topic.name][str(partition)] < end:
+            until = reader.latestOffset(at, limit)
+            if until == at:
+                break
+            for task in reader.partitions(at, until):
+                batches += reader.read(task)
+            at = until
+        return _below(end, self._of_rows(partition, batches))
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _skipped(self, partition: int, start: int, end: int) -> bool:
+        """Whether a stream would plan more tasks over a gap than a test has time for."""
+        gaps = self._tiers().look([partition]).offsets[partition].gaps
+        return sum(g.end - g.start for g in gaps if g.end > start) > STREAM_GAP_OFFSETS
+
+    def _tiers(self) -> Tiers:
+        return Tiers(self.log.topic, self.log.hot, self.log.table)
+
+    def _consumed(
+        self,
+        partition: int,
+        start: int,
+        end: int,
+        poll: Callable[[Consumer], Iterable[list[Record]]],
+    ) -> list[Record]:
+        topic_partition = self.log.topic.partition(partition)
+        found: list[Record] = []
+        with Consumer(lambda _: self.log, auto_offset_reset="none") as consumer:
+            consumer.assign([topic_partition])
+            consumer.seek(topic_partition, start)
+            while not found or found[-1].offset < end - 1:
+                polled = [record for records in poll(consumer) for record in records]
+                if not polled:
+                    break
+                found += polled
+        return _below(end, found)
+
+    def _options(self, partition: int, **more: str) -> dict[str, str]:
+        assign = json.dumps({self.log.topic.name: [partition]})
+        return {**self.recipe.options(), "assign": assign, "includeHeaders": "true", **more}
+
+    def _offsets(self, partition: int, offset: int) -> str:
+        return json.dumps({self.log.topic.name: {str(partition): offset}})
+
+    def _of_rows(self, partition: int, batches: Iterable[pa.RecordBatch]) -> list[Record]:
+        """Records of Spark's rows."""
+        topic_partition = self.log.topic.partition(partition)
+        return [record for batch in batches for record in to_records(topic_partition, batch)]
+
+    def _delta_rows(self, version: int) -> list[tuple[int, int, int]]:
+        """Partition, segment and offset of each row of the table."""
+        return [
+            (one.partition, one.segment, offset)
+            for one in self._active_files(version)
+            for offset in one.offsets
+        ]
+
+    def _active_files(self, version: int) -> Iterator[DeltaFile]:
+        """Those of the table as of a version, as delta-rs has it."""
+        if version < 0:
+            return
+        root: str = self.log.table.path  # type: ignore[union-attr]  # it is one at a path
+        actions: Any = DeltaTable(root, version=version).get_add_actions(flatten=True)
+        names = ("path", "partition.partition", "partition.segment")
+        columns = (actions.column(name).to_pylist() for name in names)
+        for path, partition, segment in zip(*columns, strict=True):
+            key = f"{root}/{path}"
+            if key not in self._delta_files:
+                self._delta_files[key] = DeltaFile.read(Path(key), int(partition), int(segment))
+            yield self._delta_files[key]
+
+
+@dataclass(frozen=True, slots=True)
+class DeltaFile:
+    """One file of a Delta table, as pyarrow reads it."""
+
+    partition: int
+    segment: int
+    offsets: list[int]
+    row_group_edges: frozenset[int]
+    rows: pa.RecordBatch
+
+    @classmethod
+    def read(cls, path: Path, partition: int, segment: int) -> DeltaFile:
+        parquet = pq.ParquetFile(path, coerce_int96_timestamp_unit="us")
+        groups = [parquet.read_row_group(n, ["offset"]) for n in range(parquet.num_row_groups)]
+        edges: set[int] = set()
+        for group in groups:
+            offsets = group["offset"].to_pylist()
+            edges |= {min(offsets), max(offsets) + 1} if offsets else set()
+        table = parquet.read(RECORDS.names).combine_chunks()
+        batches = table.to_batches()
+        rows = shaped(batches[0], RECORDS) if batches else empty_records()
+        offsets = table["offset"].to_pylist()
+        return cls(partition, segment, offsets, frozenset(edges), rows)
+
+    def records(self, topic: str) -> list[Record]:
+        return to_records(TopicPartition(topic, self.partition), self.rows)
+
+
+def _below(end: int, records: Iterable[Record]) -> list[Record]:
+    return [record for record in records if record.offset < end]

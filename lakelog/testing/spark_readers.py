@@ -1,0 +1,178 @@
+"""The readers of a log that are Spark's, many ranges to a job.
+
+A frame or a batch of each range is tagged with its number, and one job collects them all; a stream
+reads from the first range's start to the log's end; the registered view is asked range by range in
+one statement. So a hundred answers cost a few jobs.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from functools import partial, reduce
+from typing import TYPE_CHECKING, Any
+from uuid import uuid4
+
+from ..clock import SystemClock
+from ..read.unified_log import UnifiedLog
+from ..record import Record
+from ..spark.dataframe import dataframe
+from ..spark.datasource import NAME
+from ..spark.recipe import LogRecipe
+from ..spark.session import register
+from .model import Difference
+from .readers import DeltaFile, Readers
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Told = tuple[int, "bytes | None", "bytes | None", tuple[tuple[str, "bytes | None"], ...]]
+"""Offset, key, value and headers."""
+
+_COLUMNS = ("offset", "key", "value", "headers")
+
+
+class SparkReaders(Readers):
+    """Those of `Readers`, and Spark's.
+
+    Args:
+        view: the name of the topic's registered view; None: there is none.
+    """
+
+    def __init__(
+        self,
+        log: UnifiedLog,
+        recipe: LogRecipe,
+        spark: SparkSession,
+        delta_files: dict[str, DeltaFile] | None = None,
+        view: str | None = None,
+    ) -> None:
+        super().__init__(log, recipe, delta_files)
+        self._spark = spark
+        self._view = view
+        register(spark)
+
+    def compare(
+        self, partition: int, held: Sequence[Record], ranges: Iterable[tuple[int, int]]
+    ) -> None:
+        """See `Readers.compare`; then the same of Spark's readers."""
+        ranges = list(ranges)
+        super().compare(partition, held, ranges)
+        self.compare_sparks(partition, held, ranges)
+
+    def compare_sparks(
+        self, partition: int, held: Sequence[Record], ranges: Sequence[tuple[int, int]]
+    ) -> None:
+        """Raises `Difference` unless frame, batch and stream each give the list's part."""
+        for name, of_range in (
+            ("a frame by Spark", partial(self._frame, partition)),
+            ("a batch by Spark", partial(self._batch, partition)),
+        ):
+            frames = [of_range(start, end) for start, end in ranges]
+            self._check(name, held, ranges, self._collected(frames))
+        begin = min(start for start, _ in ranges)
+        end = self.log.offsets([partition])[partition].log_end
+        if not self._skipped(partition, begin, end):
+            streamed = {0: self._streamed(partition, begin)}
+            self._check("a stream by Spark", held, [(begin, end)], streamed)
+
+    def compare_view(
+        self, partition: int, stored: Sequence[Record], ranges: Sequence[tuple[int, int]]
+    ) -> None:
+        """As `compare`, of the registered view.
+
+        Args:
+            stored: the rows of the table: what is archived and was not cleaned away, below the log
+                start too until cleanup drops it.
+        """
+        names = ", ".join(_COLUMNS)
+        frames = [
+            self._spark.sql(
+                f"SELECT {names} FROM {self._view} "
+                f"WHERE partition = {partition} AND offset >= {start} AND offset < {end}"
+            )
+            for start, end in ranges
+        ]
+        self._check("the view", stored, ranges, self._collected(frames))
+
+    def _check(
+        self,
+        name: str,
+        held: Sequence[Record],
+        ranges: Sequence[tuple[int, int]],
+        found: dict[int, list[Told]],
+    ) -> None:
+        for number, (start, end) in enumerate(ranges):
+            expected = [
+                (record.offset, record.key, record.value, record.headers)
+                for record in held
+                if start <= record.offset < end
+            ]
+            rows = found.get(number, [])
+            if rows != expected:
+                raise Difference(
+                    f"{name} of [{start}, {end}) has {len(rows)} rows instead of {len(expected)}: "
+                    f"{[row[0] for row in rows][:20]}, not {[row[0] for row in expected][:20]}"
+                )
+
+    def _frame(self, partition: int, start: int, end: int) -> DataFrame:
+        return dataframe(
+            self.recipe,
+            self._tiers(),
+            SystemClock(),
+            start,
+            end,
+            spark=self._spark,
+            partitions=[partition],
+        )
+
+    def _batch(self, partition: int, start: int, end: int) -> DataFrame:
+        options = self._options(
+            partition,
+            startingOffsets=self._offsets(partition, start),
+            endingOffsets=self._offsets(partition, end),
+        )
+        return self._spark.read.format(NAME).options(**options).load()
+
+    def _streamed(self, partition: int, start: int) -> list[Told]:
+        options = self._options(partition, startingOffsets=self._offsets(partition, start))
+        table = f"lakelog_stream_{uuid4().hex[:8]}"
+        query = (
+            self._spark.readStream.format(NAME)
+            .options(**options)
+            .load()
+            .writeStream.format("memory")
+            .queryName(table)
+            .trigger(availableNow=True)
+            .start()
+        )
+        query.awaitTermination()
+        rows = self._spark.table(table).collect()
+        self._spark.catalog.dropTempView(table)
+        return sorted(map(_told, rows), key=_offset)
+
+    def _collected(self, frames: Sequence[DataFrame]) -> dict[int, list[Told]]:
+        """The rows of each, in order, by one job."""
+        from pyspark.sql.functions import lit
+
+        tagged = [
+            frame.select(lit(number).alias("number"), *_COLUMNS)
+            for number, frame in enumerate(frames)
+        ]
+        found: dict[int, list[Told]] = defaultdict(list)
+        for row in reduce(lambda one, other: one.unionAll(other), tagged).collect():
+            found[row["number"]].append(_told(row))
+        return {number: sorted(rows, key=_offset) for number, rows in found.items()}
+
+
+def _told(row: Any) -> Told:
+    headers = tuple((one["key"], _bytes(one["value"])) for one in row["headers"])
+    return row["offset"], _bytes(row["key"]), _bytes(row["value"]), headers
+
+
+def _bytes(value: Any) -> bytes | None:
+    return None if value is None else bytes(value)
+
+
+def _offset(row: Told) -> int:
+    return row[0]

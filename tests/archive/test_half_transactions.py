@@ -1,0 +1,130 @@
+"""A power cut anywhere in the append-only file: half a transaction harms no reader and no archive.
+
+A script's effects are a transaction in the file. Cut within a command of one, Redis 7.0 shortens
+the file to the command before, not to before the ``MULTI``, and appends to that: the start after
+the next runs what there is of it, as if somebody had written an entry without its ``:state``.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakelog.read.unified_log import UnifiedLog
+
+
+def commands(data: bytes) -> Iterator[int]:
+    """Where each command of an append-only file ends; lines of annotations are none."""
+    at = 0
+    while at < len(data):
+        line_end = data.index(b"\r\n", at)
+        if data[at : at + 1] == b"#":
+            at = line_end + 2
+            continue
+        assert data[at : at + 1] == b"*"
+        count, at = int(data[at + 1 : line_end]), line_end + 2
+        for _ in range(count):
+            line_end = data.index(b"\r\n", at)
+            at = line_end + 2 + int(data[at + 1 : line_end]) + 2
+        yield at
+
+
+@dataclass
+class Cuts:
+    """One server whose file is cut at one place after the other, each time from the same state."""
+
+    server: object
+    kept: Path
+
+    @classmethod
+    def of(cls, server, after_size: int) -> tuple[Cuts, list[int]]:
+        """Kept as it is now, and all places to cut it at from a size on: at each command's end, and
+        within each.
+        """
+        server.stop()
+        kept = server.directory / "kept"
+        shutil.copytree(server.directory / "appendonlydir", kept)
+        (file,) = kept.glob("*.incr.aof")
+        ends = [end for end in commands(file.read_bytes()) if end >= after_size]
+        return cls(server, kept), sorted({*ends, *(end - 1 for end in ends[1:])})
+
+    def start(self, size: int) -> None:
+        self.server.kill()
+        shutil.rmtree(self.server.directory / "appendonlydir")
+        shutil.copytree(self.kept, self.server.directory / "appendonlydir")
+        self.server.cut_append_only_file(to_size=size)
+        self.server.start()
+
+
+def values_of(log, partition=0, start=0):
+    """(offset, value) of all there is, read as a reader would; each step begins where one ended."""
+    found, at = [], start
+    for step in log.fetches(partition, start):
+        assert step.start_offset == at
+        at = step.next_offset
+        records = step.records
+        found += zip(
+            records.column("offset").to_pylist(), records.column("value").to_pylist(), strict=True
+        )
+    assert at == log.offsets()[partition].log_end
+    return found
+
+
+def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
+    make_redis, make_tiers, redis_program
+):
+    server = make_redis(program=redis_program, appendfsync="always")
+    tiers = make_tiers(
+        partitions=2,
+        url=server.url,
+        local_retention_ms=-1,
+        internal_segment_bytes=900,
+        index_interval_bytes=1,
+        lakelog_entry_format="arrow",
+    )
+    tiers.append(4, entry_records=4)
+    tiers.append(3, partition=1)
+    size = server.append_only_size()
+    for _ in range(2):  # rolls, and goes on in the same segment
+        tiers.clock.advance(5)
+        tiers.append(6, entry_records=3)
+    tiers.append(4, partition=1)
+    appended = {partition: tiers.expected(partition) for partition in (0, 1)}
+    cuts, places = Cuts.of(server, size)
+    assert len(places) > 20
+    tiers.clock.advance(1)
+
+    for place in places:
+        cuts.start(place)
+        log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
+        survived = {partition: values_of(log, partition) for partition in (0, 1)}
+        for partition, kept in survived.items():
+            assert kept == appended[partition][: len(kept)], place
+            assert len(kept) >= 3, place  # what the file was not cut below
+        expected = {partition: dict(kept) for partition, kept in survived.items()}
+        # The other partition first, and before the last start alone: one of them meets what half a
+        # transaction left before it is recovered.
+        for order in ((1,), (0, 1)):
+            for partition in order:
+                tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
+                end = tiers.hot.recover(tiers.topic.partition(partition), 0).log_end
+                value = b"after %d" % end
+                tiers._append(partition, [value])
+                expected[partition][end] = value
+            server.restart(clean=False)
+            if 0 not in order:  # a transaction that lacked no more than its EXEC may be back
+                found = values_of(log)
+                assert found == appended[0][: max(len(found), len(expected[0]))], place
+                expected[0] = dict(found)
+            for partition, kept in expected.items():
+                assert values_of(log, partition) == sorted(kept.items()), (place, order)
+        for start in range(0, 18, 4):
+            wanted = [row for row in sorted(expected[0].items()) if row[0] >= start]
+            assert values_of(log, 0, start) == wanted, place
+        tiers.archiver().run_once()
+        for partition, kept in expected.items():
+            assert tiers.archived(partition) == sorted(kept.items()), place
+            assert values_of(log, partition) == sorted(kept.items()), place
+        shutil.rmtree(tiers.root)

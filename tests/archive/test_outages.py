@@ -1,0 +1,435 @@
+"""`lakelog archive --continuous` as a process, while Redis, the store or the disk are away.
+
+Nothing here asserts how long something took; the limits are there so that what hangs fails.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import queue
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, suppress
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from lakelog import Lakelog
+from lakelog.cli import main as cli
+from lakelog.jobs import status_history
+from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
+from lakelog.testing.servers import RedisServer
+
+LIVENESS_S = 120.0
+
+METHODS = ("GET", "HEAD", "POST", "PUT")
+
+AT_ONCE = {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1}
+LATER = {"lakelog.flush.rows": 1_000_000, "lakelog.flush.interval.ms": 3_600_000}
+
+
+class ArchiverProcess:
+    """The command, and what it says."""
+
+    def __init__(self, url: str, cold: str, *arguments: str, **more: Any) -> None:
+        self.process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "lakelog.cli.main", "--redis", url, "--cold", cold),
+                *("--engine", "inline", "--output", "json", "archive", "--continuous"),
+                *arguments,
+            ],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            **more,
+        )
+        self.output: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        self.said: list[str] = []
+        self._threads = [
+            threading.Thread(target=self._read_output, daemon=True),
+            threading.Thread(target=self._read_errors, daemon=True),
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    def archived(self, records: int) -> list[dict[str, Any]]:
+        """Rows of its reports until they have so many records."""
+        rows = []
+        while sum(row["records"] for row in rows) < records:
+            rows.append(self._next())
+        return rows
+
+    def says(self, text: str) -> None:
+        """Wait until it has said that on standard error."""
+        until(lambda: text in "".join(self.said) or self.process.poll() is not None)
+        assert text in "".join(self.said), self.said
+
+    def end(self, number: int = signal.SIGTERM) -> int:
+        """Its exit code after a signal."""
+        self.process.send_signal(number)
+        code = self.process.wait(LIVENESS_S)
+        for thread in self._threads:
+            thread.join(LIVENESS_S)
+        return code
+
+    def _next(self) -> dict[str, Any]:
+        try:
+            return self.output.get(timeout=LIVENESS_S)
+        except queue.Empty:
+            raise AssertionError(f"nothing was archived; it said {self.said}") from None
+
+    def _read_output(self) -> None:
+        for line in self.process.stdout or ():
+            self.output.put(json.loads(line))
+
+    def _read_errors(self) -> None:
+        for line in self.process.stderr or ():
+            self.said.append(line)
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + LIVENESS_S
+    while not condition():
+        assert time.monotonic() < deadline_s, "it did not happen"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def start() -> Iterator[Callable[..., ArchiverProcess]]:
+    started: list[ArchiverProcess] = []
+
+    def begin(*arguments: Any, **more: Any) -> ArchiverProcess:
+        started.append(ArchiverProcess(*arguments, **more))
+        return started[-1]
+
+    yield begin
+    for one in started:
+        one.process.kill()
+        one.process.wait()
+
+
+@pytest.fixture
+def server(make_redis: Callable[..., RedisServer]) -> RedisServer:
+    """Loses nothing when it is killed."""
+    return make_redis(appendfsync="always")
+
+
+@pytest.fixture
+def cold(tmp_path: Path) -> str:
+    return str(tmp_path / "cold")
+
+
+@pytest.fixture
+def log(server: RedisServer, cold: str) -> Iterator[Lakelog]:
+    with Lakelog.connect(server.url, cold, engine="inline") as opened:
+        yield opened
+
+
+@pytest.fixture
+def front(s3_server: S3Server) -> Iterator[FaultyFront]:
+    opened = FaultyFront(s3_server.port).start()
+    yield opened
+    opened.stop()
+
+
+@pytest.fixture
+def bucket(front: FaultyFront, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A cold root behind the front; this process and those it starts know how to open it."""
+    for name, value in s3_options(front.url).items():
+        monkeypatch.setenv(name, value)
+    return f"s3://lakelog/{uuid4().hex}"
+
+
+@pytest.fixture
+def s3_log(server: RedisServer, bucket: str) -> Iterator[Lakelog]:
+    with Lakelog.connect(server.url, bucket, engine="inline") as opened:
+        yield opened
+
+
+def append(log: Lakelog, topic: str, count: int = 1) -> None:
+    with log.producer(delivery_timeout_ms=120_000) as producer:
+        for number in range(count):
+            producer.send(topic, str(number))
+
+
+def archived(log: Lakelog, topic: str) -> int:
+    """Records in the cold tier."""
+    table = log._table(log.topics.get(topic))
+    assert table is not None
+    return sum(file.records for file in table.snapshot().files)
+
+
+# -- Redis ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("away_s", [2.0, 6.0])
+@pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
+def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start, clean, away_s):
+    log.topics.create("t", 2, AT_ONCE)
+    process = start(server.url, cold)
+    append(log, "t", 5)
+    process.archived(5)
+    server.stop() if clean else server.kill()
+    process.says("until it answers")
+    time.sleep(away_s)  # an outage, not a wait for something
+    server.start()
+    append(log, "t", 7)
+    process.archived(7)
+    assert process.end() == 0, process.said
+    assert archived(log, "t") == 12
+
+
+def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, start):
+    log.topics.create("t", 1, {"lakelog.flush.rows": 1000, "lakelog.flush.interval.ms": 3000})
+    process = start(server.url, cold)
+    until(lambda: bool(log.hot.beats().alive()))
+    append(log, "t", 5)
+    server.kill()
+    process.says("until it answers")
+    server.start()
+    process.archived(5)
+    assert process.end() == 0, process.said
+
+
+def test_a_stop_while_redis_is_away_ends_the_process_with_a_sentence(server, log, cold, start):
+    log.topics.create("t", 1, AT_ONCE)
+    process = start(server.url, cold)
+    append(log, "t", 5)
+    process.archived(5)
+    server.kill()
+    process.says("until it answers")
+    assert process.end() == 1
+    assert "the run ended before all was archived" in "".join(process.said)
+    assert "cannot reach Redis" in "".join(process.said)
+
+
+# -- the store -----------------------------------------------------------------------------------
+
+
+def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, front, start):
+    for name in ("limited", "other"):
+        s3_log.topics.create(name, 1, AT_ONCE)
+    limited = Fault("GET", "list-type=2.*limited", status=429, times=1)
+    front.inject(limited)
+    process = start(server.url, bucket)
+    for name in ("limited", "other"):
+        append(s3_log, name, 3)
+    process.archived(6)
+    until(lambda: limited.happened == 1)
+    append(s3_log, "limited", 3)
+    process.archived(3)
+    assert process.end() == 0, process.said
+
+
+@pytest.mark.parametrize("status", [429, 403, 500])
+def test_a_store_that_refuses_one_topic_refuses_no_other(
+    server, s3_log, bucket, front, start, capsys, status
+):
+    for name in ("refused", "other"):
+        s3_log.topics.create(name, 1, AT_ONCE)
+    front.inject(*(Fault(method, "refused", status=status, times=None) for method in METHODS))
+    process = start(server.url, bucket)
+    append(s3_log, "refused", 3)
+    for _ in range(5):
+        append(s3_log, "other", 2)
+        assert {row["topic"] for row in process.archived(2)} == {"other"}
+    process.says("archiving refused failed")
+    until(lambda: bool(s3_log.hot.beats().alive()))
+
+    def said() -> list[dict[str, Any]]:
+        code = cli.main(
+            ["--redis", server.url, "--cold", bucket, "--output", "json", "status", "other"]
+        )
+        assert code == 0
+        return list(json.loads(capsys.readouterr().out)["archiving"])
+
+    until(lambda: bool(said()))
+    (trouble,) = said()
+    assert (trouble["topic"], trouble["tries"] >= 1) == ("refused", True)
+    assert trouble["since_ms"] <= time.time_ns() // 1_000_000
+    assert str(status) in trouble["why"] or "INTERNAL" in trouble["why"]
+    until(
+        lambda: any(
+            row["topic"] == "refused" and row["state"] == "not archived"
+            for row in status_history(s3_log).to_pylist()
+        )
+    )
+    front.inject()
+    assert {row["topic"] for row in process.archived(3)} == {"refused"}
+    assert process.end() == 0, process.said
+
+
+def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
+    server, s3_log, bucket, front, start
+):
+    for name in ("kept", "deleted"):
+        s3_log.topics.create(name, 1, AT_ONCE)
+    process = start(server.url, bucket)
+    for name in ("kept", "deleted"):
+        append(s3_log, name, 1)
+    process.archived(2)
+    front.inject(*(Fault(method, ".", status=429, times=None) for method in METHODS))
+    for name in ("kept", "deleted"):
+        append(s3_log, name, 2)
+    process.says("archiving kept failed")
+    s3_log.topics.delete("deleted")
+    time.sleep(20)  # an outage, not a wait for something
+    assert process.process.poll() is None
+    front.inject()
+    assert {row["topic"] for row in process.archived(2)} == {"kept"}
+    assert process.end() == 0, process.said
+    assert archived(s3_log, "kept") == 3
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_store_that_hangs_does_not_hold_up_a_stop(server, s3_log, bucket, front, start, number):
+    for name in ("hangs", "other"):
+        s3_log.topics.create(name, 1, LATER)
+    process = start(server.url, bucket)
+    until(lambda: bool(s3_log.hot.beats().alive()))
+    front.inject(
+        *(Fault(m, "hangs", hang=True, times=None) for m in ("PUT", "POST", "GET", "HEAD"))
+    )
+    for name in ("hangs", "other"):
+        append(s3_log, name, 4)
+    assert process.end(number) == 1
+    said = "".join(process.said)
+    assert "hangs: not archived" in said
+    assert "What is left is in Redis" in said
+    front.inject()
+    assert archived(s3_log, "other") == 4  # what could be archived was
+    s3_log.archive()
+    assert archived(s3_log, "hangs") == 4  # and nothing is lost or doubled
+
+
+# -- the disk ------------------------------------------------------------------------------------
+
+
+def test_a_disk_without_room_is_waited_for(server, log, cold, start):
+    """No file may be larger than a few bytes, until somebody makes room: the same errors."""
+    log.topics.create("t", 1, AT_ONCE)
+    process = start(
+        server.url,
+        cold,
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (100, resource.RLIM_INFINITY)),
+    )
+    append(log, "t", 3)
+    process.says("File too large")
+    time.sleep(6)  # an outage, not a wait for something
+    assert process.process.poll() is None
+    free = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
+    resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, free)
+    process.archived(3)
+    assert process.end() == 0, process.said
+    assert archived(log, "t") == 3
+
+
+def test_a_folder_that_went_away_and_came_back(server, log, cold, start, tmp_path):
+    log.topics.create("t", 1, AT_ONCE)
+    log.topics.create("other", 1, AT_ONCE)
+    process = start(server.url, cold)
+    append(log, "t", 3)
+    process.archived(3)
+    aside = tmp_path / "aside"
+    shutil.move(Path(cold) / "t", aside)
+    append(log, "t", 2)
+    process.says("archiving t failed")
+    append(log, "other", 2)
+    process.archived(2)
+    shutil.rmtree(Path(cold) / "t", ignore_errors=True)
+    shutil.move(aside, Path(cold) / "t")
+    process.archived(2)
+    assert process.end() == 0, process.said
+    assert archived(log, "t") == 5
+
+
+# -- many topics, and stops ----------------------------------------------------------------------
+
+
+def test_three_hundred_topics_are_archived_by_few_threads(server, log, cold, start):
+    for number in range(300):
+        log.topics.create(f"t{number}", 1, AT_ONCE)
+    process = start(server.url, cold)
+    with log.producer() as producer:
+        for number in range(300):
+            producer.send(f"t{number}", b"v")
+    process.archived(300)
+    threads = len(list(Path(f"/proc/{process.process.pid}/task").iterdir()))
+    assert threads < 100  # of Arrow's and delta-rs's own too; there is none a topic
+    with log.producer() as producer:
+        for number in range(300):
+            producer.send(f"t{number}", b"v")
+    process.archived(300)
+    assert process.end() == 0, process.said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_stop_drains_what_no_policy_asked_for(server, log, cold, start, number):
+    for name in ("one", "two"):
+        log.topics.create(name, 2, LATER)
+    process = start(server.url, cold)
+    until(lambda: bool(log.hot.beats().alive()))
+    for name in ("one", "two"):
+        append(log, name, 9)
+    assert process.end(number) == 0, process.said
+    assert (archived(log, "one"), archived(log, "two")) == (9, 9)
+    assert log.hot.beats().alive() == {}
+
+
+def test_a_stop_reaches_a_process_whose_output_nobody_reads(server, log, cold):
+    log.topics.create("t", 1, AT_ONCE)
+    read, write = os.pipe()
+    os.set_blocking(write, False)
+    with suppress(BlockingIOError):
+        while True:
+            os.write(write, b"x" * 4096)
+    os.set_blocking(write, True)
+    with ExitStack() as stack:
+        stack.callback(os.close, read)
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "lakelog.cli.main", "--redis", server.url),
+                *("--cold", cold, "--engine", "inline", "archive", "--continuous"),
+            ],
+            stdout=write,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        stack.callback(process.wait)
+        stack.callback(process.kill)
+        os.close(write)
+        append(log, "t", 3)
+        until(lambda: archived(log, "t") == 3)
+        time.sleep(0.5)  # so that it is in the middle of printing
+        process.send_signal(signal.SIGTERM)
+        _, said = process.communicate(timeout=LIVENESS_S)
+    assert process.returncode == 1
+    assert "did not in time" in said
+
+
+def test_status_says_what_was_written_down_while_redis_is_away(server, log, cold, start, capsys):
+    log.topics.create("t", 1, AT_ONCE)
+    process = start(server.url, cold)
+    append(log, "t", 3)
+    process.archived(3)
+    server.kill()
+    process.says("until it answers")
+    arguments = ["--redis", server.url, "--cold", cold, "status"]
+
+    def said() -> str:
+        assert cli.main(arguments) == 1
+        found = capsys.readouterr()
+        return found.out + found.err
+
+    until(lambda: "archiving" in said())
+    assert "Redis: not archived since" in said()
+    assert "cannot reach Redis" in said()

@@ -1,0 +1,254 @@
+"""One round: servers and processes start, acts happen, all is healed, read and judged."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lakelog.errors import LakelogError
+from lakelog.lakelog import Lakelog
+
+from . import keeping, schedule
+from .final_read import read_final_logs
+from .history import Creation, History, Outcome, consumptions_of, sends_of
+from .journal import read_journal
+from .nemesis import Nemesis
+from .oracle import Anomaly, judge
+from .places import ObjectStore, ReplicatedCluster, SingleServer
+from .processes import Processes
+from .scenario import SCENARIOS, STREAMED_TOPIC, TOPICS, Scenario
+from .streaming import streamed
+from .worker import Place, Process, ShiftedClock
+
+ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "janitor": 1}
+
+#: Rounds shorter than this have no Spark stream: it takes most of them to start.
+STREAM_ROUND_S = 100.0
+
+#: Rare: each start of a Spark costs both cores some ten seconds.
+STREAM_LANE = schedule.Lane(("kill-stream",), pause_s=50.0, longest_s=0.3)
+
+#: How long processes may take to begin.
+START_S = 60.0
+
+#: How often the end is asked for again before the log counts as unreadable. Retriable errors only.
+ATTEMPTS = 5
+
+
+@dataclass(slots=True)
+class RoundResult:
+    """What a round came to."""
+
+    plan: schedule.RoundPlan
+    seconds: float = 0.0
+    sent: Counter[Outcome] = field(default_factory=Counter)
+    read: int = 0  # records that consumers were given
+    in_the_log: int = 0  # records in the end
+    gaps: int = 0  # declared
+    acts: Counter[str] = field(default_factory=Counter)
+    processes: Counter[str] = field(default_factory=Counter)
+    lives: int = 0  # of topics
+    anomalies: list[Anomaly] = field(default_factory=list)
+
+
+def run_round(
+    plan: schedule.RoundPlan,
+    folder: Path,
+    say: Callable[[str], None],
+    *,
+    run_began_s: float,
+    archivers_outlive: bool,
+) -> RoundResult:
+    """Runs a round in a folder of its own; nothing that it started is left when it returns."""
+    began_s = time.monotonic()
+    scenario = SCENARIOS[plan.scenario]
+    folder.mkdir(parents=True)
+    result = RoundResult(plan)
+    history = History()
+    with _place(scenario, folder, plan.seed) as (place, server, store):
+        streams = scenario.may_stream and plan.seconds >= STREAM_ROUND_S
+        roles = {**ROLES, "stream": 1} if streams else ROLES
+        processes = Processes(folder, roles, plan.seed)
+        clock = ShiftedClock(Path(place.clock_file)) if place.clock_file else None
+        nemesis = Nemesis(processes, server, store, clock, say)
+        lanes = (*scenario.lanes, *([STREAM_LANE] if streams else []))
+        acts = schedule.acts(plan.seed, plan.seconds, lanes)
+        try:
+            harness = Process("harness", folder, listens=False)
+            with place.connect() as log:
+                for name in TOPICS:
+                    keeping.create(harness, log, name)
+            processes.start()
+            say(f"{time.monotonic() - began_s:6.1f} s  beginning")
+            _await_everybody(place, processes)
+            say(f"{time.monotonic() - began_s:6.1f} s  hurting")
+            left_s = run_began_s + plan.ends_s - time.monotonic()
+            result.acts = nemesis.run(acts, max(schedule.LEAST_ROUND_S, left_s))
+            say(f"{time.monotonic() - began_s:6.1f} s  healing")
+            _heal(server, store, history)
+            say(f"{time.monotonic() - began_s:6.1f} s  ending")
+            _end(processes, history)
+            say(f"{time.monotonic() - began_s:6.1f} s  reading")
+            history.losses, history.restarts = server.losses, server.restarts
+            plain = store.plain_options if store else None
+            _read_all(place, plain, harness, processes, history)
+        finally:
+            processes.close()
+        result.processes = processes.counts
+        for name, code in processes.endings:
+            # A source that fails ends a Spark stream; whoever runs one starts it again.
+            may_end = "stream" if archivers_outlive else ("stream", "archiver")
+            if not name.startswith(may_end):
+                history.troubles.append(
+                    ("process ended", f"{name} by itself, with exit code {code}; see its log")
+                )
+    say(f"{time.monotonic() - began_s:6.1f} s  judging")
+    _gather(place, history)
+    if streams:
+        history.consumptions += streamed(
+            place.folder, [final for final in history.finals if final.topic == STREAMED_TOPIC]
+        )
+    result.anomalies = judge(history)
+    result.sent = Counter(send.outcome for send in history.sends)
+    result.read = sum(len(one.seen) for one in history.consumptions)
+    result.in_the_log = sum(len(next(iter(f.readings.values()))) for f in history.finals)
+    result.gaps = sum(len(final.gaps) for final in history.finals)
+    result.lives = len(history.creations)
+    result.seconds = time.monotonic() - began_s
+    return result
+
+
+@contextlib.contextmanager
+def _place(
+    scenario: Scenario, folder: Path, seed: int
+) -> Iterator[tuple[Place, SingleServer | ReplicatedCluster, ObjectStore | None]]:
+    with contextlib.ExitStack() as servers:
+        store = None
+        if scenario.has_store:
+            store = ObjectStore()
+            servers.callback(store.stop)
+            store.start()
+        kind = ReplicatedCluster if scenario.place == "cluster" else SingleServer
+        server = kind(folder / "redis", scenario.redis)
+        servers.callback(server.stop)
+        server.start()
+        clock_file = folder / "clock"
+        clock_file.write_text("0")
+        place = Place(
+            redis_url=server.url,
+            cold=store.root if store else str(folder / "cold"),
+            storage_options=store.options if store else None,
+            clock_file=str(clock_file) if scenario.has_clock else None,
+            seed=seed,
+            folder=str(folder),
+            acks={
+                f"producer{number}": scenario.acks[number % len(scenario.acks)]
+                for number in range(ROLES["producer"])
+            },
+            durable=scenario.durable,
+        )
+        place.save()
+        yield place, server, store
+
+
+def _await_everybody(place: Place, processes: Processes) -> None:
+    """What is done to a process that has not begun yet harms nobody."""
+    deadline_s = time.monotonic() + START_S
+    files = [place.journal_file(name) for role in ROLES for name in processes.names(role)]
+    while not all(file.exists() and file.stat().st_size for file in files):
+        if time.monotonic() > deadline_s:
+            raise RuntimeError("processes did not begin; see their logs")
+        time.sleep(0.05)
+
+
+def _heal(
+    server: SingleServer | ReplicatedCluster, store: ObjectStore | None, history: History
+) -> None:
+    if store is not None:
+        store.heal()
+    server.heal()
+
+
+def _end(processes: Processes, history: History) -> None:
+    """Those who write first, consumers later: they are to come to the end of what was written."""
+    processes.hold()
+    late = processes.end("producer", "janitor", "archiver")
+    history.troubles += [("process ended", one) for one in late]
+    processes.revive("consumer")
+    processes.revive("stream")
+
+
+def _read_all(
+    place: Place,
+    plain_options: dict[str, str] | None,
+    harness: Process,
+    processes: Processes,
+    history: History,
+) -> None:
+    with place.connect() as log:
+        for name in TOPICS:
+            if name not in {topic.name for topic in log.topics.list()}:
+                keeping.create(harness, log, name)
+        try:
+            _archive(log)
+        except LakelogError as error:
+            history.troubles.append(("archive fails", f"{type(error).__name__}: {error}"))
+        history.troubles += [
+            ("process ended", late) for late in processes.end("consumer", "stream")
+        ]
+        read_final_logs(log, place.redis_url, place.cold, plain_options, history)
+        history.creations = _creations(place, log)
+
+
+def _archive(log: Lakelog) -> None:
+    """All there is, until nothing is left to do; what may pass is tried again."""
+    failures = 0
+    while True:
+        try:
+            if not any(log.archive()):
+                return
+        except LakelogError as error:
+            failures += 1
+            if not error.retriable or failures == ATTEMPTS:
+                raise
+            time.sleep(0.5)
+
+
+def _creations(place: Place, log: Lakelog) -> list[Creation]:
+    """All lives of all topics, by the journals of those who made them."""
+    lives: dict[str, Creation] = {}
+    for name in ("harness", *(f"janitor{n}" for n in range(ROLES["janitor"]))):
+        for kind, at_s, *fields in read_journal(place.journal_file(name)):
+            if kind == "created":
+                topic, topic_id = fields
+                lives[topic_id] = Creation(topic, topic_id, TOPICS[topic].kind, at_s, False)
+    for topic in log.topics.list():
+        known = lives.setdefault(
+            str(topic.topic_id),
+            # Made by one who was killed before it could say so: nothing before now is held to it.
+            Creation(
+                topic.name, str(topic.topic_id), TOPICS[topic.name].kind, time.monotonic(), False
+            ),
+        )
+        known.is_last = True
+    return list(lives.values())
+
+
+def _gather(place: Place, history: History) -> None:
+    for number in range(ROLES["producer"]):
+        name = f"producer{number}"
+        history.sends += sends_of(name, read_journal(place.journal_file(name)))
+    for number in range(ROLES["consumer"]):
+        name = f"consumer{number}"
+        history.consumptions += consumptions_of(name, read_journal(place.journal_file(name)))
+    kinds = {creation.topic_id for creation in history.creations}
+    for one in history.consumptions:
+        if one.partition.topic_id not in kinds:  # made and dropped by one who could not say so
+            history.creations.append(
+                Creation("reborn", one.partition.topic_id, TOPICS["reborn"].kind, 0.0, False)
+            )
+            kinds.add(one.partition.topic_id)

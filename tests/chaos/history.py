@@ -1,0 +1,168 @@
+"""What happened in a round, as its processes and readers tell it: values, out of journals."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, NamedTuple
+
+
+class Outcome(Enum):
+    """What a producer was told about a record."""
+
+    ACKED = "acked"
+    REFUSED = "refused"  # surely not written
+    UNKNOWN = "unknown"  # told so, or killed before it was told anything
+
+
+class Kind(Enum):
+    """What may happen to a topic's records."""
+
+    PLAIN = "plain"  # nothing: each stays for good
+    COMPACTED = "compacted"  # the last record of each key stays
+    RETAINED = "retained"  # the first may go, all up to some offset
+
+
+@dataclass(slots=True)
+class Send:
+    """One record that a producer sent."""
+
+    payload: str  # unique: producer.session.sequence
+    topic: str
+    key: str | None
+    sent_s: float  # before it was handed over
+    is_durable: bool  # acked only once the death of any one server cannot take it
+    outcome: Outcome = Outcome.UNKNOWN
+    acked_s: float = 0.0
+    partition: int = -1
+    offset: int = -1
+
+    @property
+    def session(self) -> str:
+        """Who sent it: one session sends one record after the other."""
+        return self.payload.rpartition(".")[0]
+
+    @property
+    def sequence(self) -> int:
+        return int(self.payload.rpartition(".")[2])
+
+
+class Partition(NamedTuple):
+    """A partition of one creation of a topic."""
+
+    topic_id: str
+    number: int
+
+
+class Seen(NamedTuple):
+    """A record that somebody read."""
+
+    offset: int
+    payload: str
+
+
+class Span(NamedTuple):
+    """Offsets ``[start, end)``, or seconds from start to end."""
+
+    start: float
+    end: float
+
+
+@dataclass(slots=True)
+class Consumption:
+    """What one consumer read of a partition, over all its sessions, in order."""
+
+    consumer: str
+    partition: Partition
+    start: int  # where it began
+    seen: list[Seen] = field(default_factory=list)
+    position: int = -1  # in the end; -1: it was not asked
+
+
+@dataclass(slots=True)
+class FinalLog:
+    """A partition in the end, as one reader after the other found it."""
+
+    topic: str
+    partition: Partition
+    log_start: int
+    log_end: int
+    gaps: list[Span]  # declared
+    readings: dict[str, list[Seen]]  # by reader; all must agree
+    keys: dict[str, str | None] = field(default_factory=dict)  # payload → key, of what is there
+
+
+@dataclass(slots=True)
+class Creation:
+    """One life of a topic."""
+
+    topic: str
+    topic_id: str
+    kind: Kind
+    created_s: float  # when it was there at the latest
+    is_last: bool = True
+
+
+@dataclass(slots=True)
+class History:
+    """All that is known of a round."""
+
+    sends: list[Send] = field(default_factory=list)
+    creations: list[Creation] = field(default_factory=list)
+    consumptions: list[Consumption] = field(default_factory=list)
+    finals: list[FinalLog] = field(default_factory=list)
+    unreadable: set[Partition] = field(default_factory=set)  # in the end; told among the troubles
+    losses: list[Span] = field(default_factory=list)
+    # Times within which what was appended but is not durable may be lost, if a gap declares it.
+    restarts: int = 0  # of servers, after which a gap may be declared
+    troubles: list[tuple[str, str]] = field(default_factory=list)  # anomaly and detail, as noticed
+
+
+def sends_of(producer: str, lines: Iterable[list[Any]]) -> list[Send]:
+    """The sends of one producer, out of its journal (see `producing`)."""
+    sends: dict[str, Send] = {}
+    session, is_durable = 0, False
+    for kind, at_s, *fields in lines:
+        match kind:
+            case "session":
+                session, is_durable = fields
+            case "intent":
+                topic, records = fields
+                for sequence, key in records:
+                    payload = f"{producer}.{session}.{sequence}"
+                    sends[payload] = Send(payload, topic, key, at_s, is_durable)
+            case "ack":
+                sequence, partition, offset = fields
+                send = sends[f"{producer}.{session}.{sequence}"]
+                send.outcome, send.acked_s = Outcome.ACKED, at_s
+                send.partition, send.offset = partition, offset
+            case "refused":
+                for sequence in fields[0]:
+                    sends[f"{producer}.{session}.{sequence}"].outcome = Outcome.REFUSED
+    return list(sends.values())
+
+
+def consumptions_of(consumer: str, lines: Iterable[list[Any]]) -> list[Consumption]:
+    """What one consumer read, out of its journal (see `consuming`)."""
+    found: dict[Partition, Consumption] = {}
+    for kind, _, *fields in lines:
+        match kind:
+            case "begin":
+                topic_id, number, offset = fields
+                where = Partition(topic_id, number)
+                found.setdefault(where, Consumption(consumer, where, offset))
+            case "seen":
+                topic_id, number, offsets, payloads = fields
+                found[Partition(topic_id, number)].seen += map(Seen, offsets, payloads)
+            case "drained":
+                for topic_id, number, position in fields[0]:
+                    found[Partition(topic_id, number)].position = position
+    return list(found.values())
+
+
+def positions(consumptions: Iterable[Consumption]) -> Mapping[Partition, int]:
+    """Where a consumer goes on that knows only its journal."""
+    return {
+        one.partition: one.seen[-1].offset + 1 if one.seen else one.start for one in consumptions
+    }

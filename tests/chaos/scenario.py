@@ -1,0 +1,152 @@
+"""Where a round happens, with which topics, and what may happen to it there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .history import Kind
+from .schedule import Lane
+
+#: What is done to processes, in every scenario.
+_PROCESSES = Lane(
+    (
+        "kill-producer",
+        "stop-producer",
+        "kill-archiver",
+        "stop-archiver",
+        "kill-consumer",
+        "stop-consumer",
+        "kill-janitor",
+        "stop-janitor",
+        "recreate-topic",
+    ),
+    pause_s=1.0,
+    longest_s=8.0,
+    overlaps=True,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSpec:
+    """A topic of every round."""
+
+    kind: Kind
+    partitions: int
+    config: Mapping[str, object]
+    is_recreated: bool = False
+
+
+_SMALL = {
+    "internal.segment.bytes": 32 * 1024,
+    "lakelog.flush.interval.ms": 400,
+    "local.retention.ms": 1500,
+    "retention.ms": -1,
+}
+
+#: By name. Compaction needs closed segments and a low dirty ratio to happen at all in a minute.
+TOPICS: Mapping[str, TopicSpec] = {
+    "plain": TopicSpec(Kind.PLAIN, 2, _SMALL),
+    "compacted": TopicSpec(
+        Kind.COMPACTED,
+        1,
+        {
+            **_SMALL,
+            "cleanup.policy": "compact",
+            "internal.segment.bytes": 8 * 1024,
+            "min.cleanable.dirty.ratio": 0.1,
+            # A tombstone that is forgotten takes its key with it, and no record is left to tell.
+            "delete.retention.ms": 24 * 3_600_000,
+        },
+    ),
+    "retained": TopicSpec(
+        Kind.RETAINED, 1, {**_SMALL, "internal.segment.bytes": 8192, "retention.bytes": 65536}
+    ),
+    "untiered": TopicSpec(
+        Kind.RETAINED,
+        1,
+        {
+            "remote.storage.enable": "false",
+            "internal.segment.bytes": 8192,
+            "retention.bytes": 131072,
+            "retention.ms": -1,
+        },
+    ),
+    "reborn": TopicSpec(Kind.PLAIN, 1, _SMALL, is_recreated=True),
+}
+
+
+#: What the Spark stream reads: a topic that nothing is deleted from.
+STREAMED_TOPIC = "plain"
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A place and what is done to it."""
+
+    place: str  # a name of `places`
+    acks: tuple[str, ...]  # of the producers, in turn
+    durable: tuple[str, ...]  # of these, what no act of this scenario may take
+    lanes: tuple[Lane, ...]
+    redis: Mapping[str, str]  # settings of its servers
+    has_store: bool = False  # the cold tier is an object store that fails, not a folder
+    has_clock: bool = False  # everybody goes by a clock that jumps
+    may_stream: bool = False  # in long rounds a Spark stream reads along
+
+
+_SERVER = ("kill-redis", "cut-redis", "stop-redis", "full-redis")
+
+SCENARIOS: Mapping[str, Scenario] = {
+    "local": Scenario(
+        "single",
+        ("memory",),
+        (),
+        (_PROCESSES, Lane(_SERVER, pause_s=4.0, longest_s=12.0)),
+        {},
+        may_stream=True,
+    ),
+    # With `appendfsync always` no kill takes anything, whatever the producer asked for.
+    "store": Scenario(
+        "single",
+        ("fsync", "memory"),
+        ("fsync", "memory"),
+        (
+            _PROCESSES,
+            Lane(("kill-redis", "stop-redis"), pause_s=8.0, longest_s=6.0),
+            Lane(
+                (
+                    "store-503",
+                    "store-429",
+                    "store-500",
+                    "store-hangs",
+                    "store-loses-replies",
+                    "store-cuts-answers",
+                ),
+                pause_s=2.5,
+                longest_s=150.0,
+            ),
+        ),
+        {"appendfsync": "always"},
+        has_store=True,
+    ),
+    # With one replica a master, what that one confirmed outlives the master.
+    "cluster": Scenario(
+        "cluster",
+        ("memory", "replicas=1"),
+        ("replicas=1",),
+        (_PROCESSES, Lane(("kill-master", "stop-master"), pause_s=6.0, longest_s=8.0)),
+        {},
+    ),
+    "clock": Scenario(
+        "single",
+        ("memory",),
+        (),
+        (
+            _PROCESSES,
+            Lane(("cut-redis", "kill-redis"), pause_s=3.0, longest_s=3.0),
+            Lane(("clock-jumps",), pause_s=1.5, longest_s=0.1),
+        ),
+        {},
+        has_clock=True,
+    ),
+}

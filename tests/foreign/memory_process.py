@@ -1,0 +1,102 @@
+"""One reader of a partition in a process of its own: ``memory_process.py URL COLD TOPIC ROLE``.
+
+Prints by how many bytes its memory grew at most, and how many records it saw.
+"""
+
+from __future__ import annotations
+
+import gc
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pyarrow as pa
+
+from lakelog import Lakelog
+from lakelog.cold.storage import Storage
+from lakelog.explore.explorer.paging import page_before
+from lakelog.explore.explorer.scan import ScanLimit, scan_backward, scan_forward
+from lakelog.hot import HotSource
+from lakelog.read.matching import Match
+from lakelog.record import TopicPartition
+from lakelog.spark.range_rows import range_rows
+from lakelog.spark.recipe import LogRecipe
+
+NOTHING = Match.of(text="no record has this")
+NO_LIMIT = ScanLimit(2**31, 2**40)
+
+
+def consume(lake: Lakelog, topic: str, cold: str, url: str) -> int:
+    consumer = lake.consumer(auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(topic, 0)])
+    seen = 0
+    while polled := consumer.poll(max_records=500):
+        seen += sum(map(len, polled.values()))
+        if seen >= end(lake, topic):
+            break
+    return seen
+
+
+def consume_arrow(lake: Lakelog, topic: str, cold: str, url: str) -> int:
+    consumer = lake.consumer(auto_offset_reset="earliest")
+    consumer.assign([TopicPartition(topic, 0)])
+    seen = 0
+    while seen < end(lake, topic):
+        seen += rows(consumer.poll_arrow(max_records=1_000_000).values())
+    return seen
+
+
+def read(lake: Lakelog, topic: str, cold: str, url: str) -> int:
+    return rows(lake.log(topic).read(0))
+
+
+def task(lake: Lakelog, topic: str, cold: str, url: str) -> int:
+    recipe = LogRecipe(HotSource(url), Storage(cold))
+    found = lake.topics.get(topic)
+    return rows(range_rows(recipe, found, 0, 0, end(lake, topic), fail_on_data_loss=True))
+
+
+def archive(lake: Lakelog, topic: str, cold: str, url: str) -> int:
+    return sum(report.records for report in lake.archive(topic))
+
+
+def explore(lake: Lakelog, topic: str, cold: str, url: str) -> int:
+    log, last = lake.log(topic), end(lake, topic)
+    quiet = {"limit": NO_LIMIT, "on_progress": lambda _: None, "stopped": lambda: False}
+    page_before(log, 0, [], 0, last, 100)
+    scan_backward(log, 0, [], 0, last, NOTHING, 100, **quiet)
+    return scan_forward(log, 0, 0, last, NOTHING, 100, **quiet).progress.records
+
+
+def end(lake: Lakelog, topic: str) -> int:
+    return lake.log(topic).offsets()[0].log_end
+
+
+def rows(batches: Iterable[pa.RecordBatch]) -> int:
+    return sum(batch.num_rows for batch in batches)
+
+
+ROLES: dict[str, Callable[[Lakelog, str, str, str], int]] = {
+    one.__name__: one for one in (consume, consume_arrow, read, task, explore, archive)
+}
+
+
+def status_bytes(name: str) -> int:
+    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
+    assert found
+    return int(found[1]) * 1024
+
+
+def main(url: str, cold: str, topic: str, role: str) -> None:
+    with Lakelog.connect(url, cold, engine="inline") as lake:
+        end(lake, topic)
+        gc.collect()
+        Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew here
+        before = status_bytes("VmRSS")
+        seen = ROLES[role](lake, topic, cold, url)
+        print(status_bytes("VmHWM") - before, seen)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,240 @@
+"""Whatever text stands where lakelog keeps its own, it is read or refused, and refused by name."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from lakelog.codec.entry import EntryId
+from lakelog.cold.delta_log import parse_commit
+from lakelog.config import TopicConfig
+from lakelog.errors import LakelogError
+from lakelog.hot.declared_topics import load_declared
+from lakelog.hot.registry import _defaults_from_json, _from_json
+from lakelog.keyspace_defaults import KeyspaceDefaults
+from lakelog.offsets import position
+from lakelog.read.json_path import JsonPath
+from lakelog.secret_reference import resolve_secret
+from lakelog.spark.named.notes import Note
+from lakelog.spark.offsets_json import parse_offsets
+from lakelog.spark.options import _assigned, _storage_options
+
+TOPIC_ID = UUID(int=7)
+DEEP = "[" * 5_000
+DEEP_OBJECT = '{"a":' * 5_000
+
+NOTE = {
+    "lakelog": 1,
+    "topic": str(TOPIC_ID),
+    "commit": "c",
+    "kind": "archive",
+    "epoch": 3,
+    "on": 2,
+    "registers": {"archived_end": {"0": 5}},
+    "added": [[0, 0, "archive", 0, 5, "ab" * 8, 1, 2, 5, 0, 4, 1, 2, 100]],
+    "known": [],
+    "gone": ["0/x"],
+    "base": {"epochs": {"archive": 3}, "registers": {"log_start": {"0": 0}}, "slices": []},
+}
+DEFINITION = {
+    "name": "orders",
+    "topic_id": str(TOPIC_ID),
+    "partitions": 2,
+    "config": {"retention.ms": "5"},
+    "config_version": 1,
+    "created_us": 5,
+    "fresh": {"first": 0, "runs": ["a"]},
+}
+COMMIT = {
+    "txn": {"appId": "lakelog/x/0/archived_end", "version": 5},
+    "remove": {"path": "a%20b"},
+    "commitInfo": {"lakelog.commit": "x"},
+}
+
+SOUND: dict[str, Any] = {
+    "note": NOTE,
+    "definition of a topic": DEFINITION,
+    "defaults of a keyspace": {"settings": {"log.retention.ms": "5"}, "version": 1},
+    "config": {"overrides": {"retention.ms": "5"}, "defaults": {}},
+    "offsets": {"orders": {"0": 5, "1": -2}, "@topic_ids": {"orders": str(TOPIC_ID)}},
+    "assign": {"orders": [0, 1]},
+    "storage options": {"AWS_REGION": "x"},
+    "commit": COMMIT,
+}
+
+
+def read_commit(text: str) -> None:
+    with contextlib.suppress(ValueError):  # the one error that it promises
+        for part in text.split("\n"):
+            parse_commit(1, part.encode("utf-8", "replace"))
+
+
+READERS: dict[str, Callable[[str], Any]] = {
+    "note": lambda text: Note.parse(text, TOPIC_ID),
+    "definition of a topic": lambda text: _from_json(text.encode(), KeyspaceDefaults()),
+    "defaults of a keyspace": lambda text: _defaults_from_json(text.encode()),
+    "config": TopicConfig.from_json,
+    "offsets": lambda text: parse_offsets(text, "startingOffsets"),
+    "assign": _assigned,
+    "storage options": _storage_options,
+    "commit": read_commit,
+}
+
+odd_values = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.sampled_from([2**63, -(2**63) - 1, 10**30, 1e400, -0.5]),
+    st.floats(),
+    st.text(max_size=5),
+    st.just("9" * 5_000),
+    st.lists(st.integers(), max_size=2),
+    st.dictionaries(st.text(max_size=3), st.integers(), max_size=2),
+)
+
+
+def places(value: Any) -> list[tuple[Any, ...]]:
+    """Where something stands in it, as paths."""
+    found: list[tuple[Any, ...]] = [()]
+    items = value.items() if isinstance(value, dict) else ()
+    items = enumerate(value) if isinstance(value, list) else items
+    for key, inner in items:
+        found += [(key, *rest) for rest in places(inner)]
+    return found
+
+
+@st.composite
+def changed(draw: Any, name: str) -> str:
+    """The sound one with a member changed or left out, as text."""
+    value = json.loads(json.dumps(SOUND[name]))
+    path = draw(st.sampled_from(places(value)))
+    if not path:
+        return json.dumps(draw(odd_values))
+    holder = value
+    for key in path[:-1]:
+        holder = holder[key]
+    if draw(st.booleans()):
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = draw(odd_values)
+    return json.dumps(value)
+
+
+@pytest.mark.parametrize("name", sorted(SOUND))
+def test_what_is_sound_is_read(name):
+    READERS[name](json.dumps(SOUND[name]))
+
+
+@pytest.mark.parametrize("name", sorted(SOUND))
+@given(data=st.data())
+def test_json_that_is_not_as_it_should_be_is_refused_by_name(name, data):
+    with contextlib.suppress(LakelogError):
+        READERS[name](data.draw(changed(name)))
+
+
+@pytest.mark.parametrize("name", sorted(SOUND))
+@pytest.mark.parametrize(
+    "text", [DEEP, DEEP_OBJECT, "9" * 5_000, "", "null", '"\\ud800"', '{"lakelog":' + DEEP]
+)
+def test_what_is_no_json_to_us_is_refused_by_name(name, text):
+    with contextlib.suppress(LakelogError):
+        READERS[name](text)
+
+
+# -- texts of people -----------------------------------------------------------------------------
+
+yaml_texts = st.one_of(
+    st.text(max_size=60),
+    st.text(alphabet="[]{}:,-&*!|>'\"# \n\tname partitions 0123456789", max_size=120),
+    st.sampled_from(
+        [
+            DEEP,
+            "{" * 5_000,
+            "- " * 5_000,
+            "name: orders\nconfig: {retention.ms: 2024-13-45}",
+            "name: 2024-99-99",
+            "name: orders\npartitions: 2024-02-30 99:99:99",
+            "name: orders\npartitions: " + "9" * 5_000,
+            "? [a]\n: b",
+            "{[1]: 2}",
+            "name: orders\nconfig: {? {a: b} : c}",
+            "name: !!python/object/apply:os.system ['true']",
+            "name: !!timestamp nonsense",
+            "name: !!int nonsense",
+            "name: !!float nonsense",
+            "name: !!binary '*'",
+            "name: [orders]",
+            "name: orders\nconfig: [1]",
+            "&a [*a]",
+            "name: orders\nconfig: &a {retention.ms: *a}",
+            "name: .inf\n",
+            "name: 1:60:60",
+        ]
+    ),
+)
+
+
+@given(text=yaml_texts)
+@example(text=DEEP)
+def test_a_file_of_declared_topics_is_read_or_refused(tmp_path: Path, text: str):
+    file = tmp_path / "topics.yml"
+    file.write_bytes(text.encode("utf-8", "surrogatepass"))
+    with contextlib.suppress(LakelogError):
+        load_declared([file])
+
+
+@given(data=st.binary(max_size=60))
+def test_a_file_of_any_bytes_is_read_or_refused(tmp_path: Path, data: bytes):
+    file = tmp_path / "topics.yml"
+    file.write_bytes(data)
+    with contextlib.suppress(LakelogError):
+        load_declared([file])
+
+
+SPOKEN: dict[str, Callable[[str], Any]] = {
+    "stream id": EntryId.parse,
+    "position": position,
+    "JSON path": JsonPath.of,
+    "reference": lambda text: resolve_secret(text, "password_ref"),
+    "value columns": lambda text: TopicConfig.of({"lakelog.value.columns": text}),
+}
+
+
+@pytest.mark.parametrize("name", sorted(SPOKEN))
+@given(
+    text=st.one_of(
+        st.text(max_size=40),
+        st.text(alphabet="$.[]'\"\\=<> 0123456789abc:-+TZP/{}(),int", max_size=60),
+        st.sampled_from(
+            [
+                "9" * 5_000,
+                "-" + "9" * 5_000 + "d",
+                f"$[{'9' * 5_000}]",
+                '$["\\x"]',
+                "$.a == " + DEEP,
+                "a " + "array<" * 5_000,
+                "a " + "struct<a:" * 5_000,
+                "a decimal(" + "9" * 5_000 + ")",
+                "2024-13-45",
+                "2024-02-30T99:99:99Z",
+                "env:A=B",
+                "env:\0",
+                "file:\0",
+                "secret:a/b",
+                "PT" + "9" * 400 + "S",
+                f"{'9' * 20}-{'9' * 20}",
+            ]
+        ),
+    )
+)
+def test_what_a_person_writes_is_understood_or_refused(name, text):
+    with contextlib.suppress(LakelogError):
+        SPOKEN[name](text)

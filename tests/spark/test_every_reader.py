@@ -1,0 +1,174 @@
+"""Every reader of a log, Spark's too, against a plain list, over logs that much has happened to.
+
+Files that share a segment, tiers that overlap, deletes, compaction, lost tails and somebody's
+OPTIMIZE; ranges from and to all the places where an answer could be wrong. More of it:
+``pytest -m slow tests/spark/test_every_reader.py``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, ClassVar
+
+import pytest
+from bench import Bench
+from gapped_story import Story, beginnings, happenings
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import run_state_machine_as_test
+
+from lakelog.cold import segment_writer
+from lakelog.cold.storage import Storage
+from lakelog.config import EntryFormat
+from lakelog.hot.hot_log import HotSource
+from lakelog.spark.catalog.registration import register_topic
+from lakelog.spark.recipe import LogRecipe
+from lakelog.testing.machine import LogMachine, log_machine
+from lakelog.testing.model import Difference
+from lakelog.testing.mutants import FRAME_MUTANT
+from lakelog.testing.readers import Readers
+from lakelog.testing.spark_readers import SparkReaders
+
+ROW_GROUP_ROWS = 3
+
+#: A Spark job takes seconds: what fails is shown as it was found, not made smaller.
+PHASES = [Phase.explicit, Phase.reuse, Phase.generate]
+
+
+@pytest.fixture
+def make_bench(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Callable[..., Bench]]:
+    """As tests/read's; its files have row groups of three rows."""
+    monkeypatch.setattr(segment_writer, "ROW_GROUP_ROWS", ROW_GROUP_ROWS)
+    benches = []
+
+    def make(*, partitions: int = 1, tiered: bool = True) -> Bench:
+        settings = {"remote.storage.enable": tiered}
+        benches.append(Bench(redis_url, tmp_path / "cold", partitions, settings))
+        return benches[-1]
+
+    yield make
+    for bench in benches:
+        bench.hot.close()
+
+
+def recipe_of(bench: Bench) -> LogRecipe:
+    return LogRecipe(HotSource(bench.url), Storage(str(bench.root)))
+
+
+def ranges_of(readers: Readers, partition: int, chance: random.Random, count: int) -> Any:
+    """All of it, what starts and ends it, and others from place to place."""
+    places = readers.places(partition)
+    drawn = [tuple(sorted(chance.choices(places, k=2))) for _ in range(count)]
+    return [(places[0], places[-1]), *drawn]
+
+
+def tell(bench: Bench, beginning: Any, steps: Any) -> Story:
+    story = Story(bench)
+    for kind, *arguments in [*beginning, *steps]:
+        getattr(story, kind)(*arguments)
+    return story
+
+
+def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Random) -> None:
+    bench = story.bench
+    view = None
+    if bench.table is not None and bench.table.snapshot().version >= 0:
+        view = register_topic(spark, schema, bench.topic, bench.table).view
+    readers = SparkReaders(bench.log, recipe_of(bench), spark, view=view)
+    for partition in range(bench.topic.partitions):
+        held = story.held(partition)
+        ranges = ranges_of(readers, partition, chance, 5)
+        readers.compare(partition, held, ranges)
+        if bench.table is not None:
+            readers.compare_frames(partition, held)
+        if view is not None:
+            stored = story.records[partition]
+            rows = [stored[offset] for offset in sorted(story.in_cold[partition])]
+            readers.compare_view(partition, rows, ranges)
+
+
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=10), seed=st.integers(0, 999))
+@settings(max_examples=20)
+def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, beginning, steps, seed):
+    chance = random.Random(seed)
+    story = tell(make_bench(partitions=2), beginning, steps)
+    readers = Readers(story.bench.log, recipe_of(story.bench))
+    for partition in range(2):
+        held = story.held(partition)
+        readers.compare_frames(partition, held)
+        readers.compare(partition, held, ranges_of(readers, partition, chance, 3))
+
+
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))
+@settings(max_examples=2, phases=PHASES)
+def test_every_reader_agrees_with_a_list(make_bench, spark, schema, beginning, steps, seed):
+    story = tell(make_bench(partitions=2), beginning, steps)
+    check_with_spark(spark, schema, story, random.Random(seed))
+
+
+@pytest.mark.slow
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=12), seed=st.integers(0, 999))
+@settings(max_examples=40, phases=PHASES)
+def test_every_reader_agrees_with_a_list_in_many_logs(
+    make_bench, spark, schema, beginning, steps, seed
+):
+    story = tell(make_bench(partitions=2), beginning, steps)
+    check_with_spark(spark, schema, story, random.Random(seed))
+
+
+def test_files_that_share_a_segment_below_a_log_start_and_a_hot_tail(make_bench, spark, schema):
+    story = Story(make_bench())
+    for _ in range(3):
+        story.append(0, [1, 2], EntryFormat.FIELDS)
+        story.archive(0, 8)
+    story.trim(0, 4)
+    story.append(0, [3, 4], EntryFormat.ARROW)
+    story.delete(0, 2)
+    files = story.bench.table.snapshot().files.of_partition(0)
+    assert {file.segment for file in files} == {0}
+    assert len(files) == 3
+    assert story.log_starts == [2]
+    check_with_spark(spark, schema, story, random.Random(0))
+
+
+def test_an_untiered_log_is_the_same_to_every_reader(make_bench, spark, schema):
+    story = Story(make_bench(tiered=False))
+    story.append(0, [1] * 30, EntryFormat.FIELDS)
+    story.bench.log.raise_log_start(0, 11)
+    story.log_starts[0] = 11
+    check_with_spark(spark, schema, story, random.Random(0))
+
+
+def test_the_readers_notice_a_frame_that_leaves_the_offsets_unsaid(make_bench, spark):
+    story = Story(make_bench())
+    for _ in range(2):
+        story.append(0, [1, 2], EntryFormat.FIELDS)
+        story.archive(0, 8)
+    readers = SparkReaders(story.bench.log, recipe_of(story.bench), spark)
+    held = story.held(0)
+    with FRAME_MUTANT.applied():
+        with pytest.raises(Difference, match="frame of partition 0"):
+            readers.compare_frames(0, held)
+        with pytest.raises(Difference, match="a frame by Spark of"):
+            readers.compare_sparks(0, held, [(0, 2)])
+    readers.compare_frames(0, held)
+
+
+@pytest.mark.slow
+def test_the_state_machine_reads_with_spark_too(tmp_path: Path, spark) -> None:
+    class SparkMachine(LogMachine):
+        session: ClassVar[Any] = spark
+
+        def _readers(self) -> Readers:
+            plain = super()._readers()
+            return SparkReaders(plain.log, plain.recipe, self.session, self._delta_files)
+
+    with log_machine(tmp_path, SparkMachine) as machine:
+        run_state_machine_as_test(
+            machine,
+            settings=settings(max_examples=10, stateful_step_count=20, phases=PHASES),
+        )
