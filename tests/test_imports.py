@@ -21,6 +21,7 @@ VALUES = {
     "offsets",
     "config",
     "value_ddl",
+    "json_text",
     "keyspace_defaults",
     "clock",
     "errors",

@@ -209,6 +209,7 @@ class _Crew:
         began_s, stopped_s = time.monotonic(), None
         self._is_draining = True
         waiters = list(self._waiters.values())
+        self._keeper.follow_now()  # what failed a moment ago may be over
         for waiter in waiters:
             waiter.look_now()
         while True:
@@ -216,7 +217,9 @@ class _Crew:
             if stopped_s is None and is_stopped():
                 stopped_s = now_s
             if not self._looked_again and self._is_listed:
-                self._looked_again = all(waiter.has_looked() for waiter in waiters)
+                self._looked_again = self._keeper.has_followed() and all(
+                    waiter.has_looked() for waiter in waiters
+                )
                 if self._looked_again:
                     self._supervisor.drain()
             self._tick()

@@ -58,7 +58,10 @@ class Keeper:
         self._troubles = troubles
         self._tell = tell
         self._id = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
-        self._ended = threading.Event()
+        self._wake = threading.Event()
+        self._ended = False
+        self._follows = 0  # finished ones
+        self._asked: int | None = None  # the one that was asked for
         self._thread = threading.Thread(target=self._run, name="lakelog-keeper", daemon=True)
         self._teller: threading.Thread | None = None
         self._trouble: Trouble | None = None
@@ -74,23 +77,35 @@ class Keeper:
 
     def end(self, timeout_s: float) -> None:
         """End it, and wait so long for it to say so."""
-        self._ended.set()
+        self._ended = True
+        self._wake.set()
         self._thread.join(timeout_s)
+
+    def follow_now(self) -> None:
+        """Read the definitions from now on; `has_followed` says when that is over."""
+        self._asked = self._follows + 2  # the next to end may have begun before this
+        self._wake.set()
+
+    def has_followed(self) -> bool:
+        """Whether what `follow_now` asked for is over, well or not."""
+        return self._asked is None or self._follows >= self._asked
 
     def trouble(self) -> Trouble | None:
         """That the definitions cannot be read, if they cannot; of no topic."""
         return self._trouble
 
     def _run(self) -> None:
-        while True:
+        while not self._ended:
+            self._wake.clear()
             try:
                 self._follow()
                 self._trouble = None
             except Exception as error:  # also a defect: topics go on as they are known
                 self._failed(error)
+            self._follows += 1
             self._say()
-            if self._ended.wait(KEEP_INTERVAL_S):
-                break
+            if self.has_followed() and not self._ended:
+                self._wake.wait(KEEP_INTERVAL_S)
         self._quietly(lambda: self._beats.end(self._id))
 
     def _follow(self) -> None:
@@ -111,7 +126,7 @@ class Keeper:
             before.tries + 1 if before else 1,
             now_ms + int(KEEP_INTERVAL_S * 1000),
         )
-        if before is None and not self._ended.is_set():
+        if before is None and not self._ended:
             logger.warning("the definitions of topics cannot be read now: %s", error)
 
     def _say(self) -> None:

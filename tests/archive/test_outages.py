@@ -184,7 +184,7 @@ def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start
     server.start()
     append(log, "t", 7)
     process.archived(7)
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
     assert archived(log, "t") == 12
 
 
@@ -197,7 +197,7 @@ def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, star
     process.says("until it answers")
     server.start()
     process.archived(5)
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
 
 
 def test_a_stop_while_redis_is_away_ends_the_process_with_a_sentence(server, log, cold, start):
@@ -227,7 +227,7 @@ def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, front, start):
     until(lambda: limited.happened == 1)
     append(s3_log, "limited", 3)
     process.archived(3)
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
 
 
 @pytest.mark.parametrize("status", [429, 403, 500])
@@ -265,7 +265,7 @@ def test_a_store_that_refuses_one_topic_refuses_no_other(
     )
     front.inject()
     assert {row["topic"] for row in process.archived(3)} == {"refused"}
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
 
 
 def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
@@ -286,7 +286,7 @@ def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
     assert process.process.poll() is None
     front.inject()
     assert {row["topic"] for row in process.archived(2)} == {"kept"}
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
     assert archived(s3_log, "kept") == 3
 
 
@@ -329,7 +329,7 @@ def test_a_disk_without_room_is_waited_for(server, log, cold, start):
     free = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
     resource.prlimit(process.process.pid, resource.RLIMIT_FSIZE, free)
     process.archived(3)
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
     assert archived(log, "t") == 3
 
 
@@ -348,7 +348,7 @@ def test_a_folder_that_went_away_and_came_back(server, log, cold, start, tmp_pat
     shutil.rmtree(Path(cold) / "t", ignore_errors=True)
     shutil.move(aside, Path(cold) / "t")
     process.archived(2)
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
     assert archived(log, "t") == 5
 
 
@@ -369,7 +369,7 @@ def test_three_hundred_topics_are_archived_by_few_threads(server, log, cold, sta
         for number in range(300):
             producer.send(f"t{number}", b"v")
     process.archived(300)
-    assert process.end() == 0, process.said
+    assert process.end() == 0, "".join(process.said)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])

@@ -64,9 +64,10 @@ def archive(lake: Lakelog, topic: str, cold: str, url: str) -> int:
 def explore(lake: Lakelog, topic: str, cold: str, url: str) -> int:
     log, last = lake.log(topic), end(lake, topic)
     quiet = {"limit": NO_LIMIT, "on_progress": lambda _: None, "stopped": lambda: False}
-    page_before(log, 0, [], 0, last, 100)
-    scan_backward(log, 0, [], 0, last, NOTHING, 100, **quiet)
-    return scan_forward(log, 0, 0, last, NOTHING, 100, **quiet).progress.records
+    there = stretches(Tiers(log.topic, log.hot, log.table).look([0]))
+    page_before(log, 0, there, 0, last, 100)
+    scan_backward(log, 0, there, 0, last, NOTHING, 100, **quiet)
+    return scan_forward(log, 0, there, 0, last, NOTHING, 100, **quiet).progress.records
 
 
 def end(lake: Lakelog, topic: str) -> int:
