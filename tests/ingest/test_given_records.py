@@ -1,12 +1,14 @@
 """What people hand over becomes bytes and columns, or an error that says how to mend it."""
 
+from collections import UserDict
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidArgumentError
-from lakelog.ingest.given_records import as_bytes, as_columns, as_headers, as_timestamp_ms
+from lakelog.ingest.given_records import as_columns
+from lakelog.ingest.given_values import as_bytes, as_headers, as_timestamp_ms
 from lakelog.record import PRODUCED, Record
 
 NOW_MS = 1_700_000_000_000
@@ -61,7 +63,9 @@ def test_headers_keep_order_repetition_null_and_empty():
     assert as_headers({"a": b"1"}) == [("a", b"1")]
 
 
-@pytest.mark.parametrize("headers", [[("a",)], 5, [(1, b"a")], [("a", 1)], "ab"])
+@pytest.mark.parametrize(
+    "headers", [[("a",)], 5, [(1, b"a")], [("a", 1)], "ab", ["ab"], [{"a": "b", "c": "d"}]]
+)
 def test_other_headers_are_refused(headers):
     with pytest.raises(InvalidArgumentError, match="header"):
         as_headers(headers)
@@ -178,7 +182,12 @@ def test_a_sequence_of_values_or_pairs_only_gives_the_same_rows():
     [
         "abc",
         b"abc",
+        bytearray(b"abc"),
+        memoryview(b"abc"),
         {"value": 1},
+        {"value": "a"},
+        UserDict({"value": "a"}),
+        Record("other", 7, 100, 9, b"k", b"d", ()),
         5,
         [("a", "b", "c")],
         [{"key": "a"}],
