@@ -9,7 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..config import MIB, Compression, EntryFormat
-from ..errors import ForeignEntryError, InvalidArgumentError, InvalidTimestampError
+from ..errors import (
+    ForeignEntryError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    InvalidTimestampError,
+)
 from ..record import (
     NO_TIMESTAMP_MS,
     PRODUCED,
@@ -54,6 +59,7 @@ def encode(
 
     Raises:
         RecordTooLargeError: a record exceeds ``max_entry_bytes`` on its own; ``index`` says which.
+        InvalidRecordError: a record cannot be encoded; ``index`` says which.
         InvalidTimestampError: below -1, or beyond what microseconds can count.
         InvalidArgumentError: not ``PRODUCED``.
     """
@@ -65,7 +71,14 @@ def encode(
     else:
         entries = []
         for index, row in enumerate(_rows(records)):
-            entry = encode_fields(row, flatten)
+            try:
+                entry = encode_fields(row, flatten)
+            except Exception as error:  # a defect: of this record, and not of its neighbours
+                raise InvalidRecordError(
+                    f"record {index} cannot be encoded: {error!r}. Please report it; until then, "
+                    "lakelog.entry.format=arrow or lakelog.fields.flatten=false takes it",
+                    index=index,
+                ) from error
             if entry is not None and entry.size_bytes <= max_entry_bytes:
                 entries.append(entry)
             else:
