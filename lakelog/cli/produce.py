@@ -137,7 +137,7 @@ def json_record(line: bytes) -> dict[str, Any]:
         InvalidArgumentError: not such an object.
     """
     from ..errors import InvalidArgumentError
-    from ..offsets import timestamp_ms
+    from ..ingest.given_values import as_timestamp_ms
     from .json_source import members_with_source
 
     try:
@@ -156,7 +156,7 @@ def json_record(line: bytes) -> dict[str, Any]:
         "partition": fields.get("partition"),
     }
     if fields.get("timestamp") is not None:
-        record["timestamp_ms"] = timestamp_ms(fields["timestamp"])
+        record["timestamp_ms"] = as_timestamp_ms(fields["timestamp"])
     elif fields.get("timestamp_ms") is not None:
         record["timestamp_ms"] = fields["timestamp_ms"]
     return record

@@ -9,9 +9,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..errors import InvalidArgumentError
-from ..record import HEADERS_TYPE, PRODUCED, Record
+from ..record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
 from .given_tables import as_table
-from .given_values import HeadersLike, as_bytes, as_headers, as_timestamp_ms
+from .given_values import (
+    HeadersLike,
+    as_bytes,
+    as_headers,
+    as_timestamp_ms,
+    refuse_rounded_to_none,
+)
 
 #: What Arrow stores as `as_bytes` does.
 _PLAIN = {bytes, str, type(None)}
@@ -175,7 +181,11 @@ def _times(column: pa.ChunkedArray, now_ms: int) -> pa.ChunkedArray:
         if kind.tz is None:
             _refuse("timestamp", kind, "a timestamp with a zone: say pa.timestamp('ms', tz='UTC')")
         if kind.unit in {"us", "ns"}:  # rounded up, as a search by such a time is
-            column = pc.ceil_temporal(column, unit="millisecond")
+            exact, column = column, pc.ceil_temporal(column, unit="millisecond")
+            none = pa.scalar(NO_TIMESTAMP_MS, pa.timestamp("ms", tz=kind.tz)).cast(kind)
+            made = pc.and_(pc.equal(column, none), pc.not_equal(exact, none))
+            if pc.any(made).as_py():
+                refuse_rounded_to_none(str(exact.filter(made)[0]))
         column = column.cast(pa.timestamp("ms", tz=kind.tz)).cast(pa.int64())
     elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
         _refuse("timestamp", kind, "a timestamp with a zone, or epoch milliseconds as integers")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from datetime import datetime, timedelta, timezone
+from typing import Any, NoReturn
 
 from ..codec.entry import MAX_TIMESTAMP_MS
 from ..errors import InvalidArgumentError
+from ..offsets import moment
 from ..offsets import timestamp_ms as to_timestamp_ms
 from ..record import NO_TIMESTAMP_MS
 
@@ -71,13 +73,22 @@ def _pair(pair: Any) -> tuple[Any, Any]:
     return key, value
 
 
+#: As readers show a record without a timestamp.
+_NONE = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(milliseconds=1)
+
+
 def as_timestamp_ms(timestamp: object) -> int:
-    """Epoch milliseconds of an int or an aware datetime; -1 says that there is none.
+    """Epoch milliseconds of an int, an aware datetime or ISO text; -1 says that there is none.
 
     Raises:
-        InvalidArgumentError: no such time, a naive one, or one below -1.
+        InvalidArgumentError: no such time, a naive one, one below -1, or one that only rounding
+            makes -1.
     """
     time_ms = to_timestamp_ms(timestamp)  # type: ignore[arg-type]
+    if time_ms == NO_TIMESTAMP_MS and isinstance(timestamp, (str, datetime)):
+        time = moment(timestamp)
+        if time < _NONE:
+            refuse_rounded_to_none(time.isoformat())
     if not NO_TIMESTAMP_MS <= time_ms <= MAX_TIMESTAMP_MS:
         raise InvalidArgumentError(
             f"timestamp {time_ms} cannot be stored: give milliseconds since 1970-01-01 UTC, up to "
@@ -85,3 +96,11 @@ def as_timestamp_ms(timestamp: object) -> int:
             timestamp_ms=time_ms,
         )
     return time_ms
+
+
+def refuse_rounded_to_none(time: str) -> NoReturn:
+    """Of a time between -2 and -1 ms, which rounded up would say that there is none."""
+    raise InvalidArgumentError(
+        f"timestamp {time} lies before 1970-01-01 UTC and cannot be stored; for none, give -1 or "
+        "leave it out"
+    )

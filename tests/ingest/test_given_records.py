@@ -115,6 +115,28 @@ def test_headers_may_be_a_map():
     assert [row[3] for row in rows(table)[0]] == [[("a", b"1")], []]
 
 
+@pytest.mark.parametrize("before_us", [1001, 1500, 1999])
+def test_a_time_that_only_rounding_makes_none_is_refused(before_us):
+    time = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(microseconds=before_us)
+    for unit, factor in (("us", 1), ("ns", 1000)):
+        times = pa.array([5, -before_us * factor, None], pa.timestamp(unit, "UTC"))
+        with pytest.raises(InvalidArgumentError, match="before 1970"):
+            as_columns(pa.table({"value": ["a", "b", "c"], "timestamp": times}), NOW_MS)
+    with pytest.raises(InvalidArgumentError, match="before 1970"):
+        as_timestamp_ms(time)
+    with pytest.raises(InvalidArgumentError, match="before 1970"):
+        as_timestamp_ms(time.isoformat())
+    with pytest.raises(InvalidArgumentError, match="before 1970"):
+        as_columns([{"value": "a", "timestamp": time}], NOW_MS)
+
+
+def test_the_time_that_readers_show_for_none_is_none():
+    time = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(milliseconds=1)
+    times = pa.array([time], pa.timestamp("us", "UTC"))
+    assert rows(pa.table({"value": ["a"], "timestamp": times}))[0][0][0] == -1
+    assert as_timestamp_ms(time) == -1
+
+
 def test_time_finer_than_a_millisecond_is_rounded_up():
     table = pa.table(
         {"value": ["a"], "timestamp": pa.array([1_000_001], pa.timestamp("ns", "UTC"))}
