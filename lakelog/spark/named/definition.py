@@ -87,7 +87,7 @@ def _ddl(type_: DataType) -> str:
         return f"map<{_ddl(type_.keyType)},{_ddl(type_.valueType)}>"
     if isinstance(type_, StructType):
         return f"struct<{', '.join(f'{quoted(f.name)} {_ddl(f.dataType)}' for f in type_)}>"
-    return type_.simpleString()
+    return str(type_.simpleString())
 
 
 def _value_columns(topic: Topic) -> dict[str, str]:
