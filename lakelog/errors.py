@@ -101,7 +101,10 @@ class InvalidTimestampError(LakelogError, ValueError):
 
 
 class InvalidRecordError(LakelogError, ValueError):
-    """A record the topic cannot hold (no key on a compacted topic); ``index`` says which."""
+    """A record the topic cannot hold (no key on a compacted topic), or that cannot be encoded.
+
+    ``index`` says which.
+    """
 
 
 class OutOfOrderSequenceError(LakelogError):

@@ -168,6 +168,16 @@ def timestamp_ms(value: int | str | datetime) -> int:
         raise InvalidArgumentError(f"{value!r} is not a time")
     if isinstance(value, int):
         return value
+    epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
+    return -((epoch - moment(value)) // timedelta(milliseconds=1))
+
+
+def moment(value: str | datetime) -> datetime:
+    """An aware datetime, or what an ISO-8601 text with a zone says.
+
+    Raises:
+        InvalidArgumentError: no zone, or not a time.
+    """
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", value.strip()))
@@ -184,8 +194,7 @@ def timestamp_ms(value: int | str | datetime) -> int:
             f"{value.isoformat()} has no time zone, so it names no moment; if it is UTC, say "
             f"{value.isoformat()}Z or datetime(..., tzinfo=timezone.utc)"
         )
-    epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-    return -((epoch - value) // timedelta(milliseconds=1))
+    return value
 
 
 def check_offset(offset: object) -> int:

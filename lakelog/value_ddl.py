@@ -65,8 +65,10 @@ RESERVED = frozenset(
 MAX_DECIMAL_PRECISION = 38
 MAX_DEPTH = 32  # of types in types
 
-#: What no Parquet column of a plain Delta table may have in its name.
-_ILLEGAL_IN_NAME = re.compile(r"[ ,;{}()\n\t=`]")
+#: What no column may have in its name: what Delta forbids where it maps no names, control
+#: characters (a zero byte keeps a write from ever ending), and half a surrogate pair, which has no
+#: UTF-8. Columns that lakelog makes for itself have a blank, so that no value column is called so.
+_ILLEGAL_IN_NAME = re.compile(r"[ ,;{}()=`\x00-\x1f\x7f\ud800-\udfff]")
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TOKEN = re.compile(
     r"""\s*(?:(?P<word>[A-Za-z0-9_]+)|(?P<quoted>`(?:[^`]|``)*`)
@@ -249,8 +251,8 @@ class _Parser:
             self._refuse("a column's name should stand here")
         if illegal_in_name(name):
             self._refuse(
-                f"{name!r} cannot be a column's name: Parquet takes none that is empty or has a "
-                "blank or one of ,;{}()=`"
+                f"{name!r} cannot be a column's name: a table takes none that is empty or has a "
+                "blank, a control character, half a surrogate pair or one of ,;{}()=`"
             )
         return name
 

@@ -18,8 +18,9 @@ _EPILOG = """\
 Each line is a value; with --key-separator, key and value. With --format json, each is an object:
   {"key": "N14228", "value": "…", "headers": [["source", "cli"]],
    "timestamp": "2013-12-31T23:59:00Z", "partition": 0}
-value and key are text, null, or (as key_base64, value_base64) any bytes; an object as value is
-written as compact JSON; a timestamp is ISO with a zone or epoch milliseconds. What
+value and key are text, null, or (as key_base64, value_base64) any bytes; any other
+JSON, such as an object or a number, is stored as it is written, byte for byte; a
+timestamp is ISO with a zone or epoch milliseconds. What
 `lakelog consume --output json` prints can be fed back.
 
 examples:
@@ -135,44 +136,38 @@ def json_record(line: bytes) -> dict[str, Any]:
     Raises:
         InvalidArgumentError: not such an object.
     """
-    import json
-
     from ..errors import InvalidArgumentError
-    from ..offsets import timestamp_ms
+    from ..ingest.given_values import as_timestamp_ms
+    from .json_source import members_with_source
 
     try:
-        fields = json.loads(line)
+        sourced = members_with_source(line)
     except (ValueError, RecursionError) as error:
-        raise InvalidArgumentError(f"not JSON: {error}") from None
-    if not isinstance(fields, dict):
-        raise InvalidArgumentError(f"a record is a JSON object, not {type(fields).__name__}")
+        raise InvalidArgumentError(f"not a JSON object, as a record is: {error}") from None
+    fields = {name: member for name, (member, _) in sourced.items()}
     unknown = set(fields) - _FIELDS - _READ_ONLY
     if unknown or not {"value", "value_base64"} & set(fields):
         what = f"unknown field {sorted(unknown)[0]!r}" if unknown else "no value (null deletes)"
         raise InvalidArgumentError(f"{what}; fields are {', '.join(sorted(_FIELDS))}")
     record: dict[str, Any] = {
-        "value": _bytes(fields, "value"),
-        "key": _bytes(fields, "key"),
+        "value": _bytes(sourced, "value"),
+        "key": _bytes(sourced, "key"),
         "headers": _headers(fields.get("headers") or []),
         "partition": fields.get("partition"),
     }
     if fields.get("timestamp") is not None:
-        record["timestamp_ms"] = timestamp_ms(fields["timestamp"])
+        record["timestamp_ms"] = as_timestamp_ms(fields["timestamp"])
     elif fields.get("timestamp_ms") is not None:
         record["timestamp_ms"] = fields["timestamp_ms"]
     return record
 
 
-def _bytes(fields: dict[str, Any], name: str) -> bytes | str | None:
-    import json
-
-    encoded = fields.get(f"{name}_base64")
+def _bytes(sourced: dict[str, tuple[Any, str]], name: str) -> bytes | str | None:
+    encoded, _ = sourced.get(f"{name}_base64", (None, ""))
     if encoded is not None:
         return _decoded(f"{name}_base64", encoded)
-    value = fields.get(name)
-    if value is None or isinstance(value, str):
-        return value
-    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    member, source = sourced.get(name, (None, ""))
+    return member if member is None or isinstance(member, str) else source
 
 
 def _headers(headers: Any) -> list[tuple[str, bytes | str | None]]:

@@ -9,7 +9,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..config import INT32_MAX, MIB, Compression, EntryFormat
-from ..errors import ForeignEntryError, InvalidArgumentError, InvalidTimestampError
+from ..errors import (
+    ForeignEntryError,
+    InvalidArgumentError,
+    InvalidRecordError,
+    InvalidTimestampError,
+)
 from ..record import (
     NO_TIMESTAMP_MS,
     PRODUCED,
@@ -57,6 +62,7 @@ def encode(
 
     Raises:
         RecordTooLargeError: a record exceeds a bound on its own; ``index`` says which.
+        InvalidRecordError: a record cannot be encoded; ``index`` says which.
         InvalidTimestampError: below -1, or beyond what microseconds can count.
         InvalidArgumentError: not ``PRODUCED``.
     """
@@ -68,7 +74,14 @@ def encode(
     else:
         entries = []
         for index, row in enumerate(_rows(records)):
-            entry = encode_fields(row, flatten)
+            try:
+                entry = encode_fields(row, flatten)
+            except Exception as error:  # a defect: of this record, and not of its neighbours
+                raise InvalidRecordError(
+                    f"record {index} cannot be encoded: {error!r}. Please report it; until then, "
+                    "lakelog.entry.format=arrow or lakelog.fields.flatten=false takes it",
+                    index=index,
+                ) from error
             if entry is not None and entry.size_bytes <= min(max_entry_bytes, max_decoded_bytes):
                 entries.append(entry)
             else:

@@ -21,7 +21,7 @@ from ..value_ddl import (
     illegal_in_name,
     parse_columns,
 )
-from .json_object import Unfit, date_of, is_number, members, timestamp_of
+from .json_object import Unfit, date_of, is_number, is_whole, members, timestamp_of
 from .value_columns import columns_of, value_schema
 
 _UNKNOWN = Primitive("unknown")  # of a null, and of what is in an empty array
@@ -81,7 +81,8 @@ def infer(values: pa.Array | pa.ChunkedArray, known: str = "") -> Inferred:
         if type_ == _UNKNOWN and not why_not:
             why_not = "is always null"
         if why_not:
-            found.append(InferredColumn(name, None, present, f"{why_not}; left out"))
+            shown = name.encode(errors="backslashreplace").decode()  # it may have no UTF-8
+            found.append(InferredColumn(shown, None, present, f"{why_not}; left out"))
             continue
         taken.add(name.lower())
         new.append(Column(name, _known(type_)))
@@ -107,7 +108,7 @@ def _type_of(member: Any, depth: int = 0) -> Type:
     if isinstance(member, bool):
         return _BOOLEAN
     if is_number(member):
-        return _BIGINT if type(member) is int and -(2**63) <= member < 2**63 else _DOUBLE
+        return _BIGINT if is_whole(member) and -(2**63) <= int(member) < 2**63 else _DOUBLE
     if isinstance(member, (list, dict)) and depth == MAX_DEPTH:
         return _STRING
     if isinstance(member, list):
@@ -164,7 +165,7 @@ def _why_not(name: str, taken: set[str], reserved: frozenset[str] = RESERVED) ->
         return "has the name of a column of lakelog's own"
     if name.lower() in taken:
         return "differs from another by case alone"
-    return "has a name that no Parquet column has" if illegal_in_name(name) else ""
+    return "has a name that no column of a table has" if illegal_in_name(name) else ""
 
 
 def _differs(types: Sequence[Type]) -> bool:

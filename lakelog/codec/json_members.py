@@ -59,6 +59,8 @@ def _scan(text: str, separators: tuple[str, str]) -> Members:
     position = 1
     while True:
         name, position = _DECODER.raw_decode(text, position)
+        if not isinstance(name, str):
+            raise ValueError("a member has no name")
         start = position + len(colon)
         member, position = _DECODER.raw_decode(text, start)
         raw = text[start:position]

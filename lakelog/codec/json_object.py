@@ -78,7 +78,14 @@ def _refuse_constant(name: str) -> None:
     raise Unfit(NOT_JSON)
 
 
-_DECODER = json.JSONDecoder(parse_float=_Number, parse_constant=_refuse_constant)
+def _whole(text: str) -> int | _Number:
+    return _MINUS_ZERO if text == _MINUS_ZERO else int(text)
+
+
+#: A number without fraction of which an int would lose the sign: doubles have it, and texts.
+_MINUS_ZERO = _Number("-0")
+
+_DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole, parse_constant=_refuse_constant)
 _DECODER_OF_LONG_NUMBERS = json.JSONDecoder(
     parse_float=_Number, parse_int=_Number, parse_constant=_refuse_constant
 )
@@ -132,9 +139,16 @@ def _of_type(member: Any, type_: type) -> Any:
 
 
 def _integer(member: Any, bound: int) -> int:
+    if member is _MINUS_ZERO:
+        return 0
     if not -bound <= _of_type(member, int) < bound:
         raise ValueError
     return int(member)
+
+
+def is_whole(member: Any) -> bool:
+    """Whether it is a number without fraction and exponent, of at most thousands of digits."""
+    return type(member) is int or member is _MINUS_ZERO
 
 
 def is_number(member: Any) -> bool:

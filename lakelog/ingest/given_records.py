@@ -1,4 +1,4 @@
-"""What people hand to a producer, as bytes and columns."""
+"""Many records that people hand to a producer, as columns."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Any, NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..codec.entry import MAX_TIMESTAMP_MS
 from ..errors import InvalidArgumentError
-from ..offsets import timestamp_ms as to_timestamp_ms
 from ..record import HEADERS_TYPE, NO_TIMESTAMP_MS, PRODUCED, Record
-
-#: Bytes, or text that is stored as UTF-8; None: no key, or a tombstone.
-BytesLike = bytes | bytearray | memoryview | str | None
-HeadersLike = Mapping[str, BytesLike] | Iterable[tuple[str, BytesLike]]
+from .given_tables import as_table
+from .given_values import (
+    HeadersLike,
+    as_bytes,
+    as_headers,
+    as_timestamp_ms,
+    refuse_rounded_to_none,
+)
 
 #: What Arrow stores as `as_bytes` does.
 _PLAIN = {bytes, str, type(None)}
@@ -23,94 +25,48 @@ _PLAIN = {bytes, str, type(None)}
 _FIELDS = ("value", "key", "headers", "timestamp", "timestamp_ms", "partition")
 
 
-def as_bytes(name: str, value: object) -> bytes | None:
-    """The bytes of a key, value or header value.
-
-    Raises:
-        InvalidArgumentError: it is neither bytes nor text nor None.
-    """
-    if value is None or type(value) is bytes:
-        return value
-    if isinstance(value, str):
-        try:
-            return value.encode()
-        except UnicodeEncodeError as error:
-            raise InvalidArgumentError(f"the {name} is no valid text: {error}") from None
-    if isinstance(value, (bytes, bytearray, memoryview)):
-        return bytes(value)
-    raise InvalidArgumentError(
-        f"a {name} is bytes, text or None, not {type(value).__name__}: encode {value!r:.80} first, "
-        "such as with json.dumps(…) or str(…)"
-    )
-
-
-def as_headers(headers: HeadersLike) -> list[tuple[str, bytes | None]]:
-    """Headers in their order, as items of the headers column.
-
-    Raises:
-        InvalidArgumentError: not (text, bytes) pairs.
-    """
-    pairs = headers.items() if isinstance(headers, Mapping) else headers
-    try:
-        items = [(key, value) for key, value in pairs]
-    except (TypeError, ValueError):
-        raise InvalidArgumentError(
-            f"headers are a mapping or (key, value) pairs, not {headers!r:.80}"
-        ) from None
-    for key, _ in items:
-        if not isinstance(key, str):
-            raise InvalidArgumentError(f"the key of a header is text, not {key!r:.80}")
-        as_bytes("header's key", key)
-    return [(key, as_bytes("header's value", value)) for key, value in items]
-
-
-def as_timestamp_ms(timestamp: object) -> int:
-    """Epoch milliseconds of an int or an aware datetime; -1 says that there is none.
-
-    Raises:
-        InvalidArgumentError: no such time, a naive one, or one below -1.
-    """
-    time_ms = to_timestamp_ms(timestamp)  # type: ignore[arg-type]
-    if not NO_TIMESTAMP_MS <= time_ms <= MAX_TIMESTAMP_MS:
-        raise InvalidArgumentError(
-            f"timestamp {time_ms} cannot be stored: give milliseconds since 1970-01-01 UTC, up to "
-            f"{MAX_TIMESTAMP_MS}, or -1 for none",
-            timestamp_ms=time_ms,
-        )
-    return time_ms
-
-
 def as_columns(records: object, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray | None]:
     """Records as a table of `PRODUCED`, and the partitions they ask for.
 
     Args:
-        records: an Arrow table or batch with column value and perhaps key, headers, timestamp (or
-            timestamp_ms) and partition; or a sequence of values, (key, value) pairs, mappings with
-            those names, or `Record` (whose partition and offset do not count).
+        records: a table of whatever library (see `as_table`) with column value and perhaps key,
+            headers, timestamp (or timestamp_ms) and partition, or such a column of values; or a
+            sequence of values, (key, value) pairs, mappings with those names, or `Record` (whose
+            partition and offset do not count).
         now_ms: the timestamp of those that have none.
 
     Raises:
         InvalidArgumentError: they are something else.
     """
-    if isinstance(records, pa.RecordBatch):
-        records = pa.Table.from_batches([records])
-    if isinstance(records, pa.Table):
-        return _of_table(records, now_ms)
-    if isinstance(records, (str, bytes, Mapping)) or not isinstance(records, Iterable):
+    table = as_table(records)
+    if table is not None:
+        return _of_table(table, now_ms)
+    if not isinstance(records, Iterable) or _is_lone(records):
         _refuse_records(records)
     rows = records if isinstance(records, list) else list(records)
     pairs = _plain_pairs(rows)
     return _of_rows(rows, now_ms) if pairs is None else _of_table(pairs, now_ms)
 
 
+def _is_lone(records: object) -> bool:
+    """Whether it is one thing by itself, although its parts or names can be gone through."""
+    is_mapping = hasattr(records, "keys") and hasattr(records, "__getitem__")
+    return is_mapping or isinstance(records, (str, bytes, bytearray, memoryview, Record))
+
+
 def _of_table(table: pa.Table, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray | None]:
     names = table.column_names
     unknown = [name for name in names if name not in _FIELDS]
-    if unknown or "value" not in names or {"timestamp", "timestamp_ms"} <= set(names):
+    if (
+        unknown
+        or "value" not in names
+        or len(set(names)) < len(names)
+        or {"timestamp", "timestamp_ms"} <= set(names)
+    ):
         raise InvalidArgumentError(
             f"a table of records has the column value, and perhaps {', '.join(_FIELDS[1:4])} (or "
-            f"timestamp_ms) and partition, not {', '.join(map(str, names)) or 'none'}; select or "
-            "rename them"
+            f"timestamp_ms) and partition, each once, not {', '.join(map(str, names)) or 'none'}; "
+            "select or rename them"
         )
     count = table.num_rows
     if "timestamp" in names:
@@ -225,7 +181,11 @@ def _times(column: pa.ChunkedArray, now_ms: int) -> pa.ChunkedArray:
         if kind.tz is None:
             _refuse("timestamp", kind, "a timestamp with a zone: say pa.timestamp('ms', tz='UTC')")
         if kind.unit in {"us", "ns"}:  # rounded up, as a search by such a time is
-            column = pc.ceil_temporal(column, unit="millisecond")
+            exact, column = column, pc.ceil_temporal(column, unit="millisecond")
+            none = pa.scalar(NO_TIMESTAMP_MS, pa.timestamp("ms", tz=kind.tz)).cast(kind)
+            made = pc.and_(pc.equal(column, none), pc.not_equal(exact, none))
+            if pc.any(made).as_py():
+                refuse_rounded_to_none(str(exact.filter(made)[0]))
         column = column.cast(pa.timestamp("ms", tz=kind.tz)).cast(pa.int64())
     elif not (pa.types.is_integer(kind) or pa.types.is_null(kind)):
         _refuse("timestamp", kind, "a timestamp with a zone, or epoch milliseconds as integers")
@@ -297,6 +257,6 @@ def _refuse(name: str, kind: pa.DataType, legal: str) -> NoReturn:
 
 def _refuse_records(records: object) -> NoReturn:
     raise InvalidArgumentError(
-        "send_batch takes an Arrow table or a sequence of records (values, (key, value) pairs or "
-        f"mappings), not {type(records).__name__}; for one record use send"
+        "send_batch takes a table, or a sequence of records (values, (key, value) pairs or "
+        f"mappings), not one {type(records).__name__}; for one record use send, or put it in a list"
     )

@@ -24,14 +24,8 @@ from .accumulator import (
 from .batch_metadata import BatchMetadata
 from .bulk import BulkAppend
 from .delivery import SendResult
-from .given_records import (
-    BytesLike,
-    HeadersLike,
-    as_bytes,
-    as_columns,
-    as_headers,
-    as_timestamp_ms,
-)
+from .given_records import as_columns
+from .given_values import BytesLike, HeadersLike, as_bytes, as_headers, as_timestamp_ms
 from .producer_config import ProducerConfig
 from .sender import Recover, Sender
 
@@ -138,10 +132,12 @@ class Producer:
 
         Args:
             topic: its name.
-            records: an Arrow table or batch with a column value (binary or text) and perhaps key,
-                headers (list of struct of key and value), timestamp (with a zone, or integers:
-                epoch milliseconds; also as timestamp_ms) and partition; or a sequence of values,
-                (key, value) pairs, mappings with those names, or `Record`.
+            records: a table with a column value (binary or text) and perhaps key, headers (list
+                of struct of key and value), timestamp (with a zone, or integers: epoch
+                milliseconds; also as timestamp_ms) and partition; or a column of values; or a
+                sequence of values, (key, value) pairs, mappings with those names, or `Record`.
+                Tables and columns are Arrow's (readers too, which are read to their end) or what
+                exports itself as such: of pandas (what it calls missing is null), polars, DuckDB.
             partition: of all records; default: each one's own, else as `send` chooses.
 
         Returns:

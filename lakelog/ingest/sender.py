@@ -14,6 +14,7 @@ from ..errors import (
     DeliveryError,
     HotTierFullError,
     HotTierUnavailableError,
+    InvalidRecordError,
     LakelogError,
     NotEnoughReplicasError,
     RecordTooLargeError,
@@ -172,12 +173,15 @@ class Sender:
             if call is None:
                 return
             if not call.entries:
-                self._encode(call)
+                try:
+                    self._encode(call)
+                except Exception as error:  # nobody else knows of the call: it is in no queue
+                    self._end(call, error)
             if call.entries:
                 queue.in_flight.calls.append(call)
 
     def _encode(self, call: Call) -> None:
-        """Gives a call its entries. Records too large on their own fail alone."""
+        """Gives a call its entries. A record that is too large or cannot be encoded fails alone."""
         records = _produced(call)
         call.keys, call.values, call.headers = [], [], {}
         rows = list(range(call.record_count))
@@ -186,17 +190,14 @@ class Sender:
         while rows and not call.entries:
             try:
                 call.entries = encode_for(call.queue, records)
-            except RecordTooLargeError as error:
-                if not is_renewed:  # somebody may have raised the limit since it was looked up
-                    is_renewed = True
+            except (RecordTooLargeError, InvalidRecordError) as error:
+                if isinstance(error, RecordTooLargeError) and not is_renewed:
+                    is_renewed = True  # somebody may have raised the limit since it was looked up
                     if self._allows_more(call.queue):
                         continue
                 refused.append((rows.pop(error.index), error))
                 others = [row for row in range(records.num_rows) if row != error.index]
                 records = records.take(pa.array(others, pa.int64()))
-            except Exception as error:
-                self._end(call, error)
-                return
         call.delivery.refused = sorted(refused, key=lambda row_and_error: row_and_error[0])
         if not rows:
             self._end(call, refused[0][1])

@@ -32,6 +32,7 @@ from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
+from .catalog.names import quoted
 from .cold_alone import cold_tiers, cold_topic
 from .frame_parts import condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
@@ -171,7 +172,7 @@ def _value_columns(frame: DataFrame, topic: Topic) -> list[Column]:
     if wanted:
         wanted[VALUE_ERROR] = "string"
     return [
-        col(f"`{name}`") if name in frame.columns else lit(None).cast(type_).alias(name)
+        col(quoted(name)) if name in frame.columns else lit(None).cast(type_).alias(name)
         for name, type_ in wanted.items()
     ]
 

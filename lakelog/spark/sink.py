@@ -221,8 +221,13 @@ def check_columns(schema: StructType, topic: str | None) -> None:
     """Refuse what Kafka's sink refuses.
 
     Raises:
-        InvalidArgumentError: a column is missing, or of a type that it cannot have.
+        InvalidArgumentError: a column is missing, there twice, or of a type that it cannot have.
     """
+    twice = [name for name in COLUMNS if schema.names.count(name) > 1]
+    if twice:
+        raise InvalidArgumentError(
+            f"the frame has {schema.names.count(twice[0])} columns {twice[0]!r}: select one of them"
+        )
     kinds = {field.name: field.dataType.simpleString() for field in schema}
     if "value" not in kinds:
         raise InvalidArgumentError(

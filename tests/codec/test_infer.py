@@ -61,11 +61,25 @@ def test_how_often_a_member_is_there_and_what_cannot_be_a_column_are_told() -> N
                 "offset", None, 1, "has the name of a column of lakelog's own; left out"
             ),
             InferredColumn("A", None, 1, "differs from another by case alone; left out"),
-            InferredColumn("b c", None, 1, "has a name that no Parquet column has; left out"),
+            InferredColumn("b c", None, 1, "has a name that no column of a table has; left out"),
             InferredColumn("d", None, 0, "is always null; left out"),
         ),
         ddl="a string",
     )
+
+
+@pytest.mark.parametrize(("name", "shown"), [("\ud800", "\\ud800"), ("a\0", "a\0")])
+def test_a_name_that_no_table_can_have_is_left_out(name: str, shown: str) -> None:
+    found = proposed({name: 1, "b": 1})
+    assert (found.ddl, found.unparsed) == ("b bigint", 0)
+    assert found.columns[0] == InferredColumn(
+        shown, None, 1, "has a name that no column of a table has; left out"
+    )
+
+
+def test_an_object_with_a_member_that_no_table_can_have_is_text() -> None:
+    found = proposed({"b": {"a\0": 1}})
+    assert (found.ddl, found.unparsed) == ("b string", 0)
 
 
 def test_columns_that_are_there_stay_and_what_they_refuse_is_counted() -> None:

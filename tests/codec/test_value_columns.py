@@ -219,6 +219,24 @@ def test_a_value_reads_the_same_alone_and_beside_others(values: list[bytes | Non
     assert read(*values, BROKEN)[:-1] == alone
 
 
+ZEROS = ["-0", "0", "-0.0", "-0e0", "-0E5", "0.0", "[-0, 0]", '{"x": -0}']
+
+
+@pytest.mark.parametrize("type_", ["int", "float", "double", "decimal(5,2)", "string"])
+@pytest.mark.parametrize("zero", ZEROS)
+def test_zero_keeps_its_sign_alone_and_beside_others(type_: str, zero: str) -> None:
+    value = f'{{"n":{zero}}}'.encode()
+    columns = f"n {type_}, m map<string,{type_}>"
+    (alone,) = read(value, columns=f"n {type_}")
+    beside, _ = read(value, BROKEN, columns=f"n {type_}")
+    (beside_a_map,) = read(value, columns=columns)
+    assert repr(beside) == repr(beside_a_map) == repr(alone)
+    if zero.startswith("-") and type_ in {"float", "double"}:
+        assert math.copysign(1, alone["n"]) == -1
+    if type_ == "string":
+        assert alone["n"].replace(" ", "") == zero.replace(" ", "")
+
+
 def refuse(constant: str) -> None:
     raise ValueError(constant)
 

@@ -19,6 +19,8 @@ from lakelog.explore.explorer.paging import page_before
 from lakelog.explore.explorer.scan import ScanLimit, scan_backward, scan_forward
 from lakelog.hot import HotSource
 from lakelog.read.matching import Match
+from lakelog.read.stretches import stretches
+from lakelog.read.tiers import Tiers
 from lakelog.record import TopicPartition
 from lakelog.spark.range_rows import range_rows
 from lakelog.spark.recipe import LogRecipe

@@ -1,12 +1,14 @@
 """What people hand over becomes bytes and columns, or an error that says how to mend it."""
 
+from collections import UserDict
 from datetime import datetime, timedelta, timezone
 
 import pyarrow as pa
 import pytest
 
 from lakelog.errors import InvalidArgumentError
-from lakelog.ingest.given_records import as_bytes, as_columns, as_headers, as_timestamp_ms
+from lakelog.ingest.given_records import as_columns
+from lakelog.ingest.given_values import as_bytes, as_headers, as_timestamp_ms
 from lakelog.record import PRODUCED, Record
 
 NOW_MS = 1_700_000_000_000
@@ -61,7 +63,9 @@ def test_headers_keep_order_repetition_null_and_empty():
     assert as_headers({"a": b"1"}) == [("a", b"1")]
 
 
-@pytest.mark.parametrize("headers", [[("a",)], 5, [(1, b"a")], [("a", 1)], "ab"])
+@pytest.mark.parametrize(
+    "headers", [[("a",)], 5, [(1, b"a")], [("a", 1)], "ab", ["ab"], [{"a": "b", "c": "d"}]]
+)
 def test_other_headers_are_refused(headers):
     with pytest.raises(InvalidArgumentError, match="header"):
         as_headers(headers)
@@ -109,6 +113,28 @@ def test_headers_may_be_a_map():
     headers = pa.array([[("a", b"1")], []], pa.map_(pa.string(), pa.binary()))
     table = pa.table({"value": ["x", "y"], "headers": headers})
     assert [row[3] for row in rows(table)[0]] == [[("a", b"1")], []]
+
+
+@pytest.mark.parametrize("before_us", [1001, 1500, 1999])
+def test_a_time_that_only_rounding_makes_none_is_refused(before_us):
+    time = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(microseconds=before_us)
+    for unit, factor in (("us", 1), ("ns", 1000)):
+        times = pa.array([5, -before_us * factor, None], pa.timestamp(unit, "UTC"))
+        with pytest.raises(InvalidArgumentError, match="before 1970"):
+            as_columns(pa.table({"value": ["a", "b", "c"], "timestamp": times}), NOW_MS)
+    with pytest.raises(InvalidArgumentError, match="before 1970"):
+        as_timestamp_ms(time)
+    with pytest.raises(InvalidArgumentError, match="before 1970"):
+        as_timestamp_ms(time.isoformat())
+    with pytest.raises(InvalidArgumentError, match="before 1970"):
+        as_columns([{"value": "a", "timestamp": time}], NOW_MS)
+
+
+def test_the_time_that_readers_show_for_none_is_none():
+    time = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(milliseconds=1)
+    times = pa.array([time], pa.timestamp("us", "UTC"))
+    assert rows(pa.table({"value": ["a"], "timestamp": times}))[0][0][0] == -1
+    assert as_timestamp_ms(time) == -1
 
 
 def test_time_finer_than_a_millisecond_is_rounded_up():
@@ -178,7 +204,12 @@ def test_a_sequence_of_values_or_pairs_only_gives_the_same_rows():
     [
         "abc",
         b"abc",
+        bytearray(b"abc"),
+        memoryview(b"abc"),
         {"value": 1},
+        {"value": "a"},
+        UserDict({"value": "a"}),
+        Record("other", 7, 100, 9, b"k", b"d", ()),
         5,
         [("a", "b", "c")],
         [{"key": "a"}],

@@ -13,6 +13,7 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.clock import ManualClock
+from lakelog.codec import fields_entry
 from lakelog.errors import (
     BufferExhaustedError,
     DeliveryError,
@@ -221,6 +222,39 @@ def test_settings_that_changed_are_noticed_after_the_metadata_age(tier, make_pro
     producer.send("t", b"a").result()
     with pytest.raises(RecordTooLargeError):
         producer.send("t", os.urandom(3000)).result()
+
+
+@pytest.mark.parametrize("value", [b'{"a":1,5:2}', b'{"a":1,', b'{"a":1,null:2}'])
+def test_a_value_that_cannot_be_flattened_is_stored_as_it_is(tier, make_producer, value):
+    config = {"lakelog.entry.format": "fields", "lakelog.fields.flatten": "true"}
+    tier.topics.create("t", 1, config)
+    producer = make_producer(tier, linger_ms=1000)
+    results = [producer.send("t", each) for each in (b'{"a":1}', value, b'{"b":2}')]
+    producer.flush()
+    assert [result.result().offset for result in results] == [0, 1, 2]
+    assert tier.values("t") == [b'{"a":1}', value, b'{"b":2}']
+
+
+def test_a_record_that_cannot_be_encoded_fails_alone(tier, make_producer, monkeypatch):
+    split = fields_entry.split_object
+
+    def split_or_fail(value):
+        if value == b'{"a":2}':
+            raise TypeError("a defect")
+        return split(value)
+
+    monkeypatch.setattr(fields_entry, "split_object", split_or_fail)
+    config = {"lakelog.entry.format": "fields", "lakelog.fields.flatten": "true"}
+    tier.topics.create("t", 1, config)
+    producer = make_producer(tier, linger_ms=1000)
+    first, odd, last = [producer.send("t", b'{"a":%d}' % number) for number in (1, 2, 3)]
+    assert (first.result().offset, last.result().offset) == (0, 1)
+    with pytest.raises(InvalidRecordError, match="cannot be encoded: TypeError"):
+        odd.result()
+    with pytest.raises(InvalidRecordError, match="row 2 of the batch") as raised:
+        producer.send_batch("t", [b"x", b"y", b'{"a":2}'])
+    assert (raised.value.index, raised.value.not_written) == (2, 3)
+    assert tier.values("t") == [b'{"a":1}', b'{"a":3}']
 
 
 def test_a_limit_that_somebody_raised_counts_at_once(tier, make_producer):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 
@@ -141,6 +142,34 @@ def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     log.lakelog.archive("orders")
     rows = spark.table(f"{schema}.orders").orderBy("offset").collect()
     assert [row["vip"] for row in rows] == [None, None, None, True]
+
+
+def test_value_columns_of_any_legal_name_are_archived_registered_and_framed(
+    log: SparkLog, spark, schema
+) -> None:
+    odd = ["a.b", "a.b.c", "lakelog_key", "lakelog_last", "_lakelog_measure", "é", "1st", "a'\"\\"]
+    columns = ", ".join(f"`{name}` int" for name in odd)
+    nested = "`x.y` struct<`z.w`: int, `select-from`: array<struct<`é`: int>>>"
+    log.create(1, lakelog_value_columns=f"{columns}, {nested}")
+    inside = {"z.w": 7, "select-from": [{"é": 8}]}
+    value = json.dumps({**dict.fromkeys(odd, 5), "x.y": inside})
+    for _ in range(2):  # the second finds the columns there
+        with log.lakelog.producer() as producer:
+            producer.send("orders", value, key=b"k")
+        log.lakelog.archive("orders")
+    with log.lakelog.producer() as producer:
+        producer.send("orders", value, key=b"k")
+    registered = log.lakelog.register("orders", schema, spark=spark)
+    frames = {
+        3: log.lakelog.dataframe("orders"),
+        2: spark.table(registered.view),
+        1: spark.table(registered.latest),
+    }
+    for count, frame in frames.items():
+        rows = [row.asDict(recursive=True) for row in frame.collect()]
+        assert [{name: row[name] for name in [*odd, "x.y"]} for row in rows] == [
+            json.loads(value)
+        ] * count
 
 
 def test_a_topic_made_again_never_meets_its_old_table(log: SparkLog, spark, schema) -> None:

@@ -156,6 +156,16 @@ def test_columns_of_other_types_are_refused(lakelog_spark, columns, said) -> Non
         check_columns(StructType.fromDDL(columns), "orders")
 
 
+def test_a_column_that_is_there_twice_is_refused() -> None:
+    for name, (kind, *_) in COLUMNS.items():
+        schema = StructType.fromDDL(f"value binary, topic string, `{name}` {kind}")
+        twice = (
+            schema if name in {"value", "topic"} else StructType(schema.fields + schema.fields[2:])
+        )
+        with pytest.raises(InvalidArgumentError, match=f"2 columns '{name}'"):
+            check_columns(twice, None)
+
+
 def test_a_topic_must_be_named_somewhere(lakelog_spark) -> None:
     with pytest.raises(InvalidArgumentError, match="topic option required"):
         check_columns(StructType.fromDDL(ROW), None)

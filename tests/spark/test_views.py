@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from typing import Any
 
@@ -67,6 +68,66 @@ def test_text_json_and_headers_are_shown_where_the_bytes_are_that(make_log, spar
     ]
     assert view.where("variant_get(value_json, '$.a[0]', 'int') = 1").count() == 1
     assert rows_of(view) == rows_of(log.lakelog.dataframe("orders"))
+
+
+ENDS = [
+    "",
+    "\u00a0",
+    " ",
+    "\n",
+    "x",
+    " {}",
+    ",",
+    ",1",
+    ',"a":1',
+    "]",
+    "}",
+    "]]",
+    "}}",
+    "\0",
+    "//c",
+    "\ufeff",
+]
+DOCUMENTS = [
+    "{}",
+    '{"a":1}',
+    "[]",
+    "1",
+    "null",
+    "true",
+    '"]"',
+    '""',
+    "NaN",
+    "01",
+    "",
+    "{a:1}",
+    "-0",
+]
+
+
+def test_json_is_what_python_reads_as_json_to_the_end(make_log, spark, schema) -> None:
+    texts = [document + end for document in DOCUMENTS for end in ENDS]
+    texts += [end + document for document in ("{}", "1") for end in ENDS[1:]]
+    log = make_log()
+    log.send(*(record(n, b"k", text.encode()) for n, text in enumerate(texts)))
+    log.archive()
+
+    view = spark.table(log.lakelog.register("orders", schema, spark=spark).view)
+
+    rows = view.selectExpr("value_text", "to_json(value_json)").orderBy("offset").collect()
+    assert [text for text, _ in rows] == texts
+    for text, shown in rows:
+        try:
+            found = json.loads(text, parse_constant=refuse)
+        except ValueError:
+            assert shown is None, text
+        else:
+            assert shown is not None, text
+            assert json.loads(shown) == found, text
+
+
+def refuse(constant: str) -> None:
+    raise ValueError(constant)
 
 
 def test_the_views_say_what_they_are(make_log, spark, schema) -> None:

@@ -44,8 +44,14 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: What makes VARIANT of a value; not every engine has it.
-VARIANT = "try_parse_json(try_validate_utf8(value))"
+#: What makes VARIANT of a value; not every engine has it. By itself, the function reads one
+#: document and ignores whatever follows. What may follow one within an array (a comma and another,
+#: or a bracket) may not follow one within an object (a comma and a name, or a brace), so that
+#: nothing follows what is read in both.
+VARIANT = (
+    "CASE WHEN try_parse_json(concat('{\"v\":', try_validate_utf8(value), '}')) IS NOT NULL "
+    "THEN variant_get(try_parse_json(concat('[', try_validate_utf8(value), ']')), '$[0]') END"
+)
 
 #: Columns of the views: what each is made of, and what it means if the table does not say so.
 DECODED = {
@@ -92,7 +98,11 @@ def create_views(
         ColdTierError: no right to make them.
     """
     columns = column_comments(spark, table)
-    typed = {name: comment for name, comment in columns.items() if name not in COLUMN_COMMENTS}
+    typed = {
+        name: comment
+        for name, comment in columns.items()
+        if name not in COLUMN_COMMENTS and name.lower() not in DECODED
+    }
     decoded = dict(DECODED)
     if not _has_variant(spark, table):
         del decoded["value_json"]
@@ -128,15 +138,18 @@ def create_views(
 
 def latest_rows(table: TableName) -> str:
     """The rows of a table that are the last of their key, tombstones left out, as SQL."""
-    # Names that nobody gives a typed column: the table's columns are selected unqualified.
+    # With names that no typed column has: the table's columns are selected unqualified.
     return (
-        f"{table} JOIN (SELECT key AS lakelog_key, "
-        "max_by(struct(partition, offset), struct(timestamp, partition)) AS lakelog_last FROM "
+        f"{table} JOIN (SELECT key AS {_KEY}, "
+        f"max_by(struct(partition, offset), struct(timestamp, partition)) AS {_LAST} FROM "
         "(SELECT partition, key, max(offset) AS offset, max_by(timestamp, offset) AS timestamp "
         f"FROM {table} WHERE key IS NOT NULL GROUP BY partition, key) GROUP BY key) "
-        "ON key = lakelog_key AND partition = lakelog_last.partition "
-        "AND offset = lakelog_last.offset WHERE value IS NOT NULL"
+        f"ON key = {_KEY} AND partition = {_LAST}.partition "
+        f"AND offset = {_LAST}.offset WHERE value IS NOT NULL"
     )
+
+
+_KEY, _LAST = quoted("lakelog key"), quoted("lakelog last")
 
 
 def _check_free(spark: SparkSession, name: TableName, topic: Topic) -> None:

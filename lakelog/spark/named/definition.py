@@ -19,7 +19,7 @@ from ..catalog.names import quoted, quoted_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 #: The notes must outlive what others commit after the newest of ours (see `table`).
 LOG_RETENTION = "interval 30 days"
@@ -69,12 +69,25 @@ def table_columns(columns: StructType) -> pa.Schema:
             kind = pa.string()
         else:
             try:
-                kind = value_schema(f"`{field.name}` {field.dataType.simpleString()}").types[0]
+                kind = value_schema(f"{quoted(field.name)} {_ddl(field.dataType)}").types[0]
             except InvalidConfigError:
                 continue  # somebody else's, of a type that no value column has
         comment = {"comment": field.metadata.get("comment", "")}
         fields.append(pa.field(field.name, kind, metadata=comment))
     return pa.schema(fields)
+
+
+def _ddl(type_: DataType) -> str:
+    """As `value_schema` reads it; what Spark says of itself leaves names unquoted."""
+    from pyspark.sql.types import ArrayType, MapType, StructType
+
+    if isinstance(type_, ArrayType):
+        return f"array<{_ddl(type_.elementType)}>"
+    if isinstance(type_, MapType):
+        return f"map<{_ddl(type_.keyType)},{_ddl(type_.valueType)}>"
+    if isinstance(type_, StructType):
+        return f"struct<{', '.join(f'{quoted(f.name)} {_ddl(f.dataType)}' for f in type_)}>"
+    return str(type_.simpleString())
 
 
 def _value_columns(topic: Topic) -> dict[str, str]:

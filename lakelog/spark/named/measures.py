@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 #: Beside a table's columns; no table keeps it.
-MEASURE = "_lakelog_measure"
+MEASURE = "lakelog measure"
 
 #: It comes by the listener bus of the driver, which takes milliseconds, or never.
 WAIT_S = 5.0

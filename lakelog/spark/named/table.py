@@ -57,6 +57,7 @@ from ...failpoints import failpoint
 from ...json_text import parse_json
 from ...topic import Topic
 from ..catalog.entry import read_details, read_properties
+from ..catalog.names import quoted
 from .commit import NamedCommit
 from .definition import (
     add_columns,
@@ -442,7 +443,7 @@ class NamedTable(TimestampLookup[NamedReader]):
                 written = measuring.observe(numbers.mapInArrow(rows, schema))
             return written.select(
                 *(
-                    col(field.name)
+                    col(quoted(field.name))
                     if field.name in names
                     else lit(None).cast(field.dataType).alias(field.name)
                     for field in columns
