@@ -106,7 +106,9 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                     yield Message(str(report))
         finally:
             over.set()
-            arguments.abandoned = reports.abandoned
+            # Its threads are left alone, and an interpreter that ends in order pulls the stores'
+            # libraries from under those that are still in them: a crash instead of an exit code.
+            arguments.abandoned = True
 
 
 def _end_in_time(over: threading.Event) -> None:

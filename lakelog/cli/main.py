@@ -122,7 +122,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"lakelog: {output.describe(error)}", file=sys.stderr)
         code = 1
-    if getattr(arguments, "abandoned", False):  # a call that hangs would hold up an exit in order
+    if getattr(arguments, "abandoned", False):  # threads that an exit in order would wait for
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)

@@ -98,8 +98,8 @@ def cover(
             position = base
         else:
             position, passed = declared.past_gaps(offset if position is None else position)
-            if passed and passed[-1] == gap:
-                position, passed = gap.start, passed[:-1]
+            if gap in passed:  # its own entry; gaps may lie side by side, with an entry or without
+                position, passed = gap.start, passed[: passed.index(gap)]
             gaps += passed
         if base > position:
             _refuse_hole(topic_partition, entries, index, position)

@@ -376,7 +376,10 @@ def test_three_hundred_topics_are_archived_by_few_threads(server, log, cold, sta
 def test_a_stop_drains_what_no_policy_asked_for(server, log, cold, start, number):
     for name in ("one", "two"):
         log.topics.create(name, 2, LATER)
+    log.topics.create("warm", 1, AT_ONCE)  # a first commit takes what a stop has not
+    append(log, "warm", 1)
     process = start(server.url, cold)
+    process.archived(1)
     until(lambda: bool(log.hot.beats().alive()))
     for name in ("one", "two"):
         append(log, name, 9)

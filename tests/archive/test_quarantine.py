@@ -332,7 +332,7 @@ def test_a_copy_with_other_records_does_not_go_back(archived):
     kept = next(p for p in kept.parents if p.name == "_quarantine")
     (note,) = kept.rglob("*.json")
     shutil.copy(other, note.with_suffix(""))
-    with pytest.raises((ContradictionError, CorruptRecordError), match="instead of|log says"):
+    with pytest.raises((ContradictionError, CorruptRecordError), match=r"instead of|log says"):
         quarantine(archived).release_file(path.name)
     assert [one.path for one in quarantine(archived).held()]
 

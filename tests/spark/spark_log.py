@@ -52,7 +52,8 @@ class SparkLog:
         A segment rolls between batches.
         """
         first = sum(row[0] == partition for row in self.rows)
-        base = self.lakelog.log(self.name).offsets([partition])[partition].log_end
+        topic_partition = self.lakelog.topics.get(self.name).partition(partition)
+        base = self.lakelog.hot.offsets([topic_partition])[topic_partition].log_end
         numbers = range(first, first + count)
         rows = [
             (partition, offset, b"k%d" % (n % keys), b"%d/%d" % (partition, n) + padding)

@@ -82,7 +82,7 @@ def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
     check(ranges)
     unified.raise_log_start(0, 20)
     assert rows_of(unified.dataframe()) == log.expected(20)
-    spark.sql(f"OPTIMIZE {schema}.orders ZORDER BY (timestamp)")
+    spark.sql(f"OPTIMIZE {schema}.orders ZORDER BY (`timestamp`)")
     check([one for one in ranges if one[0] >= 20])
     assert rows_of(lakelog.spark.read(spark, None, schema, "orders")) == log.expected(20)
 
