@@ -265,7 +265,7 @@ def test_an_embedded_log_goes_on_without_a_gap_after_a_stop(tmp_path: Path) -> N
 def test_a_lost_tail_is_told_by_status_while_producers_and_consumers_go_on(
     make_redis: Any, tmp_path: Path
 ) -> None:
-    server = make_redis()
+    server = make_redis(appendfsync="no")
     with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as log:
         log.topics.create("t", 1)
         append(log, "t", 3)

@@ -302,7 +302,7 @@ def not_archivable(tiers) -> list[tuple[int, bytes]]:
 
 
 def test_no_offset_is_used_twice_when_redis_lost_what_was_archived(make_tiers, make_redis):
-    server = make_redis()
+    server = make_redis(appendfsync="no")
     tiers = make_tiers(url=server.url)
     tiers.append(40)
     size = server.append_only_size()

@@ -71,7 +71,7 @@ def test_after_a_lost_tail_no_offset_is_used_twice(lost):
 
 
 def test_kill_alone_loses_nothing_but_recovers_all_the_same(make_redis, make_bench):
-    server = make_redis()
+    server = make_redis(appendfsync="no")  # everysec may hold a write back
     bench = make_bench(url=server.url)
     bench.append(NOW_MS, NOW_MS)
     server.restart(clean=False)
@@ -289,7 +289,7 @@ def test_the_mark_is_off_the_disk_before_anything_is_appended(make_redis, make_b
 
 def test_a_crash_after_a_pause_keeps_the_mark_true(make_redis, make_bench):
     """The mark lies behind all that was appended, so it is lost first."""
-    server = make_redis()
+    server = make_redis(appendfsync="no")  # everysec may hold a write back
     bench = make_bench(url=server.url)
     bench.append(NOW_MS)
     size = server.append_only_size()
@@ -485,7 +485,7 @@ def test_flushed_scripts_are_loaded_again(bench):
 
 def test_no_script_of_an_earlier_run_is_ever_loaded(make_redis, make_bench, make_batch):
     """A connection that outlives the server, as through a proxy, meets NOSCRIPT first."""
-    server = make_redis()
+    server = make_redis(appendfsync="no")  # everysec may hold a write back
     bench = make_bench(url=server.url)
     bench.append(NOW_MS)
     with bench.hot._servers.for_key("").wire() as wire:
@@ -496,7 +496,7 @@ def test_no_script_of_an_earlier_run_is_ever_loaded(make_redis, make_bench, make
 
 
 def test_an_answer_that_was_lost_with_the_server_is_unknown(make_redis, make_bench, make_batch):
-    server = make_redis()
+    server = make_redis(appendfsync="no")  # everysec may hold a write back
     bench = make_bench(url=f"{server.url}?socket_timeout=0.3")
     bench.append(NOW_MS)
     batch = make_batch([NOW_MS])
