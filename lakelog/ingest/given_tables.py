@@ -39,10 +39,12 @@ def as_table(records: object) -> pa.Table | None:
 
 
 def _exported(records: Any) -> pa.Table | None:
-    pandas = sys.modules.get("pandas")  # nobody has a frame of it before it is imported
-    if pandas is not None and isinstance(records, pandas.DataFrame):
+    # Nobody has a frame of pandas before it is imported. Another thread may be at that right now,
+    # pyarrow does so by itself: then the module is there, and what it has is not yet.
+    pandas: Any = sys.modules.get("pandas")
+    if isinstance(records, _classes(pandas, "DataFrame")):
         return _of_pandas(records, pandas)
-    if pandas is not None and isinstance(records, (pandas.Series, pandas.Index)):
+    if isinstance(records, _classes(pandas, "Series", "Index")):
         return pa.table({"value": pa.Array.from_pandas(records)})
     if hasattr(records, "__arrow_c_stream__"):
         return _of_chunks(pa.chunked_array(records))
@@ -53,6 +55,11 @@ def _exported(records: Any) -> pa.Table | None:
 
         return from_dataframe(records)
     return None
+
+
+def _classes(module: Any, *names: str) -> tuple[type, ...]:
+    """Those of a module that it has by now."""
+    return tuple(vars(module)[name] for name in names if module and name in vars(module))
 
 
 def _of_pandas(frame: Any, pandas: Any) -> pa.Table:

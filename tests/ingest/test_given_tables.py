@@ -1,6 +1,8 @@
 """Tables of other libraries are records as Arrow's own are, or are refused as a whole."""
 
+import sys
 from datetime import datetime, timezone
+from types import ModuleType
 
 import duckdb
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 
 from lakelog.errors import InvalidArgumentError
 from lakelog.ingest.given_records import as_columns
+from lakelog.ingest.given_tables import as_table
 
 NOW_MS = 1_700_000_000_000
 NAN = float("nan")
@@ -149,3 +152,9 @@ def test_a_time_with_a_zone_is_taken_from_every_library():
     ):
         table, _ = as_columns(frame, NOW_MS)
         assert table["timestamp_ms"].to_pylist() == [int(moment.timestamp() * 1000)]
+
+
+def test_a_list_is_taken_while_another_thread_imports_pandas(monkeypatch):
+    """pyarrow does by itself; for a moment the module is there, and its classes are not."""
+    monkeypatch.setitem(sys.modules, "pandas", ModuleType("pandas"))
+    assert as_table([{"value": b"x"}]) is None
