@@ -15,7 +15,6 @@ Ages are milliseconds before the workload's begin. Bytes are hexadecimal, so tha
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass
 from typing import Any, Protocol
 
 from .workload import HOUR_MS, MINUTE_MS, Append, Step, Workload
@@ -39,14 +38,6 @@ class Log(Protocol):
     def ask(self, question: str) -> Answer: ...
 
     def close(self) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Look:
-    """The questions after one step."""
-
-    step: int
-    questions: tuple[str, ...]
 
 
 def questions(workload: Workload, step_number: int) -> tuple[str, ...]:

@@ -14,9 +14,6 @@ from dataclasses import dataclass, field
 MINUTE_MS = 60_000
 HOUR_MS = 60 * MINUTE_MS
 
-#: No record's time lies so near to what a retention cuts at: clocks and seconds decide nothing.
-MARGIN_MS = 5 * MINUTE_MS
-
 NO_TIMESTAMP = None
 
 
@@ -46,7 +43,11 @@ class DeleteRecords:
 
 @dataclass(frozen=True, slots=True)
 class Retain:
-    """Deletes old segments by a limit that holds for this step alone."""
+    """Deletes old segments by a limit that holds for this step alone.
+
+    It cuts at an age of some hours and 50 minutes, and records are some hours and up to 40 minutes
+    old, so that clocks and seconds decide nothing.
+    """
 
     retention_ms: int
 
