@@ -62,9 +62,11 @@ def may_be_lost(servers: Iterable[ServerInfo]) -> str:
     if how == {"always"}:
         text = "none, as each append is on disk before it is answered (appendfsync always)"
     elif how <= {"always", "everysec"}:
+        # Redis holds writes back for up to two seconds while a sync of its file is under way.
         text = (
-            "at most those appended in the last second before the machine stopped (appendfsync "
-            "everysec); none if Redis's process alone died"
+            "at most those appended in the last second before the machine stopped, or two seconds "
+            "if its disk was slow to sync (appendfsync everysec); none if Redis's process alone "
+            "died and its disk kept up"
         )
     elif "snapshot" in how:
         text = "at most those appended since the last snapshot, as there is no append-only file"

@@ -39,8 +39,9 @@ def test_what_may_be_lost_is_bounded_in_a_sentence() -> None:
     assert said == (
         "orders-0: offsets 20..39,354,386 were skipped after an unclean stop of Redis, whose last "
         "kept append was at 2023-11-14T22:13:20Z. Records that may be lost: at most those appended "
-        "in the last second before the machine stopped (appendfsync everysec); none if Redis's "
-        "process alone died; after a failover, at most those that the replica lacked"
+        "in the last second before the machine stopped, or two seconds if its disk was slow to "
+        "sync (appendfsync everysec); none if Redis's process alone died and its disk kept up; "
+        "after a failover, at most those that the replica lacked"
     )
 
 
