@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ...cold.segment import SegmentFile
-from ...cold.segment_reader import projection, shaped
+from ...cold.segment_reader import projection
 from ...cold.storage import one_line
 from ...cold.store_errors import error_class
-from ...config import MIB
 from ...errors import InvalidArgumentError, LakelogError, MissingFileError
 from ...record import MAX_OFFSET, OffsetAndTimestamp
 from ...value_ddl import VALUE_ERROR
@@ -27,18 +26,13 @@ from ..engine import Failure, SparkEngine
 from .commit import where_segments
 from .notes import FOUND, Slice, version_of_path
 from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
+from .windows import Stretch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-#: What one query brings to the driver, as far as sizes can be told beforehand.
-WINDOW_BYTES = 16 * MIB
-WINDOW_ROWS = 256 * 1024
-FIRST_WINDOW_ROWS = 4 * 1024  # until it is seen how large records are
-BATCH_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +108,14 @@ class NamedReader:
         frame = self.frame(self._version(wanted))
         frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
         for run in _runs(wanted, start, end):
-            rows = max(1, min(FIRST_WINDOW_ROWS, WINDOW_BYTES * run.rows // (run.size_bytes or 1)))
-            sparsity = max(1, (run.end - run.start) // max(1, run.rows))
-            at = run.start
-            while at < run.end:
-                until = min(run.end, at + rows * sparsity)
+            stretch = Stretch(frame, run.where, run.start, run.end, run.rows, run.size_bytes)
+            batches = stretch.batches(schema)
+            while True:
                 with naming(run.path):
-                    found: pa.Table = frame.where(run.where(at, until)).toArrow()
-                if found.num_rows:
-                    average = found.nbytes // found.num_rows + 1
-                    rows = max(1, min(4 * rows, WINDOW_ROWS, WINDOW_BYTES // average))
-                    yield from _batches(found.sort_by("offset"), schema)
-                at = until
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
@@ -294,14 +284,6 @@ def _runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[_Run]:
 def _beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
     """Whether a record of that time (at most) and offset (at least) would come before the best."""
     return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)
-
-
-def _batches(found: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The schema's columns in its types, in pieces of bounded size."""
-    average = found.nbytes // found.num_rows + 1
-    rows = max(1, BATCH_BYTES // average)
-    for batch in found.combine_chunks().to_batches(max_chunksize=rows):
-        yield shaped(batch, schema)
 
 
 # -- looking things up -------------------------------------------------------------------------
