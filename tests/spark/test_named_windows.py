@@ -9,11 +9,21 @@ import pytest
 from pyspark.sql.classic.dataframe import DataFrame
 from spark_log import SparkLog
 
-from lakelog.config import KIB, MIB
-from lakelog.spark.named.windows import BATCH_BYTES, MAX_BYTES
+from lakelog.config import KIB
+from lakelog.spark.named import windows
 
 CODECS = ["lz4", "zstd"]
+WINDOW_BYTES = BATCH_BYTES = 512 * KIB
+MAX_BYTES = 4 * WINDOW_BYTES
 FIXED_BYTES = 100  # what a record takes besides, at most
+
+
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The same for a thirtieth of the bytes."""
+    for name in ("WINDOW_BYTES", "BATCH_BYTES", "MAX_BYTES"):
+        assert getattr(windows, name) == 32 * globals()[name]
+        monkeypatch.setattr(windows, name, globals()[name])
 
 
 @pytest.fixture
@@ -40,7 +50,9 @@ def brought(monkeypatch: pytest.MonkeyPatch) -> list[pa.Table]:
 def archived(log: SparkLog, values: list[bytes], codec: str) -> None:
     """Records of these values, with a key and a header each, in the table alone."""
     log.create()
-    records = [{"value": v, "key": b"k%d" % n, "headers": [("n", b"h")]} for n, v in enumerate(values)]
+    records = [
+        {"value": v, "key": b"k%d" % n, "headers": [("n", b"h")]} for n, v in enumerate(values)
+    ]
     with log.lakelog.producer(compression_type=codec) as producer:
         for start in range(0, len(values), 50):
             producer.send_batch(log.name, records[start : start + 50], partition=0)
@@ -62,32 +74,28 @@ def read(log: SparkLog, values: list[bytes], start: int = 0) -> list[pa.RecordBa
 
 @pytest.mark.parametrize("codec", CODECS)
 def test_records_that_take_nothing_where_they_are_stored(log, brought, codec):
-    values = [b"%06d" % n + bytes(128 * KIB) for n in range(1_000)]
+    values = [b"%06d" % n + bytes(32 * KIB) for n in range(200)]
     archived(log, values, codec)
     files = log.lakelog.log(log.name).table.snapshot().files
     assert sum(file.size_bytes for file in files) * 50 < sum(map(len, values))
     brought.clear()
     batches = read(log, values)
-    assert max(table.nbytes for table in brought) <= MAX_BYTES + 1_000 * FIXED_BYTES
-    assert max(batch.nbytes for batch in batches) <= BATCH_BYTES + 1_000 * FIXED_BYTES
+    assert max(table.nbytes for table in brought) <= MAX_BYTES + 200 * FIXED_BYTES
+    assert max(batch.nbytes for batch in batches) <= BATCH_BYTES + 200 * FIXED_BYTES
 
 
 def test_large_records_among_small_ones(log, brought):
-    values = [bytes(40 * MIB if n == 300 else 600 * KIB if n % 4 == 0 else 9) for n in range(700)]
+    values = [bytes(1300 * KIB if n == 60 else 30 * KIB if n % 4 == 0 else 9) for n in range(300)]
     archived(log, values, "zstd")
     brought.clear()
     read(log, values)
-    assert max(table.nbytes for table in brought) <= MAX_BYTES + 700 * FIXED_BYTES
+    assert max(table.nbytes for table in brought) <= MAX_BYTES + 300 * FIXED_BYTES
     assert len(brought) <= 3 * sum(map(len, values)) // BATCH_BYTES
 
 
 def test_a_record_larger_than_all_bounds_comes_by_itself(log, brought):
-    values = [b"", bytes(MAX_BYTES + MIB), b"after"]
-    log.lakelog.topics.create(
-        log.name,
-        1,
-        {"lakelog.max.decoded.bytes": 2 * MAX_BYTES, "local.retention.ms": 0, "retention.ms": -1},
-    )
+    values = [b"", bytes(MAX_BYTES + KIB), b"after"]
+    log.create()
     with log.lakelog.producer(compression_type="zstd") as producer:
         for value in values:
             producer.send(log.name, value, timestamp_ms=1_700_000_000_000).result()

@@ -5,6 +5,7 @@ Runs on: driver, but for `NamedReader.map`'s function.
 
 from __future__ import annotations
 
+import logging
 import pickle
 import re
 import time
@@ -19,7 +20,13 @@ from ...cold.segment import SegmentFile
 from ...cold.segment_reader import projection
 from ...cold.storage import one_line
 from ...cold.store_errors import error_class
-from ...errors import InvalidArgumentError, LakelogError, MissingFileError
+from ...errors import (
+    ColdTierError,
+    CorruptRecordError,
+    InvalidArgumentError,
+    LakelogError,
+    MissingFileError,
+)
 from ...record import MAX_OFFSET, OffsetAndTimestamp
 from ...value_ddl import VALUE_ERROR
 from ..engine import Failure, SparkEngine
@@ -30,6 +37,8 @@ from .windows import Stretch
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, Row, SparkSession
+
+logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -300,8 +309,21 @@ def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice
 
     For those that others wrote since they last noted any, and where no task's measure came.
 
-    A slice's size is its share of the files it lies in.
+    A slice's size is its share of the files it lies in. Of one in a file that is damaged or gone it
+    is `Slice.assumed` that all records are there, so that its own rows alone are out of reach.
     """
+    try:
+        return _look_up(spark, name, version, slices)
+    except Exception as error:  # see `naming`
+        if not is_unreadable(error):
+            raise
+        if len(slices) > 1:
+            return [found for one in slices for found in look_up(spark, name, version, [one])]
+        logger.warning("%s of %s cannot be read: %s", slices[0].path, name, one_line(error)[:300])
+        return [slices[0].assumed()]
+
+
+def _look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:
     values = ", ".join(
         f"({number}, {one.partition}, {one.segment}L, {one.start_offset}L, {one.end_offset}L)"
         for number, one in enumerate(slices)
@@ -356,6 +378,13 @@ def find(
     return {one.key: one for one in slices}
 
 
+def _measured(spark: SparkSession, name: str, version: int, where: str) -> list[Row]:
+    return spark.sql(
+        f"SELECT partition, segment, {_MEASURES} FROM {name} VERSION AS OF {version} "
+        f"WHERE {where} GROUP BY partition, segment, path"
+    ).collect()
+
+
 def _known(one: Slice, rows: Sequence[Row], in_file: Mapping[str, int]) -> Slice:
     if not rows:
         return replace(one, records=0, first=one.start_offset, size_bytes=0)
@@ -390,6 +419,19 @@ def _said(slices: Sequence[Slice]) -> tuple[int, int, int]:
     )
 
 
+#: What Spark says of a file that is damaged, and of one that is not there.
+_DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file")
+_MISSING = re.compile(r"FILE_NOT_EXIST|FileNotFound|VERSION_NOT_FOUND|TIME_TRAVEL")
+
+
+def is_unreadable(error: Exception) -> bool:
+    """Whether a query failed because of a file of the table: asking again does not help."""
+    text = str(error).partition("JVM stacktrace")[0]
+    if _MISSING.search(text):
+        return re.search("VERSION_NOT_FOUND|TIME_TRAVEL", text) is None
+    return _DAMAGED.search(text) is not None and error_class(one_line(text)) is ColdTierError
+
+
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Say what a failed query was about."""
@@ -399,11 +441,19 @@ def naming(path: str) -> Iterator[None]:
         raise
     except Exception as error:  # Spark's, Py4J's and Connect's errors have no common base
         text = one_line(str(error).partition("JVM stacktrace")[0])
-        if re.search("FILE_NOT_EXIST|FileNotFound|VERSION_NOT_FOUND|TIME_TRAVEL", text):
+        if _MISSING.search(text):
             raise MissingFileError(
                 f"the rows of {path} can no longer be read: what a commit removed was vacuumed, or "
                 f"somebody deleted files behind the table's back ({text[:300]}). Look again; if "
                 "that does not help, RESTORE the table",
+                path=path,
+            ) from error
+        if is_unreadable(error):
+            raise CorruptRecordError(
+                f"rows from {path} on cannot be read: a file is damaged, Spark says {text[:700]}. "
+                "What lies in other files is read and archived as before. Put a sound copy in its "
+                "place; or give up all records of the partition up to its last one with `lakelog "
+                "delete-records`, after which retention takes it out",
                 path=path,
             ) from error
         raise error_class(text)(
