@@ -379,10 +379,11 @@ def find(
 
 
 def _measured(spark: SparkSession, name: str, version: int, where: str) -> list[Row]:
-    return spark.sql(
+    rows: list[Row] = spark.sql(
         f"SELECT partition, segment, {_MEASURES} FROM {name} VERSION AS OF {version} "
         f"WHERE {where} GROUP BY partition, segment, path"
     ).collect()
+    return rows
 
 
 def _known(one: Slice, rows: Sequence[Row], in_file: Mapping[str, int]) -> Slice:
