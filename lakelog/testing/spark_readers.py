@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Told = tuple[int, "bytes | None", "bytes | None", tuple[tuple[str, "bytes | None"], ...]]
 """Offset, key, value and headers."""
 
+HOT_RANGES = 2
+
 _COLUMNS = ("offset", "key", "value", "headers")
 
 
@@ -189,11 +191,11 @@ class NamedReaders(SparkReaders):
         self._schema = schema
 
     def named(self) -> dict[str, Reader]:
-        """See `Readers.named`; those in Python that read both tiers."""
+        """See `Readers.named`; those that read both tiers in this process."""
         return {
             name: reader
             for name, reader in super().named().items()
-            if not name.startswith("format(")
+            if name != "frame" and not name.startswith("format(")
         }
 
     def compare_sparks(
@@ -209,7 +211,8 @@ class NamedReaders(SparkReaders):
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
             self._check("a frame without Redis", stored, archived, self._collected(frames))
         low, high = offsets.local_log_start, offsets.log_end
-        hot = [(max(start, low), max(end, low)) for start, end in ranges]
+        # Each is planned by a worker of its own.
+        hot = [(max(start, low), max(end, low)) for start, end in ranges[:HOT_RANGES]]
         frames = [self._batch(partition, start, end) for start, end in hot]
         self._check("a batch by Spark", held, hot, self._collected(frames))
         streamed = {0: self._streamed(partition, low)}

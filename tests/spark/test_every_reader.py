@@ -151,7 +151,7 @@ def check_by_name(story: Story, chance: random.Random, count: int) -> None:
     for partition in range(bench.topic.partitions):
         held = story.held(partition)
         readers.compare_frames(partition, held)
-        ranges = ranges_of(readers, partition, chance, 6)
+        ranges = ranges_of(readers, partition, chance, 3)
         readers.compare_sparks(partition, held, ranges)
         # Each page and each poll is a query of its own.
         Readers.compare(readers, partition, held, ranges[:count])
