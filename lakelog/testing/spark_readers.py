@@ -211,12 +211,14 @@ class NamedReaders(SparkReaders):
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
             self._check("a frame without Redis", stored, archived, self._collected(frames))
         low, high = offsets.local_log_start, offsets.log_end
+        gaps = self._tiers().look([partition]).hot[partition].gaps
+        there = [one for one in held if not any(low <= one.offset < end for low, end in gaps)]
         # Each is planned by a worker of its own.
         hot = [(max(start, low), max(end, low)) for start, end in ranges[:HOT_RANGES]]
         frames = [self._batch(partition, start, end) for start, end in hot]
-        self._check("a batch by Spark", held, hot, self._collected(frames))
+        self._check("a batch by Spark", there, hot, self._collected(frames))
         streamed = {0: self._streamed(partition, low)}
-        self._check("a stream by Spark", held, [(low, high)], streamed)
+        self._check("a stream by Spark", there, [(low, high)], streamed)
 
     def _stored(self, partition: int, held: Sequence[Record]) -> list[Record]:
         """What of the log's records the table has: compaction leaves some in Redis alone."""

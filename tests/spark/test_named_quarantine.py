@@ -12,7 +12,7 @@ from spark_log import SparkLog, rows_of
 
 import lakelog.spark
 from lakelog.cli import main as cli
-from lakelog.errors import ContradictionError
+from lakelog.errors import CorruptRecordError
 from lakelog.record import OffsetRange
 
 ADD = ("quarantine", "add", "orders", "-p", "0")
@@ -47,7 +47,7 @@ def test_an_entry_moved_aside_lets_the_archive_by_name_go_on(
     code, said = run(capsys, "archive", "orders")
     assert code == 1
     assert "lakelog quarantine add orders -p 0 --entry 39-20" in said
-    with pytest.raises(ContradictionError):
+    with pytest.raises(CorruptRecordError):
         list(log.lakelog.log("orders").read(0).records())
 
     code, said = run(capsys, *ADD, "--entry", "39-20", "--reason", "deleted by hand")

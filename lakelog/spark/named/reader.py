@@ -319,7 +319,7 @@ def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice
             raise
         if len(slices) > 1:
             return [found for one in slices for found in look_up(spark, name, version, [one])]
-        logger.warning("%s of %s cannot be read: %s", slices[0].path, name, one_line(error)[:300])
+        logger.warning("%s of %s cannot be read: %s", slices[0].path, name, text_of(error)[:300])
         return [slices[0].assumed()]
 
 
@@ -352,19 +352,31 @@ def find(
     """The slices of a table that somebody else changed, by one query over all of its rows.
 
     Those of a segment whose rows are as many, and lie as far, as its slices say stay; of every
-    other segment there is one slice of what was found.
+    other segment there is one slice of what was found. A segment with a file that is damaged or gone
+    is taken for what its slices say, until it can be read.
     """
-    rows = spark.sql(
-        f"SELECT partition, segment, {_MEASURES} FROM {name} VERSION AS OF {version} "
-        "GROUP BY partition, segment, path"
-    ).collect()
-    found: dict[tuple[int, int], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row["partition"], row["segment"]), []).append(row)
     said: dict[tuple[int, int], list[Slice]] = {}
     for one in known.values():
         said.setdefault((one.partition, one.segment), []).append(one)
-    slices = []
+    slices: list[Slice] = []
+    try:
+        rows = _measured(spark, name, version, "true")
+    except Exception as error:  # see `naming`
+        if not is_unreadable(error):
+            raise
+        rows = []
+        for place in sorted(said):
+            where = where_segments({place[0]: {place[1]}})
+            try:
+                rows += _measured(spark, name, version, where)
+            except Exception as failure:
+                if not is_unreadable(failure):
+                    raise
+                logger.warning("segment %s of %s cannot be read: %s", place, name, text_of(failure))
+                slices += said.pop(place)
+    found: dict[tuple[int, int], list[Row]] = {}
+    for row in rows:
+        found.setdefault((row["partition"], row["segment"]), []).append(row)
     now_ms = time.time_ns() // 1_000_000
     for place in sorted(found.keys() | said.keys()):
         there, before = found.get(place, []), said.get(place, [])
@@ -425,12 +437,18 @@ _DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parque
 _MISSING = re.compile(r"FILE_NOT_EXIST|FileNotFound|VERSION_NOT_FOUND|TIME_TRAVEL")
 
 
+def text_of(error: Exception) -> str:
+    """What a Spark's error says, on one line, without where in its code: names there mislead."""
+    text = str(error).partition("JVM stacktrace")[0]
+    return one_line(re.sub(r"\n\s+at [^\n]*|\n\s+\.\.\. \d+ more", "", text))
+
+
 def is_unreadable(error: Exception) -> bool:
     """Whether a query failed because of a file of the table: asking again does not help."""
-    text = str(error).partition("JVM stacktrace")[0]
+    text = text_of(error)
     if _MISSING.search(text):
         return re.search("VERSION_NOT_FOUND|TIME_TRAVEL", text) is None
-    return _DAMAGED.search(text) is not None and error_class(one_line(text)) is ColdTierError
+    return _DAMAGED.search(text) is not None and error_class(text) is ColdTierError
 
 
 @contextmanager
@@ -441,7 +459,7 @@ def naming(path: str) -> Iterator[None]:
     except LakelogError:
         raise
     except Exception as error:  # Spark's, Py4J's and Connect's errors have no common base
-        text = one_line(str(error).partition("JVM stacktrace")[0])
+        text = text_of(error)
         if _MISSING.search(text):
             raise MissingFileError(
                 f"the rows of {path} can no longer be read: what a commit removed was vacuumed, or "
