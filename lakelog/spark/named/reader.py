@@ -352,8 +352,8 @@ def find(
     """The slices of a table that somebody else changed, by one query over all of its rows.
 
     Those of a segment whose rows are as many, and lie as far, as its slices say stay; of every
-    other segment there is one slice of what was found. A segment with a file that is damaged or gone
-    is taken for what its slices say, until it can be read.
+    other segment there is one slice of what was found. A segment with a file that is damaged or
+    gone is taken for what its slices say, until it can be read.
     """
     said: dict[tuple[int, int], list[Slice]] = {}
     for one in known.values():
