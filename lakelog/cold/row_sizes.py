@@ -34,12 +34,18 @@ def cut_rows(batch: pa.RecordBatch, max_bytes: int) -> Iterator[pa.RecordBatch]:
     if not any(_has_dictionary(kind) for kind in batch.schema.types):
         yield batch
         return
-    upto = np.cumsum(row_bytes(batch))
+    for start, end in cuts(row_bytes(batch), max_bytes):
+        yield batch.slice(start, end - start)
+
+
+def cuts(sizes: np.ndarray, max_bytes: int) -> Iterator[tuple[int, int]]:
+    """Where rows of these sizes are cut into runs of at most `max_bytes`, or of one row."""
+    upto = np.cumsum(sizes)
     start = 0
     while start < len(upto):
         before = int(upto[start - 1]) if start else 0
         end = max(start + 1, int(np.searchsorted(upto, before + max_bytes, side="right")))
-        yield batch.slice(start, end - start)
+        yield start, end
         start = end
 
 

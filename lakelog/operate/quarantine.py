@@ -25,6 +25,13 @@ class Quarantine:
     skipped and reported by readers; producers, archivers and cleanup go on (but compaction, which
     waits while a file of the partition is in quarantine).
 
+    Files of a table by name stay where they are. Only a commit of Spark's takes one out, and Spark
+    reads it for that, but where a whole segment goes. Were its rows called skipped in lakelog's
+    notes alone, the table would still have it: SQL, views and everybody's OPTIMIZE would fail on it
+    as before, and disagree with lakelog on what the log holds. So such a file is left to block
+    nobody: what it holds is taken from the notes (see `Slice.assumed`), reads fail for its own rows
+    alone, and retention drops its segment unread.
+
     Args:
         table: the cold tier; None for an untiered topic.
         storage: where it lies; None for a table by name, whose files are the catalog's.
@@ -133,8 +140,9 @@ class Quarantine:
         if self.storage is None or not isinstance(self.table, PathTable):
             raise InvalidArgumentError(
                 f"the table of topic {self.topic.name!r} lies with a catalog, which alone moves "
-                "its files: RESTORE it to a version before the damage, or raise the log start "
-                "above it. Entries of the hot tier can be moved aside",
+                "its files. What lies beside a damaged one is archived and read as before; "
+                "for its own rows put a sound copy in its place, or raise the log start above it. "
+                "Entries of the hot tier can be moved aside",
                 topic=self.topic.name,
             )
         return ColdQuarantine(self.topic, self.table, self.storage, self.partition)

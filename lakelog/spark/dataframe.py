@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import TYPE_CHECKING
 
 from ..archive.copy import HotRows
@@ -34,7 +35,7 @@ from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
 from .catalog.names import quoted
 from .cold_alone import cold_tiers, cold_topic
-from .frame_parts import condition, divide, hot_version
+from .frame_parts import condition, divide, hot_version, lost_by_hot
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .named.root import NamedRoot
 from .named.table import NamedTable
@@ -75,9 +76,14 @@ def dataframe(
         frames.append(_cold_frame(session, recipe, tiers.table, tiers.topic, look.cold, cold))
     if any(one.start < one.end for one in hot.values()):
         frames.append(_hot_frame(session, recipe, tiers.topic, look, hot))
+    if isinstance(tiers.table, NamedTable):  # which tasks cannot read
+        frames += [
+            _cold_frame(session, recipe, tiers.table, tiers.topic, look.cold, ranges)
+            for ranges in lost_by_hot(look, hot)
+        ]
     if not frames:
         frames.append(_no_rows(session, tiers.topic))
-    return frames[0] if len(frames) == 1 else frames[0].unionByName(frames[1])
+    return reduce(lambda one, other: one.unionByName(other), frames)
 
 
 def read(

@@ -17,6 +17,8 @@ from ..cold.segment import SegmentIndex
 from ..read.tiers import Look
 from ..record import OffsetRange
 
+NO_ROWS = "false"
+
 
 def divide(
     look: Look, ranges: Mapping[int, OffsetRange]
@@ -37,6 +39,25 @@ def divide(
         cold[number] = OffsetRange(start, boundary)
         hot[number] = OffsetRange(boundary, end)
     return cold, hot
+
+
+def lost_by_hot(look: Look, hot: Mapping[int, OffsetRange]) -> list[dict[int, OffsetRange]]:
+    """What of the hot parts cold alone may hold, for tasks that read the hot tier alone.
+
+    Where hot lost a tail that was archived by then, it has a gap and cold has the records.
+
+    Returns:
+        Ranges by partition; as often as a partition has such a gap.
+    """
+    found: list[dict[int, OffsetRange]] = []
+    for number, (start, end) in hot.items():
+        end = min(end, look.offsets[number].archived_end)
+        cut = (OffsetRange(max(low, start), min(high, end)) for low, high in look.hot[number].gaps)
+        for at, one in enumerate(gap for gap in cut if gap.start < gap.end):
+            if at == len(found):
+                found.append({})
+            found[at][number] = one
+    return [ranges for ranges in found if condition(look.cold.files, ranges) != NO_ROWS]
 
 
 def hot_version(look: Look, hot: Mapping[int, OffsetRange]) -> int:
@@ -88,7 +109,7 @@ def condition(files: SegmentIndex, ranges: Mapping[int, OffsetRange]) -> str | N
         offsets = "" if whole else f" AND offset >= {start} AND offset < {end}"
         by_offsets.append(f"(partition = {number}{offsets})")
     if not by_segments:
-        return "false"
+        return NO_ROWS
     parts = [f"({' OR '.join(by_segments)})"] if left_out else []
     if edges:
         parts.append(f"({' OR '.join(by_offsets)})")

@@ -155,6 +155,10 @@ def local_settings(slots: int, jars: list[str], log4j2: Path) -> dict[str, str]:
         # INT96 by default, whose values Spark's writer compares byte by byte: 7 % of an archive's
         # time by name. And of INT96 a file keeps no lowest and highest.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # By default a page is looked at after 100 rows, and a column is read 4,096 rows at a time:
+        # of records of megabytes that compress to nothing, more than Spark's memory.
+        "spark.hadoop.parquet.page.size.row.check.min": "1",
+        "spark.sql.parquet.columnarReaderBatchSize": "512",
         "spark.sql.execution.arrow.pyspark.enabled": "true",
         "spark.python.worker.reuse": "true",
         # Timestamps are moments; a local zone would only shift how they print.

@@ -301,7 +301,7 @@ class Readers:
         """Those of the table as of a version, as delta-rs has it."""
         if version < 0:
             return
-        root: str = self.log.table.path  # type: ignore[union-attr]  # it is one at a path
+        root = self._delta_root()
         actions: Any = DeltaTable(root, version=version).get_add_actions(flatten=True)
         names = ("path", "partition.partition", "partition.segment")
         columns = (actions.column(name).to_pylist() for name in names)
@@ -310,6 +310,11 @@ class Readers:
             if key not in self._delta_files:
                 self._delta_files[key] = DeltaFile.read(Path(key), int(partition), int(segment))
             yield self._delta_files[key]
+
+    def _delta_root(self) -> str:
+        """Where the table lies."""
+        root: str = self.log.table.path  # type: ignore[union-attr]  # it is one at a path
+        return root
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,23 +11,28 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 from ..clock import SystemClock
+from ..hot.hot_log import HotSource
 from ..read.unified_log import UnifiedLog
 from ..record import Record
-from ..spark.dataframe import dataframe
+from ..spark.dataframe import dataframe, read
 from ..spark.datasource import NAME
+from ..spark.named.table import NamedTable
 from ..spark.recipe import LogRecipe
 from ..spark.session import register
 from .model import Difference
-from .readers import DeltaFile, Readers
+from .readers import DeltaFile, Reader, Readers
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 Told = tuple[int, "bytes | None", "bytes | None", tuple[tuple[str, "bytes | None"], ...]]
 """Offset, key, value and headers."""
+
+HOT_RANGES = 2
 
 _COLUMNS = ("offset", "key", "value", "headers")
 
@@ -162,6 +167,75 @@ class SparkReaders(Readers):
         for row in reduce(lambda one, other: one.unionAll(other), tagged).collect():
             found[row["number"]].append(_told(row))
         return {number: sorted(rows, key=_offset) for number, rows in found.items()}
+
+
+class NamedReaders(SparkReaders):
+    """Those of a log whose table has a name.
+
+    ``format("lakelog")`` has the hot tier alone there, so that is what it is asked for. A frame of
+    what is archived is asked for too, as somebody without Redis makes it.
+
+    Args:
+        schema: ``catalog.schema`` where the table is.
+    """
+
+    def __init__(
+        self,
+        log: UnifiedLog,
+        source: HotSource,
+        schema: str,
+        spark: SparkSession,
+        view: str | None = None,
+    ) -> None:
+        super().__init__(log, LogRecipe(source, schema=schema), spark, view=view)
+        self._schema = schema
+
+    def named(self) -> dict[str, Reader]:
+        """See `Readers.named`; those that read both tiers in this process."""
+        return {
+            name: reader
+            for name, reader in super().named().items()
+            if name != "frame" and not name.startswith("format(")
+        }
+
+    def compare_sparks(
+        self, partition: int, held: Sequence[Record], ranges: Sequence[tuple[int, int]]
+    ) -> None:
+        """See `SparkReaders.compare_sparks`."""
+        offsets = self.log.offsets([partition])[partition]
+        frames = [self._frame(partition, start, end) for start, end in ranges]
+        self._check("a frame by Spark", held, ranges, self._collected(frames))
+        archived = [(min(s, offsets.archived_end), min(e, offsets.archived_end)) for s, e in ranges]
+        if self.log.table is not None and self.log.table.snapshot().version >= 0:
+            stored = self._stored(partition, held)
+            frames = [self._cold_frame(partition, start, end) for start, end in archived]
+            self._check("a frame without Redis", stored, archived, self._collected(frames))
+        low, high = offsets.local_log_start, offsets.log_end
+        gaps = self._tiers().look([partition]).hot[partition].gaps
+        there = [one for one in held if not any(low <= one.offset < end for low, end in gaps)]
+        # Each is planned by a worker of its own.
+        hot = [(max(start, low), max(end, low)) for start, end in ranges[:HOT_RANGES]]
+        frames = [self._batch(partition, start, end) for start, end in hot]
+        self._check("a batch by Spark", there, hot, self._collected(frames))
+        streamed = {0: self._streamed(partition, low)}
+        self._check("a stream by Spark", there, [(low, high)], streamed)
+
+    def _stored(self, partition: int, held: Sequence[Record]) -> list[Record]:
+        """What of the log's records the table has: compaction leaves some in Redis alone."""
+        version = self.log.table.snapshot().version  # type: ignore[union-attr]
+        there = {offset for number, _, offset in self._delta_rows(version) if number == partition}
+        return [record for record in held if record.offset in there]
+
+    def _cold_frame(self, partition: int, start: int, end: int) -> DataFrame:
+        return read(
+            self._spark, None, self._schema, self.log.topic.name, start, end, partitions=[partition]
+        )
+
+    def _delta_root(self) -> str:
+        table = self.log.table
+        assert isinstance(table, NamedTable)
+        (details,) = self._spark.sql(f"DESCRIBE DETAIL {table.name}").collect()
+        return str(urlsplit(details["location"]).path)
 
 
 def _told(row: Any) -> Told:

@@ -9,6 +9,7 @@ import sys
 import time
 import uuid
 from dataclasses import dataclass, field
+from typing import Any
 
 from lakelog.archive import Archiver
 from lakelog.archive.copy import HotRows
@@ -16,6 +17,7 @@ from lakelog.cleanup.cleanup import Cleanup
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
+from lakelog.cold.table import ColdTable
 from lakelog.config import HOUR_MS, Compression, EntryFormat
 from lakelog.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
@@ -50,7 +52,13 @@ class Party:
     def __post_init__(self) -> None:
         self.hot = HotLog.connect(self.url)
         self.topic: Topic = self.hot.topics().get(self.name)
-        self.table = PathTable(
+        self.table: Any = self.opened_table()
+        self.log = UnifiedLog(self.topic, self.hot, self.table)
+        self.archiver = Archiver(self.topic, self.hot, self.table, current_topic=self.renewed)
+
+    def opened_table(self) -> ColdTable:
+        """A look of its own."""
+        return PathTable(
             self.topic,
             Storage(self.root),
             InlineEngine(),
@@ -58,8 +66,6 @@ class Party:
             newest_config=lambda: self.renewed().config_version,
             store_clock=LaterClock(),
         )
-        self.log = UnifiedLog(self.topic, self.hot, self.table)
-        self.archiver = Archiver(self.topic, self.hot, self.table, current_topic=self.renewed)
 
     def renewed(self) -> Topic:
         return self.hot.topics().renewed(self.topic)
@@ -117,12 +123,25 @@ class Producing:
         assert wanted - set(offsets) <= set(range(cold.log_start(PARTITION)))
 
 
-if __name__ == "__main__":
-    *arguments, mode = sys.argv[1:]
-    party = Party(*arguments)
+def work(party: Party, mode: str) -> None:
+    """What is to be held up: ``archive`` or ``cleanup``, once."""
     if mode == "archive":
         party.archiver.run_once()
     else:
         report = party.cleanup().run()
         for failure in report.failures:
             raise failure.error
+
+
+def go_on(party: Party, producing: Producing) -> None:
+    """Everybody else: a producer, a second archiver, cleanup with all it does."""
+    for _ in range(2):
+        producing.append(40)
+        party.archiver.run_once()
+        assert not party.cleanup().run().failures
+        producing.check(party)
+
+
+if __name__ == "__main__":
+    *arguments, mode = sys.argv[1:]
+    work(Party(*arguments), mode)

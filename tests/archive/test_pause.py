@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from paused import PARTITION, SETTINGS, Party, Producing
+from paused import PARTITION, SETTINGS, Party, Producing, go_on
 
 from lakelog import failpoints
 from lakelog.config import HOUR_MS
@@ -57,15 +57,6 @@ def lived(party: Party) -> Producing:
         party.archiver.run_once()
     producing.append(30)
     return producing
-
-
-def go_on(party: Party, producing: Producing) -> None:
-    """Everybody else: a producer, a second archiver, cleanup with all it does."""
-    for _ in range(2):
-        producing.append(40)
-        party.archiver.run_once()
-        assert not party.cleanup().run().failures
-        producing.check(party)
 
 
 @pytest.mark.parametrize(("mode", "step"), STEPS)

@@ -11,8 +11,10 @@ from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
 from lakelog.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
+from lakelog.cold.change import RowsOf
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
+from lakelog.cold.table import ColdTable
 from lakelog.config import Compression, EntryFormat
 from lakelog.engine import InlineEngine
 from lakelog.hot.append import AppendCall
@@ -45,11 +47,14 @@ class Bench:
         self.topic = self.hot.topics().create(f"t{next(_NAMES)}", partitions, config)
         self.table = None
         if self.topic.config.tiered:
-            rows_of = HotRows(HotSource(url))
-            self.table = PathTable(self.topic, Storage(str(root)), InlineEngine(), rows_of)
+            self.table = self.table_of(HotRows(HotSource(url)))
         self.log = self.open()
         self._producer_ids = itertools.count(1)
         self.appended: list[list[Record]] = [[] for _ in range(partitions)]
+
+    def table_of(self, rows_of: RowsOf) -> ColdTable:
+        """The topic's table, for those who archive what that gives."""
+        return PathTable(self.topic, Storage(str(self.root)), InlineEngine(), rows_of)
 
     def open(self, hot: Any = None) -> UnifiedLog:
         """A log that has seen nothing yet, on this or a disguised hot tier."""

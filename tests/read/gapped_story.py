@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
-from lakelog.cold.path_table import PathTable
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import Segment
-from lakelog.cold.storage import Storage
 from lakelog.config import EntryFormat
-from lakelog.engine import InlineEngine
 from lakelog.record import RECORDS, OffsetRange, Record
 
 VALUE_BYTES = 100  # some seven records a segment
@@ -98,7 +95,9 @@ class Story:
         if records:
             add = HotRange(topic.partition(partition), topic.topic_id, base, start, end)
             change = Change((add,), registers={ArchivedEnd(partition): end})
-            assert not _table_of(self.bench, records).apply(change, snapshot).superseded
+            rows = batch_of(records)
+            table = self.bench.table_of(lambda _: iter([rows]))  # whatever hot holds
+            assert not table.apply(change, snapshot).superseded
             self._remember(partition, records)
             self.in_cold[partition] |= {record.offset for record in records}
         self.bench.log.recover(partition, end + 1)
@@ -203,12 +202,6 @@ def _neighbours(segments: list[Segment]) -> Iterator[list[Segment]]:
             run = []
         run.append(segment)
     yield run
-
-
-def _table_of(bench: Any, records: list[Record]) -> PathTable:
-    """The bench's table, archiving those records whatever hot holds."""
-    batch = batch_of(records)
-    return PathTable(bench.topic, Storage(str(bench.root)), InlineEngine(), lambda _: iter([batch]))
 
 
 def batch_of(records: list[Record]) -> pa.RecordBatch:

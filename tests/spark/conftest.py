@@ -14,6 +14,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # spark_log.py is no test module
 sys.path.insert(0, str(Path(__file__).parents[1] / "cold"))  # nor are contract.py, made_up.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "cleanup"))  # nor is cleanup_process.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "read"))  # nor are bench.py, gapped_story.py
+sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))  # nor is paused.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "jobs"))  # nor is status_contract.py
 
 from spark_log import SparkLog

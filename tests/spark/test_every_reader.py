@@ -15,9 +15,10 @@ from typing import Any, ClassVar
 import pytest
 from bench import Bench
 from gapped_story import Story, beginnings, happenings
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
+from named_story import NamedBench, NamedStory
 
 from lakelog.cold import segment_writer
 from lakelog.cold.storage import Storage
@@ -29,7 +30,7 @@ from lakelog.testing.machine import LogMachine, log_machine
 from lakelog.testing.model import Difference
 from lakelog.testing.mutants import FRAME_MUTANT
 from lakelog.testing.readers import Readers
-from lakelog.testing.spark_readers import SparkReaders
+from lakelog.testing.spark_readers import NamedReaders, SparkReaders
 
 ROW_GROUP_ROWS = 3
 
@@ -67,7 +68,10 @@ def ranges_of(readers: Readers, partition: int, chance: random.Random, count: in
 
 
 def tell(bench: Bench, beginning: Any, steps: Any) -> Story:
-    story = Story(bench)
+    return played(Story(bench), beginning, steps)
+
+
+def played(story: Story, beginning: Any, steps: Any) -> Story:
     for kind, *arguments in [*beginning, *steps]:
         getattr(story, kind)(*arguments)
     return story
@@ -118,6 +122,101 @@ def test_every_reader_agrees_with_a_list_in_many_logs(
 ):
     story = tell(make_bench(partitions=2), beginning, steps)
     check_with_spark(spark, schema, story, random.Random(seed))
+
+
+# -- by name -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def make_named_story(redis_url: str, spark: Any, schema: str) -> Iterator[Callable[..., Story]]:
+    """As `tell`, of a log whose table has a name."""
+    benches = []
+
+    def make(beginning: Any = (), steps: Any = ()) -> Story:
+        benches.append(NamedBench(redis_url, spark, schema, partitions=2))
+        return played(NamedStory(benches[-1]), beginning, steps)
+
+    yield make
+    for bench in benches:
+        bench.hot.close()
+
+
+def check_by_name(story: Story, chance: random.Random, count: int) -> None:
+    bench = story.bench
+    view = None
+    if bench.table.snapshot().version >= 0:
+        view = register_topic(bench.spark, bench.schema, bench.topic, bench.table).view
+    source = HotSource(bench.url)
+    readers = NamedReaders(bench.log, source, bench.schema, bench.spark, view)
+    for partition in range(bench.topic.partitions):
+        held = story.held(partition)
+        readers.compare_frames(partition, held)
+        ranges = ranges_of(readers, partition, chance, 3)
+        readers.compare_sparks(partition, held, ranges)
+        # Each page and each poll is a query of its own.
+        Readers.compare(readers, partition, held, ranges[:count])
+        if view is not None:
+            stored = story.records[partition]
+            rows = [stored[offset] for offset in sorted(story.in_cold[partition])]
+            readers.compare_view(partition, rows, ranges)
+
+
+#: Files that share a segment, a deleted part of one, compaction, a lost tail, somebody's OPTIMIZE,
+#: a hot tail.
+ALL_AT_ONCE = (
+    ("archive", 0, 8),
+    ("append", 0, [1, 2], EntryFormat.FIELDS),
+    ("archive", 0, 8),
+    ("append", 0, [4, 3], EntryFormat.ARROW),
+    ("archive", 0, 8),
+    ("trim", 0, 6),
+    ("delete", 0, 1),
+    ("compact", 0, lambda offsets: offsets[1:3], False, False),
+    ("lose_tail", 0, [5]),
+    ("append", 0, [6, 7, 8], EntryFormat.FIELDS),
+    ("archive", 0, 4),
+    ("optimize_by_a_stranger",),
+    ("append", 1, [1, 2, 3], EntryFormat.ARROW),
+)
+BEGINNING = (("append", 0, [*range(20)], EntryFormat.FIELDS), ("archive", 0, 5))
+
+
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=6), seed=st.integers(0, 999))
+@example(BEGINNING, ALL_AT_ONCE, 0)
+@settings(max_examples=1, phases=PHASES)
+def test_every_reader_by_name_agrees_with_a_list(make_named_story, beginning, steps, seed):
+    check_by_name(make_named_story(beginning, steps), random.Random(seed), 1)
+
+
+@pytest.mark.slow
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=12), seed=st.integers(0, 999))
+@settings(max_examples=15, phases=PHASES)
+def test_every_reader_by_name_agrees_with_a_list_in_many_logs(
+    make_named_story, beginning, steps, seed
+):
+    check_by_name(make_named_story(beginning, steps), random.Random(seed), 3)
+
+
+def test_the_readers_by_name_notice_a_frame_that_leaves_the_offsets_unsaid(make_named_story):
+    story = make_named_story(
+        [
+            step
+            for _ in range(2)
+            for step in (("append", 0, [1, 2], EntryFormat.FIELDS), ("archive", 0, 8))
+        ]
+    )
+    bench = story.bench
+    readers = NamedReaders(bench.log, HotSource(bench.url), bench.schema, bench.spark)
+    held = story.held(0)
+    with FRAME_MUTANT.applied():
+        with pytest.raises(Difference, match="frame of partition 0"):
+            readers.compare_frames(0, held)
+        with pytest.raises(Difference, match="a frame by Spark of"):
+            readers.compare_sparks(0, held, [(0, 2)])
+    readers.compare_frames(0, held)
+
+
+# -- by path -----------------------------------------------------------------------------------
 
 
 def test_files_that_share_a_segment_below_a_log_start_and_a_hot_tail(make_bench, spark, schema):

@@ -129,6 +129,7 @@ def _note(
     kind = ARCHIVE if any(isinstance(add, HotRange) for add in change.adds) else CLEANUP
     now_ms = time.time_ns() // 1_000_000
     keys = {one.path: key for key, one in state.slices.items()}
+    state = _looked_at(noted, state)
     gone = {keys[file.path] for file in change.removes if file.partition in standing}
     of_file = {one.path: one for one in state.slices.values()}
     added = [_added(add, merges, of_file, now_ms) for add in adds]
@@ -157,6 +158,15 @@ def _note(
         sorted(gone | lost),
         base,
     )
+
+
+def _looked_at(noted: State, state: State) -> State:
+    """Without what is assumed of slices: whoever can read them is to look."""
+    slices = {
+        key: noted.slices.get(key, one) if one.is_assumed else one
+        for key, one in state.slices.items()
+    }
+    return replace(state, slices=slices)
 
 
 def _added(

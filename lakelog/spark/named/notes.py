@@ -100,6 +100,23 @@ class Slice:
         return self.size_bytes >= 0
 
     @property
+    def is_assumed(self) -> bool:
+        """Whether its rows could not be looked at; then no note says anything of them."""
+        return self.records > 0 and not self.size_bytes
+
+    def assumed(self) -> Slice:
+        """As if it had a record at each offset, none younger than itself."""
+        first = max(self.start_offset, min(self.segment, self.end_offset - 1))
+        return replace(
+            self,
+            records=self.end_offset - first,
+            first=first,
+            last=self.end_offset - 1,
+            max_timestamp_ms=self.modified_ms,
+            size_bytes=0,
+        )
+
+    @property
     def path(self) -> str:
         """Stands for it in a `SegmentFile`; names no file. `version_of_path` reads it."""
         folder = f"partition={self.partition}/segment={self.segment}"

@@ -1,4 +1,4 @@
-"""Reading a table by name: records by offset or by timestamp, and what a look finds in it.
+"""Reading a table by name: records by offset or by timestamp.
 
 Runs on: driver, but for `NamedReader.map`'s function.
 """
@@ -6,39 +6,28 @@ Runs on: driver, but for `NamedReader.map`'s function.
 from __future__ import annotations
 
 import pickle
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from ...cold.segment import SegmentFile
-from ...cold.segment_reader import projection, shaped
-from ...cold.storage import one_line
-from ...cold.store_errors import error_class
-from ...config import MIB
-from ...errors import InvalidArgumentError, LakelogError, MissingFileError
+from ...cold.segment_reader import projection
+from ...errors import InvalidArgumentError
 from ...record import MAX_OFFSET, OffsetAndTimestamp
 from ...value_ddl import VALUE_ERROR
 from ..engine import Failure, SparkEngine
-from .commit import where_segments
-from .notes import FOUND, Slice, version_of_path
+from .notes import version_of_path
+from .query_errors import naming
 from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
+from .windows import Stretch
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, DataFrame, Row, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-#: What one query brings to the driver, as far as sizes can be told beforehand.
-WINDOW_BYTES = 16 * MIB
-WINDOW_ROWS = 256 * 1024
-FIRST_WINDOW_ROWS = 4 * 1024  # until it is seen how large records are
-BATCH_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,18 +103,14 @@ class NamedReader:
         frame = self.frame(self._version(wanted))
         frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
         for run in _runs(wanted, start, end):
-            rows = max(1, min(FIRST_WINDOW_ROWS, WINDOW_BYTES * run.rows // (run.size_bytes or 1)))
-            sparsity = max(1, (run.end - run.start) // max(1, run.rows))
-            at = run.start
-            while at < run.end:
-                until = min(run.end, at + rows * sparsity)
+            stretch = Stretch(frame, run.where, run.start, run.end, run.rows, run.size_bytes)
+            batches = stretch.batches(schema)
+            while True:
                 with naming(run.path):
-                    found: pa.Table = frame.where(run.where(at, until)).toArrow()
-                if found.num_rows:
-                    average = found.nbytes // found.num_rows + 1
-                    rows = max(1, min(4 * rows, WINDOW_ROWS, WINDOW_BYTES // average))
-                    yield from _batches(found.sort_by("offset"), schema)
-                at = until
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
@@ -294,138 +279,3 @@ def _runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[_Run]:
 def _beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
     """Whether a record of that time (at most) and offset (at least) would come before the best."""
     return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)
-
-
-def _batches(found: pa.Table, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The schema's columns in its types, in pieces of bounded size."""
-    average = found.nbytes // found.num_rows + 1
-    rows = max(1, BATCH_BYTES // average)
-    for batch in found.combine_chunks().to_batches(max_chunksize=rows):
-        yield shaped(batch, schema)
-
-
-# -- looking things up -------------------------------------------------------------------------
-
-_MEASURES = (
-    "_metadata.file_path AS path, max(_metadata.file_size) AS size_bytes, count(*) AS records, "
-    "min(offset) AS first, max(offset) AS last, unix_micros(min(timestamp)) AS min_us, "
-    "unix_micros(max(timestamp)) AS max_us"
-)
-
-
-def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:
-    """The slices with what their rows are like, by one query over them.
-
-    For those that others wrote since they last noted any, and where no task's measure came.
-
-    A slice's size is its share of the files it lies in.
-    """
-    values = ", ".join(
-        f"({number}, {one.partition}, {one.segment}L, {one.start_offset}L, {one.end_offset}L)"
-        for number, one in enumerate(slices)
-    )
-    segments: dict[int, set[int]] = {}
-    for one in slices:
-        segments.setdefault(one.partition, set()).add(one.segment)
-    rows = spark.sql(
-        f"SELECT /*+ BROADCAST(s) */ number, {_MEASURES} "
-        f"FROM {name} VERSION AS OF {version} AS t "
-        f"JOIN VALUES {values} AS s(number, p, g, low, high) "
-        "ON t.partition = s.p AND t.segment = s.g AND t.offset >= s.low AND t.offset < s.high "
-        f"WHERE {where_segments(segments)} GROUP BY number, path"
-    ).collect()
-    in_file: dict[str, int] = {}
-    of_slice: dict[int, list[Row]] = {}
-    for row in rows:
-        in_file[row["path"]] = in_file.get(row["path"], 0) + row["records"]
-        of_slice.setdefault(row["number"], []).append(row)
-    return [_known(one, of_slice.get(number, ()), in_file) for number, one in enumerate(slices)]
-
-
-def find(
-    spark: SparkSession, name: str, version: int, known: Mapping[str, Slice]
-) -> dict[str, Slice]:
-    """The slices of a table that somebody else changed, by one query over all of its rows.
-
-    Those of a segment whose rows are as many, and lie as far, as its slices say stay; of every
-    other segment there is one slice of what was found.
-    """
-    rows = spark.sql(
-        f"SELECT partition, segment, {_MEASURES} FROM {name} VERSION AS OF {version} "
-        "GROUP BY partition, segment, path"
-    ).collect()
-    found: dict[tuple[int, int], list[Row]] = {}
-    for row in rows:
-        found.setdefault((row["partition"], row["segment"]), []).append(row)
-    said: dict[tuple[int, int], list[Slice]] = {}
-    for one in known.values():
-        said.setdefault((one.partition, one.segment), []).append(one)
-    slices = []
-    now_ms = time.time_ns() // 1_000_000
-    for place in sorted(found.keys() | said.keys()):
-        there, before = found.get(place, []), said.get(place, [])
-        if _extent(there) == _said(before):
-            slices += before
-        elif there:
-            _, first, last = _extent(there)
-            modified_ms = max((one.modified_ms for one in before), default=now_ms)
-            new = Slice(*place, FOUND, first, last + 1, "", version, modified_ms)
-            slices.append(_known(new, there, {row["path"]: row["records"] for row in there}))
-    return {one.key: one for one in slices}
-
-
-def _known(one: Slice, rows: Sequence[Row], in_file: Mapping[str, int]) -> Slice:
-    if not rows:
-        return replace(one, records=0, first=one.start_offset, size_bytes=0)
-    records, first, last = _extent(rows)
-    return replace(
-        one,
-        records=records,
-        first=first,
-        last=last,
-        min_timestamp_ms=min(row["min_us"] for row in rows) // 1000,
-        max_timestamp_ms=max(row["max_us"] for row in rows) // 1000,
-        size_bytes=sum(
-            row["size_bytes"] * row["records"] // max(1, in_file[row["path"]]) for row in rows
-        ),
-    )
-
-
-def _extent(rows: Sequence[Row]) -> tuple[int, int, int]:
-    return (
-        sum(row["records"] for row in rows),
-        min((row["first"] for row in rows), default=-1),
-        max((row["last"] for row in rows), default=-1),
-    )
-
-
-def _said(slices: Sequence[Slice]) -> tuple[int, int, int]:
-    filled = [one for one in slices if one.records]
-    return (
-        sum(one.records for one in filled),
-        min((one.first for one in filled), default=-1),
-        max((one.last for one in filled), default=-1),
-    )
-
-
-@contextmanager
-def naming(path: str) -> Iterator[None]:
-    """Say what a failed query was about."""
-    try:
-        yield
-    except LakelogError:
-        raise
-    except Exception as error:  # Spark's, Py4J's and Connect's errors have no common base
-        text = one_line(str(error).partition("JVM stacktrace")[0])
-        if re.search("FILE_NOT_EXIST|FileNotFound|VERSION_NOT_FOUND|TIME_TRAVEL", text):
-            raise MissingFileError(
-                f"the rows of {path} can no longer be read: what a commit removed was vacuumed, or "
-                f"somebody deleted files behind the table's back ({text[:300]}). Look again; if "
-                "that does not help, RESTORE the table",
-                path=path,
-            ) from error
-        raise error_class(text)(
-            f"{path} cannot be used: Spark says {text[:1000]}. Check that the table may be read "
-            "and written by this user",
-            path=path,
-        ) from error

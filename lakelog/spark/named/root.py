@@ -18,7 +18,7 @@ from ...errors import ColdTierError
 from ...topic import Topic
 from ..catalog.entry import read_properties
 from ..catalog.names import catalog_name, quoted
-from .reader import naming
+from .query_errors import naming
 from .table import NamedTable
 
 if TYPE_CHECKING:

@@ -67,9 +67,11 @@ from .definition import (
     table_columns,
 )
 from .history import Commit, is_newest, read_history
+from .lookup import find, look_up
 from .measures import MEASURE, Measuring
 from .notes import ARCHIVE, CLEANUP, ILLEGIBLE, Note, State, registers_of_json, registers_to_json
-from .reader import NamedReader, find, look_up, naming
+from .query_errors import naming
+from .reader import NamedReader
 from .rows import ArchivedRows, RewrittenRows
 from .task_errors import TaskErrors
 

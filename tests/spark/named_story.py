@@ -1,0 +1,40 @@
+"""A log with a table by name that things happen to, beside the plain list of what it must hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bench import Bench
+from gapped_story import Story
+
+from lakelog.cold.change import RowsOf
+from lakelog.cold.place import ColdPlace
+from lakelog.spark.named.root import NamedRoot
+from lakelog.spark.named.table import NamedTable
+
+
+class NamedBench(Bench):
+    """As `Bench`, with its table in a schema of Spark's catalog."""
+
+    def __init__(self, url: str, spark: Any, schema: str, partitions: int) -> None:
+        self.spark = spark
+        self.schema = schema
+        super().__init__(url, Path(), partitions, {})
+
+    def table_of(self, rows_of: RowsOf) -> NamedTable:
+        root = NamedRoot(ColdPlace.of(self.schema), lambda: self.spark)
+        return root.table(self.topic, rows_of)
+
+
+class NamedStory(Story):
+    """As `Story`; what strangers do, they do with Spark."""
+
+    def optimize_by_a_stranger(self) -> None:
+        if self.bench.table.snapshot().version >= 0:
+            # By a column that has statistics, and that is in no order.
+            self.bench.spark.sql(f"OPTIMIZE {self.bench.table.name} ZORDER BY (`timestamp`)")
+
+    def vacuum(self) -> None:
+        if self.bench.table.snapshot().version >= 0:
+            self.bench.spark.sql(f"VACUUM {self.bench.table.name}")
