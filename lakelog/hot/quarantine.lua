@@ -24,6 +24,9 @@ if not st[1] or ARGV[2] ~= '' and st[1] ~= ARGV[2] then
   return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
 local log_end, open = tonumber(st[2]), parse_segment(st[4])
+check_types()
+redis.call('HLEN', quarantine)
+assert(log_end and tonumber(st[3]) and tonumber(st[6]), 'not lakelog\'s numbers')
 
 -- The offsets of an id as [first, end), nil where it is none of lakelog's.
 local function offsets_of(text)

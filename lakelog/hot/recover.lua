@@ -28,6 +28,11 @@ end
 local log_end = tonumber(st[3])
 local known_end = math.max(tonumber(ARGV[1]), tonumber(st[4]))
 local reserved_end = st[11] and tonumber(st[11])
+local closed_bytes = tonumber(st[6])
+local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
+check_types()
+assert(log_end and closed_bytes and largest and (reserved_end or not st[11]),
+  'not lakelog\'s numbers')
 local asks, start = ARGV[5] == 'ask', tonumber(ARGV[5])
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
@@ -82,12 +87,10 @@ if gap_end > log_end then -- else all that was reserved is there
   redis.call('HSET', state, 'gaps',
     (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
 end
-local closed_bytes = tonumber(st[6])
 if open.bytes > 0 then
   close_segment(open, log_end)
   closed_bytes = closed_bytes + open.bytes
 end
-local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
 -- Of a producer with checksums, what survived is what there is of its records, so that a repeat of
 -- its work appends the others. Any other producer is to begin anew, unless nothing was lost.
 local nothing_lost = is_own and not half_adopted and log_end >= known_end

@@ -11,6 +11,7 @@ local p = {
   log_end = tonumber(st[3]), segment = parse_segment(st[4]), log_start = tonumber(st[5]),
   closed_bytes = tonumber(st[7]),
 }
+assert(p.log_end and p.log_start and p.closed_bytes and tonumber(st[6]), 'not lakelog\'s numbers')
 if not settings.tiered and retain(p, settings, server_time(ARGV[1])) then
   redis.call('HSET', state, 'log_start', int(p.log_start),
     'local_log_start', int(math.max(tonumber(st[6]), p.log_start)),

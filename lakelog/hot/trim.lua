@@ -9,6 +9,8 @@ if not st[1] or ARGV[1] ~= '' and st[1] ~= ARGV[1] then
   return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
 local before, local_log_start = tonumber(ARGV[2]), tonumber(st[2])
+assert(tonumber(st[3]) and tonumber(st[4]) and tonumber(st[6]) and tonumber(st[7] or '0'),
+  'not lakelog\'s numbers')
 if before > tonumber(st[4]) and st[8] == RUN_ID then
   -- What is appended next would lie below the log start. (A server that lost its tail may hold less
   -- than the cold tier; recover() then goes on above both.)

@@ -26,6 +26,7 @@ import pytest
 from lakelog import Lakelog
 from lakelog.cli import main as cli
 from lakelog.jobs import status_history
+from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisServer
 
@@ -198,6 +199,44 @@ def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, star
     server.start()
     process.archived(5)
     assert process.end() == 0, "".join(process.said)
+
+
+def test_it_starts_before_redis_does(server, log, cold, start):
+    log.topics.create("t", 1, AT_ONCE)
+    append(log, "t", 5)
+    server.kill()
+    process = start(server.url, cold)
+    process.says("until it answers")
+    until(lambda: bool(recent_troubles(log.place)))  # in the table, since Redis cannot tell of it
+    assert "cannot reach Redis" in recent_troubles(log.place)[0]["error"]
+    server.start()
+    process.archived(5)
+    assert process.end() == 0, "".join(process.said)
+
+
+@pytest.mark.parametrize("how", ["stopped", "over"])
+def test_it_ends_before_redis_answered(server, cold, start, how):
+    server.kill()
+    process = start(server.url, cold, *(["--max-duration", "1s"] if how == "over" else []))
+    process.says("until it answers")
+    code = process.end() if how == "stopped" else process.process.wait(LIVENESS_S)
+    assert code == 1
+    process.says("the run ended before Redis answered")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1", "is not a Redis URL"),
+        ("redis://:wrong@{}", "check user and password"),
+    ],
+    ids=["no URL", "a wrong password"],
+)
+def test_what_no_wait_will_mend_ends_it(make_redis, cold, start, url, said):
+    server = make_redis(requirepass="secret")
+    process = start(url.format(server.url.rpartition("@")[2].removeprefix("redis://")), cold)
+    assert process.process.wait(LIVENESS_S) == 1
+    process.says(said)
 
 
 def test_a_stop_while_redis_is_away_ends_the_process_with_a_sentence(server, log, cold, start):
