@@ -228,7 +228,8 @@ local function retained()
   end
   return went_well and result
 end
-if not settings.tiered and retained() then
+local trim = not settings.tiered and retained()
+if trim then
   changed('log_start', st[8], p.log_start)
   changed('local_log_start', st[9], math.max(tonumber(st[9]), p.log_start))
 end
@@ -239,4 +240,7 @@ changed('producer_count', st[10], producer_count)
 changed('largest_entry', st[15], largest_entry)
 changed('unarchived_since', st[11], tonumber(st[11] or now))
 redis.call('HSET', state, unpack(changes))
+if trim then
+  trim()
+end
 return { 'OK', base_offset, append_time, p.log_start, 0 }

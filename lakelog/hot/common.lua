@@ -191,9 +191,11 @@ local function without_calls_from(value, offset)
   end
 end
 
--- Drops what lies wholly below `before`: entries, closed segments, time-index entries.
--- `open_base` is the open segment's. Returns the bytes of the segments dropped.
-local function trim_to(before, open_base)
+-- To drop what lies wholly below `before`: entries, closed segments, time-index entries.
+-- `open_base` is the open segment's. Returns the bytes of the segments to be dropped, and what drops
+-- all of it. The caller calls that after it has raised the start in `:state`: were half of the
+-- transaction lost, a start above offsets that are there harms nobody, one below a hole everybody.
+local function trimming(before, open_base)
   local freed, dropped = 0, 0
   while true do
     local oldest = redis.call('ZRANGE', segments, dropped, dropped + 1)
@@ -217,19 +219,21 @@ local function trim_to(before, open_base)
       high = middle
     end
   end
-  redis.call('XTRIM', stream, 'MINID', int(before))
-  if dropped > 0 then
-    redis.call('ZREMRANGEBYRANK', segments, 0, dropped - 1)
+  return freed, function()
+    redis.call('XTRIM', stream, 'MINID', int(before))
+    if dropped > 0 then
+      redis.call('ZREMRANGEBYRANK', segments, 0, dropped - 1)
+    end
+    if low > 0 then
+      redis.call('ZREMRANGEBYRANK', times, 0, low - 1)
+    end
   end
-  if low > 0 then
-    redis.call('ZREMRANGEBYRANK', times, 0, low - 1)
-  end
-  return freed
 end
 
 -- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
 -- the first that does not qualify, then by entries. `p` (log_start, log_end, closed_bytes, segment)
--- is changed in place; the caller stores it.
+-- is changed in place; the caller stores it, then calls what is returned, see `trimming`; nil:
+-- nothing goes.
 local function retain(p, settings, now)
   local first_kept = p.log_start
   local looked_at = {} -- one by one: an append rarely looks beyond the second of many segments
@@ -287,23 +291,22 @@ local function retain(p, settings, now)
       return now - largest > settings.retention_ms
     end)
   end
-  if settings.retention_entries >= 0
-    and redis.call('XLEN', stream) > settings.retention_entries then
-    redis.call('XTRIM', stream, 'MAXLEN', int(settings.retention_entries))
-    local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
-    local start = p.log_end
-    if first then
-      local last, count = string.match(first[1], '(%d+)-(%d+)')
-      start = tonumber(last) - tonumber(count) + 1
+  local excess = settings.retention_entries >= 0
+    and redis.call('XLEN', stream) - settings.retention_entries or 0
+  local from = '-'
+  while excess > 0 do
+    local page = redis.call('XRANGE', stream, from, '+', 'COUNT', math.min(excess, 500))
+    if not page[1] then
+      break
     end
-    if start > first_kept then
-      first_kept = start
-    end
+    first_kept = math.max(first_kept, tonumber(string.match(page[#page][1], '%d+')) + 1)
+    from = '(' .. page[#page][1]
+    excess = excess - #page
   end
   if first_kept > p.log_start then
+    local freed, trim = trimming(first_kept, p.segment.base)
     p.log_start = first_kept
-    p.closed_bytes = p.closed_bytes - trim_to(first_kept, p.segment.base)
-    return true
+    p.closed_bytes = p.closed_bytes - freed
+    return trim
   end
-  return false
 end

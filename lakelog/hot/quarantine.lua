@@ -161,21 +161,15 @@ if verb == 'move' then
   if blocks and redis.call('XLEN', stream) > MAX_REBUILT then
     return { 'TOO_MANY', redis.call('XLEN', stream), MAX_REBUILT }
   end
-  redis.call('HSET', quarantine, id, ARGV[6])
+  -- Copied, declared, taken out: half of this transaction loses no byte, and leaves no hole.
   if entry then
     for i, value in ipairs(entry[2]) do
       redis.call('HSET', quarantine, id .. '|' .. i, value)
     end
-    if blocks then
-      rebuild(id)
-    else
-      redis.call('XDEL', stream, id)
-    end
   end
-  redis.call('ZREM', times, int(last))
+  redis.call('HSET', quarantine, id, ARGV[6])
   for _, text in ipairs(found) do
     closed_bytes = closed_bytes - parse_closed(text).bytes
-    redis.call('ZREM', segments, text)
   end
   for i = 8 + replaced, #ARGV do
     closed_bytes = closed_bytes + parse_closed(ARGV[i]).bytes
@@ -188,6 +182,15 @@ if verb == 'move' then
     local own = int(first) .. '-' .. int(ending)
     redis.call('HSET', state, 'gaps', format_gaps(all), 'closed_bytes', int(closed_bytes),
       'quarantined', (st[7] and st[7] ~= '' and st[7] .. ',' or '') .. own)
+  end
+  if entry and blocks then
+    rebuild(id)
+  elseif entry then
+    redis.call('XDEL', stream, id)
+  end
+  redis.call('ZREM', times, int(last))
+  for _, text in ipairs(found) do
+    redis.call('ZREM', segments, text)
   end
   return { 'OK' }
 end

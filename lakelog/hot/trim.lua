@@ -16,14 +16,18 @@ if before > tonumber(st[4]) and st[8] == RUN_ID then
   -- than the cold tier; recover() then goes on above both.)
   return { 'OUT_OF_RANGE', local_log_start, tonumber(st[4]) }
 end
+local freed, trim
 if before > local_log_start then
-  local freed = trim_to(before, parse_segment(st[5]).base)
-  local closed_bytes = int(tonumber(st[6]) - freed)
-  redis.call('HSET', state, 'local_log_start', int(before), 'closed_bytes', closed_bytes)
-  local_log_start = before
+  freed, trim = trimming(before, parse_segment(st[5]).base)
 end
 if ARGV[3] ~= '' and tonumber(ARGV[3]) > tonumber(st[3]) then
   redis.call('HSET', state, 'log_start', ARGV[3])
+end
+if trim then
+  redis.call('HSET', state, 'local_log_start', int(before),
+    'closed_bytes', int(tonumber(st[6]) - freed))
+  trim()
+  local_log_start = before
 end
 if ARGV[4] ~= '' and st[7] then
   if tonumber(ARGV[4]) >= tonumber(st[4]) then
