@@ -29,21 +29,11 @@ def tp(tiers: Any) -> Any:
     return tiers.topic.partition(0)
 
 
-def expire(tiers: Any) -> None:
-    tiers.hot.topics().alter("orders", {"retention.bytes": 4_000})
-
-
 OPERATIONS = {
     "recover": Operation(lambda tiers: tiers.hot.recover(tp(tiers), 0), restarts=True),
     "trim": Operation(
         lambda tiers: tiers.hot.trim(tp(tiers), 56, archived_end=96, planned_at_ms=9),
         lambda tiers: tiers.archiver().run_once(),
-    ),
-    "retain": Operation(
-        lambda tiers: tiers.hot.retain(tp(tiers)),
-        expire,
-        tiered=False,
-        gone=tuple(range(end) for end in range(97)),
     ),
     "raise the log start": Operation(
         lambda tiers: tiers.hot.raise_log_start(tp(tiers), 56),
