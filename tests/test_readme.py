@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from lakelog import LakelogError, errors
 from lakelog.cli import main as cli
 from lakelog.testing.object_store import S3Server
 
@@ -197,3 +198,15 @@ def test_it_names_every_folder() -> None:
     for folder in sorted((ROOT / "lakelog").iterdir()):
         if folder.is_dir() and folder.name != "__pycache__":
             assert f"{folder.name}/" in section, folder.name
+
+
+def test_every_error_is_in_the_table_and_says_whether_it_is_retriable():
+    section = README.split("## Errors\n")[1].split("\n## ")[0]
+    told = re.findall(r"^\| `(\w+)` \| (yes|) ?\| .+ \|$", section, re.MULTILINE)
+    public = {
+        name: error.retriable
+        for name, error in vars(errors).items()
+        if isinstance(error, type) and issubclass(error, LakelogError) and error is not LakelogError
+    }
+    assert {name: bool(retriable) for name, retriable in told} == public
+    assert len(told) == len(public)

@@ -26,6 +26,7 @@ from ..errors import ArchiveUnfinishedError, LakelogError
 from ..hot.hot_log import HotLog
 from ..topic import Topic
 from .archiver import Archiver, Flushed
+from .at_exit import watch
 from .keeper import Keeper
 from .report import ArchiveReport
 from .supervisor import LONG_CALL_S, Supervisor, is_of_deleted_topic
@@ -60,6 +61,7 @@ class ContinuousArchive:
     it takes, while the others go on; `troubles` says what fails. At the end what is unarchived is
     archived whatever the flush policy says, as far as that can be done in `STOP_TIMEOUT_S` after a
     stop, or without a call hanging for `END_TIMEOUT_S`. Closing or dropping the iterator stops it.
+    A process that ends meanwhile waits 3 s for calls to return, see `at_exit`.
 
     Args:
         hot: where records come from.
@@ -203,6 +205,7 @@ class _Crew:
                 raise
             logger.warning("the topics cannot be listed yet: %s", error)
         self._keeper.start()
+        watch(self)
 
     def drain(self, is_stopped: Callable[[], bool]) -> Iterator[ArchiveReport]:
         """Archive what is left, as far as time allows; reports come as they are made."""
@@ -267,6 +270,10 @@ class _Crew:
     def is_busy(self) -> bool:
         """Whether a worker is in a call."""
         return self._supervisor.is_running() or bool(self._tidying)
+
+    def is_in_call(self) -> bool:
+        """Whether any of the threads may be in a library of a store."""
+        return self.is_busy() or self._keeper.is_telling()
 
     def troubles(self) -> tuple[Trouble, ...]:
         """See `ContinuousArchive.troubles`."""

@@ -90,6 +90,10 @@ class Keeper:
         """Whether what `follow_now` asked for is over, well or not."""
         return self._asked is None or self._follows >= self._asked
 
+    def is_telling(self) -> bool:
+        """Whether what fails is being written down."""
+        return self._teller is not None and self._teller.is_alive()
+
     def trouble(self) -> Trouble | None:
         """That the definitions cannot be read, if they cannot; of no topic."""
         return self._trouble

@@ -29,14 +29,24 @@ class Trouble:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Trouble:
-        """What `to_json` gave, also that of an older or newer release."""
-        return cls(
-            str(value.get("topic", "")),
-            int(value.get("since_ms", 0)),
-            str(value.get("why", "")),
-            int(value.get("tries", 0)),
-            None if value.get("next_try_ms") is None else int(value["next_try_ms"]),
-        )
+        """What `to_json` gave, also that of an older or newer release.
+
+        Raises:
+            ValueError: somebody else gave that.
+        """
+        next_try_ms = value.get("next_try_ms")
+        try:
+            found = cls(
+                str(value.get("topic", "")),
+                int(value.get("since_ms", 0)),
+                str(value.get("why", "")),
+                int(value.get("tries", 0)),
+                None if next_try_ms is None else int(next_try_ms),
+            )
+            str(found)  # its times are some
+        except (TypeError, OverflowError, OSError) as error:
+            raise ValueError(f"{value!r} is no trouble") from error
+        return found
 
 
 def why(error: BaseException) -> str:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_log
+from .connect import cold_place, open_log
 from .output import ConsoleProgress, Message, Table
 
 if TYPE_CHECKING:
@@ -23,7 +23,8 @@ _EPILOG = """\
 Archiving copies what Redis alone holds into each topic's Delta table, then trims Redis as far as
 local.retention.ms and local.retention.bytes allow. Running it again does nothing. Any number may
 run at once; killing one loses nothing. A continuous run outlives any outage of Redis or of the
-store, says on standard error what fails, and ends within three seconds of SIGTERM or SIGINT.
+store, also one that it starts in, says on standard error what fails, and ends within three seconds
+of SIGTERM or SIGINT.
 
 examples:
   lakelog --dir ./log archive
@@ -77,7 +78,12 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     import logging
     import signal
     import threading
+    import time
+    from datetime import timedelta
+    from functools import partial
 
+    from ..archive.first_answer import first_answer
+    from ..errors import ArchiveUnfinishedError
     from ..jobs.trouble_rows import TroubleRows
 
     stop = threading.Event()
@@ -88,27 +94,41 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
             stop.set()
             threading.Thread(target=_end_in_time, args=(over,), daemon=True).start()
 
-    with open_log(arguments) as log:  # a signal before this ends the process, as ever
+    deadline_s = None
+    if max_duration is not None:
+        deadline_s = time.monotonic() + max_duration.total_seconds()
+    place = None if arguments.dir else cold_place(arguments)
+    tell = TroubleRows(place) if place else None
+    try:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, stopped)
         logging.getLogger("lakelog.archive").setLevel(logging.WARNING)  # nobody asks a daemon
-        reports = log.archive_continuously(
-            arguments.topics or None,
-            stop=stop,
-            max_duration=max_duration,
-            tell=TroubleRows(log.place) if log.place else None,
-        )
-        try:
-            for number in (signal.SIGTERM, signal.SIGINT):
-                signal.signal(number, stopped)
+        opened = first_answer(partial(open_log, arguments), stop, deadline_s, tell)
+        if opened is None:
+            raise ArchiveUnfinishedError(
+                "the run ended before Redis answered; what is there to archive is in Redis, where "
+                "the next run finds it",
+                troubles=(),
+                abandoned=False,
+            )
+        with opened as log:
+            left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
+            reports = log.archive_continuously(
+                arguments.topics or None,
+                stop=stop,
+                max_duration=None if left_s is None else timedelta(seconds=left_s),
+                tell=TroubleRows(log.place) if log.place else None,
+            )
             for report in reports:
                 if arguments.output == "json":
                     yield from _rows(report)
                 else:
                     yield Message(str(report))
-        finally:
-            over.set()
-            # Its threads are left alone, and an interpreter that ends in order pulls the stores'
-            # libraries from under those that are still in them: a crash instead of an exit code.
-            arguments.abandoned = True
+    finally:
+        over.set()
+        # Its threads are left alone, and an interpreter that ends in order pulls the stores'
+        # libraries from under those that are still in them: a crash instead of an exit code.
+        arguments.abandoned = True
 
 
 def _end_in_time(over: threading.Event) -> None:

@@ -9,6 +9,7 @@ from ..errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from ..cleanup.cold_only import ColdRoot
+    from ..cold.place import ColdPlace
     from ..lakelog import Lakelog
 
 
@@ -23,15 +24,21 @@ def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
     return parse_options(arguments.storage_option) if arguments.storage_option else None
 
 
+def cold_place(arguments: argparse.Namespace) -> ColdPlace:
+    """Where ``--cold`` is; false where it was not given."""
+    from ..cold.place import ColdPlace
+
+    return ColdPlace.of(arguments.cold, arguments.location, storage_options(arguments))
+
+
 def cold_root(arguments: argparse.Namespace) -> ColdRoot:
     """What ``--cold`` names, for those who need no Redis."""
     from ..cleanup.cold_only import PathRoot
-    from ..cold.place import ColdPlace
     from ..spark.lazy_engine import choose_engine
     from ..spark.named.root import NamedRoot
     from ..spark.session import session
 
-    place = ColdPlace.of(arguments.cold, arguments.location, storage_options(arguments))
+    place = cold_place(arguments)
     if place.storage is None:
         return NamedRoot(place, session)
     stores = place.storage.object_stores

@@ -11,6 +11,7 @@ before the commit leaves a copy that no stand-in speaks of; the next `add` write
 from __future__ import annotations
 
 import json
+import logging
 from dataclasses import asdict, dataclass, field, replace
 
 from ..errors import (
@@ -23,6 +24,8 @@ from ..errors import (
     PolicyViolationError,
 )
 from ..failpoints import failpoint
+from ..json_text import parse_json
+from ..offsets import check_offset
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .change import Change, Rewrite
@@ -30,6 +33,8 @@ from .path_table import PathTable
 from .segment import SegmentFile, is_stand_in
 from .storage import Storage
 from .table import ColdSnapshot
+
+logger = logging.getLogger(__name__)
 
 FOLDER = "_quarantine"
 _CHUNK_BYTES = 8 * 1024 * 1024
@@ -206,7 +211,7 @@ class ColdQuarantine:
         return found
 
     def _unknown(self, stand_in: SegmentFile) -> QuarantinedFile:
-        """Of a stand-in whose note somebody deleted."""
+        """Of a stand-in whose note somebody deleted or damaged."""
         gap = OffsetRange(stand_in.start_offset, stand_in.end_offset)
         return QuarantinedFile(
             self._topic_partition,
@@ -214,7 +219,7 @@ class ColdQuarantine:
             "",
             gap,
             -1,
-            "its note is gone",
+            "its note is gone, or not what was written",
             "",
             -1,
             -1,
@@ -228,11 +233,12 @@ class ColdQuarantine:
         for info in self._storage.list_files(folder, recursive=True):
             if info.path.endswith(".json"):
                 path = f"{self._table.path}/{info.path.removeprefix(top)}"
-                said = json.loads(self._storage.read_bytes(path) or b"{}")
-                said["topic_partition"] = self._topic_partition
-                said["gap"] = OffsetRange(*said["gap"])
-                said["file"] = SegmentFile(**said["file"])
-                notes.append(QuarantinedFile(**said))
+                try:
+                    note = _note(self._storage.read_bytes(path) or b"", self._topic_partition)
+                except ValueError as error:  # as if it were gone: it hides no other
+                    logger.warning("%s is not the note that was written: %s", path, error)
+                else:
+                    notes.append(note)
         return sorted(notes, key=lambda note: note.moved_at_ms)  # the newest of a range counts
 
     def _write_note(self, moved: QuarantinedFile) -> None:
@@ -264,6 +270,33 @@ class ColdQuarantine:
                 "again whether it is still to be",
                 path=path,
             )
+
+
+def _note(text: bytes, topic_partition: TopicPartition) -> QuarantinedFile:
+    """What `ColdQuarantine._write_note` wrote.
+
+    Raises:
+        ValueError: it did not write that.
+    """
+    try:
+        said = parse_json(text)
+        start, end = said["gap"]
+        said["gap"] = OffsetRange(check_offset(start), check_offset(end))
+        said["file"] = SegmentFile(**said["file"])
+        note = QuarantinedFile(topic_partition, **said)
+        _check_types(note, path=str, held_at=str, records=int, reason=str, who=str)
+        _check_types(note, moved_at_ms=int, cleaned_end=int)
+        _check_types(note.file, path=str, size_bytes=int, start_offset=int, end_offset=int)
+        _check_types(note.file, partition=int, segment=int, records=int)
+    except (TypeError, KeyError, AttributeError, OverflowError) as error:
+        raise ValueError(repr(error)) from None
+    return note
+
+
+def _check_types(value: object, **types: type) -> None:
+    for name, kind in types.items():
+        if not isinstance(getattr(value, name), kind):
+            raise TypeError(f"{name} is {getattr(value, name)!r}")
 
 
 def _ends(path: str, end: str) -> bool:

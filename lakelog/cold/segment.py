@@ -165,9 +165,18 @@ class SegmentIndex:
         a gap only ever lies there.
 
         Raises:
-            ContradictionError: such a file has no statistics on its offsets either.
+            ContradictionError: such a file has no statistics on its offsets either, or the log
+                lacks what every file has.
         """
-        return cls(_columns_of(actions))
+        try:
+            columns = _columns_of(actions)
+        except (pa.ArrowException, KeyError) as error:
+            raise _not_written_so(f"a file's numbers are none ({error})") from error
+        for name, column in zip(columns.column_names, columns.columns, strict=True):
+            if column.null_count:
+                path = columns["path"].filter(pc.is_null(column))[0]
+                raise _not_written_so(f"{path} has no {name}")
+        return cls(columns)
 
     def __len__(self) -> int:
         return int(self.columns.num_rows)
@@ -293,6 +302,13 @@ class SegmentIndex:
 
     def _file(self, row: int) -> SegmentFile:
         return self.file(self.columns, row)
+
+
+def _not_written_so(what: str) -> ContradictionError:
+    return ContradictionError(
+        f"the table's log is not what was written: {what}. Somebody changed a file in _delta_log; "
+        "put it back from a backup"
+    )
 
 
 def _slices_by_partition(partitions: pa.ChunkedArray) -> dict[int, tuple[int, int]]:

@@ -53,6 +53,8 @@ STOP_TIMEOUT_S = 120.0  # the last sync of the append-only file on a slow disk
 POLL_S = 0.02
 MEMORY_SHARE = 0.5  # of the machine's; then appends are refused, before the machine swaps
 SOCKET = "redis.sock"
+#: What server.json holds; a version is a list of numbers.
+_STATE: dict[str, type] = {"family": str, "version": list, "socket": str, "run_id": str, "pid": int}
 SOCKET_PATH_BYTES = 107  # what a sockaddr_un holds, less the final zero
 PRIVATE_UMASK = 0o077
 
@@ -287,7 +289,7 @@ class EmbeddedRedis:
 
     def _program(self, last: dict[str, Any]) -> RedisProgram:
         programs = redis_programs()
-        if "family" not in last:
+        if not {"family", "version"} <= last.keys():
             return programs[0]
         family, version = last["family"], tuple(last["version"])
         for program in programs:
@@ -349,7 +351,7 @@ class EmbeddedRedis:
             state = json.loads(self._private().read("server.json"))
         except (FileNotFoundError, ValueError, RecursionError):
             return {}
-        return state if isinstance(state, dict) else {}
+        return _legible(state) if isinstance(state, dict) else {}
 
     def _write_state(self, state: dict[str, Any]) -> None:
         self._private().write("server.json", json.dumps(state))
@@ -374,6 +376,18 @@ class EmbeddedRedis:
             f"the embedded Redis in {self.directory} cannot be used: {what}. {said}",
             directory=str(self.directory),
         )
+
+
+def _legible(state: dict[str, Any]) -> dict[str, Any]:
+    """What of a state is as it was written; the rest is as good as gone."""
+    sound: dict[str, Any] = {
+        name: value for name, value in state.items() if isinstance(value, _STATE.get(name, ()))
+    }
+    if not all(isinstance(number, int) for number in sound.get("version", ())):
+        del sound["version"]
+    if "\0" in sound.get("socket", ""):
+        del sound["socket"]
+    return sound
 
 
 def _url(state: dict[str, Any]) -> str:

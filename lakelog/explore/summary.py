@@ -4,8 +4,10 @@ and what will not go away by itself.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import pyarrow.compute as pc
 
@@ -95,11 +97,7 @@ def status(
             warnings += _warnings(topic, look, now_ms)
         except LakelogError as error:
             failures.append(TopicFailure(topic.name, error))
-    troubles = {
-        one["topic"]: Trouble.from_json(one)
-        for beat in hot.beats().alive().values()
-        for one in beat.get("troubles", ())
-    }
+    troubles = {one.topic: one for one in _troubles(hot.beats().alive().values())}
     return Status(
         tuple(partitions),
         tuple(hot.servers()),
@@ -108,6 +106,16 @@ def status(
         tuple(failures),
         tuple(troubles[name] for name in sorted(troubles)),
     )
+
+
+def _troubles(beats: Iterable[Mapping[str, Any]]) -> Iterable[Trouble]:
+    """What archivers say; what somebody else says in their place is passed over."""
+    for beat in beats:
+        said = beat.get("troubles", ())
+        for one in said if isinstance(said, list) else ():
+            if isinstance(one, dict):
+                with suppress(ValueError):
+                    yield Trouble.from_json(one)
 
 
 def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> PartitionStatus:

@@ -44,6 +44,8 @@ local largest_entry = tonumber(st[15] or '0')
 local index_bytes, index_timestamp, largest = string.match(st[7], '(%S+) (%S+) (%S+)')
 index_bytes, index_timestamp = tonumber(index_bytes), tonumber(index_timestamp)
 largest = tonumber(largest)
+assert(p.log_end and p.log_start and p.closed_bytes and producer_count and largest_entry
+  and index_bytes and index_timestamp and largest and tonumber(st[9]), 'not lakelog\'s numbers')
 
 -- Idempotence ------------------------------------------------------------------------------------
 local producer_id, epoch = ARGV[4], tonumber(ARGV[5])
@@ -217,7 +219,17 @@ local function changed(field, before, value)
     changes[#changes + 1] = int(value)
   end
 end
-if not settings.tiered and retain(p, settings, now) then -- may roll the segment
+local function retained()
+  local log_start, segment = p.log_start, p.segment
+  local went_well, result = pcall(retain, p, settings, now) -- may roll the segment
+  if not went_well then
+    -- A closed segment is not lakelog's. The append stands; retain.lua and readers name it.
+    p.log_start, p.segment = log_start, segment
+  end
+  return went_well and result
+end
+local trim = not settings.tiered and retained()
+if trim then
   changed('log_start', st[8], p.log_start)
   changed('local_log_start', st[9], math.max(tonumber(st[9]), p.log_start))
 end
@@ -228,4 +240,7 @@ changed('producer_count', st[10], producer_count)
 changed('largest_entry', st[15], largest_entry)
 changed('unarchived_since', st[11], tonumber(st[11] or now))
 redis.call('HSET', state, unpack(changes))
+if trim then
+  trim()
+end
 return { 'OK', base_offset, append_time, p.log_start, 0 }

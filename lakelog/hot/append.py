@@ -143,7 +143,7 @@ def read_answer(call: AppendCall, answer: Sequence[Any], run_id: str) -> AppendR
     Raises:
         LakelogError: of the class that fits the refusal; nothing was written.
     """
-    status = answer[0].decode() if isinstance(answer[0], bytes) else answer[0]
+    status = answer[0].decode("latin-1") if isinstance(answer[0], bytes) else answer[0]
     if status == "OK":
         base_offset, append_time_ms, log_start, duplicate = answer[1:5]
         return AppendResult(base_offset, append_time_ms, log_start, run_id, bool(duplicate))
@@ -291,4 +291,4 @@ def _records_before(batch: ProducedBatch, entry: int) -> int:
 
 
 def _value(value: Any) -> Any:
-    return value.decode() if isinstance(value, bytes) else value
+    return value.decode("utf-8", "replace") if isinstance(value, bytes) else value

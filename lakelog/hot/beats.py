@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Mapping
 from typing import Any
 
+from ..json_text import parse_json
 from .connection import Servers
+from .foreign import ILLEGIBLE
 from .keys import Keys
+
+logger = logging.getLogger(__name__)
+
+#: No archiver is alive for longer without saying so again: times above it are nobody's.
+_MOST_MS = 1 << 52
 
 
 class Beats:
     """The hash ``{keyspace}:archivers``: archiver id → JSON with ``until_ms`` and what it says.
 
-    A field counts until its ``until_ms``; the key goes when the last one is over.
+    A field counts until its ``until_ms``; the key goes when the last one is over. One that is none
+    of an archiver's is passed over.
     """
 
     def __init__(self, servers: Servers, keys: Keys) -> None:
@@ -50,8 +59,20 @@ class Beats:
         reply = self._servers.for_key(self._key).call(("HGETALL", self._key))[0]
         if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
             reply = dict(zip(reply[::2], reply[1::2], strict=True))
-        return {name.decode(): json.loads(text) for name, text in reply.items()}
+        beats = {name.decode("utf-8", "replace"): _beat(text) for name, text in reply.items()}
+        return {name: beat for name, beat in beats.items() if beat is not None}
 
     def _now_ms(self) -> int:
         seconds, microseconds = self._servers.for_key(self._key).call(("TIME",))[0]
         return int(seconds) * 1000 + int(microseconds) // 1000
+
+
+def _beat(text: bytes) -> dict[str, Any] | None:
+    """What an archiver said; None: no archiver said that, and it hides none of the others."""
+    try:
+        beat: dict[str, Any] = parse_json(text)
+        if isinstance(beat["until_ms"], int) and beat["until_ms"] < _MOST_MS:
+            return beat
+    except ILLEGIBLE as error:
+        logger.debug("%r is left by no archiver: %r", text[:80], error)
+    return None

@@ -55,9 +55,22 @@ end
 -- that did not know it wrote them.
 local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*)$'
 
+-- Whoever parses refuses what no lakelog wrote, by an error: before the first write, since what was
+-- written by then stays. So are keys of another type, by reading each.
+
+local function check_types()
+  redis.call('XLEN', stream)
+  redis.call('ZCARD', segments)
+  redis.call('ZCARD', times)
+  redis.call('HLEN', producers)
+end
+
 local function parse_settings(text)
   -- Faster than gmatch.
   local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o = string.match(text, SETTINGS)
+  assert(tonumber(a) and tonumber(b) and tonumber(c) and tonumber(d) and tonumber(f)
+    and tonumber(g) and tonumber(h) and tonumber(k) and tonumber(l) and tonumber(m)
+    and tonumber(n), 'the settings are not lakelog\'s')
   return {
     segment_bytes = tonumber(a), segment_ms = tonumber(b), max_jitter_ms = tonumber(c),
     max_message_bytes = tonumber(d), log_append_time = e == '1', before_max_ms = tonumber(f),
@@ -72,10 +85,13 @@ end
 local function parse_segment(text)
   local base, bytes, first, max, created, modified =
     string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
-  return {
+  local s = {
     base = tonumber(base), bytes = tonumber(bytes), first = tonumber(first),
     max = tonumber(max), created = tonumber(created), modified = tonumber(modified),
   }
+  assert(s.base and s.bytes and s.first and s.max and s.created and s.modified,
+    'the open segment is not lakelog\'s')
+  return s
 end
 
 local function format_segment(s)
@@ -90,11 +106,14 @@ end
 local function parse_closed(text)
   local base, ending, bytes, first, max, created, modified =
     string.match(text, '(%S+) (%S+) (%S+) (%S+) (%S+) (%S+) (%S+)')
-  return {
+  local s = {
     base = tonumber(base), ending = tonumber(ending), bytes = tonumber(bytes),
     first = tonumber(first), max = tonumber(max), created = tonumber(created),
     modified = tonumber(modified), text = text,
   }
+  assert(s.base and s.ending and s.bytes and s.first and s.max and s.created and s.modified,
+    'a closed segment is not lakelog\'s')
+  return s
 end
 
 -- How much earlier than segment.ms this segment rolls: in [0, max_jitter_ms), from the topic id and
@@ -135,16 +154,20 @@ local function drop_half_transaction(gaps, log_end, open_base)
     end
     return false
   end
+  local dropped = {}
   for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do
     local s = parse_closed(text)
     if s.base >= open_base or disowned(s.base, s.ending - 1) then
-      redis.call('ZREM', segments, text)
+      dropped[#dropped + 1] = { segments, text }
     end
   end
   for _, offset in ipairs(redis.call('ZREVRANGE', times, 0, 1023)) do -- more than one call leaves
     if disowned(tonumber(offset), tonumber(offset)) then
-      redis.call('ZREM', times, offset)
+      dropped[#dropped + 1] = { times, offset }
     end
+  end
+  for _, member in ipairs(dropped) do
+    redis.call('ZREM', member[1], member[2])
   end
   local top = redis.call('XREVRANGE', stream, '+', '-', 'COUNT', 1)[1]
   if top then
@@ -168,13 +191,14 @@ local function without_calls_from(value, offset)
   end
 end
 
--- Drops what lies wholly below `before`: entries, closed segments, time-index entries.
--- `open_base` is the open segment's. Returns the bytes of the segments dropped.
-local function trim_to(before, open_base)
-  redis.call('XTRIM', stream, 'MINID', int(before))
-  local freed = 0
+-- To drop what lies wholly below `before`: entries, closed segments, time-index entries.
+-- `open_base` is the open segment's. Returns the bytes of the segments to be dropped, and what drops
+-- all of it. The caller calls that after it has raised the start in `:state`: were half of the
+-- transaction lost, a start above offsets that are there harms nobody, one below a hole everybody.
+local function trimming(before, open_base)
+  local freed, dropped = 0, 0
   while true do
-    local oldest = redis.call('ZRANGE', segments, 0, 1)
+    local oldest = redis.call('ZRANGE', segments, dropped, dropped + 1)
     if not oldest[1] then
       break
     end
@@ -183,7 +207,7 @@ local function trim_to(before, open_base)
       break
     end
     freed = freed + parse_closed(oldest[1]).bytes
-    redis.call('ZREM', segments, oldest[1])
+    dropped = dropped + 1
   end
   -- Offsets grow with the scores, so the rank of the first index entry to keep is found by halving.
   local low, high = 0, redis.call('ZCARD', times)
@@ -195,15 +219,21 @@ local function trim_to(before, open_base)
       high = middle
     end
   end
-  if low > 0 then
-    redis.call('ZREMRANGEBYRANK', times, 0, low - 1)
+  return freed, function()
+    redis.call('XTRIM', stream, 'MINID', int(before))
+    if dropped > 0 then
+      redis.call('ZREMRANGEBYRANK', segments, 0, dropped - 1)
+    end
+    if low > 0 then
+      redis.call('ZREMRANGEBYRANK', times, 0, low - 1)
+    end
   end
-  return freed
 end
 
 -- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
 -- the first that does not qualify, then by entries. `p` (log_start, log_end, closed_bytes, segment)
--- is changed in place; the caller stores it.
+-- is changed in place; the caller stores it, then calls what is returned, see `trimming`; nil:
+-- nothing goes.
 local function retain(p, settings, now)
   local first_kept = p.log_start
   local looked_at = {} -- one by one: an append rarely looks beyond the second of many segments
@@ -261,23 +291,22 @@ local function retain(p, settings, now)
       return now - largest > settings.retention_ms
     end)
   end
-  if settings.retention_entries >= 0
-    and redis.call('XLEN', stream) > settings.retention_entries then
-    redis.call('XTRIM', stream, 'MAXLEN', int(settings.retention_entries))
-    local first = redis.call('XRANGE', stream, '-', '+', 'COUNT', 1)[1]
-    local start = p.log_end
-    if first then
-      local last, count = string.match(first[1], '(%d+)-(%d+)')
-      start = tonumber(last) - tonumber(count) + 1
+  local excess = settings.retention_entries >= 0
+    and redis.call('XLEN', stream) - settings.retention_entries or 0
+  local from = '-'
+  while excess > 0 do
+    local page = redis.call('XRANGE', stream, from, '+', 'COUNT', math.min(excess, 500))
+    if not page[1] then
+      break
     end
-    if start > first_kept then
-      first_kept = start
-    end
+    first_kept = math.max(first_kept, tonumber(string.match(page[#page][1], '%d+')) + 1)
+    from = '(' .. page[#page][1]
+    excess = excess - #page
   end
   if first_kept > p.log_start then
+    local freed, trim = trimming(first_kept, p.segment.base)
     p.log_start = first_kept
-    p.closed_bytes = p.closed_bytes - trim_to(first_kept, p.segment.base)
-    return true
+    p.closed_bytes = p.closed_bytes - freed
+    return trim
   end
-  return false
 end

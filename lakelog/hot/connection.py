@@ -583,6 +583,14 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
             "stands in the way, `lakelog quarantine add` moves it aside",
             key=key,
         )
+    if "user_script" in str(error) or "not an integer" in str(error):
+        # The scripts check what they go by before they write.
+        return ForeignEntryError(
+            f"{key or 'a key of lakelog'} at {where}, or a key beside it, holds what no lakelog "
+            f"wrote ({_reason(error)}). Find out who uses the keyspace, and give one of you "
+            "another. `lakelog segments list TOPIC --verify` says what is damaged",
+            key=key,
+        )
     return LakelogError(f"Redis at {where} refused the command: {_reason(error)}", where=where)
 
 

@@ -25,6 +25,7 @@ from ..errors import (
 from ..record import Fetched, TopicPartition, empty_records
 from .connection import Servers, moved, translate
 from .declared import Declared, RawEntry, cover, hole, move_aside, parse_gaps
+from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 
 _FIRST_COUNT = 4  # entries asked for before their size is known
@@ -131,14 +132,18 @@ class Fetcher:
             if isinstance(reply, Exception):
                 raise translate(reply, server.name, keys.stream) from reply
         check_topic_id(topic_partition, state[0], topic_id)
-        declared = Declared(int(state[2]), parse_gaps(state[4]))
+        try:
+            local_log_start, largest_entry_bytes = int(state[1]), int(state[3] or 0)
+            declared = Declared(int(state[2]), parse_gaps(state[4]))
+        except ILLEGIBLE as error:
+            raise illegible(state, f"state of {topic_partition}", error) from error
         entries, beyond = _parse(topic_partition, raw, end_offset, declared)
         self._warn_of(topic_partition, beyond)
         return EntriesStep(
             entries,
-            local_log_start=int(state[1]),
+            local_log_start=local_log_start,
             declared=declared,
-            largest_entry_bytes=int(state[3] or 0),
+            largest_entry_bytes=largest_entry_bytes,
         )
 
     def _warn_of(self, topic_partition: TopicPartition, skipped: Sequence[EntryId | str]) -> None:
@@ -242,7 +247,7 @@ def check_topic_id(
     if wanted is None:
         if not found:
             raise unknown_partition(topic_partition)
-    elif not found or found.decode() != str(wanted):
+    elif not found or found != str(wanted).encode():
         what = "deleted and created again" if found else "deleted"
         raise UnknownTopicIdError(
             f"topic {topic_partition.topic!r} was {what} since it was looked up; look it up again",

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ..clock import Clock
+from ..errors import ForeignEntryError
 from ..record import TopicPartition
 from .connection import Server, Servers, moved, translate
+from .foreign import ILLEGIBLE
 from .keys import Keys
 
 _FIELDS = ("topic_id", "run_id", "log_end", "unarchived_since")
@@ -32,7 +35,9 @@ class Glimpse:
     """What one server said in one look."""
 
     now_ms: int  # the server's clock, before the rest was read
-    partitions: Mapping[TopicPartition, Glance | None]  # None: it has no such partition
+    # None: it has no such partition, or one that a closer look is to name the damage of; it must
+    # not keep the others from being seen.
+    partitions: Mapping[TopicPartition, Glance | None]
 
 
 class Glancer:
@@ -82,7 +87,9 @@ class Glancer:
             if isinstance(reply, Exception):
                 if moved(reply):
                     self._servers.refresh()
-                raise translate(reply, self._server.name, self._keys.partition(tp).stream)
+                refusal = translate(reply, self._server.name, self._keys.partition(tp).stream)
+                if not isinstance(refusal, ForeignEntryError):
+                    raise refusal
             seen[tp] = reply, _glance(reply, run_id)
         self._last = seen
         now_ms = int(seconds) * 1000 + int(microseconds) // 1000
@@ -91,13 +98,16 @@ class Glancer:
         return Glimpse(now_ms, {tp: glance for tp, (_, glance) in seen.items()})
 
 
-def _glance(reply: list[bytes | None], run_id: str) -> Glance | None:
-    topic_id, written_by, log_end, since = reply
-    if topic_id is None or log_end is None:
+def _glance(reply: Any, run_id: str) -> Glance | None:
+    try:
+        topic_id, written_by, log_end, since = reply
+        if topic_id is None or log_end is None:
+            return None
+        return Glance(
+            topic_id.decode(),
+            written_by is not None and written_by.decode() == run_id,
+            int(log_end),
+            None if since is None else int(since),
+        )
+    except ILLEGIBLE:
         return None
-    return Glance(
-        topic_id.decode(),
-        written_by is not None and written_by.decode() == run_id,
-        int(log_end),
-        None if since is None else int(since),
-    )

@@ -39,6 +39,7 @@ from .beats import Beats
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
 from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
+from .foreign import foreign_if_illegible
 from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
@@ -295,7 +296,9 @@ class HotLog:
                         raise translate(reply, server.name, stream) from reply
                     else:
                         check_topic_id(tp, reply[0][0], topic_id)
-                        found[tp] = _offsets(tp, reply, run_id)
+                        what = f"state of {tp}, with its segments"
+                        with foreign_if_illegible(reply, what):
+                            found[tp] = _offsets(tp, reply, run_id)
         return {tp: found[tp] for tp in wanted}
 
     def read(
@@ -511,7 +514,7 @@ class HotLog:
         """
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
-        log_start = int(call_script(self._servers, "retain", keys.all(), [now]))
+        log_start: int = call_script(self._servers, "retain", keys.all(), [now])
         if log_start < 0:
             raise unknown_partition(topic_partition)
         return log_start

@@ -23,11 +23,13 @@ from ..errors import (
     PolicyViolationError,
 )
 from ..failpoints import failpoint
-from ..offsets import HotSegment
+from ..json_text import parse_json
+from ..offsets import HotSegment, check_offset
 from ..record import NO_TIMESTAMP_MS, OffsetRange, TopicPartition
 from .connection import Servers, call_script
 from .declared import Declared, parse_gaps
 from .fetch import check_topic_id
+from .foreign import foreign_if_illegible
 from .inspection import Inspection
 from .keys import Keys
 
@@ -58,7 +60,7 @@ class _Look:
     open_base: int
     declared: Declared
     fields: tuple[bytes, ...]  # empty: no such entry
-    cut: tuple[bytes, ...]  # the closed segments that the gap cuts
+    cut: tuple[tuple[bytes, HotSegment], ...]  # the closed segments that the gap cuts, as stored
 
 
 class HotQuarantine:
@@ -111,7 +113,7 @@ class HotQuarantine:
                 self._call("roll", entry_id)
                 failpoint("quarantine.after_roll")
                 look = self._look(entry_id)
-            cut = [HotSegment(*map(int, text.split())) for text in look.cut]
+            texts, cut = [text for text, _ in look.cut], [segment for _, segment in look.cut]
             parts = [part for one in cut for part in self._parts(one, look.gap, archived_end)]
             note = {
                 "reason": moved.reason,
@@ -122,7 +124,7 @@ class HotQuarantine:
             }
             failpoint("quarantine.before_move")
             answer = self._call(
-                "move", entry_id, *look.gap, json.dumps(note), len(cut), *look.cut, *parts
+                "move", entry_id, *look.gap, json.dumps(note), len(cut), *texts, *parts
             )
             self._refuse_many(answer)
             if answer[0] == b"OK":
@@ -142,20 +144,22 @@ class HotQuarantine:
         for name in held:
             if b"|" in name:
                 continue
-            note = json.loads(held[name])
-            fields = (held[name + b"|%d" % n] for n in range(1, note["fields"] + 1))
-            found.append(
-                QuarantinedEntry(
+            what = f"note of an entry in quarantine, in field {name!r} of {key}"
+            with foreign_if_illegible(held[name], what):
+                note = parse_json(held[name])
+                start, end = note["gap"]
+                first, second = name.decode().split("-")
+                entry = QuarantinedEntry(
                     self._topic_partition,
                     name.decode(),
-                    OffsetRange(*note["gap"]),
-                    note["reason"],
-                    note["who"],
-                    note["moved_at_ms"],
-                    tuple(fields),
+                    OffsetRange(check_offset(start), check_offset(end)),
+                    str(note["reason"]),
+                    str(note["who"]),
+                    int(note["moved_at_ms"]),
+                    tuple(held[name + b"|%d" % n] for n in range(1, note["fields"] + 1)),
                 )
-            )
-        return sorted(found, key=lambda one: tuple(map(int, one.entry_id.split("-"))))
+                found.append(((int(first), int(second)), entry))
+        return [entry for _, entry in sorted(found, key=lambda one: one[0])]
 
     def release(self, entry_id: str, now_ms: int, *, dry_run: bool = False) -> QuarantinedEntry:
         """Puts an entry back to its place, if it is sound.
@@ -223,15 +227,17 @@ class HotQuarantine:
         return answer
 
     def _look(self, entry_id: str) -> _Look:
-        _, start, end, log_end, open_base, gaps, fields, cut = self._call("look", entry_id)
-        return _Look(
-            OffsetRange(start, end),
-            log_end,
-            open_base,
-            Declared(log_end, parse_gaps(gaps)),
-            tuple(fields or ()),
-            tuple(cut),
-        )
+        answer = self._call("look", entry_id)
+        with foreign_if_illegible(answer, f"state of {self._topic_partition}, with its segments"):
+            _, start, end, log_end, open_base, gaps, fields, cut = answer
+            return _Look(
+                OffsetRange(start, end),
+                log_end,
+                open_base,
+                Declared(log_end, parse_gaps(gaps)),
+                tuple(fields or ()),
+                tuple((text, HotSegment(*map(int, text.split()))) for text in cut),
+            )
 
     def _flaw(self, entry_id: str, look: _Look) -> str:
         """Why the entry may go.

@@ -18,7 +18,7 @@
 -- the appends of a second or two.
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_log_start', 'segment',
-  'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end')
+  'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end', 'settings')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -28,9 +28,26 @@ end
 local log_end = tonumber(st[3])
 local known_end = math.max(tonumber(ARGV[1]), tonumber(st[4]))
 local reserved_end = st[11] and tonumber(st[11])
+local closed_bytes = tonumber(st[6])
+local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
+check_types()
+assert(log_end and closed_bytes and largest and (reserved_end or not st[11]) and st[12],
+  'not lakelog\'s numbers')
 local asks, start = ARGV[5] == 'ask', tonumber(ARGV[5])
+local MAX_DECODED_BYTES = 9007199254740991 -- as good as none, until the topic is altered
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
+
+-- Notes how far appends may go. A lakelog that knows no reservations reads settings of 14 numbers and
+-- no others, so from here on its appends to the partition end in an error, before they write.
+local function reserve(ending)
+  local settings = st[12]
+  if select(2, string.gsub(settings, '%S+', '')) == 14 then
+    settings = settings .. ' ' .. int(MAX_DECODED_BYTES)
+  end
+  redis.call('HSET', state, 'reserved_end', ending, 'settings', settings)
+end
+
 local half_adopted = is_own and st[10] and not st[8] -- see pause.lua
 if log_end >= known_end then
   if is_own and not half_adopted then
@@ -39,7 +56,7 @@ if log_end >= known_end then
       return { 'OK' }
     end
     if start == reserved_end then
-      redis.call('HSET', state, 'reserved_end', ARGV[6])
+      reserve(ARGV[6])
       return { 'OK' }
     end
     if start and start < reserved_end then
@@ -82,12 +99,10 @@ if gap_end > log_end then -- else all that was reserved is there
   redis.call('HSET', state, 'gaps',
     (st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end))
 end
-local closed_bytes = tonumber(st[6])
 if open.bytes > 0 then
   close_segment(open, log_end)
   closed_bytes = closed_bytes + open.bytes
 end
-local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
 -- Of a producer with checksums, what survived is what there is of its records, so that a repeat of
 -- its work appends the others. Any other producer is to begin anew, unless nothing was lost.
 local nothing_lost = is_own and not half_adopted and log_end >= known_end
@@ -104,7 +119,7 @@ for _, producer in ipairs(kept) do
 end
 redis.call('HDEL', state, 'clean', 'paused', 'adopted_from', 'reserved_end')
 if start then
-  redis.call('HSET', state, 'reserved_end', ARGV[6])
+  reserve(ARGV[6])
 else
   redis.call('HSET', state, 'paused', UNSYNCED) -- half adopted, until it is on the disk
 end

@@ -13,8 +13,7 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -36,6 +35,7 @@ from ..keyspace_defaults import KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_new_topic_name, check_topic_name
 from .connection import Servers, call_script
+from .foreign import foreign_if_illegible
 from .keys import CHANGES_FIELD, DEFAULTS_FIELD, Keys
 
 MAX_PARTITIONS = 10_000
@@ -136,7 +136,8 @@ class TopicRegistry:
         changes, topics = self._server().call(
             ("HGET", self._keys.topics, CHANGES_FIELD), ("HLEN", self._keys.topics)
         )
-        return int(changes or 0), int(topics)
+        with foreign_if_illegible(changes, "count of changes"):
+            return int(changes or 0), int(topics)
 
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
         """Changes settings (None: back to the default) and returns the topic as it is then.
@@ -454,7 +455,7 @@ def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
 
 
 def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh | None]:
-    with _foreign_if_illegible(text, "definition of a topic"):
+    with foreign_if_illegible(text, "definition of a topic"):
         fields = parse_json(text)
         fresh = fields.get("fresh")
         topic = Topic(
@@ -476,17 +477,6 @@ def _defaults_to_json(defaults: KeyspaceDefaults) -> str:
 def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
     if text is None:
         return KeyspaceDefaults()
-    with _foreign_if_illegible(text, "defaults of a keyspace"):
+    with foreign_if_illegible(text, "defaults of a keyspace"):
         fields = parse_json(text)
         return KeyspaceDefaults(tuple(fields["settings"].items()), int(fields["version"]))
-
-
-@contextmanager
-def _foreign_if_illegible(text: bytes, what: str) -> Iterator[None]:
-    try:
-        yield
-    except (ValueError, KeyError, TypeError, AttributeError, OverflowError) as error:
-        raise ForeignEntryError(
-            f"{text[:80]!r} is no {what} ({error!r}); somebody else writes to the keyspace, or a "
-            "newer lakelog does"
-        ) from error

@@ -9,19 +9,25 @@ if not st[1] or ARGV[1] ~= '' and st[1] ~= ARGV[1] then
   return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
 local before, local_log_start = tonumber(ARGV[2]), tonumber(st[2])
+assert(tonumber(st[3]) and tonumber(st[4]) and tonumber(st[6]) and tonumber(st[7] or '0'),
+  'not lakelog\'s numbers')
 if before > tonumber(st[4]) and st[8] == RUN_ID then
   -- What is appended next would lie below the log start. (A server that lost its tail may hold less
   -- than the cold tier; recover() then goes on above both.)
   return { 'OUT_OF_RANGE', local_log_start, tonumber(st[4]) }
 end
+local freed, trim
 if before > local_log_start then
-  local freed = trim_to(before, parse_segment(st[5]).base)
-  local closed_bytes = int(tonumber(st[6]) - freed)
-  redis.call('HSET', state, 'local_log_start', int(before), 'closed_bytes', closed_bytes)
-  local_log_start = before
+  freed, trim = trimming(before, parse_segment(st[5]).base)
 end
 if ARGV[3] ~= '' and tonumber(ARGV[3]) > tonumber(st[3]) then
   redis.call('HSET', state, 'log_start', ARGV[3])
+end
+if trim then
+  redis.call('HSET', state, 'local_log_start', int(before),
+    'closed_bytes', int(tonumber(st[6]) - freed))
+  trim()
+  local_log_start = before
 end
 if ARGV[4] ~= '' and st[7] then
   if tonumber(ARGV[4]) >= tonumber(st[4]) then

@@ -10,14 +10,15 @@ import pyarrow as pa
 
 from ..codec import Entry
 from ..config import MIB
-from ..errors import DeliveryError, LakelogError
+from ..errors import DeliveryError, LakelogError, RecordTooLargeError
+from ..hot import TopicRegistry
 from ..record import NO_TIMESTAMP_MS
 from .accumulator import Accumulator, TopicState
 from .batch_metadata import BatchMetadata
 from .delivery import Delivery
 from .partition_queue import MAX_CALL_ENTRIES, PartitionQueue
 from .partitioner import partitions_of_keys
-from .sender import encode_for
+from .sender import allows_more, encode_for
 
 #: About how many bytes of records a partition gets of a piece. Two entries of the size the codec
 #: aims at: enough to make a round trip worth it, and small beside the buffer.
@@ -36,6 +37,7 @@ class BulkAppend:
         table: `PRODUCED`.
         asked: the partition each row asks for, null for none.
         partition: of all rows, if given.
+        topics: asked again before a row is refused by a limit of its topic.
     """
 
     def __init__(
@@ -45,12 +47,15 @@ class BulkAppend:
         table: pa.Table,
         asked: pa.ChunkedArray | None,
         partition: int | None,
+        topics: TopicRegistry,
     ) -> None:
         self._accumulator = accumulator
         self._state = state
         self._table = table
         self._asked = asked
         self._partition = partition
+        self._topics = topics
+        self._renewed: set[PartitionQueue] = set()  # whose topic was looked up again
         count = table.num_rows
         self._partitions = np.full(count, -1, np.int32)
         self._sent: list[tuple[np.ndarray, Delivery]] = []  # the rows of each call
@@ -65,7 +70,7 @@ class BulkAppend:
         try:
             for queue, rows, records in self._pieces():
                 try:
-                    entries = encode_for(queue, records)
+                    entries = self._encode(queue, records)
                 except LakelogError as error:
                     raise _of_row(error, rows) from error
                 for part, call in _calls(rows, entries):
@@ -77,6 +82,16 @@ class BulkAppend:
         for delivery in deliveries:
             delivery.is_seen = True
         return self._outcome(failure)
+
+    def _encode(self, queue: PartitionQueue, records: pa.RecordBatch) -> tuple[Entry, ...]:
+        try:
+            return encode_for(queue, records)
+        except RecordTooLargeError:
+            # Somebody may have raised the limit since it was looked up.
+            if queue in self._renewed or not allows_more(queue, self._topics, self._accumulator):
+                raise
+            self._renewed.add(queue)
+            return encode_for(queue, records)
 
     def _pieces(self) -> Iterator[tuple[PartitionQueue, np.ndarray, pa.RecordBatch]]:
         """Runs of rows of one partition, in order: row numbers and records."""

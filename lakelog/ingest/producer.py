@@ -155,7 +155,8 @@ class Producer:
         elif asked is not None:
             for number in asked.drop_null().unique().to_pylist():
                 state = self._with_partition(state, number)
-        return BulkAppend(self._accumulator, state, table, asked, partition).run()
+        bulk = BulkAppend(self._accumulator, state, table, asked, partition, self._topics)
+        return bulk.run()
 
     def flush(self, timeout_ms: int | None = None) -> None:
         """Sends what was taken so far, without lingering, and waits until all has its answer.

@@ -193,7 +193,7 @@ class Sender:
             except (RecordTooLargeError, InvalidRecordError) as error:
                 if isinstance(error, RecordTooLargeError) and not is_renewed:
                     is_renewed = True  # somebody may have raised the limit since it was looked up
-                    if self._allows_more(call.queue):
+                    if allows_more(call.queue, self._topics, self._accumulator):
                         continue
                 refused.append((rows.pop(error.index), error))
                 others = [row for row in range(records.num_rows) if row != error.index]
@@ -203,17 +203,6 @@ class Sender:
             self._end(call, refused[0][1])
             return
         call.record_count = len(rows)
-
-    def _allows_more(self, queue: PartitionQueue) -> bool:
-        """Whether the topic as it is now, which is taken up, takes larger entries than before."""
-        entry_bytes, decoded_bytes = queue.max_entry_bytes, queue.max_decoded_bytes
-        try:
-            topic = self._topics.renewed(queue.topic)
-        except LakelogError:
-            return False  # the refusal stands; what is wrong there, the next append says
-        with self._accumulator.lock:
-            queue.set_topic(topic)
-        return queue.max_entry_bytes > entry_bytes or queue.max_decoded_bytes > decoded_bytes
 
     def _append(self, calls: Sequence[Call]) -> Sequence[Answer]:
         appends = []
@@ -377,6 +366,18 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch) -> tuple[Entry, .
         max_decoded_bytes=queue.max_decoded_bytes,
         flatten=queue.flatten,
     )
+
+
+def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accumulator) -> bool:
+    """Whether the topic as it is now, which is taken up, takes larger entries than before."""
+    entry_bytes, decoded_bytes = queue.max_entry_bytes, queue.max_decoded_bytes
+    try:
+        topic = topics.renewed(queue.topic)
+    except LakelogError:
+        return False  # the refusal stands; what is wrong there, the next append says
+    with accumulator.lock:
+        queue.set_topic(topic)
+    return queue.max_entry_bytes > entry_bytes or queue.max_decoded_bytes > decoded_bytes
 
 
 def _note_unanswered(call: Call, answer: Exception) -> None:

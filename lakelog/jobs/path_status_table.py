@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
@@ -158,8 +159,9 @@ class PathStatusTable:
         return table
 
     def _done_rows(self, table: DeltaTable, key: RunKey) -> pa.Table:
-        if table.transaction_version(app_id(key)) is None:  # in the log, so without reading a row
-            return STATUS.empty_table()
+        with self._reading():
+            if table.transaction_version(app_id(key)) is None:  # without reading a row
+                return STATUS.empty_table()
         return self._rows(table, _is_run(key) & pc.field("done"))
 
     def _landed(self, table: DeltaTable, rows: pa.Table) -> bool:
@@ -170,10 +172,15 @@ class PathStatusTable:
         return bool(self._rows(table, same).num_rows)
 
     def _rows(self, table: DeltaTable, condition: Any) -> pa.Table:
+        with self._reading():
+            dataset = table.to_pyarrow_dataset()
+            return dataset.to_table(columns=STATUS.names, filter=condition).cast(STATUS)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
         with self._storage.naming(self.path):
             try:
-                dataset = table.to_pyarrow_dataset()
-                return dataset.to_table(columns=STATUS.names, filter=condition).cast(STATUS)
+                yield
             except DeltaError as error:
                 raise ColdTierError(
                     f"the table at {self.path} cannot be read: {one_line(error)}. "

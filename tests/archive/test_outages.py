@@ -25,7 +25,9 @@ import pytest
 
 from lakelog import Lakelog
 from lakelog.cli import main as cli
+from lakelog.failpoints import ENVIRONMENT_VARIABLE, Pause
 from lakelog.jobs import status_history
+from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisServer
 
@@ -198,6 +200,44 @@ def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, star
     server.start()
     process.archived(5)
     assert process.end() == 0, "".join(process.said)
+
+
+def test_it_starts_before_redis_does(server, log, cold, start):
+    log.topics.create("t", 1, AT_ONCE)
+    append(log, "t", 5)
+    server.kill()
+    process = start(server.url, cold)
+    process.says("until it answers")
+    until(lambda: bool(recent_troubles(log.place)))  # in the table, since Redis cannot tell of it
+    assert "cannot reach Redis" in recent_troubles(log.place)[0]["error"]
+    server.start()
+    process.archived(5)
+    assert process.end() == 0, "".join(process.said)
+
+
+@pytest.mark.parametrize("how", ["stopped", "over"])
+def test_it_ends_before_redis_answered(server, cold, start, how):
+    server.kill()
+    process = start(server.url, cold, *(["--max-duration", "1s"] if how == "over" else []))
+    process.says("until it answers")
+    code = process.end() if how == "stopped" else process.process.wait(LIVENESS_S)
+    assert code == 1
+    process.says("the run ended before Redis answered")
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("http://127.0.0.1:1", "is not a Redis URL"),
+        ("redis://:wrong@{}", "check user and password"),
+    ],
+    ids=["no URL", "a wrong password"],
+)
+def test_what_no_wait_will_mend_ends_it(make_redis, cold, start, url, said):
+    server = make_redis(requirepass="secret")
+    process = start(url.format(server.url.rpartition("@")[2].removeprefix("redis://")), cold)
+    assert process.process.wait(LIVENESS_S) == 1
+    process.says(said)
 
 
 def test_a_stop_while_redis_is_away_ends_the_process_with_a_sentence(server, log, cold, start):
@@ -436,3 +476,46 @@ def test_status_says_what_was_written_down_while_redis_is_away(server, log, cold
     until(lambda: "archiving" in said())
     assert "Redis: not archived since" in said()
     assert "cannot reach Redis" in said()
+
+
+# -- processes of others -------------------------------------------------------------------------
+
+UNFINISHED = """
+import atexit, sys, threading
+from lakelog import Lakelog
+log = Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline")
+producer = log.producer(linger_ms=60_000)
+producer.send("other", b"left to the end")
+run = log.archive_continuously(["t"])
+threading.Thread(target=lambda: list(run), daemon=True).start()
+atexit.register(print, "others are told")
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.parametrize("hangs", [True, False])
+def test_a_process_that_ends_within_a_call_does_not_crash(server, log, cold, tmp_path, hangs):
+    log.topics.create("t", 1, AT_ONCE)
+    log.topics.create("other", 1)
+    append(log, "t", 5)
+    folder = tmp_path / "paused"
+    folder.mkdir()
+    pause = Pause(folder)
+    process = subprocess.Popen(
+        [sys.executable, "-c", UNFINISHED, server.url, cold],
+        env={**os.environ, ENVIRONMENT_VARIABLE: f"archive.after_copy=pause:{folder}"},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert pause.wait_reached(lambda: process.poll() is not None)
+    if not hangs:
+        pause.release()
+    said, errors = process.communicate("\n", timeout=LIVENESS_S)
+    assert process.returncode == (1 if hangs else 0), errors
+    assert ("did not return in time" in errors) == hangs
+    assert said == "others are told\n"
+    assert log.log("other").offsets()[0].log_end == 1
+    log.archive("t")
+    assert archived(log, "t") == 5

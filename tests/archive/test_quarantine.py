@@ -225,6 +225,29 @@ def test_killed_anywhere_the_next_run_moves_the_entry(tiers, redis_client, step)
     assert offsets(tiers) == [*range(100), *range(120, 140)]
 
 
+@pytest.mark.parametrize("last", [39, 119])
+@pytest.mark.parametrize("step", ["before_release", "after_release"])
+def test_killed_while_it_goes_back_an_entry_is_there_once(tiers, redis_client, step, last):
+    stream = keys(tiers).stream
+    before = redis_client.xrange(stream)
+    entry_id = f"{last}-20"
+    tiers.hot.quarantine(tiers.topic.partition(0), tiers.topic.topic_id).add(
+        entry_id, "", "me", 5, whatever=True
+    )
+    with failpoints.armed(f"quarantine.{step}", kill), pytest.raises(Killed):
+        quarantine(tiers).release_entry(entry_id)
+    held = quarantine(tiers).held()
+    assert [one.entry_id for one in held] == ([entry_id] if step == "before_release" else [])
+    if held:
+        assert offsets(tiers) == without(OffsetRange(last - 19, last + 1))
+        quarantine(tiers).release_entry(entry_id)
+    assert redis_client.xrange(stream) == before
+    assert not redis_client.exists(keys(tiers).quarantine)
+    tiers.append(20, entry_records=20)
+    tiers.archiver().run_once()
+    assert tiers.archived() == tiers.expected()
+
+
 def test_a_dropped_topic_takes_its_quarantine_along(tiers, redis_client):
     damage(tiers, redis_client, 39)
     quarantine(tiers).add_entry("39-20")

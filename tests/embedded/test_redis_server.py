@@ -411,3 +411,21 @@ def test_where_the_name_is_too_long_for_a_socket_it_lies_in_a_folder_of_its_own(
             runs = int(client.get("runs"))
     assert runs == 2
     assert not at.parent.exists()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[]",
+        "[" * 5_000,
+        '{"family": "redis"}',
+        '{"family": 5, "version": "7", "socket": 5, "pid": "x"}',
+        '{"family": "redis", "version": [null], "socket": "\\u0000"}',
+    ],
+)
+def test_a_state_that_somebody_else_wrote_is_as_good_as_none(directory, text):
+    with EmbeddedRedis(directory):
+        pass
+    (directory / "server.json").write_text(text)
+    with EmbeddedRedis(directory) as server:
+        assert redis.Redis.from_url(server.url).ping()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from lakelog.cli.delete_records import _of_file
+from lakelog.cli.produce import json_record
 from lakelog.codec.entry import EntryId
 from lakelog.cold.delta_log import parse_commit
 from lakelog.config import TopicConfig
@@ -68,6 +71,13 @@ SOUND: dict[str, Any] = {
     "assign": {"orders": [0, 1]},
     "storage options": {"AWS_REGION": "x"},
     "commit": COMMIT,
+    "deletions": {"partitions": [{"topic": "t", "partition": 0, "offset": 1}], "version": 1},
+    "record": {
+        "key": "k",
+        "value": {"a": 1},
+        "headers": [["a", "b"], ["c", {"base64": "AA=="}]],
+        "timestamp": "2024-01-01T00:00:00Z",
+    },
 }
 
 
@@ -75,6 +85,13 @@ def read_commit(text: str) -> None:
     with contextlib.suppress(ValueError):  # the one error that it promises
         for part in text.split("\n"):
             parse_commit(1, part.encode("utf-8", "replace"))
+
+
+def read_deletions(text: str) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "deletions.json"
+        path.write_text(text, "utf-8", errors="surrogatepass")
+        _of_file(path)
 
 
 READERS: dict[str, Callable[[str], Any]] = {
@@ -86,6 +103,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "assign": _assigned,
     "storage options": _storage_options,
     "commit": read_commit,
+    "deletions": read_deletions,
+    "record": lambda text: json_record(text.encode("utf-8", "surrogatepass")),
 }
 
 odd_values = st.one_of(

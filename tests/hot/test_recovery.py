@@ -569,3 +569,20 @@ def test_an_entry_past_the_log_end_wakes_nobody_for_ever(bench):
     assert bench.read_offsets() == [0]
     bench.hot.wait({bench.tp(): 1}, 0)
     assert bench.hot.wait({bench.tp(): 1}, 20) == set()
+
+
+def test_a_reservation_keeps_out_an_older_lakelog_that_knows_none(make_bench):
+    bench = make_bench(remote_storage_enable="true")
+    settings = bench.state("settings").split()
+    older = b" ".join(settings[:14])  # as it wrote them, and all that it reads
+    bench.client.hset(bench.keys()[1], "settings", older)
+    bench.client.hdel(bench.keys()[1], "reserved_end")
+    another_run(bench)
+
+    def reserve(at_least):
+        return {tp: OffsetRange(offset, offset + 2**20) for tp, offset in at_least.items()}
+
+    bench.hot.recover(bench.tp(), 0, reserve)
+    assert bench.state("settings").split()[:14] == settings[:14]
+    assert len(bench.state("settings").split()) == 15
+    bench.append(NOW_MS)

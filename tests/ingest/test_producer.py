@@ -267,6 +267,19 @@ def test_a_limit_that_somebody_raised_counts_at_once(tier, make_producer):
         producer.send("t", os.urandom(5000)).result()
 
 
+def test_a_limit_that_somebody_raised_counts_at_once_for_a_batch(tier, make_producer):
+    tier.topics.create("t", 2, {"max.message.bytes": 2000, "lakelog.max.decoded.bytes": 2500})
+    producer = make_producer(tier)
+    producer.send("t", b"a", partition=0).result()
+    tier.topics.alter("t", {"max.message.bytes": 4000, "lakelog.max.decoded.bytes": 9000})
+    for partition in (0, 1):  # each has its own copy of the settings
+        rows = [b"b", os.urandom(3000), os.urandom(3000)]
+        assert len(producer.send_batch("t", rows, partition=partition)) == 3
+    with pytest.raises(RecordTooLargeError) as refused:
+        producer.send_batch("t", [b"c", os.urandom(5000)], partition=0)
+    assert refused.value.index == 1
+
+
 def test_a_limit_that_somebody_lowered_counts_at_once_and_for_what_follows(tier, make_producer):
     tier.topics.create("t", 1, {"max.message.bytes": 40_000})
     producer = make_producer(tier, compression_type="none")

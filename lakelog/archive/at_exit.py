@@ -1,0 +1,69 @@
+"""No interpreter ends while an archiver's thread is in a call of Arrow or of a store's library.
+
+Ending in order pulls those libraries from under the threads that are still in them, which are
+daemons: a crash instead of an exit code. What was not archived by then is left to the next run.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import sys
+import time
+import weakref
+from typing import Protocol
+
+#: How long the end of a process waits for calls to return.
+EXIT_TIMEOUT_S = 3.0
+
+_POLL_S = 0.02
+
+
+class Crew(Protocol):
+    """The threads of a run."""
+
+    def end(self) -> None:
+        """Begin with nothing more."""
+
+    def is_in_call(self) -> bool:
+        """Whether one of them has not returned from its call."""
+
+
+_crews: weakref.WeakSet[Crew] = weakref.WeakSet()
+_watching: set[int] = set()  # this process's id, once it does
+
+
+def watch(crew: Crew) -> None:
+    """From now on until it is gone, see that the process ends after its calls, or without them."""
+    _crews.add(crew)
+    if os.getpid() not in _watching:
+        _watching.add(os.getpid())
+        atexit.register(_end_all, os.getpid())
+
+
+def _end_all(process_id: int) -> None:
+    if process_id != os.getpid() or process_id not in _watching:
+        return  # forked: the threads are the parent's; or all is over, see below
+    crews = [crew for crew in _crews if crew.is_in_call()]
+    for crew in crews:
+        crew.end()
+    deadline_s = time.monotonic() + EXIT_TIMEOUT_S
+    while any(crew.is_in_call() for crew in crews):
+        if time.monotonic() >= deadline_s:
+            _exit_hard()
+        time.sleep(_POLL_S)
+
+
+def _exit_hard() -> None:
+    _watching.clear()
+    atexit._run_exitfuncs()  # those of others: producers send what they hold
+    for stream in (sys.stdout, sys.stderr):
+        with contextlib.suppress(Exception):
+            stream.flush()
+    os.write(
+        2,
+        b"lakelog: an archiver's call did not return in time, so the process was ended without it; "
+        b"what is not archived is in Redis, where the next run finds it\n",
+    )
+    os._exit(1)

@@ -1,0 +1,39 @@
+"""What stands in a key of lakelog's and is not lakelog's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from ..errors import ForeignEntryError
+
+#: How reading ends that goes by what ought to be there.
+ILLEGIBLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
+
+
+@contextmanager
+def foreign_if_illegible(found: Any, what: str) -> Iterator[None]:
+    """Within the block, reading ``found`` fails as that of something that somebody else wrote.
+
+    Args:
+        what: it should be, such as "definition of a topic".
+
+    Raises:
+        ForeignEntryError: it cannot be read.
+    """
+    try:
+        yield
+    except ILLEGIBLE as error:
+        raise illegible(found, what, error) from error
+
+
+def illegible(found: Any, what: str, error: Exception) -> ForeignEntryError:
+    """The error for ``found``, which is no ``what``."""
+    shown = repr(found)
+    shown = shown if len(shown) <= 100 else f"{shown[:100]}…"
+    why = repr(error)
+    return ForeignEntryError(
+        f"{shown} is no {what} ({why if len(why) <= 200 else why[:200] + '…'}); somebody else "
+        "writes to the keyspace, or a newer lakelog does"
+    )

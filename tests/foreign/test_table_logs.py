@@ -1,0 +1,202 @@
+"""Whatever stands in a Delta table's log, who reads the table goes on or refuses it by name."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_texts import odd_values, places
+
+from lakelog import Lakelog
+from lakelog.archive.trouble import Trouble
+from lakelog.cold.path_table import PathTable
+from lakelog.cold.quarantine import QuarantinedFile
+from lakelog.errors import LakelogError
+from lakelog.explore.verification import verify
+from lakelog.jobs.look import Look
+from lakelog.jobs.open_status_table import open_status_table
+from lakelog.jobs.status_rows import RunKey, status_rows
+from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
+from lakelog.operate.quarantine import Quarantine
+from lakelog.topic import STATUS_TABLE
+
+TROUBLE = Trouble("orders", 1_700_000_000_000, "no room", 1, None)
+KINDS = ["log", "status", "quarantine"]
+RUN = RunKey("archive", "run-1")
+
+
+@dataclass
+class Root:
+    """A cold root that each example damages anew."""
+
+    lake: Lakelog
+    root: Path
+    kept: Path
+
+    def reset(self) -> None:
+        shutil.rmtree(self.root)
+        shutil.copytree(self.kept, self.root)
+
+    def table(self) -> PathTable:
+        table = self.lake.log("orders").table
+        assert isinstance(table, PathTable)
+        return table
+
+    def quarantine(self) -> Quarantine:
+        place = self.lake.place
+        assert place is not None
+        log = self.lake.log("orders")
+        return Quarantine(log.topic, 0, log.hot, self.table(), place.storage)
+
+    def told(self, kind: str) -> list[Path]:
+        """The files that somebody may have written to."""
+        table = next(iter((self.root / "orders").glob("*-*")))
+        return {
+            "log": sorted((table / "_delta_log").glob("*")),
+            "status": sorted((self.root / STATUS_TABLE).rglob("*.*")),
+            "quarantine": sorted((table / "_quarantine").rglob("*.json")),
+        }[kind]
+
+
+def fill(lake: Lakelog, root: Path) -> None:
+    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    for at in range(4):
+        with lake.producer() as producer:
+            for n in range(5):
+                producer.send("orders", b"%d" % n, key=b"k", timestamp_ms=1_700_000_000_000 + n)
+        lake.archive("orders")
+        if at == 2:
+            DeltaTable(lake.log("orders").table.path).create_checkpoint()
+    storage = lake.place.storage
+    table = Path(lake.log("orders").table.path)
+    file = lake.log("orders").table.snapshot().files.of_partition(0)[0]
+    backup = (table / file.path).read_bytes()
+    (table / file.path).unlink()
+    log = lake.log("orders")
+    moved = Quarantine(log.topic, 0, log.hot, log.table, storage).add_file(file.path)
+    kept = table / "_quarantine" / file.path
+    assert moved.path == file.path
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    kept.write_bytes(backup)
+    TroubleRows(lake.place)([TROUBLE])
+    open_status_table(lake.place).append(
+        status_rows(RUN, Look((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
+    )
+
+
+@pytest.fixture
+def root(redis_url: str, tmp_path: Path) -> Iterator[Root]:
+    path = tmp_path / "cold"
+    with Lakelog.connect(redis_url, str(path), engine="inline") as lake:
+        fill(lake, path)
+        shutil.copytree(path, tmp_path / "kept")
+        yield Root(lake, path, tmp_path / "kept")
+
+
+USES: dict[str, Callable[[Root], Any]] = {
+    "snapshot": lambda root: root.table().snapshot(),
+    "read": lambda root: list(root.lake.log("orders").fetches(0, 5)),
+    "archive": lambda root: root.lake.archive("orders", patience=timedelta(0)),
+    "described": lambda root: root.table().described(),
+    "orphans": lambda root: root.table().remove_orphans(),
+    "vacuum": lambda root: root.table().vacuum(),
+    "verify": lambda root: list(verify(root.lake.log("orders"))),
+    "cleanup": lambda root: root.lake.cleanup("orders"),
+    "in quarantine": lambda root: root.quarantine().held(),
+    "put back": lambda root: [
+        root.quarantine().release_file(one.path)
+        for one in root.quarantine().held()
+        if isinstance(one, QuarantinedFile)
+    ],
+    "troubles": lambda root: recent_troubles(root.lake.place),
+    "rows of a run": lambda root: open_status_table(root.lake.place).rows_of(RUN),
+    "a row": lambda root: TroubleRows(root.lake.place)([TROUBLE]),
+    "the last row of a run": lambda root: open_status_table(root.lake.place).append(
+        status_rows(RUN, Look((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
+    ),
+}
+
+
+def damage(root: Root, kind: str, draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
+    """One file is another; what was done."""
+    files = root.told(kind)
+    file = draw(st.sampled_from(files))
+    data = file.read_bytes()
+    how = draw(st.sampled_from(["member", "member", "byte", "cut", "gone"]))
+    if how == "gone":
+        file.unlink()
+        return f"{file.name} is gone"
+    if how == "cut":
+        at = draw(st.integers(0, len(data)))
+        file.write_bytes(data[:at])
+        return f"{file.name} is cut at {at}"
+    if how == "byte" or (file.suffix != ".json" and "last" not in file.name):
+        at, mask = draw(st.integers(0, len(data) - 1)), draw(st.integers(1, 255))
+        file.write_bytes(data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :])
+        return f"byte {at} of {file.name} is another, by {mask}"
+    lines = data.splitlines()
+    at = draw(st.integers(0, len(lines) - 1))
+    value = json.loads(lines[at])
+    path = draw(st.sampled_from(places(value)))
+    holder = value
+    for key in path[:-1]:
+        holder = holder[key]
+    odd = draw(odd_values)
+    if not path:
+        value = odd
+    elif draw(st.booleans()):
+        del holder[path[-1]]
+    else:
+        holder[path[-1]] = odd
+    lines[at] = json.dumps(value).encode()
+    file.write_bytes(b"\n".join(lines) + b"\n")
+    return f"{path} in line {at} of {file.name} is {str(odd)[:80]!r} or gone"
+
+
+def escaped(root: Root, seed: int) -> list[tuple[str, str]]:
+    """Uses that end in what is no error of ours."""
+    found = []
+    for name in random.Random(seed).sample(sorted(USES), len(USES)):
+        try:
+            USES[name](root)
+        except LakelogError:
+            pass
+        except BaseException as error:  # a panic of delta-rs is none of Exception's
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            found.append((name, repr(error)))
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(USES))
+def test_what_is_sound_is_used(root, name):
+    USES[name](root)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=8)
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_a_file_that_somebody_else_wrote_to_ends_in_our_errors(root, kind, data, seed):
+    root.reset()
+    note = damage(root, kind, data.draw)
+    assert escaped(root, seed) == [], note
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+@settings(max_examples=500)
+@given(data=st.data(), seed=st.integers(0, 2**32))
+def test_several_files_that_somebody_else_wrote_to_end_in_our_errors(root, kind, data, seed):
+    root.reset()
+    notes = [damage(root, kind, data.draw) for _ in range(data.draw(st.integers(1, 3)))]
+    assert escaped(root, seed) == [], notes
