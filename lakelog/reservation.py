@@ -25,6 +25,10 @@ none under an earlier one above its start (4). So it lands above everything ever
 what an old primary still gives out on the far side of a split lies in a reservation of its own.
 No clock takes part.
 
+The same commit fences archivers: one that had copied the tail before it was lost finds the register
+moved and plans again (`cold.planned`). So what is archived of a lost tail is in the table before
+the gap is in Redis, and a reader who sees the gap finds it there, or nobody ever does.
+
 A gap is therefore as wide as what was reserved and not used: at most `reserved_offsets`, however
 long the log was idle or the server away. To reserve less would make the gaps narrower, but appends
 would wait for the cold tier, which may be away for hours. As many as the partition has archived

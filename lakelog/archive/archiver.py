@@ -14,6 +14,7 @@ from ..cold.reserve import reserving
 from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..errors import (
+    ContradictionError,
     CorruptRecordError,
     InvalidArgumentError,
     MissingFileError,
@@ -161,17 +162,19 @@ class Archiver:
         archived: list[PartitionArchived] = []
         overtaken: tuple[object, ...] = ()
         damaged: dict[int, CorruptRecordError] = {}
-        # Partitions that another archiver was faster with are planned again from where it ended.
-        # The other one got further each time, and the ends are fixed, so this comes to an end.
+        # Partitions that another archiver was faster with, or whose server lost its tail, are
+        # planned again. Somebody got further each time, and the ends are fixed, so this comes to an
+        # end.
         while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).adds:
             failpoint("archive.after_plan")
             copy_started_s = time.monotonic()
             try:
                 applied = self._table.apply(change, look.cold)
-            except (TrimmedError, MissingFileError):
+            except (TrimmedError, MissingFileError, ContradictionError):
                 # Another archiver committed and trimmed what was being copied, or removed the file
                 # while it was written, since no commit could name it any more; or the log start was
-                # raised: a new look tells. If it tells the same, this is something else.
+                # raised, or the server lost its tail: a new look tells. If it tells the same, this
+                # is something else.
                 self._orphans_possible = True
                 if change.adds == overtaken:
                     raise
@@ -197,7 +200,7 @@ class Archiver:
             archived += _archived(change, applied, time.monotonic() - copy_started_s)
             self._orphans_possible |= bool(applied.superseded)
             self._cold = applied.snapshot
-            look = replace(look, cold=applied.snapshot)
+            look = self._look() if applied.superseded else replace(look, cold=applied.snapshot)
         # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
         # only copy, and a crash on either side of this line loses nothing.
         failpoint("archive.before_trim")

@@ -125,6 +125,11 @@ class Change:
             + [register.partition for register in self.registers]
         )
 
+    @property
+    def hot_partitions(self) -> frozenset[int]:
+        """The partitions that rows are copied for out of the hot tier."""
+        return frozenset(self._hot_ranges)
+
     def hot_ranges(self, partition: int) -> list[HotRange]:
         """The partition's hot ranges, lowest first."""
         return list(self._hot_ranges.get(partition, ()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import InvalidArgumentError, UnknownTopicIdError
 from ..topic import Topic
 from .change import Change, HotRange, Rewrite
-from .registers import LogStart
+from .registers import LogStart, ReservedEnd
 from .table import ColdSnapshot
 
 
@@ -16,14 +16,19 @@ def standing_partitions(
 
     Nobody moved their registers or removed the files that go. (Delta-rs's own check misses removals
     that change no data.) None where a policy asked for the change that is not the topic's any more.
+
+    Hot rows fall also where offsets were reserved meanwhile: that is how a recovery begins which
+    declares what its server lost. Rows that were copied before would fill the gap after others
+    have read over it; those committed before, whoever sees the gap finds in the table.
     """
     if change.config_version is not None and current.config_version > change.config_version:
         return frozenset()
     gone = current.files.missing(file.path for file in change.removes)
     fallen = {file.partition for file in change.removes if file.path in gone}
+    copied = {ReservedEnd(partition) for partition in change.hot_partitions}
     fallen |= {
         register.partition
-        for register in change.registers
+        for register in {*change.registers, *copied}
         if current.registers.get(register, 0) != planned_on.registers.get(register, 0)
     }
     return change.partitions - fallen

@@ -107,9 +107,9 @@ def _hot(
                 rows = step.records.slice(0, gap.start - at)
                 yield from _cut(rows, at, gap.start, max_bytes)
                 return gap.start, False
-            elif look is None:
-                # Cold may hold the first records of a lost tail: only a look that comes after the
-                # gap was seen can tell.
+            elif look is None or gap not in look.hot[topic_partition.partition].gaps:
+                # Cold may hold the first records of a lost tail: only a look that has seen the gap
+                # can tell, since nothing that it takes in is archived after it was declared.
                 return at, False
             else:
                 gap_end = min(gap.end, step.next_offset)

@@ -195,6 +195,7 @@ def _read_all(
                 keeping.create(harness, log, name)
         try:
             _archive(log)
+            _recover(log)
         except LakelogError as error:
             history.troubles.append(("archive fails", f"{type(error).__name__}: {error}"))
         history.troubles += [
@@ -216,6 +217,17 @@ def _archive(log: Lakelog) -> None:
             if not error.retriable or failures == ATTEMPTS:
                 raise
             time.sleep(0.5)
+
+
+def _recover(log: Lakelog) -> None:
+    """Have declared what a server lost that was hurt after the last append, as whoever comes next
+    would; consumers are to read over it, so while they still run.
+    """
+    for topic in log.topics.list():
+        unified = log.log(topic)
+        for number, offsets in unified.offsets().items():
+            if not offsets.recovered:
+                unified.recover(number, 0)
 
 
 def _creations(place: Place, log: Lakelog) -> list[Creation]:

@@ -88,9 +88,6 @@ def _final(
     options: Mapping[str, str] | None,
 ) -> FinalLog:
     topic = unified.topic
-    if not unified.offsets([number])[number].recovered:
-        # The server was hurt after the last append: who comes next would declare what it lost.
-        unified.recover(number, 0)
     offsets = unified.offsets([number])[number]
     hot, hot_gaps = _hot_rows(raw, topic.name, number)
     gaps = {Span(*gap) for gap in offsets.gaps} | set(hot_gaps)

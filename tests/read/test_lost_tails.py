@@ -9,12 +9,13 @@ from typing import NoReturn
 import pytest
 from bench import Bench
 
-from lakelog import reservation
+from lakelog import failpoints, reservation
 from lakelog.archive.archiver import Archiver
+from lakelog.archive.copy import HotRows
 from lakelog.clock import ManualClock
 from lakelog.cold.reserve import reserve, reserving
 from lakelog.errors import RecoveryNeededError, UnknownTopicIdError
-from lakelog.hot.hot_log import HotLog
+from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys
 from lakelog.hot.recovery import Recovery
 from lakelog.ingest.producer import Producer
@@ -52,6 +53,11 @@ class Lossy:
         log = self.log()
         with self.producer(log) as producer:
             return producer.send(log.topic.name, b"value").result().offset
+
+    def read(self) -> list[tuple[int, bytes | None]]:
+        """Offsets and values of the log."""
+        records = self.log().read(0).to_arrow()
+        return list(zip(*(records[name].to_pylist() for name in ("offset", "value")), strict=True))
 
     def producer(self, log: UnifiedLog) -> Producer:
         def recover(tp: TopicPartition, at_least: int) -> None:
@@ -135,6 +141,29 @@ def test_a_recovery_that_slept_through_another_restart_starts_anew(lossy):
     sleeper.hot.recover(sleeper.topic.partition(0), 0, oversleep)
     given.append(it.produce())
     assert given == sorted(set(given))
+
+
+def test_what_a_gap_took_in_is_not_archived_after_somebody_read_over_it(lossy):
+    """An archiver has copied it out of the server that then lost it."""
+    it = lossy()
+    it.archive()
+    it.produce()
+    reading: list[int] = []
+    once = iter([True])
+
+    def lose_and_read() -> None:
+        if not next(once, False):
+            return
+        it.lose(0)
+        it.bench.table = it.bench.table_of(HotRows(HotSource(it.server.url)))
+        it.produce()
+        reading.extend(offset for offset, _ in it.read())
+
+    with failpoints.armed("cold.before_commit", lose_and_read):
+        it.archive()
+    assert reading == [0, FIRST_OFFSETS]
+    it.archive()
+    assert [offset for offset, _ in it.read()] == reading
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from uuid import uuid4
 
 from ...cold.change import Change, HotRange, Rewrite
+from ...cold.registers import ReservedEnd
 from ...cold.segment import SegmentFile, SegmentIndex
 from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, Note, Slice, State
 
@@ -126,7 +127,9 @@ def _note(
     noted: State,
     state: State,
 ) -> Note:
-    kind = ARCHIVE if any(isinstance(add, HotRange) for add in change.adds) else CLEANUP
+    # Of an archive and a reservation, the second one must find out about the first.
+    reserves = any(isinstance(register, ReservedEnd) for register in change.registers)
+    kind = ARCHIVE if change.hot_partitions or reserves else CLEANUP
     now_ms = time.time_ns() // 1_000_000
     keys = {one.path: key for key, one in state.slices.items()}
     state = _looked_at(noted, state)
