@@ -3,6 +3,8 @@
 A case runs on a topic of its own, in a real Redis and a real Delta table, with a manual clock; once
 for each way its records may lie (``layouts``). A step is an action, ``do_…`` below; ``expect``
 beside it says what must be seen then, ``see_…``, and ``error`` which error it must end in.
+``meanwhile`` names a failpoint and another action, which is taken when the first comes by there;
+``crash_at`` names one where the step ends as if it were killed.
 
 | layout   |                                                                                     |
 |----------|-------------------------------------------------------------------------------------|
@@ -10,6 +12,9 @@ beside it says what must be seen then, ``see_…``, and ``error`` which error it
 | tiered   | it has one; the records stay in Redis until a step moves them                       |
 | split    | as tiered, and ``place`` archives the older half of the records and trims them      |
 | cold     | as tiered, and ``place`` archives all records and trims them                        |
+
+Segments are those that hold a record. A log that is new or has forgotten everything has an empty
+active one in Kafka, so that its tests count one where these cases count none.
 
 Sizes are given as ``5 records`` (the largest of the case's first append, as Redis has it) or, for
 ``retention.bytes``, as ``2 segments`` (the newest, as they are stored where they are counted).
@@ -20,64 +25,39 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pure
-import yaml
+from case import Case
+from offsets_tool import OffsetsTool
 
 from lakelog import Lakelog, errors
+from lakelog.cleanup import compaction
 from lakelog.cleanup.dirty import cleanable
 from lakelog.cleanup.report import CleanupReport
+from lakelog.cleanup.superseded import TooManyKeys, find_superseded
 from lakelog.clock import ManualClock
 from lakelog.codec import Entry, ProducedBatch, encode
 from lakelog.cold.change import Change
 from lakelog.cold.registers import CleanedEnd, LogStart, Register
 from lakelog.cold.table import ColdSnapshot
 from lakelog.config import Compression, EntryFormat, TopicConfig
+from lakelog.failpoints import armed
 from lakelog.hot.connection import call_script
 from lakelog.hot.keys import Keys
-from lakelog.offsets import AtTimestamp, HotOffsets, HotSegment
+from lakelog.offsets import NAMED_POSITIONS, AtTimestamp, HotOffsets, HotSegment
 from lakelog.record import Record, TopicPartition, produced_batch, to_records
 from lakelog.topic import Topic
 
-CASES_FILE = Path(__file__).with_name("cases.yml")
-STATUSES = ("same", "stricter", "different on purpose", "not applicable")
-LAYOUTS = ("untiered", "tiered", "split", "cold")
 
-_TABLE: dict[str, Any] = yaml.safe_load(CASES_FILE.read_text("utf-8"))
-
-
-@dataclass(frozen=True)
-class Case:
-    """One of Kafka's test cases, and what becomes of it here."""
-
-    number: int
-    file: str  # of the test, in the repository it comes from
-    test: str
-    about: str
-    status: str  # one of STATUSES
-    why: str | None = None  # needed for the last two
-    layouts: tuple[str, ...] = ("untiered",)
-    topic: Mapping[str, Any] = field(default_factory=dict)
-    steps: tuple[Mapping[str, Any], ...] = ()
-
-    @classmethod
-    def of(cls, row: Mapping[str, Any]) -> Case:
-        lists = {name: tuple(row[name]) for name in ("layouts", "steps") if name in row}
-        return cls(**{**row, **lists, "file": _TABLE["files"][row["file"]]})
-
-
-CASES = [Case.of(row) for row in _TABLE["cases"]]
-
-
-def counts() -> dict[str, int]:
-    """How many cases have each status."""
-    counted = Counter(case.status for case in CASES)
-    return {status: counted[status] for status in STATUSES}
+class Crash(BaseException):
+    """Ends a step as a kill would: nothing handles it."""
 
 
 class Run:
@@ -87,17 +67,19 @@ class Run:
         self._case = case
         self._layout = layout
         self._clock = ManualClock()
-        self._lakelog = Lakelog.connect(url, root, engine="inline", clock=self._clock)
+        self._tool = OffsetsTool(url, root)
+        self._connect = lambda: Lakelog.connect(url, root, engine="inline", clock=self._clock)
+        self._lakelog = self._connect()
         self._names = (f"case-{case.number}-{n}" for n in itertools.count())
-        self._tp = TopicPartition("", 0)
         self._record_bytes = 0  # see _measure
+        self._sent: dict[int, tuple[Any, ...]] = {}  # by offset: time, key, value, headers
+        self._full_maps = 0  # of the last compaction
         self._producer_ids = itertools.count(1_000_000)
         self._sequences: dict[int, int] = {}
         self._values = itertools.count()
         self._retention: str | None = None  # retention.bytes, where it is given in segments
         self._answer: Any = None  # of the last action, for what `expect` says of it
-        self._topic: Topic | None = None
-        self._create(case.topic)
+        self._topic: Topic | None = None  # see _there
 
     def close(self) -> None:
         self._lakelog.close()
@@ -109,17 +91,18 @@ class Run:
             AssertionError: something else was seen than expected; says in which step.
         """
         for number, step in enumerate(self._case.steps):
-            actions = step.keys() - {"expect", "error"}
+            actions = step.keys() - {"expect", "error", "meanwhile", "crash_at"}
             assert len(actions) <= 1, f"step {number} of case {self._case.number}: {actions}"
             place = f"case {self._case.number} on {self._layout}, step {number} {dict(step)}"
-            for action in actions:
-                self._act(action, step[action], step.get("error"), place)
+            with self._disturbed(step, place):
+                for action in actions:
+                    self._act(action, step[action], step.get("error"), place)
             expected = step.get("expect", {})
             seen = {what: self._see(what, wanted) for what, wanted in expected.items()}
             assert seen == expected, place
 
     def _act(self, action: str, argument: Any, error: Any, place: str) -> None:
-        function = getattr(self, f"do_{action}", None) or getattr(pure, f"do_{action}")
+        function = self._action(action)
         if error is None:
             self._answer = function(argument)
             return
@@ -128,12 +111,49 @@ class Run:
         except errors.LakelogError as raised:
             seen: dict[str, Any] = {"class": type(raised).__name__}
             expected = {"class": error} if isinstance(error, str) else error
-            for name in expected.keys() - {"class"}:
+            if "says" in expected:  # words of the message
+                seen["says"] = expected["says"] if expected["says"] in str(raised) else str(raised)
+            for name in expected.keys() - {"class", "says"}:
                 value = getattr(raised, name)
                 seen[name] = len(value) if isinstance(value, list) else value
             assert seen == expected, place
         else:
             raise AssertionError(f"{place}: no error, but {self._answer!r}")
+
+    def _action(self, name: str) -> Callable[[Any], Any]:
+        for one in (self, self._tool):
+            if hasattr(one, f"do_{name}"):
+                return getattr(one, f"do_{name}")
+        return getattr(pure, f"do_{name}")
+
+    @contextmanager
+    def _disturbed(self, step: Mapping[str, Any], place: str) -> Iterator[None]:
+        """Whatever `meanwhile` and `crash_at` say; a place that nobody comes by is an error."""
+        came_by: list[str] = []
+
+        def crash() -> None:
+            came_by.append(step["crash_at"])
+            raise Crash
+
+        def meanwhile(failpoint: str, actions: Mapping[str, Any]) -> None:
+            if failpoint not in came_by:  # once
+                came_by.append(failpoint)
+                answer = self._answer
+                for name, argument in actions.items():
+                    self._action(name)(argument)
+                self._answer = answer
+
+        with ExitStack() as stack:
+            for name, actions in step.get("meanwhile", {}).items():
+                stack.enter_context(armed(name, lambda n=name, a=actions: meanwhile(n, a)))
+            if "crash_at" in step:
+                stack.enter_context(armed(step["crash_at"], crash))
+            try:
+                yield
+            except Crash:
+                self.do_reopen(None)
+        wanted = {*step.get("meanwhile", ()), *filter(None, [step.get("crash_at")])}
+        assert wanted == set(came_by), f"{place}: came by {came_by}"
 
     # -- actions ---------------------------------------------------------------------------------
 
@@ -147,7 +167,19 @@ class Run:
     def do_batch(self, what: Mapping[str, Any]) -> Any:
         """One produced batch."""
         producer = what.get("producer", next(self._producer_ids))
-        return self._send(self._rows(what), producer, what.get("epoch", 0), what.get("sequence"))
+        return self._send(
+            self._rows(what),
+            producer,
+            what.get("epoch", 0),
+            what.get("sequence"),
+            EntryFormat(what.get("entry", "fields")),
+        )
+
+    def do_append_after_holes(self, count: int) -> None:
+        """So many records, each behind the hole that a lost tail leaves."""
+        for _ in range(count):
+            self.do_lose_tail(self._hot().log_end + 1)
+            self.do_append(1)
 
     def do_producer_at(self, what: Mapping[str, int]) -> None:
         """As if the producer had sent all sequences up to this one."""
@@ -167,6 +199,16 @@ class Run:
     def do_alter(self, settings: Mapping[str, Any]) -> None:
         changes = {name: self._size(value) for name, value in settings.items()}
         self._topic = self._lakelog.topics.alter(self._there().name, changes)
+
+    def do_defaults(self, settings: Mapping[str, Any]) -> None:
+        """What the keyspace sets for all its topics."""
+        self._lakelog.topics.set_defaults(settings)
+        self._topic = self._lakelog.topics.get(self._there().name)
+
+    def do_reopen(self, _: Any) -> None:
+        """Connect anew: nothing is remembered but what is in Redis and in the table."""
+        self._lakelog.close()
+        self._lakelog = self._connect()
 
     def do_archive(self, until: int | str) -> Any:
         """Archive up to an offset or ``all``; local retention applies. Untiered: nothing."""
@@ -206,7 +248,18 @@ class Run:
         self._cleanup("retain")
 
     def do_compact(self, _: Any) -> Any:
-        return self._cleanup("compact")
+        self._full_maps = 0
+
+        def counted(*arguments: Any) -> Any:
+            answer = find_superseded(*arguments)
+            self._full_maps += isinstance(answer, TooManyKeys)
+            return answer
+
+        with mock.patch.object(compaction, "find_superseded", counted):
+            return self._cleanup("compact")
+
+    def do_vacuum(self, _: Any) -> Any:
+        return self._cleanup("vacuum")
 
     def do_delete_records(self, before: int) -> int:
         return int(self._log().raise_log_start(0, before))
@@ -226,7 +279,10 @@ class Run:
     # -- what is seen ----------------------------------------------------------------------------
 
     def _see(self, what: str, wanted: Any) -> Any:
-        return getattr(self, f"see_{what}")(wanted)
+        for one in (self, self._tool):
+            if hasattr(one, f"see_{what}"):
+                return getattr(one, f"see_{what}")(wanted)
+        return getattr(pure, f"see_{what}")(self._answer, wanted)
 
     def see_answer(self, _: Any) -> Any:
         """What the action gave back."""
@@ -243,9 +299,21 @@ class Run:
         return len(self.see_bases(None))
 
     def see_bases(self, _: Any) -> list[int]:
-        """Segments that hold a record, in either tier; the empty open one if none does."""
+        """Segments that hold a record, in either tier."""
         cold = {segment.base_offset for segment in self._cold().files.segments(0)}
-        return sorted(cold | set(self.see_local_bases(None))) or [self._hot().log_end]
+        return sorted(cold | set(self.see_local_bases(None)))
+
+    def see_segment_starts(self, _: Any) -> list[int]:
+        """The log end and where segments begin that hold a record of the log, the newest first.
+
+        What Kafka's first protocol answered when asked for the offsets before the log end.
+        """
+        offsets = self._log().offsets()[0]
+        hot, log_start = self._hot(), offsets.log_start
+        segments = [one for one in hot.segments if _holds_records(one, hot)]
+        ends = [*segments, *self._cold().files.segments(0)]
+        starts = {max(one.base_offset, log_start) for one in ends if one.end_offset > log_start}
+        return sorted(starts | {offsets.log_end}, reverse=True)
 
     def see_local_bases(self, _: Any) -> list[int]:
         hot = self._hot()
@@ -274,6 +342,8 @@ class Run:
         """As find, with the timestamp, as a consumer's ``offsets_for_times`` has it."""
         consumer = self._lakelog.consumer()
         consumer.assign([self._tp])
+        if not wanted:
+            return dict(consumer.offsets_for_times({}))
         found = {
             time_ms: consumer.offsets_for_times({self._tp: time_ms})[self._tp] for time_ms in wanted
         }
@@ -286,12 +356,32 @@ class Run:
     def see_first_of_one_byte(self, wanted: Mapping[int, Any]) -> dict[int, Any]:
         return {offset: self._first(offset, max_bytes=1) for offset in wanted}
 
-    def see_offsets(self, wanted: Any) -> Any:
+    def see_each_of_one_byte(self, wanted: Any) -> Any:
+        """Offsets at which a read of one byte gives the record that is there."""
         offsets = [record.offset for record in self._records()]
-        if isinstance(wanted, str):  # 5..9
-            first, last = map(int, wanted.split(".."))
-            return wanted if offsets == list(range(first, last + 1)) else offsets
-        return offsets
+        return _ranged(wanted, [one for one in offsets if self._first(one, max_bytes=1) == one])
+
+    def see_holes_read_over(self, _: Any) -> int:
+        """Holes in which a read gives the next record: at its first, middle and last offset."""
+        return len(self._holes_read_over())
+
+    def see_holes_read_over_by_one_byte(self, _: Any) -> int:
+        return len(self._holes_read_over(max_bytes=1))
+
+    def see_offsets(self, wanted: Any) -> Any:
+        return _ranged(wanted, [record.offset for record in self._records()])
+
+    def see_as_sent(self, wanted: Any) -> Any:
+        """Offsets of what was read with the time, the key, the value and the headers as sent."""
+        return _ranged(
+            wanted,
+            [
+                one.offset
+                for one in self._records()
+                if (one.timestamp_ms, one.key, one.value, [*one.headers])
+                == self._sent.get(one.offset)
+            ],
+        )
 
     def see_keys(self, _: Any) -> list[Any]:
         return [_readable(record.key) for record in self._records()]
@@ -357,6 +447,14 @@ class Run:
         }
         return {name: seen[name] for name in wanted}
 
+    def see_full_maps(self, _: Any) -> int:
+        """How often the compaction's map of keys was full."""
+        return self._full_maps
+
+    def see_vacuumed(self, _: Any) -> int:
+        """How many files of nobody went."""
+        return int(self._answer.orphans_removed)
+
     def see_cleaned_end(self, _: Any) -> int:
         return self._cold().cleaned_end(0)
 
@@ -366,8 +464,14 @@ class Run:
     # -- how -------------------------------------------------------------------------------------
 
     def _there(self) -> Topic:
+        if self._topic is None:  # cases that are about other topics have none of their own
+            self._create(self._case.topic)
         assert self._topic is not None
         return self._topic
+
+    @property
+    def _tp(self) -> TopicPartition:
+        return self._there().partition(0)
 
     def _create(self, settings: Mapping[str, Any]) -> None:
         config = {"remote.storage.enable": self._layout != "untiered", "retention.ms": -1}
@@ -375,8 +479,8 @@ class Run:
         for name, value in settings.items():
             config[name] = self._size(value)
         self._topic = self._lakelog.topics.create(next(self._names), 1, config)
-        self._tp = self._topic.partition(0)
         self._sequences.clear()
+        self._sent.clear()
 
     def _size(self, value: Any) -> Any:
         found = re.fullmatch(r"(\d+) (records?|segments?)", str(value))
@@ -397,7 +501,8 @@ class Run:
             what = step.get("append", step.get("batch"))
             if what is not None:
                 rows = self._rows({"records": what} if isinstance(what, int) else what)
-                sizes = [entry.size_bytes for entry in _entries(rows)]
+                entries = _entries(rows, EntryFormat(_entry_format(what)))
+                sizes = [entry.size_bytes for entry in entries]
                 self._record_bytes = max(sizes, default=0)
                 return
 
@@ -407,6 +512,8 @@ class Run:
         first, step = self._time_ms(what.get("time", "now")), _duration_ms(what.get("every", 0))
         times = what.get("times", [first + i * step for i in range(count)])
         keys = what.get("keys", [what.get("key")] * count)
+        if "key_bytes" in what:  # filled up to so many
+            keys = [str(key).ljust(what["key_bytes"], ".") for key in keys]
         values = what.get("values")
         if values is None:
             size = what.get("bytes", 6)
@@ -418,14 +525,21 @@ class Run:
         ]
 
     def _send(
-        self, rows: Sequence[Any], producer: int, epoch: int = 0, sequence: int | None = None
+        self,
+        rows: Sequence[Any],
+        producer: int,
+        epoch: int = 0,
+        sequence: int | None = None,
+        entry_format: EntryFormat = EntryFormat.FIELDS,
     ) -> Any:
         first = self._sequences.get(producer, 0) if sequence is None else sequence
         last = (first + len(rows) - 1) % 2**31
-        batch = ProducedBatch(_entries(rows), producer, epoch, first, last)
+        batch = ProducedBatch(_entries(rows, entry_format), producer, epoch, first, last)
         topic = self._there()
         self._answer = self._lakelog.hot.append(self._tp, topic.topic_id, batch)
         self._sequences[producer] = (last + 1) % 2**31
+        if not self._answer.duplicate:
+            self._sent.update(enumerate(rows, self._answer.base_offset))
         return self._answer
 
     def _cleanup(self, step: str) -> CleanupReport:
@@ -461,10 +575,21 @@ class Run:
         assert not options or len(found) <= 1  # a byte's worth of records is one record
         return found[0] if found else None
 
+    def _holes_read_over(self, **options: Any) -> list[tuple[int, int]]:
+        offsets = [record.offset for record in self._records()]
+        holes = [(one + 1, two) for one, two in pairwise(offsets) if two > one + 1]
+        return [
+            (start, end)
+            for start, end in holes
+            if all(
+                self._first(probe, **options) == offsets[bisect_left(offsets, probe)]
+                for probe in (start, (start + end) // 2, end - 1)
+            )
+        ]
+
     def _find(self, target: Any) -> Any:
-        names = ("earliest", "latest", "earliest-local", "latest-tiered", "max-timestamp")
         try:
-            at = target if target in names else AtTimestamp(self._time_ms(target))
+            at = target if target in NAMED_POSITIONS else AtTimestamp(self._time_ms(target))
             found = self._log().seek(0, at)
         except errors.LakelogError as error:
             return type(error).__name__
@@ -479,8 +604,20 @@ class Run:
         return self._clock.now_ms() + _duration_ms(time[3:] or "0ms")
 
 
-def _entries(rows: Sequence[Any]) -> tuple[Entry, ...]:
-    return encode(produced_batch(rows), EntryFormat.FIELDS, Compression.NONE)
+def _entries(rows: Sequence[Any], entry_format: EntryFormat) -> tuple[Entry, ...]:
+    return encode(produced_batch(rows), entry_format, Compression.NONE)
+
+
+def _entry_format(what: Any) -> str:
+    return what.get("entry", "fields") if isinstance(what, Mapping) else "fields"
+
+
+def _ranged(wanted: Any, found: list[int]) -> Any:
+    """The offsets, as ``5..9`` where they are asked for so."""
+    if not isinstance(wanted, str):
+        return found
+    first, last = map(int, wanted.split(".."))
+    return wanted if found == list(range(first, last + 1)) else found
 
 
 def _holds_records(segment: HotSegment, hot: HotOffsets) -> bool:
@@ -516,8 +653,3 @@ def _readable(value: bytes | None) -> Any:
     except UnicodeDecodeError:
         return value
     return int(text) if re.fullmatch(r"0|[1-9]\d*", text) else text
-
-
-def runs() -> Iterator[tuple[Case, str]]:
-    """Every case that applies, on each of its layouts."""
-    return ((case, layout) for case in CASES if case.steps for layout in case.layouts)
