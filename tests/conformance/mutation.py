@@ -1,8 +1,7 @@
-"""Which cases notice which defect: ``python tests/conformance/mutation.py [PART OF A NAME] [MOST]``.
+"""Which cases notice which defect: ``python tests/conformance/mutation.py [NAME [MOST]]``.
 
-Runs every case that applies under each mutant, or under those with that in their names, and prints
-the cases that notice it, so many at most: half a minute a mutant. ``mutants.yml`` is written from
-this.
+Runs every case that applies under each mutant (or those with NAME in theirs) and prints the cases
+that notice it, MOST of them: half a minute a mutant. ``mutants.yml`` is written from this.
 """
 
 from __future__ import annotations

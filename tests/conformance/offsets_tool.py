@@ -57,7 +57,7 @@ class OffsetsTool:
         return self._out.splitlines()
 
     def see_in_bounds(self, wanted: Mapping[str, int]) -> dict[str, int]:
-        """By topic-partition the number of its records, where a line has the offset of one."""
+        """By topic-partition how many records it has, where the line has the offset of one."""
         rows = [line.split(":") for line in self._out.splitlines()]
         offsets = {f"{topic}-{partition}": int(offset) for topic, partition, offset in rows}
         return {one: wanted.get(one, 0) for one, at in offsets.items() if at < wanted.get(one, 0)}
