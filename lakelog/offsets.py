@@ -40,6 +40,11 @@ class LatestTiered(Position):
 
 
 @dataclass(frozen=True, slots=True)
+class EarliestPendingUpload(Position):
+    """The first offset that the cold tier does not hold yet; none without a cold tier."""
+
+
+@dataclass(frozen=True, slots=True)
 class MaxTimestamp(Position):
     """The first record that carries the largest timestamp."""
 
@@ -68,7 +73,7 @@ class AtTimestamp(Position):
         if self.timestamp_ms < 0:
             raise InvalidArgumentError(
                 f"timestamp {self.timestamp_ms} is negative; for the special targets use "
-                "'earliest', 'latest', 'earliest-local', 'latest-tiered' or 'max-timestamp'"
+                f"one of {', '.join(NAMED_POSITIONS)}"
             )
         if self.timestamp_ms >= 2**63:
             raise InvalidArgumentError(
@@ -93,6 +98,7 @@ NAMED_POSITIONS: dict[str, Position] = {
     "latest": Latest(),
     "earliest-local": EarliestLocal(),
     "latest-tiered": LatestTiered(),
+    "earliest-pending-upload": EarliestPendingUpload(),
     "max-timestamp": MaxTimestamp(),
 }
 

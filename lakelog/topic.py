@@ -13,6 +13,8 @@ from .record import TopicPartition
 MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
 #: The table of job runs, which lies where a topic of that name would have its table.
 STATUS_TABLE = "_lakelog_status"
+#: Topics that Kafka keeps for itself (``Topic.INTERNAL_TOPICS``), under their names there.
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
 
 

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 _EPILOG = """\
 A position is an offset (250), a time with its zone (2013-12-30T12:00:00Z), epoch milliseconds
 (@1388404800000), a distance from now (-10m, '10 minutes ago'), or one of earliest, latest,
-earliest-local, latest-tiered, max-timestamp. Write --from=-10m, with the equals sign.
+earliest-local, latest-tiered, earliest-pending-upload, max-timestamp. Write --from=-10m, with the
+equals sign.
 
 examples:
   lakelog --dir ./log consume flights --from 250 --max 5

@@ -109,6 +109,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             code = 0
         except output.Failed as failed:
             output.show(failed.result, arguments.output)
+            if failed.reason:
+                print(f"lakelog: {failed.reason}", file=sys.stderr)
             code = 1
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has seen enough

@@ -1,62 +1,177 @@
-"""``lakelog offsets``: where partitions begin and end, or the offset of a position."""
+"""``lakelog offsets``: the offset of a position in many partitions, as kafka-get-offsets has it."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import re
+from typing import TYPE_CHECKING, Any
 
+from ..errors import InvalidArgumentError, LakelogError
 from .connect import open_log
-from .output import Table
+from .output import Failed, Message, Table, describe
+
+if TYPE_CHECKING:
+    from ..lakelog import Lakelog
+    from ..offsets import Position
+    from ..record import TopicPartition
+    from .partition_filter import PartitionFilter
 
 _EPILOG = """\
+A line is topic:partition:offset; a partition without such an offset has none. The lines are sorted
+by topic-partition as text, so that they can be compared with those of kafka-get-offsets.
+
+--time is epoch milliseconds (the earliest record at or after them), a name or its number:
+  -1 latest             the offset of the next record
+  -2 earliest           the log start
+  -3 max-timestamp      the first record with the largest time
+  -4 earliest-local     the first in Redis
+  -5 latest-tiered      the last in Delta
+  -6 earliest-pending-upload    the first that is not in Delta yet
+or a time with its zone (2013-12-30T12:00:00Z), or a distance from now (--time=-10m).
+
+--topic is a list of regular expressions for whole names. --topic-partitions is a list of
+topic:partitions, partitions being 3, 0-3 (without 3), 5- or -3; either side may be left out.
+
 examples:
-  lakelog --dir ./log offsets                               every topic, both tiers
+  lakelog --dir ./log offsets                                     where every partition ends
   lakelog --dir ./log offsets flights --time 2013-12-30T12:00:00Z
-  lakelog --dir ./log offsets flights --time latest-tiered
+  lakelog --dir ./log offsets --topic 'web[.].*' --partitions 0,1 --time earliest
+  lakelog --dir ./log offsets --topic-partitions 'orders:0-3,web[.].*:5-,:0' --time -5
+  lakelog --dir ./log offsets --exclude-internal-topics --output json
 """
+
+#: The numbers that Kafka's protocol has for positions (ListOffsetsRequest).
+_NUMBERED = {
+    "-1": "latest",
+    "-2": "earliest",
+    "-3": "max-timestamp",
+    "-4": "earliest-local",
+    "-5": "latest-tiered",
+    "-6": "earliest-pending-upload",
+}
+_MAX_DIGITS = 20  # Python reads numbers of up to 4,300; times have 19
+_NAMES = 10  # of topics, in an error
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "offsets",
         parents=[common],
-        help="where partitions begin and end, in either tier",
-        description="Show where partitions begin and end, or the offset at a position.",
+        help="the offset at a time, or where partitions begin and end in either tier",
+        description="Print the offset of a position in each partition, by default where it ends.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    added.add_argument("topic", nargs="?", help="default: all")
-    added.add_argument("-p", "--partition", type=int)
+    added.add_argument("name", nargs="?", metavar="TOPIC", help="by its name; default: all")
+    added.add_argument("--topic", metavar="REGEX[,…]", help="the topics that match")
+    added.add_argument("-p", "--partitions", metavar="N[,…]", help="default: all")
     added.add_argument(
-        "--time", metavar="POSITION", help="a position as of `lakelog consume`; the offset there"
+        "--topic-partitions", metavar="ITEM[,…]", help="both at once: orders:0-3,web.*:5-,:0"
+    )
+    added.add_argument("--time", default="latest", help="default: latest")
+    added.add_argument(
+        "--exclude-internal-topics",
+        action="store_true",
+        help="leave out Kafka's own topics, such as __consumer_offsets",
     )
     added.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> Table:
+def _run(arguments: argparse.Namespace) -> Message | Table | None:
+    allowed, where = _filter(arguments), time_position(arguments.time)
     rows: list[dict[str, Any]] = []
+    failed = []
     with open_log(arguments) as log:
-        topics = [log.topics.get(arguments.topic)] if arguments.topic else log.topics.list()
-        for topic in topics:
-            unified = log.log(topic)
-            partitions = list(range(topic.partitions))
-            if arguments.partition is not None:
-                partitions = [topic.partition(arguments.partition).partition]
-            if arguments.time is not None:
-                rows += [
-                    {"topic": topic.name, "partition": n, "offset": unified.seek(n, arguments.time)}
-                    for n in partitions
-                ]
+        asked = _asked(log, allowed, arguments)
+        for topic, numbers in asked.items():
+            try:
+                found = log.log(topic).seek_each(where, numbers)
+            except LakelogError as error:  # the others are worth asking
+                failed.append(f"topic {topic}: {describe(error)}")
                 continue
             rows += [
-                {
-                    "topic": topic.name,
-                    "partition": number,
-                    "log_start": seen.log_start,
-                    "local_log_start": seen.local_log_start,
-                    "archived_end": seen.archived_end if topic.config.tiered else None,
-                    "log_end": seen.log_end,
-                }
-                for number, seen in unified.offsets(partitions).items()
+                {"topic": topic, "partition": number, "offset": offset}
+                for number, offset in found.items()
+                if offset is not None
             ]
-    return Table(rows, empty="no topics yet")
+    rows.sort(key=lambda row: f"{row['topic']}-{row['partition']}")  # as Kafka's tool: t-10 < t-2
+    lines = "\n".join("{topic}:{partition}:{offset}".format_map(row) for row in rows)
+    as_json = arguments.output == "json"
+    result = Table(rows) if as_json else Message(lines) if lines else None
+    if failed:
+        raise Failed(result, "\n".join(failed))
+    return result
+
+
+def time_position(text: str) -> Position:
+    """What ``--time`` says.
+
+    Raises:
+        InvalidArgumentError: none of Kafka's numbers and names, and not a time.
+    """
+    from ..offsets import NAMED_POSITIONS, AtTimestamp, position
+
+    text = text.strip()
+    name = _NUMBERED.get(text, text)
+    if name in NAMED_POSITIONS:
+        return NAMED_POSITIONS[name]
+    try:
+        if re.fullmatch(rf"\+?\d{{1,{_MAX_DIGITS}}}", text):
+            return AtTimestamp(int(text))
+        if not re.fullmatch(r"[+-]?\d+", text):  # as a position that would be an offset
+            return position(text)
+    except InvalidArgumentError:
+        pass
+    numbered = ", ".join(f"{number} or {name}" for number, name in _NUMBERED.items())
+    raise InvalidArgumentError(
+        f"--time {text[:80]!r} cannot be read; give epoch milliseconds, a time with its zone "
+        f"(2013-12-30T12:00:00Z), a distance from now (--time=-10m), or {numbered}"
+    )
+
+
+def _filter(arguments: argparse.Namespace) -> PartitionFilter:
+    from .partition_filter import PartitionFilter
+
+    topics = (arguments.name, arguments.topic)
+    if arguments.topic_partitions is not None:
+        if any(one is not None for one in (*topics, arguments.partitions)):
+            raise InvalidArgumentError(
+                "--topic-partitions says which topics and partitions: give it without TOPIC, "
+                "--topic and --partitions"
+            )
+        return PartitionFilter.of_list(arguments.topic_partitions)
+    if None not in topics:
+        raise InvalidArgumentError("give TOPIC for a topic by its name, or --topic, not both")
+    named = None if arguments.name is None else re.escape(arguments.name)
+    return PartitionFilter.of_options(named or arguments.topic, arguments.partitions)
+
+
+def _asked(
+    log: Lakelog, allowed: PartitionFilter, arguments: argparse.Namespace
+) -> dict[str, list[int]]:
+    """The partitions of each topic that are asked for.
+
+    Raises:
+        UnknownTopicOrPartitionError: there is no topic of that name.
+        InvalidArgumentError: no partition is asked for.
+    """
+    from ..topic import INTERNAL_TOPICS
+
+    topics = log.topics.list() if arguments.name is None else [log.topics.get(arguments.name)]
+    hidden = INTERNAL_TOPICS if arguments.exclude_internal_topics else frozenset()
+    found = {
+        topic.name: _allowed(topic.topic_partitions(), allowed)
+        for topic in topics
+        if topic.name not in hidden
+    }
+    if not any(found.values()):
+        names = ", ".join(topic.name for topic in topics[:_NAMES]) or "no topics yet"
+        more = ", …" if len(topics) > _NAMES else ""
+        raise InvalidArgumentError(
+            f"no topic-partition is asked for: the log holds {names}{more}; loosen the filters"
+        )
+    return {topic: numbers for topic, numbers in found.items() if numbers}
+
+
+def _allowed(partitions: list[TopicPartition], allowed: PartitionFilter) -> list[int]:
+    return [one.partition for one in partitions if allowed.allows(one)]

@@ -41,11 +41,17 @@ Result = Table | Message | Page | Iterator[Any] | None
 
 
 class Failed(Exception):
-    """The command did its work and the answer is no: printed like any result, exit code 1."""
+    """The command did its work and the answer is no: printed like any result, exit code 1.
 
-    def __init__(self, result: Result) -> None:
-        super().__init__("failed")
+    Args:
+        result: what is known all the same.
+        reason: for stderr, where a result of lines leaves no place for it.
+    """
+
+    def __init__(self, result: Result, reason: str | None = None) -> None:
+        super().__init__(reason or "failed")
         self.result = result
+        self.reason = reason
 
 
 def show(result: Result, form: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pyarrow as pa
@@ -15,6 +16,7 @@ from ..offsets import (
     AtTimestamp,
     Earliest,
     EarliestLocal,
+    EarliestPendingUpload,
     Latest,
     LatestTiered,
     LogOffsets,
@@ -24,6 +26,20 @@ from ..offsets import (
 from ..record import NO_TIMESTAMP_MS, OffsetAndTimestamp, TopicPartition
 from .fetch import fetches
 from .tiers import Tiers, out_of_range
+
+#: Positions that need a search in each partition; one look at the offsets decides the others.
+SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
+
+
+def seek_each(
+    tiers: Tiers, partitions: Iterable[int], position: Position, clock: Clock
+) -> dict[int, int | None]:
+    """The offset of a position in each partition; None where no record answers to it."""
+    if isinstance(position, SOUGHT):
+        asked = [tiers.topic.partition(number) for number in partitions]
+        return {one.partition: seek(tiers, one, position, clock) for one in asked}
+    look = tiers.look(partitions)
+    return {number: offset_of(position, tiers, number, one) for number, one in look.offsets.items()}
 
 
 def seek(
@@ -39,15 +55,13 @@ def seek(
         case MaxTimestamp():
             found = max_timestamp(tiers, topic_partition)
         case _:
-            look = tiers.look([topic_partition.partition])
-            return offset_of(position, topic_partition, look.offsets[topic_partition.partition])
+            number = topic_partition.partition
+            return offset_of(position, tiers, number, tiers.look([number]).offsets[number])
     return None if found is None else found.offset
 
 
-def offset_of(
-    position: Position, topic_partition: TopicPartition, offsets: LogOffsets
-) -> int | None:
-    """The offset of a position that the log's offsets alone decide."""
+def offset_of(position: Position, tiers: Tiers, partition: int, offsets: LogOffsets) -> int | None:
+    """The offset of a position that is not one of `SOUGHT`: the partition's offsets decide it."""
     match position:
         case Earliest():
             return offsets.log_start
@@ -58,9 +72,11 @@ def offset_of(
         case LatestTiered():
             tiered = offsets.archived_end > offsets.log_start
             return offsets.archived_end - 1 if tiered else None
+        case EarliestPendingUpload():
+            return None if tiers.table is None else max(offsets.archived_end, offsets.log_start)
         case AtOffset(offset):
             if not offsets.log_start <= offset <= offsets.log_end:
-                out_of_range(topic_partition, offset, offsets)
+                out_of_range(tiers.topic.partition(partition), offset, offsets)
             return offset
         case _:
             raise TypeError(f"{position!r} is not decided by offsets")

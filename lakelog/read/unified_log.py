@@ -117,6 +117,14 @@ class UnifiedLog:
         topic_partition = self.topic.partition(partition)
         return seeking.seek(self._tiers, topic_partition, position(to), self._clock)
 
+    def seek_each(
+        self, to: PositionLike, partitions: Iterable[int] | None = None
+    ) -> dict[int, int | None]:
+        """As `seek`, in several partitions (default: all), with one look where that is enough."""
+        if partitions is None:
+            partitions = range(self.topic.partitions)
+        return seeking.seek_each(self._tiers, partitions, position(to), self._clock)
+
     def offset_for_timestamp(self, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
         """As `seek` by timestamp, with the timestamp that was found."""
         target = AtTimestamp(timestamp_ms)

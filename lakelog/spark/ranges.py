@@ -19,13 +19,12 @@ from ..offsets import (
     AtOffset,
     AtTimestamp,
     LogOffsets,
-    MaxTimestamp,
     Position,
     PositionLike,
     position,
 )
 from ..read.record_count import count_records
-from ..read.seek import offset_of, seek
+from ..read.seek import SOUGHT, offset_of, seek
 from ..read.stretches import Stretch, stretches_between
 from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
@@ -35,9 +34,6 @@ from ..topic import Topic
 SPLIT_BYTES = 32 * MIB
 
 SEEKS_AT_ONCE = 16
-
-#: Positions that need a search, and not just where the log begins and ends.
-SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
 
 Places = PositionLike | Mapping[int, PositionLike]
 
@@ -107,7 +103,7 @@ def resolve(
                 return None if offset is None else min(offset, offsets.log_end)
             if clip and isinstance(where, AtOffset):
                 return min(max(where.offset, offsets.log_start), offsets.log_end)
-            return offset_of(where, tiers.topic.partition(number), offsets)
+            return offset_of(where, tiers, number, offsets)
 
         end = ends[number]
         if isinstance(start, AtOffset) and isinstance(end, AtOffset) and start.offset > end.offset:

@@ -386,6 +386,7 @@ class LogRules(LogHarness):
             "earliest": model.log_start,
             "latest": model.log_end,
             "latest-tiered": model.latest_tiered,
+            "earliest-pending-upload": max(model.archived_end, model.log_start),
             "max-timestamp": None if top is None else top.offset,
         }
         found = {name: self.log.seek(partition, name) for name in expected}

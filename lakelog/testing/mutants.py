@@ -16,9 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from .. import topic as topic_module
 from ..archive import archiver
 from ..archive.copy import HotRows
 from ..cleanup import cleanup, compaction, dirty, plan, retention, superseded
+from ..cli import partition_filter
 from ..codec import arrow_entry, codec, crc, fields_entry
 from ..cold import path_table, reserve, segment_reader, segment_writer
 from ..cold.change import Change, HotRange, Rewrite
@@ -28,7 +30,8 @@ from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..config import TopicConfig
 from ..failpoints import failpoint
 from ..hot import connection
-from ..offsets import HotOffsets
+from ..offsets import HotOffsets, LatestTiered, Position
+from ..read import seek
 from ..record import OffsetRange
 from ..spark import frame_parts
 from ..topic import Topic
@@ -435,5 +438,101 @@ CLEANUP_MUTANTS = (
         "a stranger's file taken as sorted",
         "readers trust statistics, never the order inside a file that somebody else wrote",
         _patch(segment_reader, "is_ours", lambda _: True),
+    ),
+)
+
+_cut = superseded.Search.cut
+_offset_of = seek.offset_of
+
+
+def _tiered_end(position: Position, *more: Any) -> int | None:
+    found = _offset_of(position, *more)
+    return found if found is None or not isinstance(position, LatestTiered) else found + 1
+
+
+_rule = partition_filter._rule
+
+
+def _rule_with_its_end(item: str) -> partition_filter.Rule:
+    rule = _rule(item)
+    assert isinstance(rule.partitions, range)
+    wider = range(rule.partitions.start, rule.partitions.stop + (len(rule.partitions) > 1))
+    return replace(rule, partitions=wider)
+
+
+#: Those that Kafka's own test cases alone notice, beside many of the above.
+CASE_MUTANTS = (
+    Mutant(
+        "four calls remembered",
+        "a resend of any of a producer's last five calls is known",
+        _script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 3)"}),
+    ),
+    Mutant(
+        "six calls remembered",
+        "of a producer the last five calls are known, and no more",
+        _script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 5)"}),
+    ),
+    Mutant(
+        "sequences without an end",
+        "0 follows a producer's largest sequence",
+        _script("append", {"(newest + 1) % SEQUENCES": "newest + 1"}),
+    ),
+    Mutant(
+        "producers remembered for ever",
+        "an idle producer is forgotten after producer.id.expiration.ms",
+        _script("append", {"now - last_ms >= settings.producer_expiration_ms": "false"}),
+    ),
+    Mutant(
+        "max.message.bytes of a record",
+        "max.message.bytes bounds an entry with all its records",
+        _script(
+            "append", {"e.bytes > settings.max_message": "e.bytes / e.count > settings.max_message"}
+        ),
+    ),
+    Mutant(
+        "segment.bytes of a record",
+        "what is larger than a segment is refused",
+        _script(
+            "append", {"e.bytes > settings.segment_b": "e.bytes / e.count > settings.segment_b"}
+        ),
+    ),
+    Mutant(
+        "segments that are too large",
+        "a segment rolls before it would become larger than segment.bytes",
+        _script("append", {"settings.segment_bytes - e.bytes\n": "settings.segment_bytes\n"}),
+    ),
+    Mutant(
+        "rolled by the clock",
+        "segments of records with timestamps roll by those alone",
+        _script("append", {"s.first >= 0 and max - s.first or now": "now"}),
+    ),
+    Mutant(
+        "a range of keys not searched",
+        "a map of keys that is full makes compaction slower, and nothing else",
+        _patch(superseded.Search, "cut", lambda self, bounds: _cut(self, bounds)[:-1]),
+    ),
+    Mutant(
+        "latest tiered exclusive",
+        "latest-tiered is the last offset of the cold tier, and not the next",
+        _patch(seek, "offset_of", _tiered_end),
+    ),
+    Mutant(
+        "a range with its end",
+        "orders:0-3 are the partitions 0, 1 and 2",
+        _patch(partition_filter, "_rule", _rule_with_its_end),
+    ),
+    Mutant(
+        "patterns that may end early",
+        "a pattern is of the whole name",
+        _patch(
+            partition_filter.Rule,
+            "allows_topic",
+            lambda self, topic: self.topic.match(topic) is not None,
+        ),
+    ),
+    Mutant(
+        "internal topics never left out",
+        "--exclude-internal-topics leaves out Kafka's own",
+        _patch(topic_module, "INTERNAL_TOPICS", frozenset()),
     ),
 )

@@ -7,5 +7,5 @@ from pathlib import Path
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent))  # runner.py and pure.py are no test modules
+sys.path.insert(0, str(Path(__file__).parent))  # runner.py and its like are no test modules
 pytest.register_assert_rewrite("runner")

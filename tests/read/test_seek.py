@@ -17,6 +17,7 @@ from lakelog.offsets import (
     AtTimestamp,
     Earliest,
     EarliestLocal,
+    EarliestPendingUpload,
     Latest,
     LatestTiered,
     MaxTimestamp,
@@ -100,8 +101,15 @@ def test_names_of_places_in_two_tiers(bench):
 
     assert [
         bench.log.seek(0, name)
-        for name in ("earliest", "earliest-local", "latest-tiered", "latest", "max-timestamp")
-    ] == [0, 3, 3, 6, 1]
+        for name in (
+            "earliest",
+            "earliest-local",
+            "latest-tiered",
+            "earliest-pending-upload",
+            "latest",
+            "max-timestamp",
+        )
+    ] == [0, 3, 3, 4, 6, 1]
 
 
 def test_names_of_places_in_an_empty_log(bench):
@@ -111,11 +119,12 @@ def test_names_of_places_in_an_empty_log(bench):
             Earliest(),
             EarliestLocal(),
             LatestTiered(),
+            EarliestPendingUpload(),
             Latest(),
             MaxTimestamp(),
             AtTimestamp(0),
         )
-    ] == [0, 0, None, 0, None, None]
+    ] == [0, 0, None, 0, 0, None, None]
 
 
 def test_records_without_timestamps_have_no_largest_one_in_either_tier(bench):
@@ -131,6 +140,7 @@ def test_nothing_is_tiered_once_the_log_start_has_passed_it(bench):
     bench.log.raise_log_start(0, 5)
 
     assert bench.log.seek(0, "latest-tiered") is None
+    assert bench.log.seek(0, "earliest-pending-upload") == 5
     assert bench.log.seek(0, "max-timestamp") == 5
     assert bench.log.seek(0, "@0") == 5
 
