@@ -42,6 +42,25 @@ settings.load_profile(
 )
 
 
+#: A Spark of a few minutes spends most of them on compiling what it runs once: half of it less with
+#: the first compiler alone, and on two cores one thread that collects garbage is enough. Also for
+#: those that processes of tests start.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+
+#: What takes longest begins first: with `pytest -n`, no process shall be left alone with it.
+LONGEST_FIRST = ("model", "spark", "notebooks", "browser", "foreign", "jobs", "archive", "cleanup")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    folder = Path(__file__).parent
+
+    def rank(item: pytest.Item) -> int:
+        first = item.path.relative_to(folder).parts[0]
+        return LONGEST_FIRST.index(first) if first in LONGEST_FIRST else len(LONGEST_FIRST)
+
+    items.sort(key=rank)
+
+
 @pytest.fixture(scope="session")
 def _redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
     server = RedisServer(tmp_path_factory.mktemp("redis"))

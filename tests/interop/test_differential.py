@@ -26,7 +26,21 @@ def compared(number: int, redis_url: str, root: Path) -> list[Comparison]:
         lakelog.close()
 
 
-@pytest.mark.parametrize("number", range(len(RECORDED)), ids=lambda n: f"seed{RECORDED[n][0].seed}")
+#: As many workloads are compared each time; the others when asked for.
+FEW = 8
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(
+            number,
+            marks=[pytest.mark.slow] if number >= FEW else [],
+            id=f"seed{workload.seed}",
+        )
+        for number, (workload, *_) in enumerate(RECORDED)
+    ],
+)
 def test_lakelog_answers_as_kafka_did(number: int, redis_url: str, tmp_path: Path) -> None:
     found = compared(number, redis_url, tmp_path)
     workload = RECORDED[number][0]
