@@ -21,8 +21,9 @@
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; another number means that somebody deleted some
 --   unarchived_since  no record that is not archived yet was appended before this time
---   gaps              start-end, comma separated: offsets skipped after an unclean stop, or in quarantine
---   quarantined       those of the gaps that have no entry, since one was moved aside
+--   gaps              start-end, comma separated: offsets skipped after an unclean stop
+--   quarantined       likewise: gaps that have no entry, since one was moved aside. A field of its own,
+--                     so that whoever sets the one leaves what half a transaction said of the other
 --   reserved_end      appends stop here until the cold tier has reserved more offsets; not there:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --

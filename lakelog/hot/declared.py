@@ -59,10 +59,10 @@ class Declared:
         ]
 
 
-def parse_gaps(text: bytes | None) -> tuple[OffsetRange, ...]:
-    """The field ``gaps`` of ``:state``; whoever added to it, ascending."""
-    parts = (part.split(b"-") for part in (text or b"").split(b",") if part)
-    return tuple(sorted(OffsetRange(int(start), int(end)) for start, end in parts))
+def parse_gaps(*texts: bytes | None) -> tuple[OffsetRange, ...]:
+    """The fields ``gaps`` and ``quarantined`` of ``:state`` as one; whoever added to them, ascending."""
+    parts = (part.split(b"-") for text in texts for part in (text or b"").split(b",") if part)
+    return tuple(sorted({OffsetRange(int(start), int(end)) for start, end in parts}))
 
 
 @dataclass(frozen=True, slots=True)

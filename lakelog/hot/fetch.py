@@ -118,6 +118,7 @@ class Fetcher:
                 "log_end",
                 "largest_entry",
                 "gaps",
+                "quarantined",
             ),
         ]
         for attempt in range(3):
@@ -134,7 +135,7 @@ class Fetcher:
         check_topic_id(topic_partition, state[0], topic_id)
         try:
             local_log_start, largest_entry_bytes = int(state[1]), int(state[3] or 0)
-            declared = Declared(int(state[2]), parse_gaps(state[4]))
+            declared = Declared(int(state[2]), parse_gaps(state[4], state[5]))
         except ILLEGIBLE as error:
             raise illegible(state, f"state of {topic_partition}", error) from error
         entries, beyond = _parse(topic_partition, raw, end_offset, declared)

@@ -620,7 +620,7 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         raise unknown_partition(topic_partition)
     log_end = int(state[2])
     base, size, first, largest, created, modified = map(int, state[5].split())
-    declared = Declared(log_end, parse_gaps(state[9]))
+    declared = Declared(log_end, parse_gaps(state[9], state[13]))
     segments = declared.segments([HotSegment(*map(int, text.split())) for text in closed], base)
     segments.append(HotSegment(base, log_end, size, first, largest, created, modified))
     return HotOffsets(

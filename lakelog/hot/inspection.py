@@ -148,13 +148,14 @@ class Inspection:
             check_topic_id(topic_partition, state.get("topic_id"), topic_id)
         elif not flaws:
             raise unknown_partition(topic_partition)
-        gaps, segments = [], []
-        for part in filter(None, state.get("gaps", b"").split(b",")):
-            found = _GAPS.fullmatch(part)
-            if found:
-                gaps.append(OffsetRange(int(found[1]), int(found[2])))
-            else:
-                flaws.append((keys.state, f"has among its gaps {part!r}"))
+        gaps, segments = set(), []
+        for name in ("gaps", "quarantined"):
+            for part in filter(None, state.get(name, b"").split(b",")):
+                found = _GAPS.fullmatch(part)
+                if found:
+                    gaps.add(OffsetRange(int(found[1]), int(found[2])))
+                else:
+                    flaws.append((keys.state, f"has among its {name} {part!r}"))
         for text, score in zip(closed[::2], closed[1::2], strict=True):
             numbers = _numbers(text)
             if len(numbers) == 7 and float(score) == numbers[0]:
@@ -178,7 +179,7 @@ class Inspection:
             run_id,
             state,
             tuple(segments),
-            tuple(gaps),
+            tuple(sorted(gaps)),
             producers,
             entries,
             tuple(flaws),

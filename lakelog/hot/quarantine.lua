@@ -6,6 +6,7 @@
 --   roll     -                     closes the open segment, so that it can be cut
 --   move     gap start, gap end, note, number of segments to replace, their texts, the new texts
 --   release  gap start, gap end, text of a segment for the entry
+--   forget   -                     what was kept of it, once it is back
 --
 -- KEYS: the five of the partition, then quarantine, rebuilt. `:quarantine` is a hash: `{id}` → a
 -- note as JSON, `{id}|{n}` → the n-th name or value of the entry, byte for byte.
@@ -39,19 +40,22 @@ end
 
 local function gaps()
   local found = {}
-  for from, to in string.gmatch(st[5] or '', '(%d+)-(%d+)') do
+  for from, to in string.gmatch((st[5] or '') .. ',' .. (st[7] or ''), '(%d+)-(%d+)') do
     found[#found + 1] = { tonumber(from), tonumber(to) }
   end
   table.sort(found, function(a, b) return a[1] < b[1] end)
   return found
 end
 
-local function format_gaps(ranges)
-  local texts = {}
-  for i, gap in ipairs(ranges) do
-    texts[i] = int(gap[1]) .. '-' .. int(gap[2])
+-- Such a list of gaps without one of them.
+local function without_gap(text, own)
+  local left = {}
+  for part in string.gmatch(text or '', '[^,]+') do
+    if part ~= own then
+      left[#left + 1] = part
+    end
   end
-  return table.concat(texts, ',')
+  return table.concat(left, ',')
 end
 
 local function gap_left()
@@ -130,7 +134,7 @@ end
 local entry = redis.call('XRANGE', stream, id, id)[1]
 if verb == 'look' then
   local first, ending = gap_left()
-  return { 'OK', first, ending, log_end, open.base, st[5] or '', entry and entry[2] or false,
+  return { 'OK', first, ending, log_end, open.base, (st[5] or '') .. ',' .. (st[7] or ''), entry and entry[2] or false,
     cut_segments(first, ending) }
 end
 if verb == 'roll' then
@@ -166,6 +170,7 @@ if verb == 'move' then
     for i, value in ipairs(entry[2]) do
       redis.call('HSET', quarantine, id .. '|' .. i, value)
     end
+    redis.call('HDEL', quarantine, id .. '|' .. #entry[2] + 1) -- of one that was half forgotten
   end
   redis.call('HSET', quarantine, id, ARGV[6])
   for _, text in ipairs(found) do
@@ -176,11 +181,8 @@ if verb == 'move' then
     redis.call('ZADD', segments, int(parse_closed(ARGV[i]).base), ARGV[i])
   end
   if ending > first then
-    local all = gaps()
-    all[#all + 1] = { first, ending }
-    table.sort(all, function(a, b) return a[1] < b[1] end)
     local own = int(first) .. '-' .. int(ending)
-    redis.call('HSET', state, 'gaps', format_gaps(all), 'closed_bytes', int(closed_bytes),
+    redis.call('HSET', state, 'closed_bytes', int(closed_bytes),
       'quarantined', (st[7] and st[7] ~= '' and st[7] .. ',' or '') .. own)
   end
   if entry and blocks then
@@ -191,6 +193,16 @@ if verb == 'move' then
   redis.call('ZREM', times, int(last))
   for _, text in ipairs(found) do
     redis.call('ZREM', segments, text)
+  end
+  return { 'OK' }
+end
+
+local own = int(first or 0) .. '-' .. int(ending or 0)
+if verb == 'forget' then
+  redis.call('HDEL', quarantine, id) -- first: without it the rest is nobody's
+  local at = 1
+  while redis.call('HDEL', quarantine, id .. '|' .. at) == 1 do
+    at = at + 1
   end
   return { 'OK' }
 end
@@ -207,34 +219,30 @@ while true do
   end
   fields[#fields + 1] = value
 end
-local kept, was = {}, false
+local was = false
 for _, gap in ipairs(gaps()) do
-  if gap[1] == first and gap[2] == ending then
-    was = true
-  else
-    kept[#kept + 1] = gap
-  end
+  was = was or gap[1] == first and gap[2] == ending
+end
+local is_back = entry and #entry[2] == #fields -- by a release that was cut short
+for i, value in ipairs(fields) do
+  is_back = is_back and entry[2][i] == value
+end
+if is_back and not was then
+  return { 'OK' }
 end
 local before = redis.call('XREVRANGE', stream, id, '-', 'COUNT', 1)[1]
 local _, reach = offsets_of(before and before[1] or '0-1')
-if entry or not was or before and reach and reach > first or first < tonumber(st[3]) then
+if not is_back and (entry or before and reach and reach > first)
+  or not was or first < tonumber(st[3]) then
   return { 'CHANGED' }
 end
 if redis.call('XLEN', stream) > MAX_REBUILT then
   return { 'TOO_MANY', redis.call('XLEN', stream), MAX_REBUILT }
 end
-rebuild(nil, { ending = ending, fields = fields })
+if not is_back then
+  rebuild(nil, { ending = ending, fields = fields })
+end
 redis.call('ZADD', segments, int(first), ARGV[6])
-local own, left = int(first) .. '-' .. int(ending), {}
-for part in string.gmatch(st[7] or '', '[^,]+') do
-  if part ~= own then
-    left[#left + 1] = part
-  end
-end
-redis.call('HSET', state, 'gaps', format_gaps(kept), 'quarantined', table.concat(left, ','),
+redis.call('HSET', state, 'gaps', without_gap(st[5], own), 'quarantined', without_gap(st[7], own),
   'closed_bytes', int(tonumber(st[6]) + parse_closed(ARGV[6]).bytes))
-for i = 1, #fields do
-  redis.call('HDEL', quarantine, id .. '|' .. i)
-end
-redis.call('HDEL', quarantine, id)
 return { 'OK' }

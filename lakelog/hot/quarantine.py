@@ -1,8 +1,8 @@
 """Entries moved aside, so that what else the partition holds is read and archived.
 
 The bytes of such an entry lie in ``:quarantine``, as they were; its offsets become a declared gap
-between two segments. Each change is one script, so a crash leaves the entry in one place or the
-other. See ``quarantine.lua``.
+between two segments. To move one aside is one script; to put it back are two, and in between it is
+in both places: a release then ends what the one before began. See ``quarantine.lua``.
 """
 
 from __future__ import annotations
@@ -209,6 +209,9 @@ class HotQuarantine:
                 "trimmed, or others speak for them. Its bytes stay in quarantine",
                 entry_id=entry_id,
             )
+        failpoint("quarantine.before_forget")
+        # Not before it is back: half a transaction may be lost, and then its bytes with it.
+        self._call("forget", entry_id)
         failpoint("quarantine.after_release")
         return held
 

@@ -18,7 +18,7 @@
 -- the appends of a second or two.
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_log_start', 'segment',
-  'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end', 'settings')
+  'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end', 'settings', 'quarantined')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -71,7 +71,7 @@ end
 local now = server_time(ARGV[3])
 local open = parse_segment(st[5])
 -- Half a transaction may lie above the log end: the gap takes it in.
-known_end = math.max(known_end, drop_half_transaction(st[7], log_end, open.base))
+known_end = math.max(known_end, drop_half_transaction((st[7] or '') .. ',' .. (st[13] or ''), log_end, open.base))
 
 local function end_by_clock()
   local elapsed = now - open.modified

@@ -23,11 +23,30 @@ class Operation:
     restarts: bool = False  # another run of the server is to begin before it
     tiered: bool = True
     gone: tuple[range, ...] = ()  # offsets that may be missing since, each range as a whole
+    expires: bool = False  # so may what lies below the log start
 
 
 def tp(tiers: Any) -> Any:
     return tiers.topic.partition(0)
 
+
+def held(tiers: Any) -> Any:
+    return tiers.hot.quarantine(tp(tiers), tiers.topic.topic_id)
+
+
+def move(tiers: Any) -> None:
+    held(tiers).add("47-16", "", "me", 5, whatever=True)
+
+
+def move_last(tiers: Any) -> None:
+    held(tiers).add("95-16", "", "me", 5, whatever=True)
+
+
+def expire(tiers: Any) -> None:
+    tiers.hot.topics().alter("orders", {"retention.bytes": 1_000})
+
+
+MOVED = range(32, 48)
 
 OPERATIONS = {
     "recover": Operation(lambda tiers: tiers.hot.recover(tp(tiers), 0), restarts=True),
@@ -35,6 +54,15 @@ OPERATIONS = {
         lambda tiers: tiers.hot.trim(tp(tiers), 56, archived_end=96, planned_at_ms=9),
         lambda tiers: tiers.archiver().run_once(),
     ),
+    "retain": Operation(
+        lambda tiers: tiers.hot.retain(tp(tiers)),
+        expire,
+        tiered=False,
+        expires=True,
+    ),
+    "move aside": Operation(move, gone=(MOVED,)),
+    "move the last aside": Operation(move_last, gone=(range(80, 96),)),
+    "put back": Operation(lambda tiers: held(tiers).release("47-16", 5), move, gone=(MOVED,)),
     "raise the log start": Operation(
         lambda tiers: tiers.hot.raise_log_start(tp(tiers), 56),
         tiered=False,
@@ -52,11 +80,14 @@ OPERATIONS = {
 }
 
 
-def may_read(found: list[tuple[int, bytes]], all_there: dict[int, bytes], gone: Any) -> bool:
+def may_read(
+    found: list[tuple[int, bytes]], all_there: dict[int, bytes], operation: Operation, start: int
+) -> bool:
     """Whether a reader may find this: all there is, or all but what the operation took."""
+    gone = (range(start),) if operation.expires else (range(0), *operation.gone)
     return dict(found) in [
         {offset: value for offset, value in all_there.items() if offset not in left_out}
-        for left_out in (range(0), *gone)
+        for left_out in gone
     ]
 
 
@@ -98,7 +129,7 @@ def test_a_file_cut_within_it_loses_no_record_and_uses_no_offset_twice(
         log = UnifiedLog(tiers.topic, tiers.hot, tiers.table() if operation.tiered else None)
         expected = dict(written)
         start = log.offsets()[0].log_start
-        assert may_read(values_of(log, 0, start), expected, operation.gone), place
+        assert may_read(values_of(log, 0, start), expected, operation, start), place
         for _ in range(2):
             tiers.producer_id, tiers.sequences = tiers.producer_id + 1, {}
             reserve = reserving(tiers.topic, tiers.table()) if operation.tiered else None
@@ -108,12 +139,16 @@ def test_a_file_cut_within_it_loses_no_record_and_uses_no_offset_twice(
             expected[end] = b"after %d" % end
             server.restart(clean=False)
             start = log.offsets()[0].log_start
-            assert may_read(values_of(log, 0, start), expected, operation.gone), place
+            assert may_read(values_of(log, 0, start), expected, operation, start), place
         if operation.tiered:
             tiers.archiver().run_once()
             start = log.offsets()[0].log_start
-            assert may_read(values_of(log, 0, start), expected, operation.gone), place
-            assert may_read(tiers.archived(), expected, operation.gone), place
+            assert may_read(values_of(log, 0, start), expected, operation, start), place
+            assert may_read(tiers.archived(), expected, operation, start), place
         else:
             tiers.hot.recover(tp(tiers), 0)
             tiers.hot.retain(tp(tiers))
+        if "aside" in name or name == "put back":
+            moved = [one.entry_id for one in held(tiers).held()]
+            missing = written.keys() - {offset for offset, _ in values_of(log, 0, start)}
+            assert bool(missing) <= bool(moved), (place, moved)
