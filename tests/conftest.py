@@ -47,18 +47,23 @@ settings.load_profile(
 #: those that processes of tests start.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
-#: What takes longest begins first: with `pytest -n`, no process shall be left alone with it.
-LONGEST_FIRST = ("model", "spark", "notebooks", "browser", "foreign", "jobs", "archive", "cleanup")
 
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With ``pytest -n``: one process has the Spark, since two would only be in each other's way;
+    the others share the rest, file by file.
+    """
     folder = Path(__file__).parent
 
-    def rank(item: pytest.Item) -> int:
-        first = item.path.relative_to(folder).parts[0]
-        return LONGEST_FIRST.index(first) if first in LONGEST_FIRST else len(LONGEST_FIRST)
+    def needs_spark(item: pytest.Item) -> bool:
+        return (
+            "spark" in getattr(item, "fixturenames", ()) or (folder / "spark") in item.path.parents
+        )
 
-    items.sort(key=rank)
+    items.sort(key=needs_spark, reverse=True)
+    if config.pluginmanager.hasplugin("xdist"):
+        for item in items:
+            group = "spark" if needs_spark(item) else str(item.path)
+            item.add_marker(pytest.mark.xdist_group(group))
 
 
 @pytest.fixture(scope="session")
