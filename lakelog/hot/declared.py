@@ -60,7 +60,7 @@ class Declared:
 
 
 def parse_gaps(*texts: bytes | None) -> tuple[OffsetRange, ...]:
-    """The fields ``gaps`` and ``quarantined`` of ``:state`` as one; whoever added to them, ascending."""
+    """The fields ``gaps`` and ``quarantined`` of ``:state`` as one, ascending."""
     parts = (part.split(b"-") for text in texts for part in (text or b"").split(b",") if part)
     return tuple(sorted({OffsetRange(int(start), int(end)) for start, end in parts}))
 
