@@ -48,6 +48,7 @@ settings.load_profile(
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With ``pytest -n``: one process has the Spark, since two would only be in each other's way;
     the others share the rest, file by file.
