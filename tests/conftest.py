@@ -61,7 +61,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         )
 
     items.sort(key=needs_spark, reverse=True)
-    if config.pluginmanager.hasplugin("xdist"):
+    if getattr(config.option, "loadgroup", False):  # in a process of xdist's, told so
         for item in items:
             group = "spark" if needs_spark(item) else str(item.path)
             item.add_marker(pytest.mark.xdist_group(group))
