@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import re
 import ssl
 import sys
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -48,23 +50,27 @@ settings.load_profile(
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
 
 
-@pytest.hookimpl(tryfirst=True)  # xdist reads the groups
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With ``pytest -n``: one process has the Spark, since two would only be in each other's way;
     the others share the rest, file by file.
     """
-    folder = Path(__file__).parent
+    from xdist.scheduler import LoadScopeScheduling
 
-    def needs_spark(item: pytest.Item) -> bool:
-        return (
-            "spark" in getattr(item, "fixturenames", ()) or (folder / "spark") in item.path.parents
-        )
+    class OneSpark(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            file: str = nodeid.split("::")[0]
+            return "spark" if _takes_spark(config.rootpath / file) else file
 
-    items.sort(key=needs_spark, reverse=True)
-    if getattr(config.option, "loadgroup", False):  # in a process of xdist's, told so
-        for item in items:
-            group = "spark" if needs_spark(item) else str(item.path)
-            item.add_marker(pytest.mark.xdist_group(group))
+    return OneSpark(config, log)
+
+
+@cache
+def _takes_spark(file: Path) -> bool:
+    """Whether tests of a file have the fixture `spark`, themselves or by another one."""
+    if file.parent == Path(__file__).with_name("spark"):
+        return True
+    return re.search(r"def \w+\([^)]*\bspark\b", file.read_text("utf-8")) is not None
 
 
 @pytest.fixture(scope="session")
