@@ -197,6 +197,7 @@ end
 -- all of it. The caller calls that after it has raised the start in `:state`: were half of the
 -- transaction lost, a start above offsets that are there harms nobody, one below a hole everybody.
 local function trimming(before, open_base)
+  redis.call('XLEN', stream) -- of another type, it must be refused now
   local freed, dropped = 0, 0
   while true do
     local oldest = redis.call('ZRANGE', segments, dropped, dropped + 1)
