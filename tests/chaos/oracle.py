@@ -242,10 +242,13 @@ def _may_be_deleted(kind: Kind, final: FinalLog, offset: int, survivor: int) -> 
 
 def _may_be_lost(history: History, final: FinalLog, send: Send, offset: int) -> bool:
     """Whether it went with a tail, and a gap says so."""
-    if send.is_durable or not any(gap.start <= offset < gap.end for gap in final.gaps):
+    is_acked = send.outcome is Outcome.ACKED
+    if is_acked and send.is_durable:
+        return False  # only the acknowledgement says so: before it, one server alone may have it
+    if not any(gap.start <= offset < gap.end for gap in final.gaps):
         return False
     # What has no acknowledgement may have been appended at any time after it was sent.
-    until_s = send.acked_s if send.outcome is Outcome.ACKED else float("inf")
+    until_s = send.acked_s if is_acked else float("inf")
     return any(send.sent_s <= loss.end and until_s >= loss.start for loss in history.losses)
 
 

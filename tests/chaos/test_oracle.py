@@ -136,6 +136,17 @@ def test_a_record_that_a_consumer_had_and_that_is_gone_is_a_lost_write() -> None
     assert names(broken) == ["lost write"]
 
 
+def test_what_a_consumer_had_before_it_was_acknowledged_as_durable_may_be_lost() -> None:
+    """A master shows a record before its replica has it; nobody was promised anything then."""
+    broken = history()
+    change_all(broken, lambda reading: reading.pop(2))
+    broken.finals[0].gaps = [Span(2, 100)]
+    broken.sends[2].is_durable = True
+    assert names(broken) == []
+    broken.finals[0].gaps = [Span(3, 100)]  # but a gap has to say so
+    assert names(broken) == ["lost write", "skipped offset"]
+
+
 def test_a_partition_that_is_gone_has_lost_its_writes() -> None:
     broken = history()
     broken.finals = []
