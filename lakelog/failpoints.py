@@ -41,6 +41,7 @@ NAMES: tuple[str, ...] = (
     "quarantine.after_return",
     "quarantine.after_roll",
     "quarantine.before_copy",
+    "quarantine.before_fence",
     "quarantine.before_forget",
     "quarantine.before_move",
     "quarantine.before_release",

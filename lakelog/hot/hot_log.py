@@ -559,6 +559,25 @@ class HotLog:
         ends = {tp: check_offset(offset) for tp, offset in at_least.items()}
         self._recovery.recover(ends, reserve, topic_id)
 
+    def reserve_more(
+        self, topic_partition: TopicPartition, reserve: Reserve, topic_id: UUID
+    ) -> None:
+        """Reserves offsets in the cold tier although enough are left.
+
+        Whatever an archiver has copied of the partition by now cannot be committed any more (see
+        `cold.planned`).
+
+        Args:
+            reserve: as for `recover_all`.
+            topic_id: of the topic's creation.
+
+        Raises:
+            UnknownTopicIdError: the topic was dropped.
+        """
+        seen = self.offsets([topic_partition], topic_id=topic_id)[topic_partition]
+        least = max(seen.log_end, seen.reserved_end or 0)
+        self._recovery.reserve_more(topic_partition, seen.reserved_end, least, reserve, topic_id)
+
     def pause(self, topic_partitions: Iterable[TopicPartition]) -> None:
         """Refuses appends and marks the partitions clean, before a planned stop of the server.
 

@@ -161,8 +161,8 @@ class HotQuarantine:
                 found.append(((int(first), int(second)), entry))
         return [entry for _, entry in sorted(found, key=lambda one: one[0])]
 
-    def release(self, entry_id: str, now_ms: int, *, dry_run: bool = False) -> QuarantinedEntry:
-        """Puts an entry back to its place, if it is sound.
+    def put_back(self, entry_id: str, now_ms: int, *, dry_run: bool = False) -> QuarantinedEntry:
+        """Puts an entry back to its place, if it is sound; its bytes stay here until `forget`.
 
         Repair it first, field by field, in the key ``:quarantine``.
 
@@ -209,11 +209,18 @@ class HotQuarantine:
                 "trimmed, or others speak for them. Its bytes stay in quarantine",
                 entry_id=entry_id,
             )
-        failpoint("quarantine.before_forget")
-        # Not before it is back: half a transaction may be lost, and then its bytes with it.
-        self._call("forget", entry_id)
-        failpoint("quarantine.after_release")
         return held
+
+    def forget(self, entry_id: str) -> None:
+        """Drops what is kept of an entry, once it is back for good.
+
+        Not before: half a transaction may be lost, and then its bytes with it.
+        """
+        self._call("forget", entry_id)
+
+    def is_back(self, entry_id: str) -> bool:
+        """Whether an entry that has bytes here lies in the stream too: half released."""
+        return bool(self._look(entry_id).fields)
 
     # -- helpers ---------------------------------------------------------------------------------
 

@@ -72,6 +72,20 @@ class Recovery:
                 for tp, (_, _, run_id) in runs.items()
             }
 
+    def reserve_more(
+        self,
+        topic_partition: TopicPartition,
+        reserved_end: int | None,
+        least: int,
+        reserve: Reserve,
+        topic_id: UUID,
+    ) -> None:
+        """Reserves more although enough is left; see `HotLog.reserve_more`."""
+        more = reserve({topic_partition: least})[topic_partition]
+        if more.start == reserved_end:
+            # Asked for under no run, so that it lengthens the reservation or does nothing.
+            self._recover(topic_partition, 0, (str(topic_id), *more, ""), adopt=False)
+
     def _settle(
         self, tp: TopicPartition, at_least: int, topic_id: UUID | None, *more: object
     ) -> list[Any]:

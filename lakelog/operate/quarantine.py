@@ -9,9 +9,11 @@ from dataclasses import dataclass
 from ..clock import Clock, SystemClock
 from ..cold.path_table import PathTable
 from ..cold.quarantine import ColdQuarantine, QuarantinedFile
+from ..cold.reserve import reserving
 from ..cold.storage import Storage
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, PolicyViolationError
+from ..failpoints import failpoint
 from ..hot.hot_log import HotLog
 from ..hot.quarantine import HotQuarantine, QuarantinedEntry
 from ..topic import Topic
@@ -99,21 +101,22 @@ class Quarantine:
             PolicyViolationError: its place is taken, archived or trimmed.
         """
         entries = self._entries()
-        self._check_unarchived(entry_id)
-        held = entries.release(entry_id, self.clock.now_ms(), dry_run=dry_run)
-        if dry_run or self.table is None:
+        self._check_unarchived(entry_id, dry_run=dry_run)
+        held = entries.put_back(entry_id, self.clock.now_ms(), dry_run=dry_run)
+        if dry_run:
             return held
-        if self.table.snapshot().archived_end(self.partition) > held.gap.start:
-            # An archiver that looked before has gone past it meanwhile, so cold will never hold it.
-            self._entries().add(
-                entry_id,
-                held.reason,
-                held.who,
-                held.moved_at_ms,
-                archived_end=held.gap.end,
-                whatever=True,
+        failpoint("quarantine.before_fence")
+        if self.table is not None:
+            # An archiver that has copied what lies around it cannot go past it from here on.
+            self.hot.reserve_more(
+                self.topic.partition(self.partition),
+                reserving(self.topic, self.table),
+                self.topic.topic_id,
             )
             self._check_unarchived(entry_id)
+        failpoint("quarantine.before_forget")
+        entries.forget(entry_id)
+        failpoint("quarantine.after_release")
         return held
 
     def release_file(self, path: str, *, dry_run: bool = False) -> QuarantinedFile:
@@ -147,12 +150,23 @@ class Quarantine:
             )
         return ColdQuarantine(self.topic, self.table, self.storage, self.partition)
 
-    def _check_unarchived(self, entry_id: str) -> None:
+    def _check_unarchived(self, entry_id: str, *, dry_run: bool = False) -> None:
+        """Refuses an entry that cold will never hold; takes one out again that is already back."""
         if self.table is None:
             return
         archived_end = self.table.snapshot().archived_end(self.partition)
-        held = next((one for one in self._entries().held() if one.entry_id == entry_id), None)
+        entries = self._entries()
+        held = next((one for one in entries.held() if one.entry_id == entry_id), None)
         if held is not None and held.gap.start < held.gap.end and archived_end > held.gap.start:
+            if not dry_run and entries.is_back(entry_id):
+                entries.add(
+                    entry_id,
+                    held.reason,
+                    held.who,
+                    held.moved_at_ms,
+                    archived_end=held.gap.end,
+                    whatever=True,
+                )
             raise PolicyViolationError(
                 f"entry {entry_id} of {self.topic.partition(self.partition)} cannot go back: the "
                 f"archive has gone past it, to {archived_end}. Its bytes stay in quarantine; "

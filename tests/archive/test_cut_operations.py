@@ -42,6 +42,11 @@ def move_last(tiers: Any) -> None:
     held(tiers).add("95-16", "", "me", 5, whatever=True)
 
 
+def put_back(tiers: Any) -> None:
+    held(tiers).put_back("47-16", 5)
+    held(tiers).forget("47-16")
+
+
 def expire(tiers: Any) -> None:
     tiers.hot.topics().alter("orders", {"retention.bytes": 1_000})
 
@@ -62,7 +67,7 @@ OPERATIONS = {
     ),
     "move aside": Operation(move, gone=(MOVED,)),
     "move the last aside": Operation(move_last, gone=(range(80, 96),)),
-    "put back": Operation(lambda tiers: held(tiers).release("47-16", 5), move, gone=(MOVED,)),
+    "put back": Operation(put_back, move, gone=(MOVED,)),
     "raise the log start": Operation(
         lambda tiers: tiers.hot.raise_log_start(tp(tiers), 56),
         tiered=False,

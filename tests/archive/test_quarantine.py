@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from lakelog import failpoints
+from lakelog.archive.archiver import Archiver
 from lakelog.cleanup.optimize import plan_optimize
 from lakelog.cold.storage import Storage
 from lakelog.errors import (
@@ -25,6 +26,8 @@ from lakelog.hot.keys import Keys
 from lakelog.operate.quarantine import Quarantine
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import OffsetRange
+
+RELEASING = ("before_release", "before_fence", "before_forget", "after_release")
 
 
 class Killed(BaseException):
@@ -226,7 +229,7 @@ def test_killed_anywhere_the_next_run_moves_the_entry(tiers, redis_client, step)
 
 
 @pytest.mark.parametrize("last", [39, 119])
-@pytest.mark.parametrize("step", ["before_release", "before_forget", "after_release"])
+@pytest.mark.parametrize("step", RELEASING)
 def test_killed_while_it_goes_back_an_entry_is_there_once(tiers, redis_client, step, last):
     stream = keys(tiers).stream
     before = redis_client.xrange(stream)
@@ -247,6 +250,64 @@ def test_killed_while_it_goes_back_an_entry_is_there_once(tiers, redis_client, s
     tiers.append(20, entry_records=20)
     tiers.archiver().run_once()
     assert tiers.archived() == tiers.expected()
+
+
+def aside(tiers, entry_id):
+    tiers.hot.quarantine(tiers.topic.partition(0), tiers.topic.topic_id).add(
+        entry_id, "", "me", 5, whatever=True
+    )
+
+
+def test_an_archiver_that_copied_without_an_entry_does_not_go_past_it_once_it_is_back(tiers):
+    aside(tiers, "39-20")
+    left = [quarantine(tiers)]
+
+    def release():
+        if left:  # the commit that fences the archiver comes by here too
+            left.pop().release_entry("39-20")
+
+    with failpoints.armed("cold.after_files", release):
+        tiers.archiver().run_once()
+    assert not left
+    assert quarantine(tiers).held() == []
+    assert tiers.archived() == tiers.expected()
+
+
+def test_an_archiver_that_looked_before_an_entry_was_back_copies_it(tiers, monkeypatch):
+    aside(tiers, "39-20")
+    table = tiers.table()
+    released, snapshot = [], table.snapshot
+
+    def late(newer_than=None):
+        if not released:
+            released.append(quarantine(tiers).release_entry("39-20"))
+        return snapshot(newer_than)
+
+    monkeypatch.setattr(table, "snapshot", late)
+    Archiver(tiers.topic, tiers.hot, table).run_once()
+    assert released
+    assert tiers.archived() == tiers.expected()
+
+
+@pytest.mark.parametrize("step", ["before_fence", "before_forget"])
+def test_an_entry_that_goes_back_too_late_is_kept_in_quarantine(tiers, redis_client, step):
+    """An archiver goes past its place while it is put back, and whoever does that is killed."""
+    aside(tiers, "39-20")
+    stream = keys(tiers).stream
+    before = redis_client.xrange(stream)
+    archived = failpoints.armed("quarantine.before_release", lambda: tiers.archiver().run_once())
+    killed = failpoints.armed(f"quarantine.{step}", kill)
+    with archived, killed, pytest.raises((Killed, PolicyViolationError)) as ended:
+        quarantine(tiers).release_entry("39-20")
+    assert ended.type is (Killed if step == "before_fence" else PolicyViolationError)
+    assert [one.entry_id for one in quarantine(tiers).held()] == ["39-20"]
+    for _ in range(2):
+        with pytest.raises(PolicyViolationError, match="the archive has gone past it"):
+            quarantine(tiers).release_entry("39-20")
+        assert redis_client.xrange(stream) == before
+        assert [one.entry_id for one in quarantine(tiers).held()] == ["39-20"]
+        assert offsets(tiers) == without(OffsetRange(20, 40))
+        assert findings(tiers) == []
 
 
 def test_a_dropped_topic_takes_its_quarantine_along(tiers, redis_client):

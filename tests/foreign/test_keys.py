@@ -138,7 +138,7 @@ USES: dict[str, Callable[[Log], Any]] = {
     "move aside": lambda log: log.hot.quarantine(log.topic.partition(0), log.topic.topic_id).add(
         "15-4", "", "me", 5, whatever=True
     ),
-    "put back": lambda log: log.hot.quarantine(log.topic.partition(0), log.topic.topic_id).release(
+    "put back": lambda log: log.hot.quarantine(log.topic.partition(0), log.topic.topic_id).put_back(
         "11-4", 5
     ),
     "recover": lambda log: log.hot.recover_all({log.topic.partition(0): 30}),
