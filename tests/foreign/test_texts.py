@@ -22,11 +22,12 @@ from lakelog.config import TopicConfig
 from lakelog.errors import LakelogError
 from lakelog.hot.declared_topics import load_declared
 from lakelog.hot.registry import _defaults_from_json, _from_json
+from lakelog.jobs.parameters import _converted, step_names, topic_names
 from lakelog.keyspace_defaults import KeyspaceDefaults
 from lakelog.offsets import position
 from lakelog.read.json_path import JsonPath
 from lakelog.secret_reference import resolve_secret
-from lakelog.spark.named.notes import Note
+from lakelog.spark.named.notes import Note, parse_copy
 from lakelog.spark.offsets_json import parse_offsets
 from lakelog.spark.options import _assigned, _storage_options
 
@@ -64,6 +65,7 @@ COMMIT = {
 
 SOUND: dict[str, Any] = {
     "note": NOTE,
+    "copy of registers": {"version": 5, "registers": {"log_start": {"0": 7}}},
     "definition of a topic": DEFINITION,
     "defaults of a keyspace": {"settings": {"log.retention.ms": "5"}, "version": 1},
     "config": {"overrides": {"retention.ms": "5"}, "defaults": {}},
@@ -96,6 +98,7 @@ def read_deletions(text: str) -> None:
 
 READERS: dict[str, Callable[[str], Any]] = {
     "note": lambda text: Note.parse(text, TOPIC_ID),
+    "copy of registers": parse_copy,
     "definition of a topic": lambda text: _from_json(text.encode(), KeyspaceDefaults()),
     "defaults of a keyspace": lambda text: _defaults_from_json(text.encode()),
     "config": TopicConfig.from_json,
@@ -223,6 +226,11 @@ SPOKEN: dict[str, Callable[[str], Any]] = {
     "position": position,
     "JSON path": JsonPath.of,
     "reference": lambda text: resolve_secret(text, "password_ref"),
+    "number of a job": lambda text: _converted("seconds", text, 1.5, "job"),
+    "whole number of a job": lambda text: _converted("partitions", text, 1, "job"),
+    "flag of a job": lambda text: _converted("dry_run", text, True, "job"),
+    "steps of a job": step_names,
+    "topics of a job": topic_names,
     "value columns": lambda text: TopicConfig.of({"lakelog.value.columns": text}),
 }
 

@@ -290,6 +290,28 @@ def registers_of_json(content: Mapping[str, Mapping[str, int]]) -> dict[Register
     }
 
 
+def copy_to_json(version: int, registers: Mapping[Register, int]) -> str:
+    """The registers as of a version, for a property of the table."""
+    content = {"version": version, "registers": registers_to_json(registers)}
+    return json.dumps(content, separators=(",", ":"))
+
+
+def parse_copy(text: str) -> tuple[int, dict[Register, int]]:
+    """What `copy_to_json` made.
+
+    Raises:
+        ContradictionError: it cannot be read.
+    """
+    try:
+        content = parse_json(text)
+        return _whole(content["version"]), registers_of_json(content["registers"])
+    except ILLEGIBLE as error:
+        raise ContradictionError(
+            f"a copy of lakelog's registers in a table's properties cannot be read ({error!r}): "
+            f"{text[:80]!r}. Somebody changed it; set it to what the registers were"
+        ) from error
+
+
 def _rows(slices: Iterable[Slice]) -> list[list[Any]]:
     names = Slice.__slots__
     return [[getattr(one, name) for name in names] for one in slices]

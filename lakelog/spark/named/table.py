@@ -11,7 +11,6 @@ Runs on: driver. Needs no more than the DataFrame API and SQL, so Spark Connect 
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -54,7 +53,6 @@ from ...errors import (
     InvalidArgumentError,
 )
 from ...failpoints import failpoint
-from ...json_text import parse_json
 from ...topic import Topic
 from ..catalog.entry import read_details, read_properties
 from ..catalog.names import quoted
@@ -69,7 +67,7 @@ from .definition import (
 from .history import Commit, is_newest, read_history
 from .lookup import find, look_up
 from .measures import MEASURE, Measuring
-from .notes import ARCHIVE, CLEANUP, ILLEGIBLE, Note, State, registers_of_json, registers_to_json
+from .notes import ARCHIVE, CLEANUP, Note, State, copy_to_json, parse_copy
 from .query_errors import naming
 from .reader import NamedReader
 from .rows import ArchivedRows, RewrittenRows
@@ -255,13 +253,10 @@ class NamedTable(TimestampLookup[NamedReader]):
             )
         epochs = {ARCHIVE: commits[0].version, CLEANUP: commits[0].version}  # above any before
         try:
-            copy = parse_json(content)
-            version, registers = int(copy["version"]), registers_of_json(copy["registers"])
-        except ILLEGIBLE as error:
+            version, registers = parse_copy(content)
+        except ContradictionError as error:
             raise ContradictionError(
-                f"the property {REGISTERS_PROPERTY} of {self.name} cannot be read ({error!r}): "
-                "somebody changed it. Set it to what the registers were",
-                path=self.name,
+                f"property {REGISTERS_PROPERTY} of {self.name}: {error.message}", path=self.name
             ) from error
         return State(version, epochs, registers)
 
@@ -580,15 +575,15 @@ class NamedTable(TimestampLookup[NamedReader]):
         """The registers as a property, if it is time to keep them there."""
         with self._lock:
             state, noted_ms = self._state, self._noted_ms
-        registers = registers_to_json(state.registers)
-        copied = None  # also where somebody wrote what cannot be read
-        with suppress(*ILLEGIBLE):
-            copied = parse_json(held.get(REGISTERS_PROPERTY, "{}")).get("registers", {})
+        copied: Mapping[Register, int] | None = {}
+        if REGISTERS_PROPERTY in held:
+            copied = None  # where somebody wrote what cannot be read
+            with suppress(ContradictionError):
+                _, copied = parse_copy(held[REGISTERS_PROPERTY])
         is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
-        if copied == registers or not (is_old or at_once):
+        if copied == state.registers or not (is_old or at_once):
             return {}
-        copy = {"version": state.version, "registers": registers}
-        return {REGISTERS_PROPERTY: json.dumps(copy, separators=(",", ":"))}
+        return {REGISTERS_PROPERTY: copy_to_json(state.version, state.registers)}
 
     def described(self) -> Topic | None:
         """See `ColdTable.described`."""
