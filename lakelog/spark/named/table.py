@@ -25,6 +25,7 @@ from ...back_off import pause_s
 from ...cold import contradictions
 from ...cold.change import Change, HotRange, RowsOf
 from ...cold.planned import check_plan, standing_partitions
+from ...cold.registers import Register
 from ...cold.schema import (
     PARTITION_COLUMNS,
     TABLE_SCHEMA,
