@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import os
 import tempfile
+import threading
+import time
+from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
+from ..archive.first_answer import first_answer
 from ..cold.place import ColdPlace
 from ..cold.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
 from ..errors import InvalidArgumentError
@@ -15,9 +20,12 @@ from ..spark.lazy_engine import choose_engine
 from .cold_alone import ColdAlone
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
+from .trouble_rows import TroubleRows
 
 
-def connect(parameters: Parameters, *, samples: bool = True) -> Lakelog:
+def connect(
+    parameters: Parameters, *, samples: bool = True, patience: timedelta = timedelta()
+) -> Lakelog:
     """Opens the log at ``redis_url`` and ``cold``, or one with a Redis of its own.
 
     Without a ``redis_url`` that is one in ``directory`` (a temporary one if that is empty too). It
@@ -31,6 +39,8 @@ def connect(parameters: Parameters, *, samples: bool = True) -> Lakelog:
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
             ``cold``, ``location``, ``keyspace``.
         samples: whether a log of its own gets a topic to look at.
+        patience: how long a Redis that is away is waited for. Until it answers, rows of
+            ``_lakelog_status`` say so once a minute.
 
     Raises:
         InvalidArgumentError: some of them go with nothing.
@@ -39,15 +49,23 @@ def connect(parameters: Parameters, *, samples: bool = True) -> Lakelog:
     engine = os.environ.get("LAKELOG_ENGINE") or None
     if parameters.get("redis_url"):
         _refuse(parameters, ["directory"], "redis_url is given, and that is another log")
-        return Lakelog.connect(
+        location = parameters.location or None
+        options = storage_options(parameters.location or parameters.cold)
+        opened = partial(
+            Lakelog.connect,
             parameters.redis_url,
             parameters.cold or None,
-            location=parameters.location or None,
+            location=location,
             keyspace=parameters.keyspace,
             engine=engine,
             password_ref=parameters.redis_password_ref or None,
-            storage_options=storage_options(parameters.location or parameters.cold),
+            storage_options=options,
         )
+        tell = None
+        if parameters.cold:
+            tell = TroubleRows(ColdPlace.of(parameters.cold, location, options))
+        deadline_s = time.monotonic() + patience.total_seconds()
+        return first_answer(opened, threading.Event(), deadline_s, tell) or opened()
     own = "redis_url is empty, so the log is one with a Redis of its own"
     _refuse(parameters, ["cold", "location", "redis_password_ref"], own)
     if parameters.get("keyspace", DEFAULT_KEYSPACE) != DEFAULT_KEYSPACE:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
-from lakelog.errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from lakelog.cold.place import ColdPlace
+from lakelog.errors import (
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    UnknownTopicOrPartitionError,
+)
 from lakelog.jobs import connect, connect_cold, parameters
 from lakelog.jobs.parameters import Parameters
 from lakelog.jobs.readings import SAMPLE_READINGS
+from lakelog.jobs.trouble_rows import recent_troubles
 
 COMMON = {
     "redis_url": "",
@@ -75,6 +83,27 @@ def test_the_password_comes_by_reference(
     url = f"redis://127.0.0.1:{server.port}"
     with connect(given(redis_url=url, cold=str(tmp_path), redis_password_ref="env:THE_PASSWORD")):
         pass
+
+
+def test_a_redis_that_is_away_is_waited_for_and_rows_say_so(
+    make_redis: Any, tmp_path: Path
+) -> None:
+    server = make_redis()
+    place = ColdPlace.of(str(tmp_path / "cold"))
+    asked = given(redis_url=server.url, cold=str(place.storage.root))
+    server.kill()
+    with pytest.raises(HotTierUnavailableError):
+        connect(asked)
+    opened: list[Any] = []
+    waiting = Thread(target=lambda: opened.append(connect(asked, patience=timedelta(minutes=5))))
+    waiting.start()
+    while not recent_troubles(place):
+        assert waiting.is_alive()
+    assert [row["topic"] for row in recent_troubles(place)] == [None]  # Redis itself
+    server.start()
+    waiting.join()
+    with opened[0] as log:
+        assert log.topics.list() == []
 
 
 @pytest.mark.parametrize(
