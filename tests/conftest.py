@@ -44,10 +44,12 @@ settings.load_profile(
 )
 
 
-#: A Spark of a few minutes spends most of them on compiling what it runs once: half of it less with
-#: the first compiler alone, and on two cores one thread that collects garbage is enough. Also for
-#: those that processes of tests start.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+#: On two cores one thread that collects garbage is enough.
+_JAVA_OPTIONS = os.environ.get("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
+
+#: For Sparks of a minute, which processes of tests start: they spend most of it on compiling what
+#: runs once, and half as much with the first compiler alone.
+os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {_JAVA_OPTIONS}")
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -172,6 +174,19 @@ def s3_storage(s3_server: S3Server) -> Storage:
     return Storage(f"s3://lakelog/{uuid4().hex}", s3_options(s3_server.url))
 
 
+#: Tables here have a few rows: to compile what goes over them takes longer than to go. The lanes of
+#: `compat`, and Sparks of processes that tests start, compile as everybody's does.
+_SPARK_CONF: dict[str, str] = (
+    {}
+    if "LAKELOG_TEST_CODEGEN" in os.environ
+    else {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The run's one Spark: two tasks at once, with Delta and S3."""
@@ -179,7 +194,9 @@ def spark() -> Iterator[SparkSession]:
 
     # What ``env:LAKELOG_TEST_SECRET`` names: workers have the environment Java was started with.
     os.environ["LAKELOG_TEST_SECRET"] = "a secret word"
-    started = session("lakelog-tests", cores=2, object_stores=["s3"])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("SPARK_SUBMIT_OPTS", _JAVA_OPTIONS)
+        started = session("lakelog-tests", cores=2, object_stores=["s3"], conf=_SPARK_CONF)
     yield started
     started.stop()
 

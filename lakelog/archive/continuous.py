@@ -38,7 +38,7 @@ logger = logging.getLogger(__name__)
 
 #: How long a stop waits for what can still be archived; then it leaves what hangs alone. A process
 #: that is told to stop ends within three seconds.
-STOP_TIMEOUT_S = 2.5
+STOP_TIMEOUT_S = 2.2
 
 #: How long the keeper has to say in Redis that the archiver ended.
 GOODBYE_TIMEOUT_S = 0.3

@@ -48,6 +48,13 @@ class Cuts:
         ends = [end for end in commands(file.read_bytes()) if end >= after_size]
         return cls(server, kept), sorted({*ends, *(end - 1 for end in ends[1:])})
 
+    @staticmethod
+    def some(places: list[int], most: int | None) -> list[int]:
+        """So many of them at most, spread over all; first and last are among them."""
+        if most is None or len(places) <= most:
+            return places
+        return [places[n * (len(places) - 1) // (most - 1)] for n in range(most)]
+
     def start(self, size: int) -> None:
         self.server.kill()
         shutil.rmtree(self.server.directory / "appendonlydir")

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import shutil
 
+import pytest
 from cuts import Cuts, values_of
 
 from lakelog.read.unified_log import UnifiedLog
 
 
+@pytest.mark.parametrize("most", [8, pytest.param(None, marks=pytest.mark.slow)])
 def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
-    make_redis, make_tiers, redis_program
+    make_redis, make_tiers, redis_program, most
 ):
     server = make_redis(program=redis_program, appendfsync="always")
     tiers = make_tiers(
@@ -33,7 +35,7 @@ def test_a_file_cut_anywhere_loses_nothing_that_lies_before_and_reads_go_on(
     assert len(places) > 20
     tiers.clock.advance(1)
 
-    for place in places:
+    for place in cuts.some(places, most):
         cuts.start(place)
         log = UnifiedLog(tiers.topic, tiers.hot, tiers.table())
         survived = {partition: values_of(log, partition) for partition in (0, 1)}

@@ -343,11 +343,14 @@ def test_a_store_that_hangs_does_not_hold_up_a_stop(server, s3_log, bucket, fron
         append(s3_log, name, 4)
     assert process.end(number) == 1
     said = "".join(process.said)
-    assert "hangs: not archived" in said
-    assert "What is left is in Redis" in said
     front.inject()
-    assert archived(s3_log, "other") == 4  # what could be archived was
+    if "hangs: not archived" in said:
+        assert "What is left is in Redis" in said
+        assert archived(s3_log, "other") == 4  # what could be archived was
+    else:  # a machine that is too slow to end in order within the time for that
+        assert "what is not archived is in Redis" in said
     s3_log.archive()
+    assert archived(s3_log, "other") == 4
     assert archived(s3_log, "hangs") == 4  # and nothing is lost or doubled
 
 

@@ -6,6 +6,7 @@ Python that runs this is the lane's.
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
@@ -86,7 +87,9 @@ def run(lane: Lane, arguments: list[str]) -> int:
         subprocess.run([*install, "--constraint", str(constraints), *wanted], check=True)
         subprocess.run([python, "-m", "pip", "list"], check=True)
         tests = [python, "-m", "pytest", *(arguments or lane.tests)]
-        return subprocess.run(tests, cwd=ROOT, check=False).returncode
+        # As Spark runs for everybody; see the fixture `spark`.
+        environment = {**os.environ, "LAKELOG_TEST_CODEGEN": "1"}
+        return subprocess.run(tests, cwd=ROOT, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":

@@ -87,6 +87,6 @@ def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -
 
 def test_without_a_mutant_the_same_stories_pass(tmp_path: Path) -> None:
     with log_machine(tmp_path / "log", LogRules) as machine:
-        run(machine, seeds=4, steps=30)
+        run(machine, seeds=2, steps=30)
     with log_machine(tmp_path / "cleanup", CleanupRules) as machine:
-        run(machine, seeds=4, steps=12)
+        run(machine, seeds=2, steps=12)

@@ -53,8 +53,15 @@ def offsets(table: NamedTable, topic: Topic, start: int, end: int) -> list[int]:
     return [record.offset for b in batches for record in to_records(topic.partition(0), b)]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("at", [10, 70], ids=["old", "newest"])
+@pytest.mark.parametrize(
+    ("at", "kind"),
+    [
+        pytest.param(10, "missing", id="old-missing"),
+        pytest.param(70, "damaged", id="newest-damaged"),
+        pytest.param(10, "damaged", id="old-damaged", marks=pytest.mark.slow),
+        pytest.param(70, "missing", id="newest-missing", marks=pytest.mark.slow),
+    ],
+)
 def test_archive_and_reads_beside_a_file_go_on_in_new_processes_too(
     make_named, filled, topic, kind, at
 ):

@@ -68,7 +68,8 @@ def spark_cluster(tmp_path: Path) -> Iterator[SparkCluster]:
     cluster.stop()
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 3])
 def test_each_record_is_appended_once_however_often_the_driver_is_killed(
     make_log, tmp_path, kills
 ) -> None:
