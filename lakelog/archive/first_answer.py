@@ -28,15 +28,16 @@ def first_answer(
     """What ``connect`` returns, once Redis answers; None if there is to be no run.
 
     Args:
-        connect: tried again while it raises `HotTierUnavailableError`. Anything else it raises will
-            not be over by itself (a URL that is none, a wrong password) and ends the wait.
+        connect: called once in any case, since what is stopped while it starts still archives what
+            is there; and again while it raises `HotTierUnavailableError`. Anything else it raises
+            will not be over by itself (a URL that is none, a wrong password) and ends the wait.
         stop: set it to wait no longer.
         deadline_s: wait no longer than until then, by `time.monotonic`.
         tell: told of it when it begins and now and then, in a thread that may hang.
     """
     failures, since_ms, told_s = 0, time.time_ns() // 1_000_000, 0.0
     teller: threading.Thread | None = None
-    while not stop.is_set() and (deadline_s is None or time.monotonic() < deadline_s):
+    while True:
         try:
             connected = connect()
         except HotTierUnavailableError as error:
@@ -50,11 +51,12 @@ def first_answer(
             if tell is not None and is_due and not (teller and teller.is_alive()):
                 teller, told_s = _telling(tell, trouble), now_s
             stop.wait(wait_s if deadline_s is None else min(wait_s, max(0.0, deadline_s - now_s)))
+            if stop.is_set() or (deadline_s is not None and time.monotonic() >= deadline_s):
+                return None
         else:
             if failures:
                 logger.warning("Redis answers, after %d failures", failures)
             return connected
-    return None
 
 
 def _telling(tell: Callable[[Sequence[Trouble]], None], trouble: Trouble) -> threading.Thread:

@@ -61,9 +61,13 @@ def connect(
             password_ref=parameters.redis_password_ref or None,
             storage_options=options,
         )
-        tell = None
-        if parameters.cold:
-            tell = TroubleRows(ColdPlace.of(parameters.cold, location, options))
+        if not patience:
+            return opened()
+        tell = (
+            TroubleRows(ColdPlace.of(parameters.cold, location, options))
+            if parameters.cold
+            else None
+        )
         deadline_s = time.monotonic() + patience.total_seconds()
         return first_answer(opened, threading.Event(), deadline_s, tell) or opened()
     own = "redis_url is empty, so the log is one with a Redis of its own"
