@@ -158,7 +158,8 @@ class Sides:
     def pieces(self, rows: object) -> Iterator[tuple[PartitionQueue, pa.RecordBatch]]:
         """What `send_batch` encodes of some records, piece by piece."""
         table, asked = as_columns(rows, time.time_ns() // 1_000_000)
-        bulk = BulkAppend(self._producer._accumulator, self._state, table, asked, None)
+        accumulator, topics = self._producer._accumulator, self._lakelog.hot.topics()
+        bulk = BulkAppend(accumulator, self._state, table, asked, None, topics)
         for queue, _, batch in bulk._pieces():
             yield queue, batch
 

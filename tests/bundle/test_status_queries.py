@@ -66,8 +66,8 @@ def cold_only(**more: Any) -> dict[str, Any]:
 def write(spark: Any) -> Iterator[Write]:
     """Makes rows what ``_lakelog_status`` is: a view of its columns, quick to make and to read."""
 
-    def view(*rows: dict[str, Any]) -> None:
-        now = datetime.now(timezone.utc)
+    def view(*rows: dict[str, Any], now: datetime | None = None) -> None:
+        now = now or datetime.now(timezone.utc)
         timed = [
             {**one, "recorded_at": now - timedelta(minutes=one["minutes_ago"])} for one in rows
         ]
@@ -256,7 +256,8 @@ def test_partitions_and_sizes_are_those_of_the_newest_rows(spark: Any, write: Wr
 
 
 def test_rates_lag_and_redis_over_time(spark: Any, write: Write) -> None:
-    write(*TWO_TOPICS)
+    an_hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
+    write(*TWO_TOPICS, now=an_hour_ago.replace(minute=45))  # where no hour begins within minutes
     rates = {one["topic"]: one["records_per_second"] for one in rows_of(spark, "rates")}
     # 5,400 records of partition 0 within 89.5 minutes, none of the others
     assert rates == {"orders": pytest.approx(5400 / (89.5 * 60), rel=0.01), "clicks": 0}

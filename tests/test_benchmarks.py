@@ -1,0 +1,47 @@
+"""Each benchmark runs to its end with little to do; its figures say nothing then."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).with_name("benchmarks")
+
+LITTLE = {
+    "append": ["--scale", "0.002", "--rounds", "1"],
+    "archive": ["--scale", "0.002", "--rounds", "1"],
+    "cleanup": ["--scale", "0.002", "--rounds", "1"],
+    "cold": ["--segments", "3", "6", "--rounds", "1"],
+    "commits": ["--commits", "3", "6", "--rounds", "1"],
+    "continuous": ["--idle-topics", "3", "--idle-seconds", "1"],
+    "explore": [],
+    "freshness": ["--rate", "100", "--seconds", "3"],
+    "hot": [],
+    "named": ["--commits", "2", "--records", "100", "--rounds", "2"],
+    "sink": ["--scale", "0.002", "--rounds", "1"],
+    "spark": ["--scale", "0.002", "--rounds", "1"],
+    "startup": ["--rounds", "1"],
+}
+
+
+def test_none_is_left_out() -> None:
+    assert {path.stem for path in FOLDER.glob("*.py")} == set(LITTLE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(LITTLE))
+def test_it_runs_to_its_end(name: str, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, FOLDER / f"{name}.py", *LITTLE[name]],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(FOLDER.parents[1])},
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "|" in done.stdout  # a table of what was measured
