@@ -21,12 +21,14 @@ _PREFIX_BYTES = 8  # continuation mark and metadata length
 _LENGTH_BYTES = 8  # what a compressed buffer begins with
 _NOT_COMPRESSED = -1
 
-# Where the vtables of Message and RecordBatch have their fields: two lengths, then 16 bits a field.
-_HEADER, _BUFFERS, _COMPRESSION = 4 + 2 * 2, 4 + 2 * 2, 4 + 2 * 3
+# A flatbuffer's table begins with the distance back to its vtable: two lengths, then 16 bits a
+# field, which say where in the table it is, 0: left out. Read up to the last that counts here, of
+# Message (version, header's type, header) and RecordBatch (length, nodes, buffers, compression).
+_MESSAGE, _BATCH = struct.Struct("<5H"), struct.Struct("<6H")
 
-_INT32, _UINT16, _UINT32 = struct.Struct("<i"), struct.Struct("<H"), struct.Struct("<I")
-_LENGTH = struct.Struct("<q")
-_PREFIX = struct.Struct("<II")
+_INT32, _UINT32 = struct.Struct("<i").unpack_from, struct.Struct("<I").unpack_from
+_LENGTH = struct.Struct("<q").unpack_from
+_PREFIX = struct.Struct("<III").unpack_from  # mark, metadata's length, where its root table is
 
 Id = TypeVar("Id", EntryId, bytes)
 
@@ -52,41 +54,39 @@ def buffer_lengths(message: bytes) -> list[int] | None:
 
 
 def _lengths(message: bytes) -> list[int] | None:
-    _, metadata_bytes = _PREFIX.unpack_from(message)
-    batch = _field(message, _table(message, _PREFIX_BYTES), _HEADER)
-    if batch is None:
+    # Once an entry, on the paths of append, read and archive: few calls, no helpers.
+    _, metadata_bytes, root = _PREFIX(message)
+    table = _PREFIX_BYTES + root
+    vtable = table - _INT32(message, table)[0]
+    size, _, _, _, header = _MESSAGE.unpack_from(message, vtable) if vtable >= 0 else (0,) * 5
+    if size < _MESSAGE.size or not header:
         return None
-    batch = _table(message, batch)
-    buffers = _field(message, batch, _BUFFERS)
-    if buffers is None or _field(message, batch, _COMPRESSION) is None:
+    table += header
+    table += _UINT32(message, table)[0]
+    vtable = table - _INT32(message, table)[0]
+    size, _, _, _, buffers, compression = (
+        _BATCH.unpack_from(message, vtable) if vtable >= 0 else (0,) * 6
+    )
+    if size < _BATCH.size or not buffers or not compression:
         return None
-    body = _PREFIX_BYTES + metadata_bytes
-    at = _table(message, buffers)
-    (count,) = _UINT32.unpack_from(message, at)
+    at = table + buffers
+    at += _UINT32(message, at)[0]
+    (count,) = _UINT32(message, at)
     places = struct.unpack_from(f"<{2 * count}q", message, at + 4)
+    body = _PREFIX_BYTES + metadata_bytes
     lengths = []
     for offset, stored in zip(places[::2], places[1::2], strict=True):
         if not stored:
             continue
         if offset < 0 or stored < _LENGTH_BYTES:
             return None
-        (length,) = _LENGTH.unpack_from(message, body + offset)
-        lengths.append(stored - _LENGTH_BYTES if length == _NOT_COMPRESSED else length)
-    return None if any(length < 0 for length in lengths) else lengths
-
-
-def _table(message: bytes, at: int) -> int:
-    """Where the reference that stands there leads to."""
-    return at + int(_UINT32.unpack_from(message, at)[0])
-
-
-def _field(message: bytes, table: int, place: int) -> int | None:
-    """Where a table has a field; None if it leaves it out."""
-    vtable = table - int(_INT32.unpack_from(message, table)[0])
-    if vtable < 0 or place >= _UINT16.unpack_from(message, vtable)[0]:
-        return None
-    offset = int(_UINT16.unpack_from(message, vtable + place)[0])
-    return table + offset if offset else None
+        (length,) = _LENGTH(message, body + offset)
+        if length < 0:
+            if length != _NOT_COMPRESSED:
+                return None
+            length = stored - _LENGTH_BYTES
+        lengths.append(length)
+    return lengths
 
 
 def in_steps(
