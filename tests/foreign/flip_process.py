@@ -1,4 +1,4 @@
-"""Reads a damaged file in children of its own: ``flip_process.py ROOT FILE FLIPS``.
+"""Reads a damaged file in children of its own: ``flip_process.py ROOT FILE < FLIPS``.
 
 ``FLIPS`` is JSON: places and masks. For each the byte at that place is changed, and the file is
 read by all that read files. Prints, as JSON, what became of each: ``read``, ``named``, or how else
@@ -68,11 +68,11 @@ def in_child(root: str, path: str, size_bytes: int) -> str:
     return outcome
 
 
-def main(root: str, path: str, flips: str) -> None:
+def main(root: str, path: str) -> None:
     file = Path(root) / path
     sound = file.read_bytes()
     outcomes = []
-    for place, mask in json.loads(flips):
+    for place, mask in json.load(sys.stdin):
         damaged = bytearray(sound)
         damaged[place] ^= mask
         file.write_bytes(damaged)

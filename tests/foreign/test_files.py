@@ -79,7 +79,8 @@ def footer_start(data: bytes) -> int:
 def flipped(root: str, path: str, flips: list[tuple[int, int]]) -> list[str]:
     script = Path(__file__).with_name("flip_process.py")
     done = subprocess.run(
-        [sys.executable, str(script), root, path, json.dumps(flips)],
+        [sys.executable, str(script), root, path],
+        input=json.dumps(flips),
         capture_output=True,
         text=True,
         check=False,
