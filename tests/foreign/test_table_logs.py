@@ -130,23 +130,28 @@ USES: dict[str, Callable[[Root], Any]] = {
 def damage(root: Root, kind: str, draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
     """One file is another; what was done."""
     files = root.told(kind)
+    if not files:
+        return "nothing is left"
     file = draw(st.sampled_from(files))
     data = file.read_bytes()
     how = draw(st.sampled_from(["member", "member", "byte", "cut", "gone"]))
-    if how == "gone":
+    if how == "gone" or not data:
         file.unlink()
         return f"{file.name} is gone"
     if how == "cut":
         at = draw(st.integers(0, len(data)))
         file.write_bytes(data[:at])
         return f"{file.name} is cut at {at}"
-    if how == "byte" or (file.suffix != ".json" and "last" not in file.name):
+    lines = data.splitlines()
+    at = draw(st.integers(0, len(lines) - 1))
+    try:
+        value = json.loads(lines[at])
+    except ValueError:  # no JSON, or not any more
+        how = "byte"
+    if how == "byte":
         at, mask = draw(st.integers(0, len(data) - 1)), draw(st.integers(1, 255))
         file.write_bytes(data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :])
         return f"byte {at} of {file.name} is another, by {mask}"
-    lines = data.splitlines()
-    at = draw(st.integers(0, len(lines) - 1))
-    value = json.loads(lines[at])
     path = draw(st.sampled_from(places(value)))
     holder = value
     for key in path[:-1]:
