@@ -12,19 +12,19 @@ import pytest
 FOLDER = Path(__file__).with_name("benchmarks")
 
 LITTLE = {
-    "append": ["--scale", "0.002", "--rounds", "1"],
-    "archive": ["--scale", "0.002", "--rounds", "1"],
-    "cleanup": ["--scale", "0.002", "--rounds", "1"],
-    "cold": ["--segments", "3", "6", "--rounds", "1"],
-    "commits": ["--commits", "3", "6", "--rounds", "1"],
+    "append": ["--scale", "0.002", "--rounds", "2"],
+    "archive": ["--scale", "0.002", "--rounds", "2"],
+    "cleanup": ["--scale", "0.002", "--rounds", "2"],
+    "cold": ["--segments", "3", "6", "--rounds", "2"],
+    "commits": ["--commits", "3", "6", "--rounds", "2"],
     "continuous": ["--idle-topics", "3", "--idle-seconds", "1"],
     "explore": [],
     "freshness": ["--rate", "100", "--seconds", "3"],
     "hot": [],
     "named": ["--commits", "2", "--records", "100", "--rounds", "2"],
-    "sink": ["--scale", "0.002", "--rounds", "1"],
-    "spark": ["--scale", "0.002", "--rounds", "1"],
-    "startup": ["--rounds", "1"],
+    "sink": ["--scale", "0.002", "--rounds", "2"],
+    "spark": ["--scale", "0.002", "--rounds", "2"],
+    "startup": ["--rounds", "2"],
 }
 
 
@@ -43,5 +43,6 @@ def test_it_runs_to_its_end(name: str, tmp_path: Path) -> None:
         env={**os.environ, "PYTHONPATH": str(FOLDER.parents[1])},
         check=False,
     )
-    assert done.returncode == 0, done.stderr[-3000:]
-    assert "|" in done.stdout  # a table of what was measured
+    assert "Traceback" not in done.stderr, done.stderr[-3000:]
+    assert done.returncode in (0, 1), done.stderr[-3000:]  # 1: short of a goal, as it must be here
+    assert "|" in done.stdout or "│" in done.stdout  # a table of what was measured
