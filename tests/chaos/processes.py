@@ -111,8 +111,14 @@ class Processes:
         """Have all of some roles end in order; who did not within `END_S`, or failed."""
         slots = [slot for slot in self._slots if slot.role in roles]
         for slot in slots:
-            if slot.process is not None and slot.process.poll() is None:
-                slot.process.terminate()
+            # One that was started a moment ago would die of it, and never come to the log end.
+            deadline_s = time.monotonic() + END_S
+            while slot.process is not None and slot.process.poll() is None:
+                self._go_on(slot)
+                if _listens(slot.process.pid) or time.monotonic() > deadline_s:
+                    slot.process.terminate()
+                    break
+                time.sleep(_LOOK_S)
         end_s = STREAM_END_S if "stream" in roles else END_S
         deadline_s = time.monotonic() + end_s
         late = []
@@ -209,3 +215,11 @@ def _stands_still(pid: int) -> bool:
             return stat.read().rpartition(")")[2].split()[0] == "T"
     except OSError:
         return False
+
+
+def _listens(pid: int) -> bool:
+    """Whether a process catches SIGTERM by now (Linux tells in /proc)."""
+    with contextlib.suppress(OSError, IndexError):
+        caught = Path(f"/proc/{pid}/status").read_text().split("SigCgt:")[1].split()[0]
+        return bool(int(caught, 16) & (1 << (signal.SIGTERM - 1)))
+    return False
