@@ -46,6 +46,11 @@ GOODBYE_TIMEOUT_S = 0.3
 #: How long a run that ends by itself waits for a call that does not return.
 END_TIMEOUT_S = 600.0
 
+#: How soon a report is handed on, and a stop noticed. Looked for and not waited for: to wait takes
+#: locks, which the handler of a signal may interrupt and ask for; and CPython 3.11's
+#: `queue.SimpleQueue` never comes back if a handler takes longer than the rest of its time-out.
+HAND_ON_INTERVAL_S = 0.02
+
 #: After so many runs of a topic it is tidied. Each run leaves a file a partition, so that is about
 #: how many more an open segment ever has than tidying leaves.
 TIDY_RUNS = 16
@@ -142,10 +147,10 @@ def _reports(
             left_s = 1.0 if deadline_s is None else deadline_s - time.monotonic()
             if left_s <= 0:
                 break
-            try:
-                yield crew.reports.get(timeout=min(0.05, left_s))
-            except queue.Empty:
-                continue
+            if crew.reports.empty():
+                time.sleep(min(HAND_ON_INTERVAL_S, left_s))
+            else:
+                yield crew.reports.get()
         yield from crew.drain(is_stopped)
         crew.check_finished()
     except GeneratorExit:
@@ -234,10 +239,10 @@ class _Crew:
                 or now_s - began_s >= END_TIMEOUT_S
             ):
                 break
-            try:
-                yield self.reports.get(timeout=0.02)
-            except queue.Empty:
-                continue
+            if self.reports.empty():
+                time.sleep(HAND_ON_INTERVAL_S)
+            else:
+                yield self.reports.get()
         while not self.reports.empty():
             yield self.reports.get()
 

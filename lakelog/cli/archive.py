@@ -76,7 +76,6 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
 
 def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
     import logging
-    import signal
     import threading
     import time
     from datetime import timedelta
@@ -85,14 +84,14 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     from ..archive.first_answer import first_answer
     from ..errors import ArchiveUnfinishedError
     from ..jobs.trouble_rows import TroubleRows
+    from .stop_signals import on_stop_signal
 
     stop = threading.Event()
     over = threading.Event()
 
-    def stopped(*_: object) -> None:
-        if not stop.is_set():
-            stop.set()
-            threading.Thread(target=_end_in_time, args=(over,), daemon=True).start()
+    def stopped() -> None:
+        stop.set()
+        _end_in_time(over)
 
     deadline_s = None
     if max_duration is not None:
@@ -100,8 +99,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     place = None if arguments.dir else cold_place(arguments)
     tell = TroubleRows(place) if place else None
     try:
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, stopped)
+        on_stop_signal(stopped)
         logging.getLogger("lakelog.archive").setLevel(logging.WARNING)  # nobody asks a daemon
         opened = first_answer(partial(open_log, arguments), stop, deadline_s, tell)
         if opened is None:

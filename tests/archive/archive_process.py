@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import random
 import resource
-import signal
 import sys
 from threading import Event
 
 from lakelog.archive import Archiver
 from lakelog.archive.continuous import ContinuousArchive
 from lakelog.archive.copy import HotRows
+from lakelog.cli.stop_signals import on_stop_signal
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
@@ -57,7 +57,7 @@ def main(url: str, root: str, name: str, mode: str, *arguments: str) -> None:
         print("peak_kib", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
     else:
         stop = Event()
-        signal.signal(signal.SIGTERM, lambda *_: stop.set())
+        on_stop_signal(stop.set)
         print("ready", flush=True)
         for report in ContinuousArchive(
             hot, hot.topics().list, lambda topic: archiver(url, root, topic, hot), stop=stop

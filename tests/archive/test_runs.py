@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import signal
 import threading
+import time
 from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
@@ -162,6 +164,28 @@ def test_an_iterator_that_is_given_up_drains_and_leaves_no_thread(log, how):
             thread.join(60)
     assert own_threads() == before
     assert archived(log, "later") == 1
+
+
+def test_a_signal_whose_handler_takes_long_ends_a_run_all_the_same(log):
+    log.topics.create("later", 1, LATER)
+    append(log, "later")
+    stop, times = threading.Event(), []
+
+    def handler(*_: Any) -> None:
+        times.append(0)
+        if len(times) > 100:
+            raise AssertionError("the run does not end")
+        time.sleep(0.1)  # longer than the run waits for anything
+        stop.set()
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 0.5, 0.5)
+    try:
+        assert sum(report.records for report in log.archive_continuously(stop=stop)) == 1
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert times
 
 
 def test_names_that_nobody_can_archive_are_refused_at_once(log, open_log):

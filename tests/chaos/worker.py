@@ -20,6 +20,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from lakelog import failpoints
+from lakelog.cli.stop_signals import on_stop_signal
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
 
@@ -92,7 +93,7 @@ class Process:
         self.stop = threading.Event()  # end in order: nothing more will happen
         self.on_order: Callable[[str], None] | None = None
         if listens:
-            signal.signal(signal.SIGTERM, lambda *_: self.stop.set())
+            on_stop_signal(self.stop.set)
             threading.Thread(target=self._listen, daemon=True).start()
 
     def connect(self) -> Lakelog:

@@ -1,0 +1,42 @@
+"""How a process of the command line hears that it is to stop."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+import pytest
+
+CHILD = """
+import os, signal, threading, time
+from lakelog.cli.stop_signals import on_stop_signal
+
+lock, told = threading.Lock(), []
+
+def stop():
+    with lock:
+        told.append(threading.current_thread().name)
+
+on_stop_signal(stop)
+with lock:  # where a handler would wait for ever
+    os.kill(os.getpid(), {number})
+    time.sleep(0.1)
+while not told:
+    time.sleep(0.01)
+os.kill(os.getpid(), {number})
+time.sleep(0.1)
+print(told)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_it_is_told_once_wherever_its_main_thread_is(number: signal.Signals) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", CHILD.format(number=int(number))],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (0, "['lakelog-signals']\n", "")
