@@ -92,7 +92,7 @@ def idle(topics: int, seconds: float) -> tuple[float, float, int, float]:
                 for _ in range(report.records):
                     archived.release()
 
-        thread = threading.Thread(target=run)
+        thread = threading.Thread(target=run, daemon=True)
         thread.start()
         time.sleep(15)  # each topic is looked at once in the beginning
         before, redis_before = resource.getrusage(resource.RUSAGE_SELF), cpu_s(server.pid)
@@ -104,7 +104,7 @@ def idle(topics: int, seconds: float) -> tuple[float, float, int, float]:
         with log.producer() as producer:
             for number in range(20):
                 began_s = time.perf_counter()
-                producer.send(f"t{number}", b"v").result()
+                producer.send(f"t{number % topics}", b"v").result()
                 assert archived.acquire(timeout=60)
                 latencies.append(time.perf_counter() - began_s)
         stop.set()
