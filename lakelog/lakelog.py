@@ -15,7 +15,6 @@ from uuid import UUID
 
 from .archive.archiver import Archiver, Until
 from .archive.continuous import ContinuousArchive
-from .archive.copy import HotRows
 from .archive.report import ArchiveReport
 from .archive.trouble import Trouble
 from .back_off import PATIENCE_S, Patience
@@ -23,14 +22,12 @@ from .cleanup.cleanup import STEPS, Cleanup, clean_all
 from .cleanup.plan import CleanupPlan
 from .cleanup.report import CleanupReport
 from .clock import Clock
-from .cold.path_table import PathTable
-from .cold.place import ColdPlace
 from .cold.table import NO_TABLE, ColdTable
 from .engine import Engine
 from .errors import InvalidArgumentError, LakelogError
 from .explore.explorer.launch import launch
 from .explore.summary import Status, status
-from .hot import HotLog, HotSource, TopicRegistry
+from .hot import HotLog, TopicRegistry
 from .hot.keys import DEFAULT_KEYSPACE
 from .hot.planned_stop import pause_all, resume_all
 from .ingest.producer import Producer, ProducerConfig
@@ -42,8 +39,7 @@ from .record import OffsetRange, TopicPartition
 from .spark.catalog.registration import Registered, register_topic
 from .spark.dataframe import dataframe
 from .spark.lazy_engine import choose_engine
-from .spark.named.root import NamedRoot
-from .spark.recipe import LogRecipe
+from .spark.place import LogPlace
 from .spark.session import session
 from .topic import Topic
 
@@ -67,13 +63,11 @@ class Lakelog:
 
     def __init__(
         self,
-        source: HotSource,
-        place: ColdPlace,
+        place: LogPlace,
         engine: Engine,
         *,
         clock: Clock | None = None,
     ) -> None:
-        self._source = source
         self._place = place
         self._engine = engine
         self._clock = clock
@@ -81,7 +75,7 @@ class Lakelog:
         self._lock = threading.Lock()
         self._tables: dict[UUID, ColdTable] = {}
         self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
-        self.hot: HotLog = source.connect(clock=clock)
+        self.hot: HotLog = place.source.connect(clock=clock)
         self.topics: TopicRegistry = self.hot.topics(self._mirror)
 
     @classmethod
@@ -118,10 +112,15 @@ class Lakelog:
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
             ColdTierError: deltalake is too old, or the root cannot be one.
         """
-        place = ColdPlace.of(cold, location, storage_options)
-        source = HotSource(redis_url, keyspace, password_ref)
-        stores = () if place.storage is None else place.storage.object_stores
-        lakelog = cls(source, place, choose_engine(engine, stores), clock=clock)
+        place = LogPlace.of(
+            redis_url,
+            cold,
+            location,
+            keyspace=keyspace,
+            password_ref=password_ref,
+            storage_options=storage_options,
+        )
+        lakelog = cls(place, choose_engine(engine, place.object_stores), clock=clock)
         try:
             lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
         except BaseException:
@@ -188,7 +187,7 @@ class Lakelog:
             self.hot,
             self._table(found),
             clock=self._clock or _HotClock(self.hot),
-            frame_of=partial(dataframe, LogRecipe.of(self._source, self._place)),
+            frame_of=partial(dataframe, self._place),
             explorer_of=self.explore,
         )
 
@@ -245,10 +244,12 @@ class Lakelog:
             InvalidArgumentError: an untiered topic, or not a schema.
         """
         found = self._topic(topic)
-        schema = self._place.schema if schema is None else schema
+        table, root = self._cold_table(found), self._place.cold
+        assert root is not None  # the table lies there
+        schema = root.schema if schema is None else schema
         if schema is None:
             raise InvalidArgumentError("name the catalog.schema that the table gets its name in")
-        return register_topic(spark or session(), schema, found, self._cold_table(found))
+        return register_topic(spark or session(), root, schema, found, table)
 
     def archive(
         self,
@@ -323,7 +324,7 @@ class Lakelog:
         """
         names = [topics] if isinstance(topics, str) else None if topics is None else list(topics)
         for topic in self._seen_now(names):
-            if not (topic.config.tiered and self._place):
+            if not (topic.config.tiered and self._place.cold):
                 self._cold_table(topic)  # says so: nobody could mend that meanwhile
         retained_s = time.monotonic()
 
@@ -414,12 +415,13 @@ class Lakelog:
         """
         found = self._topic(topic)
         found.partition(partition)
-        storage = self._place.storage
-        return Quarantine(found, partition, self.hot, self._table(found), storage)
+        table, root = self._table(found), self._place.cold
+        files = None if table is None or root is None else root.quarantine(found, table, partition)
+        return Quarantine(found, partition, self.hot, table, files)
 
     @property
-    def place(self) -> ColdPlace:
-        """Where the cold tier lies; false where none was given."""
+    def place(self) -> LogPlace:
+        """Where the tiers lie; its `cold` is None where no cold root was given."""
         return self._place
 
     def close(self) -> None:
@@ -440,7 +442,8 @@ class Lakelog:
         self.close()
 
     def __repr__(self) -> str:
-        return f"Lakelog({self._source}, {self._place}, keyspace={self._source.keyspace!r})"
+        source = self._place.source
+        return f"Lakelog({source}, {self._place}, keyspace={source.keyspace!r})"
 
     # -- how -----------------------------------------------------------------------------------
 
@@ -482,7 +485,7 @@ class Lakelog:
     def _mirror(self, topic: Topic) -> None:
         """Have the topic's table say its settings too: cleanup without Redis goes by them."""
         # Tables by name wait for the next run: this process may have nothing to do with Spark.
-        if self._place.storage is None or not topic.config.tiered:
+        if not topic.config.tiered or not self._place.opens_in_tasks(topic):
             return
         try:
             self._cold_table(topic).describe(topic)
@@ -501,7 +504,8 @@ class Lakelog:
             ForeignTableError, ColdTierError: see `register`; what was archived stays.
         """
         shown = topic.topic_id, topic.config.value_columns
-        if self._place.schema is None or shown in self._known:
+        root = self._place.cold
+        if root is None or root.schema is None or shown in self._known:
             return
         if self._cold_table(topic).snapshot().version != NO_TABLE:
             self.register(topic)
@@ -540,29 +544,17 @@ class Lakelog:
         return table
 
     def _table(self, topic: Topic) -> ColdTable | None:
-        if not topic.config.tiered:
-            return None
-        if not self._place:
-            raise InvalidArgumentError(
-                f"topic {topic.name!r} is tiered, but no cold root was given; pass cold=… "
-                "(--cold on the command line)",
-                topic=topic.name,
-            )
         with self._lock:
-            if topic.topic_id not in self._tables:
-                self._tables[topic.topic_id] = self._open_table(topic)
-            return self._tables[topic.topic_id]
-
-    def _open_table(self, topic: Topic) -> ColdTable:
-        rows_of = HotRows(self._source)
-
-        def newest_config() -> int:
-            return self.topics.renewed(topic).config_version
-
-        if self._place.storage is None:
-            return NamedRoot(self._place, session).table(topic, rows_of, newest_config)
-        storage, engine = self._place.storage, self._engine
-        return PathTable(topic, storage, engine, rows_of, newest_config=newest_config)
+            table = self._tables.get(topic.topic_id)
+            if table is None or not topic.config.tiered:
+                table = self._place.table(
+                    topic,
+                    engine=self._engine,
+                    newest_config=lambda: self.topics.renewed(topic).config_version,
+                )
+            if table is not None:
+                self._tables[topic.topic_id] = table
+            return table
 
     def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
         self.log(topic_partition.topic).recover(topic_partition.partition, at_least)

@@ -23,6 +23,7 @@ VALUES = {
     "value_ddl",
     "json_text",
     "keyspace_defaults",
+    "once_a_process",
     "clock",
     "errors",
     "failpoints",

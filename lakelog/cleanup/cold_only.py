@@ -7,16 +7,11 @@ starts when the next archive run looks.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ..clock import Clock
-from ..cold.catalogue import Catalogue, tables
-from ..cold.change import nothing_hot
-from ..cold.path_table import PathTable
-from ..cold.storage import Storage
+from ..cold.catalogue import Catalogue
 from ..cold.table import ColdTable
-from ..engine import Engine
 from ..errors import UnknownTopicOrPartitionError
 from ..topic import Topic
 from .cleanup import STEPS, Cleanup, clean_all
@@ -24,8 +19,8 @@ from .plan import CleanupPlan
 from .report import CleanupReport
 
 
-class ColdRoot(Protocol):
-    """Where tables of topics lie; as a string, how it is called."""
+class Tables(Protocol):
+    """Where tables of topics lie; as a string, how people call it."""
 
     def catalogue(self) -> Catalogue:
         """Which topics have theirs there.
@@ -40,31 +35,8 @@ class ColdRoot(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class PathRoot:
-    """A folder or an object store.
-
-    Args:
-        engine: where files are read and written.
-    """
-
-    storage: Storage
-    engine: Engine
-
-    def catalogue(self) -> Catalogue:
-        """See `ColdRoot.catalogue`."""
-        return tables(self.storage)
-
-    def table(self, topic: Topic) -> PathTable:
-        """See `ColdRoot.table`."""
-        return PathTable(topic, self.storage, self.engine, nothing_hot)
-
-    def __str__(self) -> str:
-        return self.storage.root
-
-
 def clean_cold(
-    root: ColdRoot,
+    root: Tables,
     topics: str | Iterable[str] | None = None,
     *,
     steps: Sequence[str] = STEPS,
@@ -88,7 +60,7 @@ def clean_cold(
 
 
 def plan_cold(
-    root: ColdRoot,
+    root: Tables,
     topics: str | Iterable[str] | None = None,
     settings: Mapping[str, object | None] | None = None,
     *,
@@ -100,12 +72,12 @@ def plan_cold(
 
 
 def _cleanups(
-    root: ColdRoot, found: Catalogue, topics: str | Iterable[str] | None, clock: Clock | None
+    root: Tables, found: Catalogue, topics: str | Iterable[str] | None, clock: Clock | None
 ) -> list[Cleanup]:
     return [Cleanup(topic, root.table(topic), clock) for topic in _chosen(root, found, topics)]
 
 
-def _chosen(root: ColdRoot, catalogue: Catalogue, names: str | Iterable[str] | None) -> list[Topic]:
+def _chosen(root: Tables, catalogue: Catalogue, names: str | Iterable[str] | None) -> list[Topic]:
     found = {topic.name: topic for topic in catalogue.topics}
     if names is None:
         return list(found.values())

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .connect import cold_place, open_log
+from .connect import cold_root, open_log
 from .output import ConsoleProgress, Message, Table
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     deadline_s = None
     if max_duration is not None:
         deadline_s = time.monotonic() + max_duration.total_seconds()
-    place = None if arguments.dir else cold_place(arguments)
-    tell = TroubleRows(place) if place else None
+    root = None if arguments.dir else cold_root(arguments)
+    tell = None if root is None else TroubleRows(root)
     try:
         on_stop_signal(stopped)
         logging.getLogger("lakelog.archive").setLevel(logging.WARNING)  # nobody asks a daemon
@@ -115,7 +115,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                 arguments.topics or None,
                 stop=stop,
                 max_duration=None if left_s is None else timedelta(seconds=left_s),
-                tell=TroubleRows(log.place) if log.place else None,
+                tell=TroubleRows(log.place.cold) if log.place.cold else None,
             )
             for report in reports:
                 if arguments.output == "json":

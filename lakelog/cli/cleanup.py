@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .connect import cold_root, open_log
+from .connect import open_cold, open_log
 from .output import ConsoleProgress, Failed, Message, Page, Table
 from .settings import parse_settings
 
@@ -109,9 +109,7 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
 def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
     steps = tuple(arguments.step or _STEPS)
     if _cold_alone(arguments):
-        from ..cleanup.cold_only import clean_cold
-
-        return clean_cold(cold_root(arguments), arguments.topics or None, steps=steps)
+        return open_cold(arguments).cleanup(arguments.topics or None, steps=steps)
     with open_log(arguments) as log:
         return log.cleanup(arguments.topics or None, steps=steps)
 
@@ -119,9 +117,7 @@ def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
 def _plan(arguments: argparse.Namespace) -> Page:
     settings = parse_settings("--set", arguments.set)
     if _cold_alone(arguments):
-        from ..cleanup.cold_only import plan_cold
-
-        plans = plan_cold(cold_root(arguments), arguments.topics or None, settings)
+        plans = open_cold(arguments).cleanup_plan(arguments.topics or None, settings)
     else:
         with open_log(arguments) as log:
             plans = log.cleanup_plan(arguments.topics or None, settings)

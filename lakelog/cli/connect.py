@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from ..errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from ..cleanup.cold_only import ColdRoot
-    from ..cold.place import ColdPlace
+    from ..jobs.cold_alone import ColdAlone
     from ..lakelog import Lakelog
+    from ..spark.place import ColdRoot
 
 
 def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
@@ -24,25 +24,21 @@ def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
     return parse_options(arguments.storage_option) if arguments.storage_option else None
 
 
-def cold_place(arguments: argparse.Namespace) -> ColdPlace:
-    """Where ``--cold`` is; false where it was not given."""
-    from ..cold.place import ColdPlace
+def cold_root(arguments: argparse.Namespace) -> ColdRoot | None:
+    """Where ``--cold`` is; None where it was not given."""
+    from ..spark.place import cold_root
 
-    return ColdPlace.of(arguments.cold, arguments.location, storage_options(arguments))
+    return cold_root(arguments.cold, arguments.location, storage_options(arguments))
 
 
-def cold_root(arguments: argparse.Namespace) -> ColdRoot:
+def open_cold(arguments: argparse.Namespace) -> ColdAlone:
     """What ``--cold`` names, for those who need no Redis."""
-    from ..cleanup.cold_only import PathRoot
+    from ..jobs.cold_alone import ColdAlone
     from ..spark.lazy_engine import choose_engine
-    from ..spark.named.root import NamedRoot
-    from ..spark.session import session
 
-    place = cold_place(arguments)
-    if place.storage is None:
-        return NamedRoot(place, session)
-    stores = place.storage.object_stores
-    return PathRoot(place.storage, choose_engine(arguments.engine, stores))
+    root = cold_root(arguments)
+    assert root is not None  # the caller saw that it was given
+    return ColdAlone(root, choose_engine(arguments.engine, root.object_stores))
 
 
 def open_log(arguments: argparse.Namespace) -> Lakelog:

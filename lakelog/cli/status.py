@@ -145,16 +145,13 @@ def _said(skipped: list[tuple[TopicPartition, Skipped]], at_most: str) -> list[s
 
 def _told_in_cold(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     """What archivers wrote down beside the tables, for when Redis says nothing."""
-    from ..cold.place import ColdPlace
     from ..errors import LakelogError
     from ..jobs.trouble_rows import recent_troubles
-    from .connect import storage_options
+    from .connect import cold_root
 
-    if not arguments.cold:
-        return []
     try:
-        place = ColdPlace.of(arguments.cold, arguments.location, storage_options(arguments))
-        return recent_troubles(place)
+        root = cold_root(arguments)
+        return [] if root is None else recent_troubles(root)
     except LakelogError:  # that Redis is away is what is to be told
         return []
 

@@ -19,7 +19,6 @@ from ..topic import Topic
 from .path_table import PathTable
 from .registers import ArchivedEnd, LogStart, Register, app_id
 from .segment import SegmentFile, SegmentIndex, archived_start
-from .storage import Storage
 from .table import ColdSnapshot
 
 
@@ -28,7 +27,6 @@ class AsArchived:
 
     Args:
         table: of the topic.
-        storage: where the table lies.
         since: a version at which the partition was archived up to where the reader begins.
         end: where the reader ends.
     """
@@ -36,7 +34,6 @@ class AsArchived:
     def __init__(
         self,
         table: PathTable,
-        storage: Storage,
         topic: Topic,
         partition: int,
         *,
@@ -45,7 +42,6 @@ class AsArchived:
         end: int,
     ) -> None:
         self._table = table
-        self._storage = storage
         self._topic = topic
         self._topic_partition = TopicPartition(topic.name, partition)
         self._since = since
@@ -102,9 +98,8 @@ class AsArchived:
 
     def _at(self, version: int) -> DeltaTable:
         try:
-            return DeltaTable(
-                self._table.path, version=version, storage_options=self._storage.delta_options()
-            )
+            options = self._table.storage.delta_options()
+            return DeltaTable(self._table.path, version=version, storage_options=options)
         except (DeltaError, OSError) as error:
             raise self._gone(f"version {version} of the table is gone from its log") from error
 

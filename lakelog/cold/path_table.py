@@ -99,7 +99,7 @@ class PathTable(TimestampLookup[SegmentReader]):
     ) -> None:
         self._topic = topic
         self._engine = engine
-        self._storage = storage
+        self.storage = storage
         self._newest_config = newest_config
         self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
         self._log = DeltaLog(storage, topic)
@@ -274,8 +274,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         return listed, self.snapshot()
 
     def _listed(self) -> dict[str, pafs.FileInfo]:
-        listed = self._storage.list_files(self.path, recursive=True)
-        top = self._storage.arrow_path(self.path).rstrip("/") + "/"
+        listed = self.storage.list_files(self.path, recursive=True)
+        top = self.storage.arrow_path(self.path).rstrip("/") + "/"
         return {info.path.removeprefix(top): info for info in listed if info.is_file}
 
     def _by_age(
@@ -298,7 +298,7 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def _delete(self, paths: Sequence[str]) -> None:
         failpoint("cold.before_delete")
-        self._storage.delete_files(f"{self.path}/{path}" for path in paths)
+        self.storage.delete_files(f"{self.path}/{path}" for path in paths)
 
     def _mirror(self) -> None:
         """Make columns and properties say the topic, unless they say a newer one."""
@@ -497,7 +497,7 @@ class _Committing:
         names, and after a RESTORE, what was superseded may look as planned again.
         """
         paths = [f"{self.table.path}/{file.path}" for file in self._files(standing)]
-        for path in self.table._storage.missing(paths)[:1]:
+        for path in self.table.storage.missing(paths)[:1]:
             raise MissingFileError(
                 f"{path} was deleted before the commit that was to name it, as a full VACUUM with "
                 "a retention shorter than a run does. Nothing was committed and nothing is lost; "

@@ -257,15 +257,12 @@ def _topics(log: Lakelog) -> Iterator[Finding]:
 
 
 def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:
-    from ..cold.place import ColdPlace
+    from ..spark.place import cold_root
 
     try:
-        storage = ColdPlace.of(cold, location, options).storage
-        if storage is None:
-            yield Finding(OK, "cold root", f"{cold} is a schema, which only Spark opens: --spark")
-            return
-        storage.check_writable()
-        yield Finding(OK, "cold root", f"{storage.root} is writable")
+        root = cold_root(cold, location, options)
+        assert root is not None  # it was named
+        yield Finding(OK, "cold root", root.check())
     except LakelogError as error:
         yield Finding(BROKEN, "cold root", error.message, "see the message; choose another --cold")
 

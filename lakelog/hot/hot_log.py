@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -22,6 +20,7 @@ from ..errors import (
     TrimmedError,
 )
 from ..offsets import HotOffsets, HotSegment, check_offset
+from ..once_a_process import OnceAProcess
 from ..record import Fetched, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
 from ..topic import Topic
@@ -675,11 +674,7 @@ class HotSource:
         Raises:
             InvalidArgumentError, MissingExtraError: the reference names nothing that can be read.
         """
-        key = (os.getpid(), self)
-        with _OPEN_LOCK:
-            if key not in _OPEN:
-                _OPEN[key] = self.connect()
-            return _OPEN[key]
+        return _OPEN.get(self, self.connect)
 
     def connect(self, clock: Clock | None = None) -> HotLog:
         """A hot log of one's own; see `HotLog`."""
@@ -699,5 +694,4 @@ class HotSource:
         return mask(self.url)
 
 
-_OPEN: dict[tuple[int, HotSource], HotLog] = {}
-_OPEN_LOCK = threading.Lock()
+_OPEN: OnceAProcess[HotSource, HotLog] = OnceAProcess()

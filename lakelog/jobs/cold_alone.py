@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import pyarrow.compute as pc
 
 from ..cleanup.cleanup import STEPS
-from ..cleanup.cold_only import ColdRoot, PathRoot, clean_cold, plan_cold
+from ..cleanup.cold_only import clean_cold, plan_cold
 from ..cleanup.plan import CleanupPlan
 from ..cleanup.report import CleanupReport
 from ..clock import Clock, SystemClock
-from ..cold.place import ColdPlace
+from ..cold.catalogue import Catalogue
+from ..cold.table import ColdTable
 from ..engine import Engine
-from ..spark.named.root import NamedRoot
-from ..spark.session import session
+from ..spark.place import ColdRoot, LogPlace
 from ..topic import Topic
 from .look import Look, PartitionLook
 
@@ -30,29 +30,40 @@ class ColdAlone:
         engine: where files at paths are read and written.
     """
 
-    def __init__(self, place: ColdPlace, engine: Engine, clock: Clock | None = None) -> None:
-        self.place = place
+    def __init__(self, root: ColdRoot, engine: Engine, clock: Clock | None = None) -> None:
+        self.place = LogPlace(None, root)
+        self._root = root
+        self._engine = engine
         self._clock = clock or SystemClock()
-        self._root: ColdRoot = (
-            NamedRoot(place, session) if place.storage is None else PathRoot(place.storage, engine)
-        )
+
+    def catalogue(self) -> Catalogue:
+        """See `ColdRoot.catalogue`."""
+        return self._root.catalogue()
+
+    def table(self, topic: Topic) -> ColdTable:
+        """See `ColdRoot.table`."""
+        return self._root.table(topic, engine=self._engine)
 
     def cleanup(
         self, topics: str | Iterable[str] | None = None, *, steps: Sequence[str] = STEPS
     ) -> list[CleanupReport]:
         """See `clean_cold`."""
-        return clean_cold(self._root, topics, steps=steps, clock=self._clock)
+        return clean_cold(self, topics, steps=steps, clock=self._clock)
 
-    def cleanup_plan(self, topics: str | Iterable[str] | None = None) -> list[CleanupPlan]:
+    def cleanup_plan(
+        self,
+        topics: str | Iterable[str] | None = None,
+        settings: Mapping[str, object | None] | None = None,
+    ) -> list[CleanupPlan]:
         """See `plan_cold`."""
-        return plan_cold(self._root, topics, clock=self._clock)
+        return plan_cold(self, topics, settings, clock=self._clock)
 
     def look(self, topics: Iterable[str] | None = None) -> Look:
         """Where the topics' partitions stand, as far as their tables tell."""
         wanted = None if topics is None else set(topics)
         partitions = [
             partition
-            for topic in self._root.catalogue().topics
+            for topic in self.catalogue().topics
             if wanted is None or topic.name in wanted
             for partition in self._look_at(topic)
         ]
@@ -63,7 +74,7 @@ class ColdAlone:
         """Nothing is held open."""
 
     def _look_at(self, topic: Topic) -> Iterable[PartitionLook]:
-        cold = self._root.table(topic).snapshot()
+        cold = self.table(topic).snapshot()
         for partition in range(topic.partitions):
             files = cold.files.rows_of_partition(partition)
             unknown: dict[str, Any] = dict.fromkeys(
@@ -87,5 +98,8 @@ class ColdAlone:
                 **unknown,
             )
 
+    def __str__(self) -> str:
+        return str(self._root)
+
     def __repr__(self) -> str:
-        return f"ColdAlone({self.place})"
+        return f"ColdAlone({self._root})"

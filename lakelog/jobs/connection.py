@@ -11,12 +11,12 @@ from functools import partial
 from pathlib import Path
 
 from ..archive.first_answer import first_answer
-from ..cold.place import ColdPlace
 from ..cold.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
 from ..spark.lazy_engine import choose_engine
+from ..spark.place import cold_root
 from .cold_alone import ColdAlone
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
@@ -64,8 +64,8 @@ def connect(
         if not patience:
             return opened()
         tell = (
-            TroubleRows(ColdPlace.of(parameters.cold, location, options))
-            if parameters.cold
+            TroubleRows(root)
+            if (root := cold_root(parameters.cold or None, location, options))
             else None
         )
         deadline_s = time.monotonic() + patience.total_seconds()
@@ -95,16 +95,17 @@ def connect_cold(parameters: Parameters) -> ColdAlone:
         _refuse(parameters, ["directory"], "cold is given, and that is another log")
         location = parameters.location
         options = storage_options(location or parameters.cold)
-        place = ColdPlace.of(parameters.cold, location or None, options)
+        root = cold_root(parameters.cold, location or None, options)
     elif parameters.directory:
         _refuse(parameters, ["location"], "it goes with cold=catalog.schema")
-        place = ColdPlace.of(Path(parameters.directory).expanduser().absolute() / "cold")
+        root = cold_root(Path(parameters.directory).expanduser().absolute() / "cold")
     else:
         raise InvalidArgumentError(
             "cold_only is true, but neither cold nor directory says where the tables lie"
         )
-    stores = () if place.storage is None else place.storage.object_stores
-    return ColdAlone(place, choose_engine(os.environ.get("LAKELOG_ENGINE") or None, stores))
+    assert root is not None  # one of the two was named
+    engine = choose_engine(os.environ.get("LAKELOG_ENGINE") or None, root.object_stores)
+    return ColdAlone(root, engine)
 
 
 def storage_options(root: str) -> dict[str, str] | None:
@@ -117,7 +118,7 @@ def storage_options(root: str) -> dict[str, str] | None:
         root: a folder or URL, or ``catalog.schema``, which needs none.
 
     Returns:
-        Options for `ColdPlace.of`; None where none are needed.
+        Options for `cold_root`; None where none are needed.
     """
     names = NAMES.get(root.partition("://")[0], ())
     if (

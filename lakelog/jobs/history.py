@@ -31,7 +31,7 @@ def status_history(
     Raises:
         ColdTierError: the table cannot be read.
     """
-    rows = open_status_table(log.place).read(datetime.now(timezone.utc) - past)
+    rows = open_status_table(log.place.cold).read(datetime.now(timezone.utc) - past)
     if topics is None:
         return rows
     return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..back_off import pause_s
-from ..cold.place import ColdPlace
 from ..errors import ColdTierError, ForeignTableError
 from ..spark.catalog.entry import first_sentence, look_up, run, same_place, table_of
 from ..spark.catalog.names import TableName, parse_schema, quoted_text
@@ -48,12 +47,11 @@ COLUMNS = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in STAT
 class NamedStatusTable:
     """By name, through Spark, since a managed table takes commits of nobody else."""
 
-    def __init__(self, place: ColdPlace, spark: Callable[[], SparkSession]) -> None:
-        assert place.schema is not None
+    def __init__(self, schema: str, spark: Callable[[], SparkSession]) -> None:
         self._spark = spark
         self._is_made = False
         self._looked_back = False  # for rows that are too old
-        self.name = TableName(*parse_schema(place.schema), STATUS_TABLE)
+        self.name = TableName(*parse_schema(schema), STATUS_TABLE)
 
     def done_rows(self, key: RunKey) -> pa.Table:
         """See `StatusTable.done_rows`."""

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
-
-from ..cold.place import ColdPlace
+from ..errors import InvalidArgumentError
+from ..spark.place import ColdRoot, NamedRoot, PathRoot
+from ..spark.session import session
+from .named_status_table import NamedStatusTable, register_status
 from .path_status_table import PathStatusTable
 from .status_table import StatusTable
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
-
-def open_status_table(
-    place: ColdPlace, spark: Callable[[], SparkSession] | None = None
-) -> StatusTable:
+def open_status_table(root: ColdRoot | None) -> StatusTable:
     """The status table of a cold root.
 
-    Args:
-        spark: gives the session where one is needed: for tables by name. Default: the one there
-            is, or a local one.
+    Raises:
+        InvalidArgumentError: there is none.
     """
-    from ..spark.session import session
-    from .named_status_table import NamedStatusTable, register_status
-
-    spark = spark or session
-    if place.storage is None:
-        return NamedStatusTable(place, spark)
-    if place.schema is None:
-        return PathStatusTable(place.storage)
-    schema = place.schema
+    if root is None:
+        raise InvalidArgumentError(
+            "a job writes where things stand into a table under the cold root, and none is given; "
+            "give cold"
+        )
+    if isinstance(root, NamedRoot):
+        return NamedStatusTable(root.schema, root.spark)
+    assert isinstance(root, PathRoot)  # there are no others
+    schema = root.schema
+    if schema is None:
+        return PathStatusTable(root.storage)
     return PathStatusTable(
-        place.storage, after_create=lambda path: register_status(spark(), schema, path)
+        root.storage, after_create=lambda path: register_status(session(), schema, path)
     )

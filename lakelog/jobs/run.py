@@ -77,14 +77,9 @@ class JobRun:
         table: StatusTable | None = None,
         rows_interval_s: float = ROWS_INTERVAL_S,
     ) -> None:
-        if not log.place:
-            raise InvalidArgumentError(
-                "a job writes where things stand into a table under the cold root, and none is "
-                "given; give cold"
-            )
         self._log = log
         self._topics = topics
-        self._table = table or open_status_table(log.place)
+        self._table = table or open_status_table(log.place.cold)
         self._rows_interval_s = rows_interval_s
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]

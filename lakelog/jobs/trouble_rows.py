@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..archive.trouble import Trouble
-from ..cold.place import ColdPlace
+from ..spark.place import ColdRoot
 from .look import Look
 from .open_status_table import open_status_table
 from .status_rows import NOT_ARCHIVED, RunKey, status_rows
@@ -27,8 +27,8 @@ RECENT = timedelta(minutes=3)
 class TroubleRows:
     """Writes troubles down beside the tables, where they are seen while Redis is away."""
 
-    def __init__(self, place: ColdPlace) -> None:
-        self._place = place
+    def __init__(self, root: ColdRoot) -> None:
+        self._root = root
         self._key = RunKey(JOB, f"unnamed-{uuid4().hex}")
         self._began_s = time.monotonic()
 
@@ -42,17 +42,17 @@ class TroubleRows:
         seconds = time.monotonic() - self._began_s
         rows = status_rows(self._key, look, {}, seconds, troubles=troubles)
         if rows.num_rows:
-            open_status_table(self._place).append(rows)
+            open_status_table(self._root).append(rows)
 
 
-def recent_troubles(place: ColdPlace) -> list[dict[str, Any]]:
+def recent_troubles(root: ColdRoot) -> list[dict[str, Any]]:
     """The newest row a topic (None: Redis) that archivers wrote in the last minutes, by topic.
 
     Raises:
         LakelogError: the table cannot be read.
     """
     since = datetime.now(timezone.utc) - RECENT
-    rows = open_status_table(place).read(since)
+    rows = open_status_table(root).read(since)
     found = rows.filter(pc.equal(rows["state"], pa.scalar(NOT_ARCHIVED))).to_pylist()
     newest = {row["topic"]: row for row in found}
     return [newest[topic] for topic in sorted(newest, key=lambda topic: topic or "")]

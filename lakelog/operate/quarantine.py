@@ -7,10 +7,8 @@ import socket
 from dataclasses import dataclass
 
 from ..clock import Clock, SystemClock
-from ..cold.path_table import PathTable
 from ..cold.quarantine import ColdQuarantine, QuarantinedFile
 from ..cold.reserve import reserving
-from ..cold.storage import Storage
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, PolicyViolationError
 from ..failpoints import failpoint
@@ -36,14 +34,14 @@ class Quarantine:
 
     Args:
         table: the cold tier; None for an untiered topic.
-        storage: where it lies; None for a table by name, whose files are the catalog's.
+        files: its damaged ones; None where nobody may move them but the catalog.
     """
 
     topic: Topic
     partition: int
     hot: HotLog
     table: ColdTable | None
-    storage: Storage | None
+    files: ColdQuarantine | None
     clock: Clock = SystemClock()  # noqa: RUF009, it has no state
 
     def add_entry(
@@ -89,8 +87,7 @@ class Quarantine:
 
     def held(self) -> list[QuarantinedEntry | QuarantinedFile]:
         """What lies there: entries, then files, by offset."""
-        files = self._files().held() if isinstance(self.table, PathTable) else []
-        return [*self._entries().held(), *files]
+        return [*self._entries().held(), *(self.files.held() if self.files else [])]
 
     def release_entry(self, entry_id: str, *, dry_run: bool = False) -> QuarantinedEntry:
         """Puts an entry back to its place, if it is sound and no archive has gone past it.
@@ -140,7 +137,7 @@ class Quarantine:
             raise InvalidArgumentError(
                 f"topic {self.topic.name!r} is not archived, so it has no files", topic=self.topic
             )
-        if self.storage is None or not isinstance(self.table, PathTable):
+        if self.files is None:
             raise InvalidArgumentError(
                 f"the table of topic {self.topic.name!r} lies with a catalog, which alone moves "
                 "its files. What lies beside a damaged one is archived and read as before; "
@@ -148,7 +145,7 @@ class Quarantine:
                 "Entries of the hot tier can be moved aside",
                 topic=self.topic.name,
             )
-        return ColdQuarantine(self.topic, self.table, self.storage, self.partition)
+        return self.files
 
     def _check_unarchived(self, entry_id: str, *, dry_run: bool = False) -> None:
         """Refuses an entry that cold will never hold; takes one out again that is already back."""

@@ -11,22 +11,15 @@ Runs on: driver.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from ..archive.copy import HotRows
 from ..clock import Clock, SystemClock
 from ..codec.value_columns import value_schema
-from ..cold.catalogue import tables
-from ..cold.path_table import PathTable
-from ..cold.place import ColdPlace
-from ..cold.storage import Storage
 from ..cold.table import ColdSnapshot, ColdTable
 from ..config import MIB
-from ..engine import InlineEngine
-from ..errors import InvalidArgumentError, SparkUnavailableError
+from ..errors import InvalidArgumentError
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..read.tiers import Look, Tiers
@@ -37,11 +30,10 @@ from .catalog.names import quoted
 from .cold_alone import cold_tiers, cold_topic
 from .frame_parts import condition, divide, hot_version, lost_by_hot
 from .kafka_columns import COLUMNS, HEADERS, source_schema
-from .named.root import NamedRoot
-from .named.table import NamedTable
 from .offsets_json import StreamOffset
+from .place import LogPlace, cold_root
 from .ranges import Places, partitions_of, resolve, size_of
-from .recipe import LogRecipe
+from .session import register, session
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -51,7 +43,7 @@ TASK_BYTES = MIB
 
 
 def dataframe(
-    recipe: LogRecipe,
+    place: LogPlace,
     tiers: Tiers,
     clock: Clock,
     start: Places = "earliest",
@@ -64,25 +56,25 @@ def dataframe(
     """See `UnifiedLog.dataframe`.
 
     Args:
-        recipe: how executors open the log that `tiers` are of.
+        place: how executors open the log that `tiers` are of.
     """
     starts, ends = partitions_of(tiers.topic, start, end, partitions)
     look, ranges = resolve(tiers, starts, ends, clock, clip=clip)
     cold, hot = divide(look, ranges)
-    session = _session(spark, recipe.storage)
+    spark = spark or session(object_stores=place.object_stores)
     frames = []
     if any(one.start < one.end for one in cold.values()):
         assert tiers.table is not None  # something is archived
-        frames.append(_cold_frame(session, recipe, tiers.table, tiers.topic, look.cold, cold))
+        frames.append(_cold_frame(spark, place, tiers.table, tiers.topic, look.cold, cold))
     if any(one.start < one.end for one in hot.values()):
-        frames.append(_hot_frame(session, recipe, tiers.topic, look, hot))
-    if isinstance(tiers.table, NamedTable):  # which tasks cannot read
+        frames.append(_hot_frame(spark, place, tiers.topic, look, hot))
+    if tiers.table is not None and not place.opens_in_tasks(tiers.topic):
         frames += [
-            _cold_frame(session, recipe, tiers.table, tiers.topic, look.cold, ranges)
+            _cold_frame(spark, place, tiers.table, tiers.topic, look.cold, ranges)
             for ranges in lost_by_hot(look, hot)
         ]
     if not frames:
-        frames.append(_no_rows(session, tiers.topic))
+        frames.append(_no_rows(spark, tiers.topic))
     return reduce(lambda one, other: one.unionByName(other), frames)
 
 
@@ -117,33 +109,23 @@ def read(
         InvalidArgumentError: neither tier is named, or a location without a schema.
         ForeignTableError: the schema's table is committed to by path, and no location was given.
     """
-    place = ColdPlace.of(cold, location, storage_options)
-    recipe = LogRecipe.of(HotSource(redis_url or "", keyspace, password_ref), place)
-    by_name = NamedRoot(place, lambda: spark) if place.is_by_name else None
-    if redis_url is None:
-        tiers = _cold_alone(recipe, by_name, topic)
+    hot = None if redis_url is None else HotSource(redis_url, keyspace, password_ref)
+    place = LogPlace(hot, cold_root(cold, location, storage_options, spark=lambda: spark))
+    if place.hot is None:
+        tiers = _cold_alone(place, topic)
         clock: Clock = SystemClock()
     else:
-        found = recipe.hot().topics().get(topic)
-        if by_name is not None and found.config.tiered:
-            tiers = Tiers(found, recipe.hot(), by_name.table(found))
-        else:
-            tiers = recipe.tiers(found)
-        clock = recipe.clock()
-    return dataframe(
-        recipe, tiers, clock, start, end, spark=spark, partitions=partitions, clip=clip
-    )
+        found = place.open_hot().topics().get(topic)
+        tiers = place.tiers(found)
+        clock = place.clock()
+    return dataframe(place, tiers, clock, start, end, spark=spark, partitions=partitions, clip=clip)
 
 
-def _cold_alone(recipe: LogRecipe, by_name: NamedRoot | None, name: str) -> Tiers:
-    if by_name is not None:
-        topic = cold_topic(by_name.catalogue(), by_name, name)
-        return cold_tiers(topic, by_name.table(topic))
-    if recipe.storage is None:
+def _cold_alone(place: LogPlace, name: str) -> Tiers:
+    if place.cold is None:
         raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
-    topic = cold_topic(tables(recipe.storage), recipe.storage.root, name)
-    table = PathTable(topic, recipe.storage, InlineEngine(), HotRows(recipe.source))
-    return cold_tiers(topic, table)
+    topic = cold_topic(place.cold.catalogue(), place.cold, name)
+    return cold_tiers(topic, place.cold.table(topic))
 
 
 # -- cold --------------------------------------------------------------------------------------
@@ -151,7 +133,7 @@ def _cold_alone(recipe: LogRecipe, by_name: NamedRoot | None, name: str) -> Tier
 
 def _cold_frame(
     spark: SparkSession,
-    recipe: LogRecipe,
+    place: LogPlace,
     table: ColdTable,
     topic: Topic,
     snapshot: ColdSnapshot,
@@ -160,7 +142,8 @@ def _cold_frame(
     from pyspark.sql.functions import col, lit
 
     names = [*COLUMNS.names, HEADERS.name]
-    frame = _delta(spark, recipe.storage, table, snapshot.version)
+    assert place.cold is not None  # the table lies there
+    frame = place.cold.frame(spark, table, snapshot.version)
     rows = condition(snapshot.files, ranges)
     if rows is not None:
         frame = frame.where(rows)
@@ -183,53 +166,18 @@ def _value_columns(frame: DataFrame, topic: Topic) -> list[Column]:
     ]
 
 
-def _delta(
-    spark: SparkSession, storage: Storage | None, table: ColdTable, version: int
-) -> DataFrame:
-    if isinstance(table, NamedTable):
-        return table.version_frame(version)
-    if not isinstance(table, PathTable):
-        raise InvalidArgumentError(f"a {type(table).__name__} cannot be read as a DataFrame")
-    reader = spark.read.format("delta").option("versionAsOf", version)
-    reader = reader.options(**_reader_options(spark, storage))
-    try:
-        return reader.load(table.path)
-    except Exception as error:  # py4j's and Connect's have no common base
-        if not re.search(r"Class org\.apache\.hadoop\.\S+ not found|No FileSystem", str(error)):
-            raise
-        raise SparkUnavailableError(
-            f"this Spark lacks the jars that open {table.path}. A local one gets those of S3 with "
-            "lakelog.spark.session(object_stores=['s3']), called before any other session is "
-            "there; of other stores, name them in its conf: spark.jars"
-        ) from error
-
-
-def _reader_options(spark: SparkSession, storage: Storage | None) -> dict[str, str]:
-    """What Spark's own reader is told of the store; over Spark Connect nothing.
-
-    A classic session keeps the options of a reader to itself. A client of Spark Connect would send
-    their secrets in clear, in a plan that others keep; its server opens the store as it was set up.
-    """
-    from .engine import spark_context
-
-    if storage is None or spark_context(spark) is None:
-        return {}
-    return storage.spark_options()
-
-
 # -- hot ---------------------------------------------------------------------------------------
 
 
 def _hot_frame(
     spark: SparkSession,
-    recipe: LogRecipe,
+    place: LogPlace,
     topic: Topic,
     look: Look,
     ranges: Mapping[int, OffsetRange],
 ) -> DataFrame:
     from .datasource import NAME
     from .engine import cores
-    from .session import register
 
     register(spark)
     wanted = {n: one for n, one in ranges.items() if one.start < one.end}
@@ -239,7 +187,7 @@ def _hot_frame(
     size_bytes = sum(size_of(look, n, *one) for n, one in wanted.items())
     return (
         spark.read.format(NAME)
-        .options(**recipe.options())
+        .options(**place.options())
         .option("assign", json.dumps({topic.name: sorted(wanted)}))
         .option("startingOffsets", json.dumps(StreamOffset(starts, ids).to_json()))
         .option("endingOffsets", json.dumps(StreamOffset(ends, ids).to_json()))
@@ -256,11 +204,3 @@ def _no_rows(spark: SparkSession, topic: Topic) -> DataFrame:
 
     columns = source_schema(value_schema(topic.config.value_columns), headers=True)
     return spark.createDataFrame([], from_arrow_schema(columns))
-
-
-def _session(spark: SparkSession | None, storage: Storage | None) -> SparkSession:
-    if spark is not None:
-        return spark
-    from .session import session
-
-    return session(object_stores=() if storage is None else storage.object_stores)

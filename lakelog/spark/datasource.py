@@ -147,11 +147,10 @@ class _RangeReader:
             return  # Spark makes one of its own when there are none
         spare_imports()
         options = self._options
-        if options.recipe.storage is not None:
-            options.recipe.storage.take(partition.credentials)
+        options.place.take(partition.credentials)
         columns = value_schema(options.value_columns)
         for records in range_rows(
-            options.recipe,
+            options.place,
             partition.topic,
             partition.partition,
             partition.start_offset,
@@ -184,7 +183,7 @@ class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
         sized: list[SizedRange] = []
         for topic in topics.values():
             numbers = [tp.partition for tp in wanted if tp.topic == topic.name]
-            tiers = options.recipe.tiers(topic)
+            tiers = options.place.task_tiers(topic)
             look, ranges = _resolve(options, tiers, starts, ends, numbers)
             sized += [sized_range(look, topic, number, *one) for number, one in ranges.items()]
         return _tasks(options, sized)
@@ -277,7 +276,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         ends: dict[TopicPartition, Position] = dict.fromkeys(wanted, Latest())
         for topic in topics.values():
             numbers = [tp.partition for tp in wanted if tp.topic == topic.name]
-            _, ranges = _resolve(options, options.recipe.tiers(topic), starts, ends, numbers)
+            _, ranges = _resolve(options, options.place.task_tiers(topic), starts, ends, numbers)
             for number, found in ranges.items():
                 offsets[TopicPartition(topic.name, number)] = found.start
         return StreamOffset(offsets, _ids(topics), initial=True)
@@ -308,7 +307,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         Raises:
             UnknownTopicIdError: the topic, or a partition that the stream knows, is gone.
         """
-        tiers = self._options.recipe.tiers(topic)
+        tiers = self._options.place.task_tiers(topic)
         try:
             return tiers.look(tp.partition for tp in wanted)
         except UnknownTopicIdError:
@@ -390,7 +389,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         gaps: Gaps,
     ) -> list[InputRange]:
         options = self._options
-        registry = options.recipe.hot().topics()
+        registry = options.place.open_hot().topics()
         sized: list[SizedRange] = []
         for name, of_topic in ranges.items():
             try:
@@ -401,7 +400,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             _check_ids(topic_ids, {name: topic})
             look = self._looks.get(topic.topic_id)
             if look is None or not of_topic.keys() <= look.offsets.keys():
-                look = options.recipe.tiers(topic).look(of_topic)
+                look = options.place.task_tiers(topic).look(of_topic)
             if options.fail_on_data_loss:
                 # Here if possible: what a task says, a sink's writer may hide from the query.
                 for number, (start, end) in of_topic.items():
@@ -417,11 +416,11 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
 
 
 def _topics(options: ReadOptions, *, required: bool = True) -> dict[str, Topic]:
-    topics = options.subscription.topics(options.recipe.hot().topics())
+    topics = options.subscription.topics(options.place.open_hot().topics())
     if required:
         for name in options.subscription.required():
             if name not in topics:
-                options.recipe.hot().topics().get(name)  # says so
+                options.place.open_hot().topics().get(name)  # says so
     return topics
 
 
@@ -435,9 +434,8 @@ def _ids(topics: Mapping[str, Topic]) -> dict[str, UUID]:
 
 def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputRange]:
     """The ranges, cut for Spark's tasks, with what they open the cold tier by."""
-    storage = options.recipe.storage
     tiered = any(part.topic.config.tiered for part in sized)
-    credentials = storage.to_hand_on() if storage is not None and tiered else None
+    credentials = options.place.to_hand_on() if tiered else None
     return [
         InputRange(part.topic, part.partition, part.start_offset, part.end_offset, credentials)
         for part in split(sized, options.min_partitions)
@@ -476,7 +474,7 @@ def _resolve(
         # find out, who have more than the log's newest state to read from.
         return tiers.look(numbers), {n: _offsets(begin[n], until[n]) for n in numbers}
     look, ranges = resolve(
-        tiers, begin, until, options.recipe.clock(), clip=not options.fail_on_data_loss
+        tiers, begin, until, options.place.clock(), clip=not options.fail_on_data_loss
     )
     if not options.latest_if_too_young:
         for number, where in begin.items():

@@ -47,10 +47,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from uuid import UUID
 
-from ..cold.place import ColdPlace
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 from ..hot import Acks
-from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.registry import TopicRegistry
 from ..json_text import parse_json
@@ -60,7 +58,7 @@ from ..secret_reference import check_executors_can_resolve, check_secret_referen
 from ..topic import Topic, check_topic_name
 from ..value_ddl import ddl_of, parse_columns
 from .offsets_json import EARLIEST, LATEST, StreamOffset, parse_offsets
-from .recipe import LogRecipe, check_no_password
+from .place.log_place import LogPlace, check_no_password
 
 WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions")
 READ = (
@@ -155,7 +153,7 @@ class Bound:
 class ReadOptions:
     """What the options say."""
 
-    recipe: LogRecipe
+    place: LogPlace
     subscription: Subscription
     starting: Bound
     ending: Bound
@@ -172,7 +170,7 @@ class ReadOptions:
 class WriteOptions:
     """What the options of a write say."""
 
-    recipe: LogRecipe
+    place: LogPlace
     topic: str | None = None  # None: the column says
     acks: Acks = Acks()  # noqa: RUF009 - frozen
     idempotent: bool = True
@@ -188,7 +186,7 @@ def parse_write(given: Mapping[str, str]) -> WriteOptions:
     own = {name: value for name, value in given.items() if name.lower() != "checkpointlocation"}
     options = _known(own, WRITE)
     return WriteOptions(
-        recipe=recipe(options),
+        place=log_place(options),
         topic=check_topic_name(options["topic"]) if "topic" in options else None,
         acks=Acks.parse(options.get("acks", "memory")),
         idempotent=_flag(options, "idempotent", True),
@@ -211,7 +209,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     if not streaming and "maxOffsetsPerTrigger" in options:
         _refuse("maxOffsetsPerTrigger is for streams; a batch reads its whole range")
     return ReadOptions(
-        recipe=recipe(options),
+        place=log_place(options),
         subscription=_subscription(options),
         starting=_bound(options, "starting", Latest() if streaming else Earliest(), streaming),
         ending=_bound(options, "ending", Latest(), streaming),
@@ -232,11 +230,11 @@ def check(given: Mapping[str, str]) -> None:
         InvalidArgumentError: see `parse`.
     """
     options = _known(given, READ, READ_INTERNAL)
-    recipe(options)
+    log_place(options)
     _subscription(options)
 
 
-def recipe(options: Mapping[str, str]) -> LogRecipe:
+def log_place(options: Mapping[str, str]) -> LogPlace:
     """Where the log is, by the options of `WHERE`.
 
     Raises:
@@ -249,18 +247,18 @@ def recipe(options: Mapping[str, str]) -> LogRecipe:
     if "passwordRef" in options:
         check_secret_reference(options["passwordRef"], "passwordRef")
         check_executors_can_resolve(options["passwordRef"], "passwordRef")
-    source = HotSource(
-        options["redis"], options.get("keyspace", DEFAULT_KEYSPACE), options.get("passwordRef")
+    if "cold" not in options and "storageOptions" in options:
+        _refuse("storageOptions goes with 'cold': it opens an object store")
+    place = LogPlace.of(
+        options["redis"],
+        options.get("cold"),
+        keyspace=options.get("keyspace", DEFAULT_KEYSPACE),
+        password_ref=options.get("passwordRef"),
+        storage_options=_storage_options(options.get("storageOptions", "{}")),
     )
-    if "cold" not in options:
-        if "storageOptions" in options:
-            _refuse("storageOptions goes with 'cold': it opens an object store")
-        return LogRecipe(source)
-    given = _storage_options(options.get("storageOptions", "{}"))
-    place = ColdPlace.of(options["cold"], None, given)
-    if place.storage is not None:
-        place.storage.store_options.portable()
-    return LogRecipe.of(source, place)
+    if place.cold is not None:
+        place.cold.options()  # refuses what may not be shown
+    return place
 
 
 def _storage_options(text: str) -> dict[str, str]:

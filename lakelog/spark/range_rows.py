@@ -23,13 +23,13 @@ from ..read.tiers import Tiers
 from ..record import TopicPartition
 from ..topic import Topic
 from .kafka_columns import HEADERS, source_schema
-from .recipe import LogRecipe
+from .place import LogPlace
 
 logger = logging.getLogger(__name__)
 
 
 def range_rows(
-    recipe: LogRecipe,
+    place: LogPlace,
     topic: Topic,
     partition: int,
     start: int,
@@ -54,7 +54,7 @@ def range_rows(
         HotTierUnavailableError, ColdTierError: a tier does not answer.
     """
     topic_partition = topic.partition(partition)
-    tiers, archived = _tiers(recipe, topic, partition, start, end, as_of_version)
+    tiers, archived = _tiers(place, topic, partition, start, end, as_of_version)
     patience = Patience()
     at = start
     while at < end:
@@ -88,22 +88,21 @@ def range_rows(
 
 
 def _tiers(
-    recipe: LogRecipe,
+    place: LogPlace,
     topic: Topic,
     partition: int,
     start: int,
     end: int,
     as_of_version: int | None,
 ) -> tuple[Tiers, AsArchived | None]:
-    if as_of_version is None or recipe.storage is None or not topic.config.tiered:
-        return recipe.tiers(topic), None
-    table = recipe.table(topic)
-    assert table is not None  # the topic is tiered
-    archived = AsArchived(
-        table, recipe.storage, topic, partition, since=as_of_version, start=start, end=end
-    )
+    if as_of_version is None or not place.opens_in_tasks(topic):
+        return place.task_tiers(topic), None
+    table = place.task_table(topic)
+    if table is None:
+        return place.task_tiers(topic), None
+    archived = AsArchived(table, topic, partition, since=as_of_version, start=start, end=end)
     # `fetches` asks a table for snapshots and rows alone.
-    return _WholeTiers(topic, recipe.hot(), cast("ColdTable", archived)), archived
+    return _WholeTiers(topic, place.open_hot(), cast("ColdTable", archived)), archived
 
 
 class _WholeTiers(Tiers):

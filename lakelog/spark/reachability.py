@@ -15,13 +15,12 @@ import pyarrow as pa
 
 import lakelog
 
-from ..cold.place import ColdPlace
 from ..cold.storage import Storage
 from ..errors import LakelogError
 from ..hot.hot_log import HotSource
 from ..hot.reachability import Way, ways_to_redis
 from .engine import cores
-from .named.root import NamedRoot
+from .place import NamedRoot, PathRoot, cold_root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -91,15 +90,16 @@ def reach(
     Runs on: driver; one Spark job.
     """
     source = None if redis_url is None else HotSource(redis_url, password_ref=password_ref)
-    where = ColdPlace.of(cold, location, storage_options)
-    check = Check(source, where.storage)
+    root = cold_root(cold, location, storage_options, spark=lambda: spark)
+    storage = root.storage if isinstance(root, PathRoot) else None
+    check = Check(source, storage)
     ways = check()
-    if where.schema is not None:
-        ways = (*ways, _way_to_schema(spark, where))
+    if root is not None and root.schema is not None:
+        ways = (*ways, _way_to_schema(NamedRoot(root.schema, lambda: spark)))
     here = Place(
         DRIVER, socket.gethostname(), 1, platform.python_version(), lakelog.__version__, None, ways
     )
-    with _marker(where.storage, here) as marker:
+    with _marker(storage, here) as marker:
         return [here, *_on_executors(spark, replace(check, marker=marker))]
 
 
@@ -118,13 +118,12 @@ def _marker(storage: Storage | None, here: Place) -> Iterator[str | None]:
         storage.delete_file(marker)
 
 
-def _way_to_schema(spark: SparkSession, place: ColdPlace) -> Way:
-    assert place.schema is not None
+def _way_to_schema(root: NamedRoot) -> Way:
     try:
-        NamedRoot(place, lambda: spark).catalogue()
+        root.catalogue()
     except LakelogError as error:
-        return Way(place.schema, (), "list", error.message, "see the message")
-    return Way(place.schema, ("list",))
+        return Way(root.schema, (), "list", error.message, "see the message")
+    return Way(root.schema, ("list",))
 
 
 def _way_to_cold(storage: Storage, marker: str | None) -> Way:

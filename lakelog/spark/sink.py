@@ -98,8 +98,7 @@ class _Writer:
         self._topic = None if options.topic is None else patiently(self._named_topic)
         # A task that recovers a partition looks at the cold tier, perhaps where nobody is logged
         # in. A stream's writer is made once, so what it was given may have expired by then.
-        storage = options.recipe.storage
-        self._credentials = None if storage is None else storage.to_hand_on()
+        self._credentials = options.place.to_hand_on()
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Appended:
         """Appends the rows of one task.
@@ -115,7 +114,7 @@ class _Writer:
             identity = TaskIdentity(f"{identity.work}/{uuid.uuid4()}", identity.spark_partition)
         rows = TaskRows(self._find_topic, self._topic, first_partition)
         append = TaskAppend(
-            self._options.recipe.hot(),
+            self._options.place.open_hot(),
             identity,
             self._options.acks,
             recover=self._recover,
@@ -132,27 +131,26 @@ class _Writer:
 
     def _named_topic(self) -> Topic:
         assert self._options.topic is not None
-        return self._options.recipe.hot().topics().get(self._options.topic)
+        return self._options.place.open_hot().topics().get(self._options.topic)
 
     def _find_topic(self, name: str) -> Topic:
-        return patiently(lambda: self._options.recipe.hot().topics().get(name))
+        return patiently(lambda: self._options.place.open_hot().topics().get(name))
 
     def _recover(self, topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
-        recipe = self._options.recipe
-        if topic.config.tiered and recipe.storage is None:
+        place = self._options.place
+        if not place.opens_in_tasks(topic):
             raise RecoveryNeededError(
                 f"the server of {topic_partition} may have lost its tail, and only a look at the "
                 "cold tier says where it can go on. Run `lakelog archive`, or set the option "
                 "'cold' to the topic's cold root if that is a path",
                 topic_partition=topic_partition,
             )
-        if recipe.storage is not None:
-            recipe.storage.take(self._credentials)
-        log = UnifiedLog(topic, recipe.hot(), recipe.table(topic))
+        place.take(self._credentials)
+        log = UnifiedLog(topic, place.open_hot(), place.task_table(topic))
         log.recover(topic_partition.partition, at_least)
 
     def _repair(self, topic: Topic) -> None:
-        self._options.recipe.hot().topics().repair(topic)
+        self._options.place.open_hot().topics().repair(topic)
 
 
 class LakelogWriter(_Writer, DataSourceArrowWriter):  # type: ignore[misc]

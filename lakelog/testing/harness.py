@@ -41,7 +41,7 @@ from ..hot.hot_log import HotLog, HotSource
 from ..offsets import HotOffsets
 from ..read.unified_log import UnifiedLog
 from ..record import Record, TopicPartition, to_records
-from ..spark.recipe import LogRecipe
+from ..spark.place import LogPlace
 from . import strategies
 from .later_clock import LaterClock
 from .model import Answer, ModelLog, Row, require, require_same
@@ -218,8 +218,8 @@ class LogHarness(RuleBasedStateMachine):
         self.log = UnifiedLog(self.topic, self.hot, self.table, self.clock)
 
     def _readers(self) -> Readers:
-        recipe = LogRecipe(HotSource(self.server.url), Storage(str(self._cold_root)))
-        return Readers(self.log, recipe, self._delta_files)
+        place = LogPlace.of(self.server.url, self._cold_root)
+        return Readers(self.log, place, self._delta_files)
 
     def _new_table(self) -> PathTable:
         rows_of = HotRows(HotSource(self.server.url))

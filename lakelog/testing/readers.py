@@ -30,8 +30,8 @@ from ..read.tiers import Tiers
 from ..read.unified_log import UnifiedLog
 from ..record import RECORDS, OffsetRange, Record, TopicPartition, empty_records, to_records
 from ..spark.frame_parts import condition, divide, hot_version
+from ..spark.place import LogPlace
 from ..spark.range_rows import range_rows
-from ..spark.recipe import LogRecipe
 from .layouts import RowTable, near
 from .model import Difference, require_same
 
@@ -46,18 +46,18 @@ class Readers:
     """The readers of one log, by name.
 
     Args:
-        recipe: how tasks open the log.
+        place: how tasks open the log.
         delta_files: what was read of the table's files, which never change; kept by the caller.
     """
 
     def __init__(
         self,
         log: UnifiedLog,
-        recipe: LogRecipe,
+        place: LogPlace,
         delta_files: dict[str, DeltaFile] | None = None,
     ) -> None:
         self.log = log
-        self.recipe = recipe
+        self.place = place
         self._delta_files = {} if delta_files is None else delta_files
 
     def named(self) -> dict[str, Reader]:
@@ -204,7 +204,7 @@ class Readers:
             records += [rows[place] for place in places]
         if hot[partition].start < hot[partition].end:
             for batch in range_rows(
-                self.recipe,
+                self.place,
                 self.log.topic,
                 partition,
                 *hot[partition],
@@ -279,7 +279,7 @@ class Readers:
 
     def _options(self, partition: int, **more: str) -> dict[str, str]:
         assign = json.dumps({self.log.topic.name: [partition]})
-        return {**self.recipe.options(), "assign": assign, "includeHeaders": "true", **more}
+        return {**self.place.options(), "assign": assign, "includeHeaders": "true", **more}
 
     def _offsets(self, partition: int, offset: int) -> str:
         return json.dumps({self.log.topic.name: {str(partition): offset}})

@@ -21,7 +21,7 @@ from ..record import Record
 from ..spark.dataframe import dataframe, read
 from ..spark.datasource import NAME
 from ..spark.named.table import NamedTable
-from ..spark.recipe import LogRecipe
+from ..spark.place import LogPlace, NamedRoot
 from ..spark.session import register
 from .model import Difference
 from .readers import DeltaFile, Reader, Readers
@@ -47,12 +47,12 @@ class SparkReaders(Readers):
     def __init__(
         self,
         log: UnifiedLog,
-        recipe: LogRecipe,
+        place: LogPlace,
         spark: SparkSession,
         delta_files: dict[str, DeltaFile] | None = None,
         view: str | None = None,
     ) -> None:
-        super().__init__(log, recipe, delta_files)
+        super().__init__(log, place, delta_files)
         self._spark = spark
         self._view = view
         register(spark)
@@ -121,7 +121,7 @@ class SparkReaders(Readers):
 
     def _frame(self, partition: int, start: int, end: int) -> DataFrame:
         return dataframe(
-            self.recipe,
+            self.place,
             self._tiers(),
             SystemClock(),
             start,
@@ -187,7 +187,7 @@ class NamedReaders(SparkReaders):
         spark: SparkSession,
         view: str | None = None,
     ) -> None:
-        super().__init__(log, LogRecipe(source, schema=schema), spark, view=view)
+        super().__init__(log, LogPlace(source, NamedRoot(schema)), spark, view=view)
         self._schema = schema
 
     def named(self) -> dict[str, Reader]:

@@ -208,8 +208,9 @@ def test_it_starts_before_redis_does(server, log, cold, start):
     server.kill()
     process = start(server.url, cold)
     process.says("until it answers")
-    until(lambda: bool(recent_troubles(log.place)))  # in the table, since Redis cannot tell of it
-    assert "cannot reach Redis" in recent_troubles(log.place)[0]["error"]
+    # In the table, since Redis cannot tell of it.
+    until(lambda: bool(recent_troubles(log.place.cold)))
+    assert "cannot reach Redis" in recent_troubles(log.place.cold)[0]["error"]
     server.start()
     process.archived(5)
     assert process.end() == 0, "".join(process.said)

@@ -26,6 +26,7 @@ from lakelog.hot.keys import Keys
 from lakelog.operate.quarantine import Quarantine
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import OffsetRange
+from lakelog.spark.place import PathRoot
 
 RELEASING = ("before_release", "before_fence", "before_forget", "after_release")
 
@@ -52,9 +53,9 @@ def keys(tiers):
 
 
 def quarantine(tiers):
-    return Quarantine(
-        tiers.topic, 0, tiers.hot, tiers.table(), Storage(str(tiers.root)), tiers.clock
-    )
+    table = tiers.table()
+    files = PathRoot(Storage(str(tiers.root))).quarantine(tiers.topic, table, 0)
+    return Quarantine(tiers.topic, 0, tiers.hot, table, files, tiers.clock)
 
 
 def log(tiers):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.cold.place import ColdPlace
 from lakelog.jobs import connect_cold, parameters
 from lakelog.jobs.connection import storage_options
+from lakelog.spark.place import PathRoot, cold_root
 
 AZURE = "abfss://logs@account.dfs.core.windows.net/lakelog"
 
@@ -19,8 +19,8 @@ def on_databricks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("location", [AZURE, "s3://bucket/lakelog"])
 def test_the_keys_are_unity_catalogs(location: str, on_databricks: None) -> None:
     options = storage_options(location)
-    place = ColdPlace.of("main.lakelog", location, options)
-    assert place.storage is not None
+    place = cold_root("main.lakelog", location, options)
+    assert isinstance(place, PathRoot)
     assert place.storage.store_options.vended
 
 
@@ -36,8 +36,8 @@ def test_tables_that_have_no_names_are_opened_alike(
 ) -> None:
     monkeypatch.setenv("LAKELOG_ENGINE", "inline")
     alone = connect_cold(parameters(cold=AZURE, location="", directory=""))
-    assert alone.place.storage is not None
-    assert alone.place.storage.store_options.vended
+    assert isinstance(alone.place.cold, PathRoot)
+    assert alone.place.cold.storage.store_options.vended
 
 
 @pytest.mark.parametrize("location", ["", "main.lakelog", "/data/lakelog", "gs://bucket/lakelog"])

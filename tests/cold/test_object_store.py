@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from made_up import MadeUpRows, archive, batch_of
 
 from lakelog import Lakelog
-from lakelog.cleanup.cold_only import PathRoot, clean_cold, plan_cold
+from lakelog.cleanup.cold_only import clean_cold, plan_cold
 from lakelog.cli import main as cli
 from lakelog.cold import object_store
 from lakelog.cold.catalogue import tables
@@ -30,6 +30,7 @@ from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
 from lakelog.errors import ColdTierError, CorruptRecordError, MissingFileError
 from lakelog.record import Record, TopicPartition
+from lakelog.spark.place import PathRoot
 from lakelog.testing.later_clock import LaterClock
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.topic import Topic

@@ -22,8 +22,8 @@ from lakelog.read.matching import Match
 from lakelog.read.stretches import stretches
 from lakelog.read.tiers import Tiers
 from lakelog.record import TopicPartition
+from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.spark.range_rows import range_rows
-from lakelog.spark.recipe import LogRecipe
 
 NOTHING = Match.of(text="no record has this")
 NO_LIMIT = ScanLimit(2**31, 2**40)
@@ -54,9 +54,9 @@ def read(lake: Lakelog, topic: str, cold: str, url: str) -> int:
 
 
 def task(lake: Lakelog, topic: str, cold: str, url: str) -> int:
-    recipe = LogRecipe(HotSource(url), Storage(cold))
+    place = LogPlace(HotSource(url), PathRoot(Storage(cold)))
     found = lake.topics.get(topic)
-    return rows(range_rows(recipe, found, 0, 0, end(lake, topic), fail_on_data_loss=True))
+    return rows(range_rows(place, found, 0, 0, end(lake, topic), fail_on_data_loss=True))
 
 
 def archive(lake: Lakelog, topic: str, cold: str, url: str) -> int:

@@ -53,10 +53,9 @@ class Root:
         return table
 
     def quarantine(self) -> Quarantine:
-        place = self.lake.place
-        assert place is not None
-        log = self.lake.log("orders")
-        return Quarantine(log.topic, 0, log.hot, self.table(), place.storage)
+        log, table = self.lake.log("orders"), self.table()
+        files = self.lake.place.cold.quarantine(log.topic, table, 0)
+        return Quarantine(log.topic, 0, log.hot, table, files)
 
     def told(self, kind: str) -> list[Path]:
         """The files that somebody may have written to."""
@@ -77,19 +76,17 @@ def fill(lake: Lakelog, root: Path) -> None:
         lake.archive("orders")
         if at == 2:
             DeltaTable(lake.log("orders").table.path).create_checkpoint()
-    storage = lake.place.storage
     table = Path(lake.log("orders").table.path)
     file = lake.log("orders").table.snapshot().files.of_partition(0)[0]
     backup = (table / file.path).read_bytes()
     (table / file.path).unlink()
-    log = lake.log("orders")
-    moved = Quarantine(log.topic, 0, log.hot, log.table, storage).add_file(file.path)
+    moved = lake.quarantine("orders", 0).add_file(file.path)
     kept = table / "_quarantine" / file.path
     assert moved.path == file.path
     kept.parent.mkdir(parents=True, exist_ok=True)
     kept.write_bytes(backup)
-    TroubleRows(lake.place)([TROUBLE])
-    open_status_table(lake.place).append(
+    TroubleRows(lake.place.cold)([TROUBLE])
+    open_status_table(lake.place.cold).append(
         status_rows(RUN, Look((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
     )
 
@@ -118,10 +115,10 @@ USES: dict[str, Callable[[Root], Any]] = {
         for one in root.quarantine().held()
         if isinstance(one, QuarantinedFile)
     ],
-    "troubles": lambda root: recent_troubles(root.lake.place),
-    "rows of a run": lambda root: open_status_table(root.lake.place).rows_of(RUN),
-    "a row": lambda root: TroubleRows(root.lake.place)([TROUBLE]),
-    "the last row of a run": lambda root: open_status_table(root.lake.place).append(
+    "troubles": lambda root: recent_troubles(root.lake.place.cold),
+    "rows of a run": lambda root: open_status_table(root.lake.place.cold).rows_of(RUN),
+    "a row": lambda root: TroubleRows(root.lake.place.cold)([TROUBLE]),
+    "the last row of a run": lambda root: open_status_table(root.lake.place.cold).append(
         status_rows(RUN, Look((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
     ),
 }

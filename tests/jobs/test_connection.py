@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from lakelog.cold.place import ColdPlace
 from lakelog.errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -19,6 +18,7 @@ from lakelog.jobs import connect, connect_cold, parameters
 from lakelog.jobs.parameters import Parameters
 from lakelog.jobs.readings import SAMPLE_READINGS
 from lakelog.jobs.trouble_rows import recent_troubles
+from lakelog.spark.place import cold_root
 
 COMMON = {
     "redis_url": "",
@@ -89,7 +89,7 @@ def test_a_redis_that_is_away_is_waited_for_and_rows_say_so(
     make_redis: Any, tmp_path: Path
 ) -> None:
     server = make_redis()
-    place = ColdPlace.of(str(tmp_path / "cold"))
+    place = cold_root(str(tmp_path / "cold"))
     asked = given(redis_url=server.url, cold=str(place.storage.root))
     server.kill()
     with pytest.raises(HotTierUnavailableError):

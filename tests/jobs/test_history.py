@@ -11,13 +11,13 @@ import pytest
 from status_contract import NOW_MS, rows_of
 
 from lakelog import Lakelog
-from lakelog.cold.place import ColdPlace
 from lakelog.engine import InlineEngine
 from lakelog.explore import charts
 from lakelog.jobs import JobRun, add_readings, status_history
 from lakelog.jobs.cold_alone import ColdAlone
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
+from lakelog.spark.place import PathRoot, cold_root
 
 DAY_MS = 86_400_000
 
@@ -29,8 +29,8 @@ def log(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
 
 
 def test_it_is_of_the_past_days_and_topics_that_are_asked_for(log: Lakelog) -> None:
-    assert log.place.storage is not None
-    table = PathStatusTable(log.place.storage)
+    assert isinstance(log.place.cold, PathRoot)
+    table = PathStatusTable(log.place.cold.storage)
     for days in (9, 3, 0):
         key = RunKey("archive", str(days))
         table.append(rows_of(key, "orders", "clicks", now_ms=NOW_MS - days * DAY_MS), key)
@@ -53,7 +53,7 @@ def test_the_archive_lag_is_drawn_of_those_rows_that_know_it(log: Lakelog, tmp_p
     log.archive()
     add_readings(log, "readings", 160)
     JobRun(log, "ingest", "2").once(lambda: None)
-    cold = ColdAlone(ColdPlace.of(tmp_path), InlineEngine())
+    cold = ColdAlone(cold_root(tmp_path), InlineEngine())
     JobRun(cold, "cleanup", "3").once(cold.cleanup)  # knows nothing of what waits in Redis
     rows = status_history(log)
     assert rows["archive_lag_records"].to_pylist() == [30, 50, None, None]

@@ -20,11 +20,10 @@ from named_process import register
 from paused import Party, work
 
 from lakelog.archive.copy import HotRows
-from lakelog.cold.place import ColdPlace
 from lakelog.hot.hot_log import HotSource
 from lakelog.spark import session
-from lakelog.spark.named.root import NamedRoot
 from lakelog.spark.named.table import NamedTable
+from lakelog.spark.place import NamedRoot
 
 DONE = "done:"
 
@@ -36,7 +35,7 @@ class NamedParty(Party):
     spark: Any
 
     def opened_table(self) -> NamedTable:
-        root = NamedRoot(ColdPlace.of(self.root), lambda: self.spark)
+        root = NamedRoot(self.root, lambda: self.spark)
         rows_of = HotRows(HotSource(self.url))
         return root.table(self.topic, rows_of, lambda: self.renewed().config_version)
 

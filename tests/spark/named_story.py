@@ -9,9 +9,8 @@ from bench import Bench
 from gapped_story import Story
 
 from lakelog.cold.change import RowsOf
-from lakelog.cold.place import ColdPlace
-from lakelog.spark.named.root import NamedRoot
 from lakelog.spark.named.table import NamedTable
+from lakelog.spark.place import NamedRoot
 
 
 class NamedBench(Bench):
@@ -23,7 +22,7 @@ class NamedBench(Bench):
         super().__init__(url, Path(), partitions, {})
 
     def table_of(self, rows_of: RowsOf) -> NamedTable:
-        root = NamedRoot(ColdPlace.of(self.schema), lambda: self.spark)
+        root = NamedRoot(self.schema, lambda: self.spark)
         return root.table(self.topic, rows_of)
 
 

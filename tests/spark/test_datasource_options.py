@@ -11,7 +11,7 @@ from lakelog.hot.hot_log import HotSource
 from lakelog.offsets import Ago, AtOffset, AtTimestamp, Earliest, Latest
 from lakelog.record import TopicPartition
 from lakelog.spark.options import check, parse, parse_write
-from lakelog.spark.recipe import LogRecipe
+from lakelog.spark.place import LogPlace
 
 WHERE = {"redis": "redis://localhost:6379", "subscribe": "orders"}
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -30,7 +30,7 @@ def test_what_is_not_said_is_as_in_the_kafka_source() -> None:
     assert (read.starting.everywhere, read.ending.everywhere) == (Earliest(), Latest())
     assert stream().starting.everywhere == Latest()
     assert (read.fail_on_data_loss, read.include_headers, read.min_partitions) == (True, False, 1)
-    assert read.recipe == LogRecipe(HotSource("redis://localhost:6379"))
+    assert read.place == LogPlace(HotSource("redis://localhost:6379"))
 
 
 def test_names_are_told_apart_without_their_case() -> None:
@@ -117,7 +117,7 @@ def test_a_reference_that_executors_cannot_resolve_is_refused_with_what_they_can
     store = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": "databricks:prod/redis"}
     with pytest.raises(InvalidArgumentError, match=f"AWS_SECRET_ACCESS_KEY={refused}"):
         batch(cold="s3://bucket/log", storageOptions=json.dumps(store))
-    of_a_driver = LogRecipe(HotSource("redis://h", password_ref="databricks:prod/redis"))
+    of_a_driver = LogPlace(HotSource("redis://h", password_ref="databricks:prod/redis"))
     with pytest.raises(InvalidArgumentError, match=f"password_ref={refused}"):
         of_a_driver.options()
 
@@ -164,6 +164,6 @@ def test_a_recipe_and_its_options_say_the_same(tmp_path) -> None:
             },
             streaming=True,
         )
-        again = parse({**read.recipe.options(), "subscribe": "orders"}, streaming=True)
-        assert again.recipe == read.recipe
-        assert read.recipe.source == source
+        again = parse({**read.place.options(), "subscribe": "orders"}, streaming=True)
+        assert again.place == read.place
+        assert read.place.hot == source

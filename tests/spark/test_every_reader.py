@@ -25,7 +25,7 @@ from lakelog.cold.storage import Storage
 from lakelog.config import EntryFormat
 from lakelog.hot.hot_log import HotSource
 from lakelog.spark.catalog.registration import register_topic
-from lakelog.spark.recipe import LogRecipe
+from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.testing.machine import LogMachine, log_machine
 from lakelog.testing.model import Difference
 from lakelog.testing.mutants import FRAME_MUTANT
@@ -56,8 +56,8 @@ def make_bench(
         bench.hot.close()
 
 
-def recipe_of(bench: Bench) -> LogRecipe:
-    return LogRecipe(HotSource(bench.url), Storage(str(bench.root)))
+def place_of(bench: Bench) -> LogPlace:
+    return LogPlace(HotSource(bench.url), PathRoot(Storage(str(bench.root))))
 
 
 def ranges_of(readers: Readers, partition: int, chance: random.Random, count: int) -> Any:
@@ -82,7 +82,7 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
     view = None
     if bench.table is not None and bench.table.snapshot().version >= 0:
         view = register_topic(spark, schema, bench.topic, bench.table).view
-    readers = SparkReaders(bench.log, recipe_of(bench), spark, view=view)
+    readers = SparkReaders(bench.log, place_of(bench), spark, view=view)
     for partition in range(bench.topic.partitions):
         held = story.held(partition)
         ranges = ranges_of(readers, partition, chance, 5)
@@ -100,7 +100,7 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
 def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, beginning, steps, seed):
     chance = random.Random(seed)
     story = tell(make_bench(partitions=2), beginning, steps)
-    readers = Readers(story.bench.log, recipe_of(story.bench))
+    readers = Readers(story.bench.log, place_of(story.bench))
     for partition in range(2):
         held = story.held(partition)
         readers.compare_frames(partition, held)
@@ -247,7 +247,7 @@ def test_the_readers_notice_a_frame_that_leaves_the_offsets_unsaid(make_bench, s
     for _ in range(2):
         story.append(0, [1, 2], EntryFormat.FIELDS)
         story.archive(0, 8)
-    readers = SparkReaders(story.bench.log, recipe_of(story.bench), spark)
+    readers = SparkReaders(story.bench.log, place_of(story.bench), spark)
     held = story.held(0)
     with FRAME_MUTANT.applied():
         with pytest.raises(Difference, match="frame of partition 0"):
@@ -264,7 +264,7 @@ def test_the_state_machine_reads_with_spark_too(tmp_path: Path, spark) -> None:
 
         def _readers(self) -> Readers:
             plain = super()._readers()
-            return SparkReaders(plain.log, plain.recipe, self.session, self._delta_files)
+            return SparkReaders(plain.log, plain.place, self.session, self._delta_files)
 
     with log_machine(tmp_path, SparkMachine) as machine:
         run_state_machine_as_test(

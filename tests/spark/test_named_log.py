@@ -12,7 +12,6 @@ from spark_log import SparkLog, rows_of
 import lakelog.spark
 from lakelog import Lakelog
 from lakelog.cleanup.cold_only import clean_cold, plan_cold
-from lakelog.cold.place import ColdPlace
 from lakelog.errors import (
     ColdTierError,
     ForeignTableError,
@@ -20,7 +19,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.offsets import AtTimestamp
-from lakelog.spark.named.root import NamedRoot
+from lakelog.spark.place import NamedRoot, PathRoot, cold_root
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -97,7 +96,7 @@ def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, sc
     )
     log.append(200, keys=5, batch=20)
     log.archive()
-    root = NamedRoot(ColdPlace.of(schema), lambda: spark)
+    root = NamedRoot(schema, lambda: spark)
     segments = log.lakelog.log("orders").table.snapshot().files.segments(0)
     assert len(segments) > 2
 
@@ -191,9 +190,7 @@ def test_a_topic_made_again_never_meets_its_old_table(log: SparkLog, spark, sche
         spark.sql(f"DROP VIEW {schema}.{view}")
     log.archive()
     assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
-    assert [
-        topic.name for topic in NamedRoot(ColdPlace.of(schema), lambda: spark).catalogue().topics
-    ]
+    assert [topic.name for topic in NamedRoot(schema, lambda: spark).catalogue().topics]
 
 
 def test_tables_at_a_location_are_known_by_name(redis_url, spark, schema, tmp_path) -> None:
@@ -234,25 +231,25 @@ def test_what_was_archived_under_a_frames_tail_is_an_error(log: SparkLog) -> Non
 
 
 def test_a_place_is_a_path_a_schema_or_a_schema_at_a_location(tmp_path) -> None:
-    assert ColdPlace.of("main.logs").is_by_name
-    assert str(ColdPlace.of("main.logs")) == "main.logs"
+    assert cold_root("main.logs") == NamedRoot("main.logs")
+    assert str(cold_root("main.logs")) == "main.logs"
     for path in ("./a.b", "/data/a.b", "plain", tmp_path / "a.b"):
-        place = ColdPlace.of(path)
-        assert place.storage is not None
+        place = cold_root(path)
+        assert isinstance(place, PathRoot)
         assert place.schema is None
-    external = ColdPlace.of("main.logs", tmp_path)
+    external = cold_root("main.logs", tmp_path)
     assert (external.schema, external.storage.root) == ("main.logs", str(tmp_path))
-    assert not external.is_by_name
-    assert not ColdPlace.of(None)
+    assert isinstance(external, PathRoot)
+    assert cold_root(None) is None
     for wrong in (
-        lambda: ColdPlace.of(tmp_path, tmp_path),
-        lambda: ColdPlace.of(None, tmp_path),
-        lambda: ColdPlace.of("main.logs", None, {"AWS_REGION": "eu-north-1"}),
+        lambda: cold_root(tmp_path, tmp_path),
+        lambda: cold_root(None, tmp_path),
+        lambda: cold_root("main.logs", None, {"AWS_REGION": "eu-north-1"}),
     ):
         with pytest.raises(InvalidArgumentError):
             wrong()
     with pytest.raises(ColdTierError, match="no_such_schema"):
-        NamedRoot(ColdPlace.of("spark_catalog.no_such_schema"), lakelog.spark.session).catalogue()
+        NamedRoot("spark_catalog.no_such_schema").catalogue()
 
 
 def test_a_log_by_name_is_archived_continuously_by_the_same_supervisor(log: SparkLog) -> None:

@@ -17,11 +17,10 @@ from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
 from lakelog.errors import InvalidArgumentError, SparkUnavailableError
-from lakelog.hot import HotSource
 from lakelog.spark.dataframe import _delta
 from lakelog.spark.engine import SparkEngine
-from lakelog.spark.options import recipe
-from lakelog.spark.recipe import LogRecipe
+from lakelog.spark.options import log_place
+from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.topic import Topic
 
 SECRET = "a secret word"
@@ -116,13 +115,13 @@ def test_sql_reads_the_table_by_settings_of_the_session(log, spark, s3_storage):
 def test_secrets_in_options_are_refused_and_not_repeated(storage_options, why):
     options = {"redis": "redis://host", "cold": "s3://bucket/log"}
     with pytest.raises(InvalidArgumentError, match=why) as refused:
-        recipe({**options, "storageOptions": storage_options})
+        log_place({**options, "storageOptions": storage_options})
     assert SECRET not in str(refused.value)
 
 
 def test_a_secret_given_in_clear_does_not_reach_a_plan():
     given = {"AWS_ACCESS_KEY_ID": "me", "AWS_SECRET_ACCESS_KEY": SECRET}
-    made = LogRecipe(HotSource("redis://host", "lakelog"), Storage("s3://bucket/log", given))
+    made = LogPlace.of("redis://host", "s3://bucket/log", storage_options=given)
     with pytest.raises(InvalidArgumentError, match="secret in clear") as refused:
         made.options()
     assert SECRET not in str(refused.value) + repr(made)
@@ -152,5 +151,5 @@ def test_a_recipe_hands_on_references_and_what_is_no_secret():
     given = {"AWS_ENDPOINT_URL": "https://host:9", "AWS_SECRET_ACCESS_KEY": "env:WORD"}
     options = {"redis": "redis://host", "cold": "s3://bucket/log", "keyspace": "lakelog"}
     options["storageOptions"] = json.dumps(given)
-    assert recipe(options).options() == options
-    assert recipe(options).storage == Storage("s3://bucket/log", given)
+    assert log_place(options).options() == options
+    assert log_place(options).cold == PathRoot(Storage("s3://bucket/log", given))

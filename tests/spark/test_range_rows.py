@@ -14,8 +14,8 @@ from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError
 from lakelog.hot import HotSource
 from lakelog.spark import range_rows as module
+from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.spark.range_rows import range_rows
-from lakelog.spark.recipe import LogRecipe
 from lakelog.testing.servers import RedisServer
 
 RECORDS = 60
@@ -32,10 +32,10 @@ def task(server: RedisServer, tmp_path) -> Iterator[Callable[[int], Iterator[lis
     log = SparkLog(server.url, tmp_path / "cold").create()
     log.append(RECORDS, padding=os.urandom(MIB // 2), batch=1)
     topic = log.lakelog.topics.get("orders")
-    recipe = LogRecipe(HotSource(server.url), Storage(str(log.cold)))
+    place = LogPlace(HotSource(server.url), PathRoot(Storage(str(log.cold))))
 
     def read(start: int) -> Iterator[list[int]]:
-        for rows in range_rows(recipe, topic, 0, start, RECORDS, fail_on_data_loss=True):
+        for rows in range_rows(place, topic, 0, start, RECORDS, fail_on_data_loss=True):
             yield rows.column("offset").to_pylist()
 
     yield read

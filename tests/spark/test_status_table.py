@@ -10,7 +10,6 @@ import pytest
 from status_contract import CONTRACT, NOW_MS, rows_of
 
 from lakelog import Lakelog
-from lakelog.cold.place import ColdPlace
 from lakelog.engine import InlineEngine
 from lakelog.errors import ForeignTableError
 from lakelog.jobs import JobRun, add_readings, named_status_table, status_history
@@ -20,6 +19,7 @@ from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import STATUS, RunKey
 from lakelog.jobs.status_table import KEPT_DAYS
+from lakelog.spark.place import cold_root
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -29,13 +29,13 @@ DAY_MS = 86_400_000
 
 @pytest.fixture
 def table(spark: SparkSession, schema: str) -> NamedStatusTable:
-    return NamedStatusTable(ColdPlace.of(schema), lambda: spark)
+    return NamedStatusTable(schema, lambda: spark)
 
 
 # The others say of reading and of runs that go on what the tests below say too.
 @pytest.mark.parametrize("rule", CONTRACT[:2], ids=lambda rule: rule.__name__)
 def test_a_table_by_name_keeps_the_contract(rule, spark: SparkSession, schema: str) -> None:
-    rule(lambda: NamedStatusTable(ColdPlace.of(schema), lambda: spark))
+    rule(lambda: NamedStatusTable(schema, lambda: spark))
 
 
 def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: NamedStatusTable) -> None:
@@ -76,7 +76,7 @@ def test_a_job_over_tables_by_name_is_done_once_with_redis_and_without(
         add_readings(log, "readings", 160)
         assert JobRun(log, "archive", "4711").once(lambda: log.archive()) == first
         assert [part["archived_end"] for part in first["partitions"]] == [30, 50]
-        cold = ColdAlone(ColdPlace.of(schema), InlineEngine())
+        cold = ColdAlone(cold_root(schema), InlineEngine())
         result = JobRun(cold, "cleanup", "4712").once(cold.cleanup)
         assert [part["archived_end"] for part in result["partitions"]] == [30, 50]
         assert status_history(log).num_rows == 4
@@ -86,10 +86,10 @@ def test_a_job_over_tables_by_name_is_done_once_with_redis_and_without(
 def test_a_table_at_a_path_is_known_by_name_before_its_first_row(
     spark: SparkSession, schema: str, tmp_path: Path
 ) -> None:
-    place = ColdPlace.of(schema, tmp_path)
+    place = cold_root(schema, tmp_path)
     key = RunKey("archive", "4711")
     for _ in range(2):
-        table = open_status_table(place, lambda: spark)
+        table = open_status_table(place)
         assert isinstance(table, PathStatusTable)
         table.append(rows_of(key, "orders"), key)
     (row,) = spark.table(f"{schema}._lakelog_status").collect()
@@ -100,7 +100,7 @@ def test_a_name_that_is_somebody_elses_is_refused_before_any_row(
     spark: SparkSession, schema: str, tmp_path: Path
 ) -> None:
     spark.sql(f"CREATE TABLE {schema}._lakelog_status (a INT) USING delta")
-    table = open_status_table(ColdPlace.of(schema, tmp_path), lambda: spark)
+    table = open_status_table(cold_root(schema, tmp_path))
     with pytest.raises(ForeignTableError, match="_lakelog_status"):
         table.append(rows_of(RunKey("archive", "4711"), "orders"))
     assert table.read().num_rows == 0

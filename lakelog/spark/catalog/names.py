@@ -10,10 +10,13 @@ that differ in ``.`` and ``_`` alone either.
 
 from __future__ import annotations
 
+import re
 from typing import NamedTuple
 
-from ...cold.place import SCHEMA
 from ...errors import InvalidArgumentError
+
+#: ``catalog.schema``.
+SCHEMA = re.compile(r"([^.`\s/\\:]+)\.([^.`\s/\\:]+)")
 
 
 class TableName(NamedTuple):

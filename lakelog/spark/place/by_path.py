@@ -1,0 +1,125 @@
+"""A cold root at a path: a folder or an object store's URL."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from ...cold.catalogue import Catalogue, tables
+from ...cold.change import RowsOf, nothing_hot
+from ...cold.path_table import PathTable
+from ...cold.quarantine import ColdQuarantine
+from ...cold.storage import Storage
+from ...cold.table import ColdTable
+from ...cold.vended_credentials import Vended
+from ...engine import Engine, InlineEngine
+from ...errors import SparkUnavailableError
+from ...topic import Topic
+from ..catalog.external_table import register_external
+from ..catalog.names import TableName, catalog_name, parse_schema
+from ..engine import spark_context
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class PathRoot:
+    """See `ColdRoot`.
+
+    Args:
+        schema: ``catalog.schema`` in which each table has a name besides.
+    """
+
+    storage: Storage
+    schema: str | None = None
+    opens_in_tasks: ClassVar[bool] = True
+
+    @property
+    def object_stores(self) -> tuple[str, ...]:
+        """See `ColdRoot.object_stores`."""
+        return self.storage.object_stores
+
+    def check(self) -> str:
+        """See `ColdRoot.check`."""
+        self.storage.check_writable()
+        return f"{self.storage.root} is writable"
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    def catalogue(self) -> Catalogue:
+        """See `ColdRoot.catalogue`."""
+        return tables(self.storage)
+
+    def table(
+        self,
+        topic: Topic,
+        rows_of: RowsOf = nothing_hot,
+        *,
+        engine: Engine = InlineEngine(),  # noqa: B008, it has no state
+        newest_config: Callable[[], int] | None = None,
+    ) -> PathTable:
+        """See `ColdRoot.table`."""
+        return PathTable(topic, self.storage, engine, rows_of, newest_config=newest_config)
+
+    def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> ColdQuarantine:
+        """See `ColdRoot.quarantine`."""
+        return ColdQuarantine(topic, _own(table), self.storage, partition)
+
+    def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
+        """See `ColdRoot.frame`."""
+        path = _own(table).path
+        reader = spark.read.format("delta").option("versionAsOf", version)
+        if spark_context(spark) is not None:
+            # A classic session keeps them to itself. A client of Spark Connect would send their
+            # secrets in clear, in a plan that others keep; its server opens the store as it was
+            # set up.
+            reader = reader.options(**self.storage.spark_options())
+        try:
+            return reader.load(path)
+        except Exception as error:  # py4j's and Connect's have no common base
+            if not re.search(r"Class org\.apache\.hadoop\.\S+ not found|No FileSystem", str(error)):
+                raise
+            raise SparkUnavailableError(
+                f"this Spark lacks the jars that open {path}. A local one gets those of S3 with "
+                "lakelog.spark.session(object_stores=['s3']), called before any other session is "
+                "there; of other stores, name them in its conf: spark.jars"
+            ) from error
+
+    def make_known(self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable) -> None:
+        """See `ColdRoot.make_known`."""
+        name = TableName(*parse_schema(schema), catalog_name(topic.name))
+        register_external(spark, name, _own(table).path, topic)
+
+    # -- for tasks -------------------------------------------------------------------------------
+
+    def task_table(self, topic: Topic, rows_of: RowsOf) -> PathTable:
+        """See `ColdRoot.task_table`."""
+        return self.table(topic, rows_of)
+
+    def to_hand_on(self) -> Vended | None:
+        """See `ColdRoot.to_hand_on`."""
+        return self.storage.to_hand_on()
+
+    def take(self, handed_on: Vended | None) -> None:
+        """See `ColdRoot.take`."""
+        self.storage.take(handed_on)
+
+    def options(self) -> dict[str, str]:
+        """See `ColdRoot.options`."""
+        found = {"cold": self.storage.root}
+        if self.storage.store_options:
+            found["storageOptions"] = json.dumps(self.storage.store_options.portable())
+        return found
+
+    def __str__(self) -> str:
+        root = self.storage.root
+        return root if self.schema is None else f"{self.schema} at {root}"
+
+
+def _own(table: ColdTable) -> PathTable:
+    assert isinstance(table, PathTable)  # no other was made here
+    return table

@@ -1,0 +1,122 @@
+"""What a place of cold tables is to those who need not know which kind it is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Protocol
+
+from ...cold.catalogue import Catalogue
+from ...cold.change import RowsOf, nothing_hot
+from ...cold.path_table import PathTable
+from ...cold.quarantine import ColdQuarantine
+from ...cold.table import ColdTable
+from ...cold.vended_credentials import Vended
+from ...engine import Engine, InlineEngine
+from ...topic import Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+class ColdRoot(Protocol):
+    """Where the tables of topics lie: `PathRoot` or `NamedRoot`.
+
+    A value: it can be pickled, compared and hashed. As a string, how people call it.
+    """
+
+    @property
+    def schema(self) -> str | None:
+        """The ``catalog.schema`` that knows the tables; None for one that no catalog knows."""
+        ...
+
+    @property
+    def object_stores(self) -> tuple[str, ...]:
+        """What a Spark that reads the tables has to open besides; see `session`."""
+        ...
+
+    @property
+    def opens_in_tasks(self) -> bool:
+        """Whether tasks of Spark, and processes without one, may open the tables."""
+        ...
+
+    def check(self) -> str:
+        """A sentence on what this process can do there.
+
+        Raises:
+            ColdTierError: it cannot be used.
+        """
+        ...
+
+    # -- tables ----------------------------------------------------------------------------------
+
+    def catalogue(self) -> Catalogue:
+        """Which topics have their tables there, as the tables tell it.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
+        """
+        ...
+
+    def table(
+        self,
+        topic: Topic,
+        rows_of: RowsOf = nothing_hot,
+        *,
+        engine: Engine = InlineEngine(),  # noqa: B008, it has no state
+        newest_config: Callable[[], int] | None = None,
+    ) -> ColdTable:
+        """A topic's table, opened anew.
+
+        Args:
+            rows_of: left out by those who archive nothing.
+            engine: where files at paths are read and written.
+            newest_config: see the tables.
+        """
+        ...
+
+    def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> ColdQuarantine | None:
+        """Where damaged files of a partition are moved to; None if nobody but the catalog may."""
+        ...
+
+    def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
+        """A version of a table, as Spark's own reader gives it.
+
+        Raises:
+            SparkUnavailableError: this Spark lacks what opens the store.
+        """
+        ...
+
+    def make_known(self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable) -> None:
+        """Have a schema's name stand for the table, which is there; nothing happens if it does.
+
+        Raises:
+            InvalidArgumentError: the table has its name in another schema.
+            ForeignTableError, ColdTierError: see `register_topic`.
+        """
+        ...
+
+    # -- for tasks -------------------------------------------------------------------------------
+
+    def task_table(self, topic: Topic, rows_of: RowsOf) -> PathTable:
+        """A topic's table for a task of Spark.
+
+        Raises:
+            ColdTierError: tasks may not open it.
+        """
+        ...
+
+    def to_hand_on(self) -> Vended | None:
+        """See `Storage.to_hand_on`."""
+        ...
+
+    def take(self, handed_on: Vended | None) -> None:
+        """See `Storage.take`."""
+        ...
+
+    def options(self) -> Mapping[str, str]:
+        """The options of ``format("lakelog")`` that name the place.
+
+        Raises:
+            InvalidArgumentError: one would be a secret in clear.
+        """
+        ...

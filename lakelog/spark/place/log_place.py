@@ -1,0 +1,245 @@
+"""How any process opens a log: what travels to Spark's executors instead of connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NoReturn
+from urllib.parse import parse_qs, urlsplit
+from uuid import UUID
+
+from ...archive.copy import HotRows
+from ...clock import Clock
+from ...cold.change import nothing_hot
+from ...cold.path_table import PathTable
+from ...cold.table import ColdTable
+from ...cold.vended_credentials import Vended
+from ...engine import Engine, InlineEngine
+from ...errors import ColdTierError, InvalidArgumentError
+from ...hot.hot_log import HotLog, HotSource
+from ...hot.keys import DEFAULT_KEYSPACE
+from ...once_a_process import OnceAProcess
+from ...read.tiers import Tiers
+from ...record import TopicPartition
+from ...secret_reference import check_executors_can_resolve
+from ...topic import Topic
+from .cold_root import ColdRoot
+from .parse import cold_root
+
+
+@dataclass(frozen=True, slots=True)
+class LogPlace:
+    """Where the tiers of a log are. Picklable; shows and holds no password but one in the URL.
+
+    Runs on: driver|executor.
+    """
+
+    hot: HotSource | None  # None: cold alone
+    cold: ColdRoot | None = None  # None: untiered topics alone
+
+    @classmethod
+    def of(
+        cls,
+        redis_url: str | None,
+        cold: str | Path | None = None,
+        location: str | Path | None = None,
+        *,
+        keyspace: str = DEFAULT_KEYSPACE,
+        password_ref: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+    ) -> LogPlace:
+        """What the arguments of `Lakelog.connect` say.
+
+        Raises:
+            InvalidArgumentError, ColdTierError: see `cold_root`.
+        """
+        hot = None if redis_url is None else HotSource(redis_url, keyspace, password_ref)
+        return cls(hot, cold_root(cold, location, storage_options))
+
+    # -- the driver ------------------------------------------------------------------------------
+
+    @property
+    def source(self) -> HotSource:
+        """Where the hot tier is.
+
+        Raises:
+            InvalidArgumentError: the place has none.
+        """
+        if self.hot is None:
+            raise InvalidArgumentError(f"no Redis was named beside {self}; pass its URL")
+        return self.hot
+
+    @property
+    def object_stores(self) -> tuple[str, ...]:
+        """See `ColdRoot.object_stores`."""
+        return () if self.cold is None else self.cold.object_stores
+
+    def table(
+        self,
+        topic: Topic,
+        *,
+        engine: Engine = InlineEngine(),  # noqa: B008, it has no state
+        newest_config: Callable[[], int] | None = None,
+    ) -> ColdTable | None:
+        """The topic's cold tier, opened anew; None for an untiered topic.
+
+        Args:
+            engine, newest_config: see `ColdRoot.table`.
+
+        Raises:
+            InvalidArgumentError: it is tiered, but the place has no cold root.
+        """
+        if not topic.config.tiered:
+            return None
+        rows_of = nothing_hot if self.hot is None else HotRows(self.hot)
+        return self._root(topic).table(topic, rows_of, engine=engine, newest_config=newest_config)
+
+    def tiers(self, topic: Topic) -> Tiers:
+        """Both tiers of a topic, for a driver that reads; tables at paths are opened once.
+
+        Raises:
+            InvalidArgumentError: it is tiered, but the place has no cold root.
+        """
+        shared = self.opens_in_tasks(topic)
+        table = self.task_table(topic) if shared else self.table(topic)
+        return Tiers(topic, self.open_hot(), table)
+
+    def clock(self) -> Clock:
+        """Redis's time, so that "10 minutes ago" means the same to everyone."""
+        return _RedisClock(self.source)
+
+    def options(self) -> dict[str, str]:
+        """The data source options that say the same; `options.log_place` reads them.
+
+        Raises:
+            InvalidArgumentError: the URL has a password, or a storage option is a secret in clear,
+                which plans and logs would then show; or executors cannot resolve a reference.
+        """
+        source = self.source
+        check_no_password(source.url)
+        found = {"redis": source.url, "keyspace": source.keyspace}
+        if source.password_ref is not None:
+            check_executors_can_resolve(source.password_ref, "password_ref")
+            found["passwordRef"] = source.password_ref
+        return found if self.cold is None else {**found, **self.cold.options()}
+
+    def to_hand_on(self) -> Vended | None:
+        """What opens the cold tier where nobody is logged in; see `Storage.to_hand_on`."""
+        return None if self.cold is None else self.cold.to_hand_on()
+
+    # -- tasks -----------------------------------------------------------------------------------
+
+    def open_hot(self) -> HotLog:
+        """The hot tier, opened once a process."""
+        return self.source.open()
+
+    def take(self, handed_on: Vended | None) -> None:
+        """Open the cold tier in this process by what the driver handed on."""
+        if self.cold is not None:
+            self.cold.take(handed_on)
+
+    def opens_in_tasks(self, topic: Topic) -> bool:
+        """Whether a task can look at the topic's cold tier, or needs not, as it has none."""
+        return not topic.config.tiered or (self.cold is not None and self.cold.opens_in_tasks)
+
+    def task_table(self, topic: Topic) -> PathTable | None:
+        """The topic's cold tier, opened once a process; None for an untiered topic.
+
+        Raises:
+            InvalidArgumentError: it is tiered, but the place has no cold root.
+            ColdTierError: it is archived into tables by name, which only a driver can open.
+        """
+        if not topic.config.tiered:
+            return None
+        root = self._root(topic)
+        return _TABLES.get(
+            (self, topic.topic_id), lambda: root.task_table(topic, HotRows(self.source))
+        )
+
+    def task_tiers(self, topic: Topic) -> Tiers:
+        """Both tiers of a topic, with nothing remembered of an earlier reader.
+
+        Of a topic that is archived by name, the hot one alone.
+
+        Raises:
+            InvalidArgumentError: it is tiered, but the place has no cold root.
+        """
+        if topic.config.tiered and not self._root(topic).opens_in_tasks:
+            return _HotAlone(topic, self.open_hot(), str(self.cold))
+        return Tiers(topic, self.open_hot(), self.task_table(topic))
+
+    def __str__(self) -> str:
+        return "no cold tier" if self.cold is None else str(self.cold)
+
+    def _root(self, topic: Topic) -> ColdRoot:
+        if self.cold is None:
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} is tiered, but no cold root was given; pass cold=… (--cold "
+                "on the command line, the option 'cold' in Spark): the folder, URL or "
+                "catalog.schema that it is archived to",
+                topic=topic.name,
+            )
+        return self.cold
+
+
+_TABLES: OnceAProcess[tuple[LogPlace, UUID], PathTable] = OnceAProcess()
+
+
+class _HotAlone(Tiers):
+    """The hot tier of a topic whose tables only Spark may touch.
+
+    For tasks of Spark, and the process that plans a stream, which have no Spark to ask.
+
+    Args:
+        root: where the tables are.
+    """
+
+    def __init__(self, topic: Topic, hot: HotLog, root: str) -> None:
+        super().__init__(topic, hot, None)
+        self._root = root
+
+    def trimmed(self, topic_partition: TopicPartition, local_log_start: int) -> NoReturn:
+        """Refuse to go on: what lies below is in the table, and nowhere else.
+
+        Raises:
+            ColdTierError: always.
+        """
+        raise ColdTierError(
+            f"{topic_partition} is hot from offset {local_log_start} on; what lay below was "
+            f"archived into {self._root}, whose tables only Spark itself may read, not its "
+            "tasks. A DataFrame: make it again, and keep records hot for as long as it is used "
+            "(local.retention.ms). A stream: begin at startingOffsets=earliest-local or latest, "
+            "and read what is older from the table: spark.readStream.table(…)",
+            topic_partition=topic_partition,
+            local_log_start=local_log_start,
+        )
+
+
+def check_no_password(url: str) -> None:
+    """Refuse a password where everybody would read it: Spark writes options into plans and logs.
+
+    Raises:
+        InvalidArgumentError: the URL has one.
+    """
+    # As redis-py reads it, which also takes a password that is not percent-encoded.
+    credentials = url.partition("://")[2].rpartition("@")[0]
+    try:
+        parameters = parse_qs(urlsplit(url).query)
+    except ValueError:
+        parameters = {}
+    if ":" in credentials or "password" in parameters:
+        raise InvalidArgumentError(
+            "the Redis URL has a password, and Spark shows a reader's options in plans, event logs "
+            "and checkpoints. Leave it out of the URL and say where it is: passwordRef=env:NAME "
+            "(password_ref= in Python), with NAME in the environment of the driver and of every "
+            "executor"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _RedisClock:
+    source: HotSource
+
+    def now_ms(self) -> int:
+        return self.source.open().now_ms()

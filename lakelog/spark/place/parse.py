@@ -1,0 +1,56 @@
+"""What ``cold=…, location=…`` say.
+
+| cold             | location | tables                                                           |
+|------------------|----------|------------------------------------------------------------------|
+| a path or URL    |          | at paths: `PathRoot`                                             |
+| `catalog.schema` |          | the catalog's own (managed), by name: `NamedRoot`                |
+| `catalog.schema` | a path   | at paths, each known to the catalog by its name: `PathRoot`      |
+
+Two names with a dot and without a slash are a schema; a folder of such a name is ``./a.b``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ...cold.storage import Storage
+from ...errors import InvalidArgumentError
+from ..catalog.names import SCHEMA
+from ..session import session
+from .by_name import NamedRoot
+from .by_path import PathRoot
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def cold_root(
+    cold: str | Path | None,
+    location: str | Path | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    *,
+    spark: Callable[[], SparkSession] = session,
+) -> PathRoot | NamedRoot | None:
+    """The place that is meant; None where none is named.
+
+    Args:
+        spark: gives the session that tables by name are opened with.
+
+    Raises:
+        InvalidArgumentError: a location, or storage options, that go with nothing.
+        ColdTierError: no place that a Delta commit can be made in.
+    """
+    schema = cold if isinstance(cold, str) and SCHEMA.fullmatch(cold) else None
+    if location is not None and schema is None:
+        raise InvalidArgumentError(
+            f"location={str(location)!r} goes with cold='catalog.schema', not with {cold!r}: it "
+            "says where the schema's tables lie"
+        )
+    path = cold if schema is None else location
+    if path is not None:
+        return PathRoot(Storage(str(path), storage_options), schema)
+    if storage_options:
+        raise InvalidArgumentError("storage options open an object store, and none is named")
+    return None if schema is None else NamedRoot(schema, spark)
