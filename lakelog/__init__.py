@@ -9,7 +9,7 @@
                          └──────────▶  read: one log, two tiers  ◀─────┘
                                        seek ▸ fetch ▸ consume
 
-Start with `Lakelog.embedded` (a directory) or `Lakelog.connect` (a Redis and a cold root).
+Start with `Lakelog.embedded` (a directory) or `Lakelog.connect` (a Redis, a cold root, or both).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .cold_log import ColdLog
     from .config import TopicConfig
     from .errors import LakelogError
     from .ingest.producer import Producer
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
         MaxTimestamp,
     )
     from .read.consumer import Consumer
+    from .read.topic_log import TopicLog
     from .read.unified_log import UnifiedLog
     from .record import (
         PRODUCED,
@@ -54,6 +56,7 @@ _HOMES = {
     "Ago": "offsets",
     "AtOffset": "offsets",
     "AtTimestamp": "offsets",
+    "ColdLog": "cold_log",
     "Consumer": "read.consumer",
     "Earliest": "offsets",
     "EarliestLocal": "offsets",
@@ -73,6 +76,7 @@ _HOMES = {
     "TimestampType": "record",
     "Topic": "topic",
     "TopicConfig": "config",
+    "TopicLog": "read.topic_log",
     "TopicPartition": "record",
     "UnifiedLog": "read.unified_log",
 }
@@ -83,6 +87,7 @@ __all__ = [
     "Ago",
     "AtOffset",
     "AtTimestamp",
+    "ColdLog",
     "Consumer",
     "Earliest",
     "EarliestLocal",
@@ -100,6 +105,7 @@ __all__ = [
     "TimestampType",
     "Topic",
     "TopicConfig",
+    "TopicLog",
     "TopicPartition",
     "UnifiedLog",
 ]

@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import Any, overload
 from uuid import UUID
 
 from .archive.archiver import Archiver, Until
@@ -19,34 +18,25 @@ from .archive.report import ArchiveReport
 from .archive.trouble import Trouble
 from .back_off import PATIENCE_S, Patience
 from .cleanup.cleanup import STEPS, Cleanup, clean_all
-from .cleanup.plan import CleanupPlan
 from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.table import NO_TABLE, ColdTable
+from .cold_log import ColdLog
 from .engine import Engine
-from .errors import InvalidArgumentError, LakelogError
-from .explore.explorer.launch import launch
+from .errors import LakelogError
 from .explore.summary import Status, status
 from .hot import HotLog, TopicRegistry
 from .hot.keys import DEFAULT_KEYSPACE
 from .hot.planned_stop import pause_all, resume_all
 from .ingest.producer import Producer, ProducerConfig
-from .offsets import Latest, PositionLike
+from .offsets import Latest
 from .operate.quarantine import Quarantine
-from .read.consumer import Consumer
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
-from .spark.catalog.registration import Registered, register_topic
 from .spark.dataframe import dataframe
 from .spark.lazy_engine import choose_engine
 from .spark.place import LogPlace
-from .spark.session import session
 from .topic import Topic
-
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
-
-    from .explore.explorer.widget import LogExplorer
 
 logger = logging.getLogger(__name__)
 
@@ -54,30 +44,26 @@ logger = logging.getLogger(__name__)
 RETENTION_INTERVAL_S = 300
 
 
-class Lakelog:
+class Lakelog(ColdLog):
     """A keyspace of topics: hot in Redis, cold in Delta tables. Made by `connect` or `embedded`.
 
-    Thread-safe. Closing it closes the connections, and stops the embedded Redis if this was its
-    last user.
+    Beside what is here it has all that a `ColdLog` has, over both tiers. Thread-safe. Closing it
+    closes the connections, and stops the embedded Redis if this was its last user.
     """
 
-    def __init__(
-        self,
-        place: LogPlace,
-        engine: Engine,
-        *,
-        clock: Clock | None = None,
-    ) -> None:
-        self._place = place
-        self._engine = engine
-        self._clock = clock
-        self._closers: list[Any] = []
-        self._lock = threading.Lock()
-        self._tables: dict[UUID, ColdTable] = {}
-        self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
-        self.hot: HotLog = place.source.connect(clock=clock)
-        self.topics: TopicRegistry = self.hot.topics(self._mirror)
+    hot: HotLog
+    topics: TopicRegistry
 
+    def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
+        super().__init__(place, engine, clock=clock)
+        self._given_clock = clock
+        self._closers: list[Any] = []
+        self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
+        self.hot = place.source.connect(clock=clock)
+        self.topics = self.hot.topics(self._mirror)
+        self._clock = clock or _HotClock(self.hot)
+
+    @overload
     @classmethod
     def connect(
         cls,
@@ -90,11 +76,41 @@ class Lakelog:
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         clock: Clock | None = None,
-    ) -> Lakelog:
-        """Connects to a Redis and a cold root.
+    ) -> Lakelog: ...
+
+    @overload
+    @classmethod
+    def connect(
+        cls,
+        redis_url: None,
+        cold: str | Path,
+        *,
+        location: str | Path | None = None,
+        keyspace: str = DEFAULT_KEYSPACE,
+        engine: Engine | str | None = None,
+        password_ref: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> ColdLog: ...
+
+    @classmethod
+    def connect(
+        cls,
+        redis_url: str | None,
+        cold: str | Path | None = None,
+        *,
+        location: str | Path | None = None,
+        keyspace: str = DEFAULT_KEYSPACE,
+        engine: Engine | str | None = None,
+        password_ref: str | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        clock: Clock | None = None,
+    ) -> ColdLog:
+        """Connects to a Redis and a cold root; without a Redis, to what is archived there.
 
         Args:
             redis_url: ``redis://``, ``rediss://`` or ``unix://``; ``?cluster=true`` for a cluster.
+                None: a `ColdLog`, which reads what is archived and cleans it up.
             cold: a folder, an object store's URL, or ``catalog.schema`` for tables by name, which
                 only Spark writes and reads. None: only untiered topics can be used.
             location: where the tables of ``catalog.schema`` lie, if they are not the catalog's
@@ -111,6 +127,7 @@ class Lakelog:
         Raises:
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
             ColdTierError: deltalake is too old, or the root cannot be one.
+            InvalidArgumentError: neither tier is named.
         """
         place = LogPlace.of(
             redis_url,
@@ -120,7 +137,10 @@ class Lakelog:
             password_ref=password_ref,
             storage_options=storage_options,
         )
-        lakelog = cls(place, choose_engine(engine, place.object_stores), clock=clock)
+        chosen = choose_engine(engine, place.object_stores)
+        if place.hot is None:
+            return ColdLog.of(place, chosen, clock=clock)
+        lakelog = cls(place, chosen, clock=clock)
         try:
             lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
         except BaseException:
@@ -164,16 +184,12 @@ class Lakelog:
             InvalidConfigError: no such field, or a value out of bounds.
         """
         return Producer(
-            self.hot, self.topics, self._recover, ProducerConfig.of(**config), clock=self._clock
+            self.hot,
+            self.topics,
+            self._recover,
+            ProducerConfig.of(**config),
+            clock=self._given_clock,
         )
-
-    def consumer(self, **config: Any) -> Consumer:
-        """A consumer without partitions; `Consumer.assign` gives it some.
-
-        Args:
-            config: keyword arguments of `Consumer`.
-        """
-        return Consumer(self.log, **config)
 
     def log(self, topic: str | Topic) -> UnifiedLog:
         """The topic as one log over both tiers.
@@ -186,70 +202,10 @@ class Lakelog:
             found,
             self.hot,
             self._table(found),
-            clock=self._clock or _HotClock(self.hot),
+            clock=self._clock,
             frame_of=partial(dataframe, self._place),
             explorer_of=self.explore,
         )
-
-    def explore(
-        self, topic: str | None = None, partition: int = 0, at: PositionLike = "earliest"
-    ) -> LogExplorer:
-        """A widget to look at topics and walk through their records, in a notebook.
-
-        Args:
-            topic: which to begin with; another can be picked. None: the first by name.
-            at: where to begin: an offset, a name, a time, a distance from now.
-
-        Raises:
-            MissingExtraError: ipywidgets is not installed.
-            UnknownTopicOrPartitionError: no such topic or partition.
-            InvalidArgumentError: not a position.
-        """
-
-        def names() -> list[str]:
-            return [found.name for found in self.topics.list()]
-
-        return launch(self.log, names, topic, partition, at)
-
-    def dataframe(
-        self,
-        topic: str | Topic,
-        start: PositionLike | Mapping[int, PositionLike] = "earliest",
-        end: PositionLike | Mapping[int, PositionLike] = "latest",
-        **options: Any,
-    ) -> DataFrame:
-        """The records of a range as a Spark DataFrame; see `UnifiedLog.dataframe`.
-
-        Args:
-            options: its other arguments.
-        """
-        return self.log(topic).dataframe(start, end, **options)
-
-    def register(
-        self, topic: str | Topic, schema: str | None = None, *, spark: SparkSession | None = None
-    ) -> Registered:
-        """Makes a topic's table known in a schema of a catalog, with its two views.
-
-        ``{topic}_view`` shows the archived records decoded, ``{topic}_latest`` the last value of
-        each key. Doing it again changes nothing, or shows columns that the table got meanwhile.
-
-        Args:
-            schema: ``catalog.schema``; it must exist. Spark's own catalog is ``spark_catalog``.
-                Default: the one that this lakelog is connected to, where archiving does it.
-            spark: default the session there is, or a local one.
-
-        Raises:
-            ForeignTableError: something else has one of the names; what has it was not touched.
-            ColdTierError: nothing is archived yet, no such schema, or no right to it.
-            InvalidArgumentError: an untiered topic, or not a schema.
-        """
-        found = self._topic(topic)
-        table, root = self._cold_table(found), self._place.cold
-        assert root is not None  # the table lies there
-        schema = root.schema if schema is None else schema
-        if schema is None:
-            raise InvalidArgumentError("name the catalog.schema that the table gets its name in")
-        return register_topic(spark or session(), root, schema, found, table)
 
     def archive(
         self,
@@ -381,23 +337,10 @@ class Lakelog:
             CleanupFailedError: something failed (a damaged file, a table that contradicts itself);
                 the rest was done, and `reports` is in the error.
         """
-        chosen = [self._cleaner(topic) for topic in self._tiered(topics)]
+        chosen = self._cleaners(topics)
         if topics is None:
             self._retain_untiered()
         return clean_all(chosen, steps, self._forget)
-
-    def cleanup_plan(
-        self,
-        topics: str | Iterable[str] | None = None,
-        settings: Mapping[str, object | None] | None = None,
-    ) -> list[CleanupPlan]:
-        """What `cleanup` would do, and why; changes and reads no data.
-
-        Args:
-            topics: names; None for all that are tiered.
-            settings: what if these settings were changed (None: put back to the default).
-        """
-        return [self._cleaner(topic).plan(settings) for topic in self._tiered(topics)]
 
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
         """Where every partition stands, and how the hot tier is doing.
@@ -405,7 +348,7 @@ class Lakelog:
         A topic that cannot be looked at (no cold root was given, a table that contradicts itself)
         is among the `failures`; the others are told all the same.
         """
-        return status(self.hot, self._topics(topics), self._table)
+        return status(self.hot, self._topics(topics), self._table, redis=self.hot)
 
     def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
         """The entries and files of a partition that were moved aside, and the way to do it.
@@ -419,27 +362,11 @@ class Lakelog:
         files = None if table is None or root is None else root.quarantine(found, table, partition)
         return Quarantine(found, partition, self.hot, table, files)
 
-    @property
-    def place(self) -> LogPlace:
-        """Where the tiers lie; its `cold` is None where no cold root was given."""
-        return self._place
-
     def close(self) -> None:
         """Closes the connections; the embedded Redis stops with its last user."""
         self.hot.close()
         while self._closers:
             self._closers.pop()()
-
-    def __enter__(self) -> Lakelog:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def __repr__(self) -> str:
         source = self._place.source
@@ -447,29 +374,15 @@ class Lakelog:
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _topic(self, topic: str | Topic) -> Topic:
-        return topic if isinstance(topic, Topic) else self.topics.get(topic)
-
-    def _topics(self, topics: str | Iterable[str] | None) -> list[Topic]:
-        if topics is None:
-            return self.topics.list()
-        names = [topics] if isinstance(topics, str) else topics
-        return [self.topics.get(name) for name in names]
-
-    def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
-        found = self._topics(topics)
-        return found if topics is not None else [t for t in found if t.config.tiered]
-
     def _cleaner(self, topic: Topic) -> Cleanup:
         def hot_ends() -> dict[int, int]:
             seen = self.hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
             return {tp.partition: offsets.log_end for tp, offsets in seen.items()}
 
-        clock = self._clock or _HotClock(self.hot)
         return Cleanup(
             topic,
             self._cold_table(topic),
-            clock,
+            self._clock,
             hot_ends=hot_ends,
             current_topic=lambda: self.topics.renewed(topic),
         )
@@ -533,28 +446,12 @@ class Lakelog:
                 for topic_partition in topic.topic_partitions():
                     self.hot.retain(topic_partition)
 
-    def _cold_table(self, topic: Topic) -> ColdTable:
-        table = self._table(topic)
-        if table is None:
-            raise InvalidArgumentError(
-                f"topic {topic.name!r} has no cold tier (remote.storage.enable=false): there is "
-                "nothing to archive it to and nothing to clean up; its hot tier forgets by itself",
-                topic=topic.name,
-            )
-        return table
-
-    def _table(self, topic: Topic) -> ColdTable | None:
-        with self._lock:
-            table = self._tables.get(topic.topic_id)
-            if table is None or not topic.config.tiered:
-                table = self._place.table(
-                    topic,
-                    engine=self._engine,
-                    newest_config=lambda: self.topics.renewed(topic).config_version,
-                )
-            if table is not None:
-                self._tables[topic.topic_id] = table
-            return table
+    def _opened(self, topic: Topic) -> ColdTable:
+        return self._place.table(
+            topic,
+            engine=self._engine,
+            newest_config=lambda: self.topics.renewed(topic).config_version,
+        )
 
     def _recover(self, topic_partition: TopicPartition, at_least: int) -> None:
         self.log(topic_partition.topic).recover(topic_partition.partition, at_least)

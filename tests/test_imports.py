@@ -53,7 +53,17 @@ ALLOWED = {
         "embedded",
         "lakelog",
     },
-    "jobs": {"hot", "cold", "ingest", "archive", "cleanup", "spark", "explore", "lakelog"},
+    "jobs": {
+        "hot",
+        "cold",
+        "ingest",
+        "archive",
+        "cleanup",
+        "spark",
+        "explore",
+        "cold_log",
+        "lakelog",
+    },
 }
 
 

@@ -73,6 +73,13 @@ def test_a_log_in_an_object_store_is_what_it_shows(
     run_section("Object stores", places=places)
 
 
+def test_a_log_without_redis_is_what_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("Without Redis")
+
+
 def test_a_cleanup_does_what_it_shows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_cold, open_log
+from .connect import open_archived
 from .output import ConsoleProgress, Failed, Message, Page, Table
 from .settings import parse_settings
 
@@ -108,19 +108,14 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
 
 def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
     steps = tuple(arguments.step or _STEPS)
-    if _cold_alone(arguments):
-        return open_cold(arguments).cleanup(arguments.topics or None, steps=steps)
-    with open_log(arguments) as log:
+    with open_archived(arguments) as log:
         return log.cleanup(arguments.topics or None, steps=steps)
 
 
 def _plan(arguments: argparse.Namespace) -> Page:
     settings = parse_settings("--set", arguments.set)
-    if _cold_alone(arguments):
-        plans = open_cold(arguments).cleanup_plan(arguments.topics or None, settings)
-    else:
-        with open_log(arguments) as log:
-            plans = log.cleanup_plan(arguments.topics or None, settings)
+    with open_archived(arguments) as log:
+        plans = log.cleanup_plan(arguments.topics or None, settings)
     rows = [row for plan in plans for row in _planned(plan)]
     topics = ", ".join(plan.topic for plan in plans)
     empty = f"nothing would go: {topics}" if plans else _no_topics(arguments)
@@ -128,12 +123,8 @@ def _plan(arguments: argparse.Namespace) -> Page:
     return _with_warnings({"plan": Table(rows, empty=empty)}, arguments, warnings)
 
 
-def _cold_alone(arguments: argparse.Namespace) -> bool:
-    return bool(arguments.cold and not arguments.redis and not arguments.dir)
-
-
 def _no_topics(arguments: argparse.Namespace) -> str:
-    if _cold_alone(arguments):
+    if arguments.cold and not arguments.redis:
         return f"no topic's table lies under {arguments.cold}: if one should, check that path"
     return "no topic has a cold tier"
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from ..jobs.cold_alone import ColdAlone
+    from ..cold_log import ColdLog
     from ..lakelog import Lakelog
     from ..spark.place import ColdRoot
 
@@ -31,39 +32,25 @@ def cold_root(arguments: argparse.Namespace) -> ColdRoot | None:
     return cold_root(arguments.cold, arguments.location, storage_options(arguments))
 
 
-def open_cold(arguments: argparse.Namespace) -> ColdAlone:
-    """What ``--cold`` names, for those who need no Redis."""
-    from ..jobs.cold_alone import ColdAlone
-    from ..spark.lazy_engine import choose_engine
-
-    root = cold_root(arguments)
-    assert root is not None  # the caller saw that it was given
-    return ColdAlone(root, choose_engine(arguments.engine, root.object_stores))
-
-
 def open_log(arguments: argparse.Namespace) -> Lakelog:
     """The log at ``--dir``, or at ``--redis`` and ``--cold``.
 
     Raises:
         InvalidArgumentError: neither was given, or both.
     """
-    import logging
-
     from ..lakelog import Lakelog
 
-    logging.basicConfig(
-        level=logging.INFO if arguments.verbose else logging.ERROR,
-        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
-    )
+    say_what_is_logged(arguments)
     if arguments.dir and (arguments.redis or arguments.cold):
         raise InvalidArgumentError("give --dir, or --redis and --cold, not both")
     if arguments.storage_option and not arguments.cold:
         raise InvalidArgumentError("--storage-option goes with --cold: it opens an object store")
     if arguments.dir:
         return Lakelog.embedded(arguments.dir, engine=arguments.engine)
-    if arguments.redis:
+    redis_url: str | None = arguments.redis
+    if redis_url:
         return Lakelog.connect(
-            arguments.redis,
+            redis_url,
             arguments.cold,
             location=arguments.location,
             keyspace=arguments.keyspace,
@@ -74,4 +61,40 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
     raise InvalidArgumentError(
         "where is the log? Give --dir DIR for one with its own Redis (made when first used), or "
         "--redis URL and --cold ROOT; LAKELOG_DIR, LAKELOG_REDIS and LAKELOG_COLD do the same"
+    )
+
+
+def open_archived(arguments: argparse.Namespace) -> ColdLog:
+    """The log; what is archived of it, where ``--cold`` alone was given.
+
+    Raises:
+        InvalidArgumentError: see `open_log`.
+    """
+    if arguments.redis or arguments.dir or not arguments.cold:
+        return open_log(arguments)
+    from ..lakelog import Lakelog
+
+    say_what_is_logged(arguments)
+    return Lakelog.connect(
+        None,
+        arguments.cold,
+        location=arguments.location,
+        engine=arguments.engine,
+        storage_options=storage_options(arguments),
+    )
+
+
+def say_where_it_ends(log: ColdLog) -> None:
+    """Tell who reads a log without its Redis that there may be more, on standard error."""
+    if log.place.hot is None:
+        print(f"without --redis: the log ends where {log.place} ends", file=sys.stderr)
+
+
+def say_what_is_logged(arguments: argparse.Namespace) -> None:
+    """Have the log's lines on standard error, as many as ``--verbose`` asks for."""
+    import logging
+
+    logging.basicConfig(
+        level=logging.INFO if arguments.verbose else logging.ERROR,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )

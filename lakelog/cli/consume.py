@@ -6,11 +6,11 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_log
+from .connect import open_archived, say_where_it_ends
 from .output import printable
 
 if TYPE_CHECKING:
-    from ..lakelog import Lakelog
+    from ..cold_log import ColdLog
     from ..record import Record
 
 _EPILOG = """\
@@ -54,7 +54,8 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
         raise InvalidArgumentError("--follow has no end; leave out --to")
     if arguments.max is not None and arguments.max < 0:
         raise InvalidArgumentError(f"--max {arguments.max} is negative")
-    with open_log(arguments) as log:
+    with open_archived(arguments) as log:
+        say_where_it_ends(log)
         topic = log.topics.get(arguments.topic)
         if arguments.partition is not None:
             topic.partition(arguments.partition)
@@ -70,20 +71,20 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
                     return
 
 
-def _partitions(log: Lakelog, arguments: argparse.Namespace) -> list[int]:
+def _partitions(log: ColdLog, arguments: argparse.Namespace) -> list[int]:
     if arguments.partition is not None:
         return [arguments.partition]
     return list(range(log.topics.get(arguments.topic).partitions))
 
 
-def _range(log: Lakelog, arguments: argparse.Namespace) -> Iterator[Record]:
+def _range(log: ColdLog, arguments: argparse.Namespace) -> Iterator[Record]:
     unified = log.log(arguments.topic)
     start, end = arguments.start or "earliest", arguments.end or "latest"
     for partition in _partitions(log, arguments):
         yield from unified.read(partition, start, end).records()
 
 
-def _follow(log: Lakelog, arguments: argparse.Namespace) -> Iterator[Record]:
+def _follow(log: ColdLog, arguments: argparse.Namespace) -> Iterator[Record]:
     unified = log.log(arguments.topic)
     with log.consumer() as consumer:
         partitions = [unified.topic.partition(n) for n in _partitions(log, arguments)]

@@ -7,11 +7,11 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgumentError, LakelogError
-from .connect import open_log
+from .connect import open_archived, say_where_it_ends
 from .output import Failed, Message, Table, describe
 
 if TYPE_CHECKING:
-    from ..lakelog import Lakelog
+    from ..cold_log import ColdLog
     from ..offsets import Position
     from ..record import TopicPartition
     from .partition_filter import PartitionFilter
@@ -81,7 +81,8 @@ def _run(arguments: argparse.Namespace) -> Message | Table | None:
     allowed, where = _filter(arguments), time_position(arguments.time)
     rows: list[dict[str, Any]] = []
     failed = []
-    with open_log(arguments) as log:
+    with open_archived(arguments) as log:
+        say_where_it_ends(log)
         asked = _asked(log, allowed, arguments)
         for topic, numbers in asked.items():
             try:
@@ -147,7 +148,7 @@ def _filter(arguments: argparse.Namespace) -> PartitionFilter:
 
 
 def _asked(
-    log: Lakelog, allowed: PartitionFilter, arguments: argparse.Namespace
+    log: ColdLog, allowed: PartitionFilter, arguments: argparse.Namespace
 ) -> dict[str, list[int]]:
     """The partitions of each topic that are asked for.
 

@@ -9,14 +9,14 @@ from collections.abc import Iterator
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_log
+from .connect import open_archived
 from .output import ConsoleProgress, Failed, Message, Page, Table
 
 if TYPE_CHECKING:
     from ..cold.file_scan import FileScan
     from ..explore.finding import Finding
     from ..explore.segments import EntryRow, SegmentRow
-    from ..read.unified_log import UnifiedLog
+    from ..read.topic_log import TopicLog
     from ..record import Record
 
 _LIST_EPILOG = """\
@@ -98,22 +98,26 @@ def _add_tier(added: argparse.ArgumentParser) -> None:
     added.add_argument("--tier", choices=["hot", "cold", "both"], default="both")
 
 
-def _tiers(arguments: argparse.Namespace) -> tuple[str, ...]:
-    return ("hot", "cold") if arguments.tier == "both" else (arguments.tier,)
+def _tiers(unified: TopicLog, arguments: argparse.Namespace) -> tuple[str, ...]:
+    from ..explore.segments import inspection_of, tiers_of
+
+    if arguments.tier == "hot":
+        inspection_of(unified)  # refuses if there is none
+    return tiers_of(unified) if arguments.tier == "both" else (arguments.tier,)
 
 
 # -- list --------------------------------------------------------------------------------------
 
 
 def _list(arguments: argparse.Namespace) -> Table | Page:
-    with open_log(arguments) as log:
+    with open_archived(arguments) as log:
         unified = log.log(arguments.topic)
         partitions = None if arguments.partition is None else [arguments.partition]
         findings: list[Finding] = []
         entries: dict[tuple[int, int], int] = {}
         if arguments.verify:
             findings, entries = _verify(unified, arguments, partitions)
-        rows = _rows(unified, partitions, _tiers(arguments), findings)
+        rows = _rows(unified, partitions, _tiers(unified, arguments), findings)
     as_json = arguments.output == "json"
     columns = ["partition", "tier", "base_offset", "end_offset", "records", "bytes", "files"]
     if arguments.verify:
@@ -132,7 +136,7 @@ def _list(arguments: argparse.Namespace) -> Table | Page:
 
 
 def _rows(
-    unified: UnifiedLog,
+    unified: TopicLog,
     partitions: list[int] | None,
     tiers: tuple[str, ...],
     findings: list[Finding],
@@ -193,7 +197,7 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
 
     if arguments.limit is not None and arguments.limit < 0:
         raise InvalidArgumentError(f"--limit {arguments.limit} is negative")
-    with open_log(arguments) as log:
+    with open_archived(arguments) as log:
         unified = log.log(arguments.topic)
         unified.topic.partition(arguments.partition)
         start, end = check_offset(arguments.start or 0), None
@@ -203,7 +207,7 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
         dumps = {"cold": _dump_cold, "hot": _dump_hot}
         found = False
         for tier in ("cold", "hot"):
-            if tier not in _tiers(arguments):
+            if tier not in _tiers(unified, arguments):
                 continue
             try:
                 for part in dumps[tier](unified, arguments, start, end, as_json):
@@ -227,7 +231,7 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
 
 
 def _dump_hot(
-    unified: UnifiedLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
+    unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
 ) -> Iterator[Any]:
     from ..explore.segments import dump_hot
     from ..record import to_records
@@ -264,7 +268,7 @@ def _between(records: Any, low: int, high: int) -> Any:
 
 
 def _dump_cold(
-    unified: UnifiedLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
+    unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
 ) -> Iterator[Any]:
     from ..explore.segments import cold_records, dump_cold
 
@@ -440,7 +444,7 @@ def _record_line(record: Record) -> dict[str, Any]:
 
 
 def _verify(
-    unified: UnifiedLog,
+    unified: TopicLog,
     arguments: argparse.Namespace,
     partitions: list[int] | None,
     start: int = 0,
@@ -454,7 +458,7 @@ def _verify(
         for verified in verify(
             unified,
             partitions,
-            tiers=_tiers(arguments),
+            tiers=_tiers(unified, arguments),
             start_offset=start,
             end_offset=end,
             progress=step.advance,

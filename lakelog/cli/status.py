@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_log
+from .connect import open_archived
 from .output import Failed, Message, Page, Table, describe
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def _run(arguments: argparse.Namespace) -> Page:
     from ..errors import HotTierUnavailableError
 
     try:
-        with open_log(arguments) as log:
+        with open_archived(arguments) as log:
             seen = log.status(arguments.topics or None)
     except HotTierUnavailableError as error:
         told = _told_in_cold(arguments)
@@ -56,11 +56,11 @@ def _run(arguments: argparse.Namespace) -> Page:
             "state": part.state,
             "log_start": part.offsets.log_start,
             "cold_end": part.offsets.archived_end if part.tiered else None,
-            "hot_start": part.offsets.local_log_start,
-            "log_end": part.offsets.log_end,
-            "unarchived": part.offsets.unarchived if part.tiered else None,
+            "hot_start": None if part.cold_only else part.offsets.local_log_start,
+            "log_end": None if part.cold_only else part.offsets.log_end,
+            "unarchived": part.unarchived,
             "lag_s": None if part.archive_lag_ms is None else part.archive_lag_ms / 1000,
-            "hot_MiB": part.hot_size_bytes / 2**20,
+            "hot_MiB": None if part.hot_size_bytes is None else part.hot_size_bytes / 2**20,
             "cold_MiB": part.cold_size_bytes / 2**20 if part.tiered else None,
             "segments": part.cold_segments if part.tiered else None,
             "skipped": ", ".join(

@@ -14,7 +14,12 @@ from uuid import UUID
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ..errors import ColdTierError, ForeignTableError, LakelogError
+from ..errors import (
+    ColdTierError,
+    ForeignTableError,
+    LakelogError,
+    UnknownTopicOrPartitionError,
+)
 from ..topic import Topic, check_topic_name
 from .schema import mirrored_topic
 from .storage import Storage
@@ -29,6 +34,24 @@ class Catalogue:
     topics: tuple[Topic, ...] = ()  # the newest creation of each name, by name
     abandoned: tuple[Topic, ...] = ()  # older creations; `Storage.table_path` says where they lie
     broken: tuple[ColdTierError, ...] = ()  # tables that cannot be told; field: path
+
+    def topic(self, name: str, root: object) -> Topic:
+        """The topic of a name.
+
+        Args:
+            root: what the catalogue is of, for the message.
+
+        Raises:
+            UnknownTopicOrPartitionError: no table of that name lies there.
+        """
+        found = {topic.name: topic for topic in self.topics}
+        if name not in found:
+            raise UnknownTopicOrPartitionError(
+                f"no table of a topic {name!r} lies under {root}; there are "
+                f"{', '.join(sorted(found)) or 'none at all'}",
+                topic=name,
+            )
+        return found[name]
 
 
 def tables(storage: Storage) -> Catalogue:

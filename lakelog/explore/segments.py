@@ -12,7 +12,8 @@ from ..cold.file_scan import FileScan, ScanTask, scan_file
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS
 from ..cold.table import ColdSnapshot
 from ..errors import InvalidArgumentError
-from ..hot.inspection import HotLook, ProducerCall, StoredEntry
+from ..hot.inspection import HotLook, Inspection, ProducerCall, StoredEntry
+from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, OffsetRange, Record, TopicPartition, to_records
 from .finding import COLD, HOT, TIERS
@@ -40,11 +41,31 @@ class SegmentRow:
     state: str  # open, closed; cleaned or dirty where the topic is compacted; below log start
 
 
+def tiers_of(log: TopicLog) -> tuple[str, ...]:
+    """The tiers that can be looked into: of a log that was opened without a Redis, cold alone."""
+    return TIERS if isinstance(log, UnifiedLog) else (COLD,)
+
+
+def inspection_of(log: TopicLog) -> Inspection:
+    """What looks into the hot tier.
+
+    Raises:
+        InvalidArgumentError: the log was opened without a Redis.
+    """
+    if not isinstance(log, UnifiedLog):
+        raise InvalidArgumentError(
+            f"the hot tier of topic {log.topic.name!r} was asked for, but the log was opened "
+            "without a Redis; name one, or ask for the cold tier alone",
+            topic=log.topic.name,
+        )
+    return log.hot.inspection()
+
+
 def segments(
-    log: UnifiedLog,
+    log: TopicLog,
     partitions: Iterable[int] | None = None,
     *,
-    tiers: Collection[str] = TIERS,
+    tiers: Collection[str] | None = None,
 ) -> list[SegmentRow]:
     """One row a segment and tier, by partition and offset; reads no records.
 
@@ -52,12 +73,18 @@ def segments(
 
     Args:
         partitions: numbers; None for all.
-        tiers: ``hot``, ``cold`` or both.
+        tiers: ``hot``, ``cold`` or both; None for those that the log has.
+
+    Raises:
+        InvalidArgumentError: the hot tier is asked for, of a log without one.
     """
+    tiers = tiers_of(log) if tiers is None else tiers
     numbers = list(range(log.topic.partitions) if partitions is None else partitions)
     asked = [log.topic.partition(number) for number in numbers]
-    inspection = log.hot.inspection()
-    looks = {tp: inspection.look(tp, log.topic.topic_id) for tp in asked if HOT in tiers}
+    looks = {}
+    if HOT in tiers:
+        inspection = inspection_of(log)
+        looks = {tp: inspection.look(tp, log.topic.topic_id) for tp in asked}
     cold = log.table.unchecked() if log.table is not None and COLD in tiers else None
     rows: list[SegmentRow] = []
     for tp in asked:
@@ -90,7 +117,7 @@ def _hot_rows(look: HotLook) -> Iterator[SegmentRow]:
 
 
 def _cold_rows(
-    log: UnifiedLog, cold: ColdSnapshot, topic_partition: TopicPartition
+    log: TopicLog, cold: ColdSnapshot, topic_partition: TopicPartition
 ) -> Iterator[SegmentRow]:
     partition = topic_partition.partition
     found = cold.files.segments(partition)
@@ -140,7 +167,7 @@ class EntryRows:
 
 
 def dump_hot(
-    log: UnifiedLog, partition: int, start_offset: int = 0, end_offset: int | None = None
+    log: TopicLog, partition: int, start_offset: int = 0, end_offset: int | None = None
 ) -> Iterator[EntryRows]:
     """The entries of [start, end), the one that holds the start first.
 
@@ -148,7 +175,7 @@ def dump_hot(
     that Redis still remembers (``producer.id.expiration.ms``; a recovery forgets all).
     """
     topic_partition = log.topic.partition(partition)
-    inspection = log.hot.inspection()
+    inspection = inspection_of(log)
     look = inspection.look(topic_partition, log.topic.topic_id)
     calls = inspection.producer_calls(topic_partition, start_offset)
     starts = [call.start_offset for call in calls]
@@ -177,7 +204,7 @@ def dump_hot(
 
 
 def dump_cold(
-    log: UnifiedLog, partition: int, start_offset: int = 0, end_offset: int | None = None
+    log: TopicLog, partition: int, start_offset: int = 0, end_offset: int | None = None
 ) -> Iterator[FileScan]:
     """The files with records of [start, end), in offset order: what the footer of each says, and
     what its offsets and timestamps are. A damaged or missing one carries its flaw.
@@ -200,7 +227,7 @@ def dump_cold(
 
 
 def cold_records(
-    log: UnifiedLog, scan: FileScan, start_offset: int, end_offset: int | None
+    log: TopicLog, scan: FileScan, start_offset: int, end_offset: int | None
 ) -> Iterator[Record]:
     """The records of a file within [start, end), by offset."""
     if log.table is None:
@@ -211,7 +238,7 @@ def cold_records(
         yield from to_records(tp, batch)
 
 
-def segment_range(log: UnifiedLog, partition: int, base_offset: int) -> OffsetRange:
+def segment_range(log: TopicLog, partition: int, base_offset: int) -> OffsetRange:
     """The offsets of the segment that begins there, in either tier.
 
     Raises:

@@ -20,7 +20,7 @@ from itertools import islice
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
-from ..read.unified_log import UnifiedLog
+from ..read.topic_log import TopicLog
 from .finding import HOT
 from .segments import segments
 
@@ -76,7 +76,7 @@ class Sizing:
         )
 
 
-def topic_rate(log: UnifiedLog) -> TopicRate:
+def topic_rate(log: TopicLog) -> TopicRate:
     """A topic's own rate, from the smallest timestamp that is known to the newest.
 
     Counts what was appended since the log start, also what compaction removed since. Reads a sample
@@ -117,7 +117,7 @@ def topic_rate(log: UnifiedLog) -> TopicRate:
     return TopicRate(records / seconds, hot or cold or 0.0, cold or hot or 0.0)
 
 
-def _sampled_times_ms(log: UnifiedLog) -> list[int]:
+def _sampled_times_ms(log: TopicLog) -> list[int]:
     """Of the first record of each partition, which is the oldest if times grow, and of a sample."""
     times_us = log.sample()["timestamp"].cast(pa.int64()).to_pylist()
     first = (islice(log.read(n, max_bytes=1).records(), 1) for n in range(log.topic.partitions))

@@ -19,10 +19,14 @@ from ..errors import LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
 from ..offsets import HotSegment, LogOffsets
+from ..read.hot_tier import HotTier
 from ..read.tiers import Look, Tiers
 from ..record import TopicPartition
 from ..topic import Topic
 from .skipped import Skipped, skipped
+
+#: What stands for a partition's state where Redis was not asked.
+COLD_ONLY = "cold only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,7 @@ class PartitionStatus:
     topic_partition: TopicPartition
     tiered: bool
     offsets: LogOffsets
-    hot_size_bytes: int
+    hot_size_bytes: int | None  # None: Redis was not asked
     archive_lag_ms: int | None  # since the oldest unarchived append; None: nothing waits
     skipped: tuple[Skipped, ...]  # offsets that an unclean stop left unused, oldest first
     paused: bool  # for a planned stop
@@ -40,8 +44,22 @@ class PartitionStatus:
     cold_segments: int = 0
 
     @property
+    def cold_only(self) -> bool:
+        """Whether Redis was not asked: what it alone knows is not known then."""
+        return self.hot_size_bytes is None
+
+    @property
+    def unarchived(self) -> int | None:
+        """How many offsets wait to be archived; None: nobody knows, or nobody archives them."""
+        return self.offsets.unarchived if self.tiered and not self.cold_only else None
+
+    @property
     def state(self) -> str:
-        """``ok``, ``paused``, or ``recovery needed`` until the next append or archive run."""
+        """``ok``, ``paused``, or ``recovery needed`` until the next append or archive run;
+        ``cold only`` where Redis was not asked.
+        """
+        if self.cold_only:
+            return COLD_ONLY
         if not self.offsets.recovered:
             return "recovery needed"
         return "paused" if self.paused else "ok"
@@ -69,19 +87,24 @@ class Status:
 
     partitions: tuple[PartitionStatus, ...]
     servers: tuple[ServerInfo, ...]
-    now_ms: int  # the hot tier's clock
+    now_ms: int  # the hot tier's clock; this machine's where Redis was not asked
     warnings: tuple[PartitionWarning, ...] = ()
     failures: tuple[TopicFailure, ...] = ()
     troubles: tuple[Trouble, ...] = ()  # what live archivers fail at; topic "": Redis itself
 
 
 def status(
-    hot: HotLog, topics: Iterable[Topic], table_of: Callable[[Topic], ColdTable | None]
+    hot: HotTier,
+    topics: Iterable[Topic],
+    table_of: Callable[[Topic], ColdTable | None],
+    *,
+    redis: HotLog | None = None,
 ) -> Status:
     """Looks at both tiers of every partition of some topics; one that fails hides no other.
 
     Args:
         table_of: a topic's cold tier, None for an untiered one. What it raises is of that topic.
+        redis: the hot tier, if that is one with servers.
 
     Raises:
         HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
@@ -93,14 +116,15 @@ def status(
     for topic in topics:
         try:
             look = Tiers(topic, hot, table_of(topic)).look(range(topic.partitions))
-            partitions += [_partition(topic, look, n, now_ms) for n in look.offsets]
+            partitions += [_partition(topic, look, n, now_ms, redis is None) for n in look.offsets]
             warnings += _warnings(topic, look, now_ms)
         except LakelogError as error:
             failures.append(TopicFailure(topic.name, error))
-    troubles = {one.topic: one for one in _troubles(hot.beats().alive().values())}
+    beats = {} if redis is None else redis.beats().alive()
+    troubles = {one.topic: one for one in _troubles(beats.values())}
     return Status(
         tuple(partitions),
-        tuple(hot.servers()),
+        () if redis is None else tuple(redis.servers()),
         now_ms,
         tuple(warnings),
         tuple(failures),
@@ -118,7 +142,9 @@ def _troubles(beats: Iterable[Mapping[str, Any]]) -> Iterable[Trouble]:
                     yield Trouble.from_json(one)
 
 
-def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> PartitionStatus:
+def _partition(
+    topic: Topic, look: Look, partition: int, now_ms: int, cold_only: bool
+) -> PartitionStatus:
     offsets, seen = look.offsets[partition], look.hot[partition]
     since = seen.unarchived_since_ms
     waiting = topic.config.tiered and offsets.unarchived
@@ -127,7 +153,7 @@ def _partition(topic: Topic, look: Look, partition: int, now_ms: int) -> Partiti
         TopicPartition(topic.name, partition),
         topic.config.tiered,
         offsets,
-        seen.size_bytes,
+        None if cold_only else seen.size_bytes,
         max(0, now_ms - since) if waiting and since is not None else None,
         tuple(skipped(offsets, seen)),
         seen.paused,

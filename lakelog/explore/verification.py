@@ -23,7 +23,9 @@ from ..errors import (
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
+from ..hot.hot_log import HotLog
 from ..hot.inspection import HotLook
+from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
 from .cold_verification import ColdVerification, LookAgain
@@ -46,7 +48,7 @@ class Verified:
 
 
 def verify(
-    log: UnifiedLog,
+    log: TopicLog,
     partitions: Iterable[int] | None = None,
     *,
     tiers: Collection[str] = TIERS,
@@ -64,7 +66,7 @@ def verify(
 
     Args:
         partitions: numbers; None for all.
-        tiers: ``hot``, ``cold`` or both.
+        tiers: ``hot``, ``cold`` or both; of a log without a Redis, cold alone is read.
         start_offset: what lies below is not judged (whole files and entries are).
         end_offset: likewise; exclusive; None for the log end.
         progress: told how many records were read.
@@ -86,7 +88,7 @@ def verify(
 
 @dataclass
 class _Once:
-    log: UnifiedLog
+    log: TopicLog
     topic_partition: TopicPartition
     start_offset: int
     end_offset: int | None
@@ -94,7 +96,8 @@ class _Once:
     def run(self, tiers: Collection[str], progress: Progress | None, *, last: bool) -> Verified:
         findings: list[Finding] = []
         # Hot first, so that what is trimmed between the two looks is in the snapshot.
-        look = self._hot(findings)
+        redis = self.log.hot if isinstance(self.log, UnifiedLog) else None
+        look = None if redis is None else self._hot(redis, findings)
         cold = self._cold(findings) if self.log.table is not None else None
         between = Findings(BOTH, self.topic_partition)
         unreadable: set[str] = set()
@@ -110,28 +113,28 @@ class _Once:
             files.run(progress, last=last)
             findings += files.findings.all()
             unreadable = files.unreadable
-        if look is not None and HOT in tiers:
+        if redis is not None and look is not None and HOT in tiers:
             entries = HotVerification(
-                self.log.hot, self.log.topic, look, self.start_offset, self.end_offset
+                redis, self.log.topic, look, self.start_offset, self.end_offset
             )
             compared = _Comparison(self.log, self.topic_partition, cold, unreadable, between, last)
             for records in entries.run(progress):
                 if COLD in tiers:
                     compared.compare(records)
             findings += entries.findings.all()
-        if look is not None and cold is not None and set(TIERS) <= set(tiers):
-            self._join(look, cold, between)
+        if redis is not None and look is not None and cold is not None and set(TIERS) <= set(tiers):
+            self._join(redis, look, cold, between)
         findings += between.all()
         counts = {}
         if look is not None and HOT in tiers:
             counts = {base: tally.entries for base, tally in entries.tallies.items()}
         return Verified(self.topic_partition, tuple(findings), counts)
 
-    def _hot(self, findings: list[Finding]) -> HotLook | None:
+    def _hot(self, redis: HotLog, findings: list[Finding]) -> HotLook | None:
         try:
-            return self.log.hot.inspection().look(self.topic_partition, self.log.topic.topic_id)
+            return redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
         except UnknownTopicOrPartitionError as error:
-            if self.log.hot.topics().get(self.log.topic.name).topic_id != self.log.topic.topic_id:
+            if redis.topics().get(self.log.topic.name).topic_id != self.log.topic.topic_id:
                 raise UnknownTopicIdError(
                     f"topic {self.log.topic.name!r} was deleted and created again since it was "
                     "looked up; look it up again",
@@ -151,7 +154,7 @@ class _Once:
             findings.append(Finding(COLD, self.topic_partition, "the table", error.message))
             return None
 
-    def _join(self, look: HotLook, cold: ColdSnapshot, between: Findings) -> None:
+    def _join(self, redis: HotLog, look: HotLook, cold: ColdSnapshot, between: Findings) -> None:
         """The tiers follow each other without a hole, and cold holds nothing hot never had."""
         partition = self.topic_partition.partition
         archived_end, log_start = cold.archived_end(partition), cold.log_start(partition)
@@ -172,7 +175,7 @@ class _Once:
         if log_end is None or not look.recovered or max(archived_end, log_start) <= log_end:
             return
         # Appended and archived since the look? A look after the snapshot must have reached it.
-        now = self.log.hot.inspection().look(self.topic_partition, self.log.topic.topic_id)
+        now = redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
         log_end = now.number("log_end")
         if log_end is not None and now.recovered and max(archived_end, log_start) > log_end:
             between.add(
@@ -189,7 +192,7 @@ _OF_THE_WORLD = (HotTierAccessError, HotTierUnavailableError, UnknownTopicIdErro
 class _Comparison:
     """The records that both tiers hold, side by side."""
 
-    log: UnifiedLog
+    log: TopicLog
     topic_partition: TopicPartition
     cold: ColdSnapshot | None
     unreadable: set[str]  # paths that are named already

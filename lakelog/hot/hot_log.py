@@ -669,7 +669,7 @@ class HotSource:
     password_ref: str | None = None
 
     def open(self) -> HotLog:
-        """The hot log, one a process and recipe.
+        """The hot log, one a process and source.
 
         Raises:
             InvalidArgumentError, MissingExtraError: the reference names nothing that can be read.

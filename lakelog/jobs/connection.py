@@ -12,12 +12,12 @@ from pathlib import Path
 
 from ..archive.first_answer import first_answer
 from ..cold.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
+from ..cold_log import ColdLog
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
 from ..spark.lazy_engine import choose_engine
-from ..spark.place import cold_root
-from .cold_alone import ColdAlone
+from ..spark.place import LogPlace, cold_root
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
 from .trouble_rows import TroubleRows
@@ -84,7 +84,7 @@ def connect(
     return log
 
 
-def connect_cold(parameters: Parameters) -> ColdAlone:
+def connect_cold(parameters: Parameters) -> ColdLog:
     """Opens the tables at ``cold`` (or in ``directory``) by themselves: no Redis is asked.
 
     Raises:
@@ -103,9 +103,9 @@ def connect_cold(parameters: Parameters) -> ColdAlone:
         raise InvalidArgumentError(
             "cold_only is true, but neither cold nor directory says where the tables lie"
         )
-    assert root is not None  # one of the two was named
-    engine = choose_engine(os.environ.get("LAKELOG_ENGINE") or None, root.object_stores)
-    return ColdAlone(root, engine)
+    place = LogPlace(None, root)
+    engine = choose_engine(os.environ.get("LAKELOG_ENGINE") or None, place.object_stores)
+    return ColdLog.of(place, engine)
 
 
 def storage_options(root: str) -> dict[str, str] | None:

@@ -8,13 +8,12 @@ from datetime import datetime, timedelta, timezone
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..lakelog import Lakelog
-from .cold_alone import ColdAlone
+from ..cold_log import ColdLog
 from .open_status_table import open_status_table
 
 
 def status_history(
-    log: Lakelog | ColdAlone,
+    log: ColdLog,
     topics: Iterable[str] | None = None,
     *,
     past: timedelta = timedelta(days=7),

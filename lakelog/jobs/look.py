@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..explore.summary import Status, TopicFailure
+from ..explore.summary import PartitionStatus, Status, TopicFailure
 from ..hot.server_info import ServerInfo
 
 
@@ -52,27 +52,32 @@ class Look:
 
 
 def look_of(status: Status) -> Look:
-    """What a log with its Redis says."""
-    partitions = tuple(
-        PartitionLook(
-            topic=one.topic_partition.topic,
-            partition=one.topic_partition.partition,
-            state=one.state,
-            log_start=one.offsets.log_start,
-            local_log_start=one.offsets.local_log_start,
-            archived_end=one.offsets.archived_end if one.tiered else None,
-            log_end=one.offsets.log_end,
-            archive_lag_records=one.offsets.unarchived if one.tiered else None,
-            archive_lag_ms=one.archive_lag_ms,
-            lost_offsets=sum(gap.end_offset - gap.start_offset for gap in one.skipped),
-            hot_size_bytes=one.hot_size_bytes,
-            cold_size_bytes=one.cold_size_bytes,
-            cold_segments=one.cold_segments,
-        )
-        for one in status.partitions
-    )
+    """What a log says of itself."""
+    partitions = map(_partition, status.partitions)
     ordered = tuple(sorted(partitions, key=lambda one: (one.topic, one.partition)))
-    return Look(ordered, redis_look(status.servers), status.now_ms, status.failures)
+    redis = redis_look(status.servers) if status.servers else None
+    return Look(ordered, redis, status.now_ms, status.failures)
+
+
+def _partition(one: PartitionStatus) -> PartitionLook:
+    offsets, asked = one.offsets, not one.cold_only
+    return PartitionLook(
+        topic=one.topic_partition.topic,
+        partition=one.topic_partition.partition,
+        state=one.state,
+        log_start=offsets.log_start,
+        local_log_start=offsets.local_log_start if asked else None,
+        archived_end=offsets.archived_end if one.tiered else None,
+        log_end=offsets.log_end if asked else None,
+        archive_lag_records=one.unarchived,
+        archive_lag_ms=one.archive_lag_ms,
+        lost_offsets=sum(gap.end_offset - gap.start_offset for gap in one.skipped)
+        if asked
+        else None,
+        hot_size_bytes=one.hot_size_bytes,
+        cold_size_bytes=one.cold_size_bytes,
+        cold_segments=one.cold_segments,
+    )
 
 
 def redis_look(servers: tuple[ServerInfo, ...]) -> RedisLook:

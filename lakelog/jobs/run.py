@@ -17,6 +17,7 @@ from ..archive.report import ArchiveReport
 from ..archive.trouble import Trouble
 from ..back_off import patiently
 from ..cleanup.cleanup import STEPS
+from ..cold_log import ColdLog
 from ..errors import (
     ArchiveStalledError,
     ArchiveUnfinishedError,
@@ -25,7 +26,6 @@ from ..errors import (
 )
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
-from .cold_alone import ColdAlone
 from .done import Report, done_by
 from .in_time import in_time
 from .look import Look, look_of
@@ -68,7 +68,7 @@ class JobRun:
 
     def __init__(
         self,
-        log: Lakelog | ColdAlone,
+        log: ColdLog,
         job: str,
         run_id: str = "",
         *,
@@ -214,10 +214,7 @@ class JobRun:
         return look
 
     def _look(self) -> Look:
-        log = self._log
-        if isinstance(log, Lakelog):
-            return look_of(log.status(self._topics))
-        return log.look(self._topics)
+        return look_of(self._log.status(self._topics))
 
     def _tell(
         self,

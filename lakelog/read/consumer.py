@@ -19,7 +19,7 @@ from ..errors import (
 from ..offsets import Ago, AtTimestamp, Earliest, Latest, Position, check_offset, timestamp_ms
 from ..record import Fetched, OffsetAndTimestamp, Record, TopicPartition, to_records
 from .policy import OffsetReset
-from .unified_log import UnifiedLog
+from .topic_log import TopicLog
 
 DEFAULT_MAX_POLL_RECORDS = 500  # Kafka's max.poll.records
 
@@ -60,7 +60,7 @@ class Consumer:
 
     def __init__(
         self,
-        logs: Callable[[str], UnifiedLog],
+        logs: Callable[[str], TopicLog],
         *,
         auto_offset_reset: str = "latest",
         max_poll_records: int = DEFAULT_MAX_POLL_RECORDS,
@@ -74,7 +74,7 @@ class Consumer:
             if consumer_timeout_ms is None
             else _check_timeout("consumer_timeout_ms", consumer_timeout_ms)
         )
-        self._topics: dict[str, UnifiedLog] = {}
+        self._topics: dict[str, TopicLog] = {}
         self._cursors: dict[TopicPartition, _Cursor] = {}  # in the order of their turns
 
     # -- which partitions, from where ------------------------------------------------------------
@@ -355,7 +355,7 @@ class Consumer:
     def _chosen(self, partitions: tuple[TopicPartition, ...]) -> list[_Cursor]:
         return [self._cursor(tp) for tp in partitions] or list(self._cursors.values())
 
-    def _log(self, topic: str) -> UnifiedLog:
+    def _log(self, topic: str) -> TopicLog:
         return self._topics.get(topic) or self._logs(topic)
 
     def _offsets(
@@ -394,9 +394,7 @@ def _look_where_nothing_came(cursors: list[_Cursor]) -> None:
 class _Cursor:
     """One partition's position, and what was read ahead of it."""
 
-    def __init__(
-        self, topic_partition: TopicPartition, log: UnifiedLog, reset: OffsetReset
-    ) -> None:
+    def __init__(self, topic_partition: TopicPartition, log: TopicLog, reset: OffsetReset) -> None:
         self.topic_partition = topic_partition
         self.log = log
         self.paused = False

@@ -25,7 +25,7 @@ SAMPLED = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS
 
 
 def sample(tiers: Tiers, n: int, seed: int) -> pa.Table:
-    """At most `n` records; see `UnifiedLog.sample`."""
+    """At most `n` records; see `TopicLog.sample`."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise InvalidArgumentError(f"{n!r} is not a number of records ≥ 0")
     found = stretches(tiers.look(range(tiers.topic.partitions)))

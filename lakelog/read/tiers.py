@@ -12,10 +12,10 @@ import pyarrow.compute as pc
 from ..cold.file_scan import merged
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
-from ..hot.hot_log import HotLog
 from ..offsets import HotOffsets, LogOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
+from .hot_tier import HotTier
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Tiers:
         table: None for an untiered topic.
     """
 
-    def __init__(self, topic: Topic, hot: HotLog, table: ColdTable | None) -> None:
+    def __init__(self, topic: Topic, hot: HotTier, table: ColdTable | None) -> None:
         self.topic = topic
         self.hot = hot
         self.table = table

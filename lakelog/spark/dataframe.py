@@ -22,12 +22,12 @@ from ..config import MIB
 from ..errors import InvalidArgumentError
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
+from ..read.hot_tier import NothingHot
 from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
 from .catalog.names import quoted
-from .cold_alone import cold_tiers, cold_topic
 from .frame_parts import condition, divide, hot_version, lost_by_hot
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .offsets_json import StreamOffset
@@ -53,7 +53,7 @@ def dataframe(
     partitions: Iterable[int] | None = None,
     clip: bool = False,
 ) -> DataFrame:
-    """See `UnifiedLog.dataframe`.
+    """See `TopicLog.dataframe`.
 
     Args:
         place: how executors open the log that `tiers` are of.
@@ -93,7 +93,7 @@ def read(
     password_ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
-    """The records of a topic's range as one DataFrame; see `UnifiedLog.dataframe`.
+    """The records of a topic's range as one DataFrame; see `TopicLog.dataframe`.
 
     Args:
         redis_url: None to read what is archived without asking Redis, on a platform that cannot
@@ -124,8 +124,9 @@ def read(
 def _cold_alone(place: LogPlace, name: str) -> Tiers:
     if place.cold is None:
         raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
-    topic = cold_topic(place.cold.catalogue(), place.cold, name)
-    return cold_tiers(topic, place.cold.table(topic))
+    topic = place.cold.catalogue().topic(name, place.cold)
+    table = place.cold.table(topic)
+    return Tiers(topic, NothingHot(lambda _: table), table)
 
 
 # -- cold --------------------------------------------------------------------------------------

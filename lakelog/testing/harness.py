@@ -186,6 +186,7 @@ class LogHarness(RuleBasedStateMachine):
             tp, held = model.topic_partition, model.read()
             readers.compare(tp.partition, held, [(model.log_start, model.log_end)])
             readers.compare_frames(tp.partition, held)
+            readers.compare_archived(tp.partition, held, [(model.log_start, model.log_end)])
             steps = self.hot.read(tp, model.local_log_start)
             hot = [record for step in steps for record in to_records(tp, step.records)]
             require_same(hot, model.hot())

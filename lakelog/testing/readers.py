@@ -21,13 +21,15 @@ import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
 from ..cold.segment_reader import shaped
+from ..cold.table import NO_TABLE
 from ..explore.explorer.answer import answer
 from ..explore.explorer.opened_topic import OpenedTopic
 from ..explore.explorer.view import Ask, Before
 from ..offsets import AtOffset
 from ..read.consumer import Consumer
+from ..read.hot_tier import NothingHot
 from ..read.tiers import Tiers
-from ..read.unified_log import UnifiedLog
+from ..read.topic_log import TopicLog
 from ..record import RECORDS, OffsetRange, Record, TopicPartition, empty_records, to_records
 from ..spark.frame_parts import condition, divide, hot_version
 from ..spark.place import LogPlace
@@ -52,7 +54,7 @@ class Readers:
 
     def __init__(
         self,
-        log: UnifiedLog,
+        log: TopicLog,
         place: LogPlace,
         delta_files: dict[str, DeltaFile] | None = None,
     ) -> None:
@@ -93,6 +95,22 @@ class Readers:
                     raise Difference(
                         f"{name}, partition {partition} [{start}, {end}): {difference}"
                     ) from None
+
+    def compare_archived(
+        self, partition: int, held: Sequence[Record], ranges: Iterable[tuple[int, int]]
+    ) -> None:
+        """As `compare`, of those who read what is archived without asking Redis."""
+        table = self.log.table
+        if table is None or (cold := table.snapshot()).version == NO_TABLE:
+            return
+        there = {
+            offset for number, _, offset in self._delta_rows(cold.version) if number == partition
+        }
+        stored = [record for record in held if record.offset in there]
+        end = max(cold.archived_end(partition), cold.log_start(partition))
+        clipped = [(min(first, end), min(last, end)) for first, last in ranges]
+        alone = TopicLog(self.log.topic, NothingHot(lambda _: table), table)
+        ArchivedReaders(alone, self.place).compare(partition, stored, clipped)
 
     def compare_frames(self, partition: int, held: Sequence[Record]) -> None:
         """As `compare`, of what a frame asks Delta for, between any two places."""
@@ -315,6 +333,18 @@ class Readers:
         """Where the table lies."""
         root: str = self.log.table.path  # type: ignore[union-attr]  # it is one at a path
         return root
+
+
+class ArchivedReaders(Readers):
+    """The readers of an archived part by itself, which no task of Spark has to do with."""
+
+    def named(self) -> dict[str, Reader]:
+        """See `Readers.named`."""
+        return {
+            f"without Redis: {name}": reader
+            for name, reader in super().named().items()
+            if name != "frame" and not name.startswith("format(")
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from hypothesis import strategies as st
 from made_up import MadeUpRows, archive, batch_of
 
 from lakelog import Lakelog
-from lakelog.cleanup.cold_only import clean_cold, plan_cold
 from lakelog.cli import main as cli
 from lakelog.cold import object_store
 from lakelog.cold.catalogue import tables
@@ -30,7 +29,6 @@ from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
 from lakelog.errors import ColdTierError, CorruptRecordError, MissingFileError
 from lakelog.record import Record, TopicPartition
-from lakelog.spark.place import PathRoot
 from lakelog.testing.later_clock import LaterClock
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.topic import Topic
@@ -386,12 +384,12 @@ def test_a_log_from_end_to_end(redis_url, s3_server, s3_storage, monkeypatch):
         assert described.name == "orders"
 
         log.topics.alter("orders", {"retention.ms": 1000})
-        by_path = PathRoot(Storage(root), InlineEngine())
-        (planned,) = plan_cold(by_path)
+        alone = Lakelog.connect(None, root, engine="inline", storage_options=None)
+        (planned,) = alone.cleanup_plan()
         assert "orders-0: retain" in str(planned)
         log.cleanup("orders")
         assert [one.log_start for one in orders.offsets().values()] == [200, 200]
-    (report,) = clean_cold(by_path)
+    (report,) = alone.cleanup()
     assert not report
 
 

@@ -153,7 +153,8 @@ def test_redis_is_asked_once_a_topic(log, append):
 
     topic = log.topics.create("t", 3)
     append(0, 0)
-    assert status(Counted(), [topic], log._table) == log.status()
+    counted = Counted()
+    assert status(counted, [topic], log._table, redis=counted) == log.status()
     assert asked == [topic.topic_partitions()]
 
 

@@ -11,13 +11,11 @@ import pytest
 from status_contract import NOW_MS, rows_of
 
 from lakelog import Lakelog
-from lakelog.engine import InlineEngine
 from lakelog.explore import charts
 from lakelog.jobs import JobRun, add_readings, status_history
-from lakelog.jobs.cold_alone import ColdAlone
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
-from lakelog.spark.place import PathRoot, cold_root
+from lakelog.spark.place import PathRoot
 
 DAY_MS = 86_400_000
 
@@ -53,7 +51,7 @@ def test_the_archive_lag_is_drawn_of_those_rows_that_know_it(log: Lakelog, tmp_p
     log.archive()
     add_readings(log, "readings", 160)
     JobRun(log, "ingest", "2").once(lambda: None)
-    cold = ColdAlone(cold_root(tmp_path), InlineEngine())
+    cold = Lakelog.connect(None, tmp_path, engine="inline")
     JobRun(cold, "cleanup", "3").once(cold.cleanup)  # knows nothing of what waits in Redis
     rows = status_history(log)
     assert rows["archive_lag_records"].to_pylist() == [30, 50, None, None]

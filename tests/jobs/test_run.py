@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from lakelog import Lakelog, failpoints
-from lakelog.engine import InlineEngine
 from lakelog.errors import (
     ArchiveStalledError,
     CleanupFailedError,
@@ -20,8 +19,6 @@ from lakelog.errors import (
     MissingFileError,
 )
 from lakelog.jobs import JobRun, add_readings, standing, status_history
-from lakelog.jobs.cold_alone import ColdAlone
-from lakelog.spark.place import cold_root
 from lakelog.testing.servers import RedisServer
 
 TOPIC = "readings"
@@ -248,7 +245,7 @@ def test_a_run_whose_redis_is_away_leaves_a_row_that_says_so(
 def test_a_cold_root_alone_is_cleaned_and_told_without_redis(log: Lakelog, tmp_path: Path) -> None:
     add_readings(log, TOPIC, 80)
     log.archive()
-    cold = ColdAlone(cold_root(tmp_path / "cold"), InlineEngine())
+    cold = Lakelog.connect(None, tmp_path / "cold", engine="inline")
     run = JobRun(cold, "cleanup", "4711")
     result = run.once(cold.cleanup)
     assert run.once(cold.cleanup) == result
@@ -425,7 +422,7 @@ def test_a_continuous_run_that_fails_says_why(log: Lakelog, tmp_path: Path) -> N
 def test_what_a_run_cannot_be_is_refused(log: Lakelog, redis_url: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidArgumentError, match="max_hours=0"):
         JobRun(log, "archive").continuously(0)
-    cold = ColdAlone(cold_root(tmp_path), InlineEngine())
+    cold = Lakelog.connect(None, tmp_path, engine="inline")
     with pytest.raises(InvalidArgumentError, match="needs Redis"):
         JobRun(cold, "archive").continuously(1)
     with (

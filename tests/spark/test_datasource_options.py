@@ -151,7 +151,7 @@ def test_offsets_one_by_one_name_each_partition_that_is_read() -> None:
         starts.of([ORDERS_0, ORDERS_1])
 
 
-def test_a_recipe_and_its_options_say_the_same(tmp_path) -> None:
+def test_a_place_and_its_options_say_the_same(tmp_path) -> None:
     source = HotSource("redis://ada@localhost", "shop", "env:PASSWORD")
     for cold in ({}, {"cold": str(tmp_path)}):
         read = parse(

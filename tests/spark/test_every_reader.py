@@ -25,7 +25,7 @@ from lakelog.cold.storage import Storage
 from lakelog.config import EntryFormat
 from lakelog.hot.hot_log import HotSource
 from lakelog.spark.catalog.registration import register_topic
-from lakelog.spark.place import LogPlace, PathRoot
+from lakelog.spark.place import LogPlace, NamedRoot, PathRoot
 from lakelog.testing.machine import LogMachine, log_machine
 from lakelog.testing.model import Difference
 from lakelog.testing.mutants import FRAME_MUTANT
@@ -81,7 +81,7 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
     bench = story.bench
     view = None
     if bench.table is not None and bench.table.snapshot().version >= 0:
-        view = register_topic(spark, schema, bench.topic, bench.table).view
+        view = register_topic(spark, place_of(bench).cold, schema, bench.topic, bench.table).view
     readers = SparkReaders(bench.log, place_of(bench), spark, view=view)
     for partition in range(bench.topic.partitions):
         held = story.held(partition)
@@ -104,7 +104,9 @@ def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, begin
     for partition in range(2):
         held = story.held(partition)
         readers.compare_frames(partition, held)
-        readers.compare(partition, held, ranges_of(readers, partition, chance, 3))
+        ranges = ranges_of(readers, partition, chance, 3)
+        readers.compare(partition, held, ranges)
+        readers.compare_archived(partition, held, ranges)
 
 
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))
@@ -145,7 +147,9 @@ def check_by_name(story: Story, chance: random.Random, count: int) -> None:
     bench = story.bench
     view = None
     if bench.table.snapshot().version >= 0:
-        view = register_topic(bench.spark, bench.schema, bench.topic, bench.table).view
+        view = register_topic(
+            bench.spark, NamedRoot(bench.schema), bench.schema, bench.topic, bench.table
+        ).view
     source = HotSource(bench.url)
     readers = NamedReaders(bench.log, source, bench.schema, bench.spark, view)
     for partition in range(bench.topic.partitions):
@@ -155,6 +159,7 @@ def check_by_name(story: Story, chance: random.Random, count: int) -> None:
         readers.compare_sparks(partition, held, ranges)
         # Each page and each poll is a query of its own.
         Readers.compare(readers, partition, held, ranges[:count])
+        readers.compare_archived(partition, held, ranges[:1])
         if view is not None:
             stored = story.records[partition]
             rows = [stored[offset] for offset in sorted(story.in_cold[partition])]

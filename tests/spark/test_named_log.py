@@ -11,7 +11,6 @@ from spark_log import SparkLog, rows_of
 
 import lakelog.spark
 from lakelog import Lakelog
-from lakelog.cleanup.cold_only import clean_cold, plan_cold
 from lakelog.errors import (
     ColdTierError,
     ForeignTableError,
@@ -96,12 +95,12 @@ def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, sc
     )
     log.append(200, keys=5, batch=20)
     log.archive()
-    root = NamedRoot(schema, lambda: spark)
+    alone = Lakelog.connect(None, schema)
     segments = log.lakelog.log("orders").table.snapshot().files.segments(0)
     assert len(segments) > 2
 
-    assert any(step.action == "clean" for plan in plan_cold(root) for step in plan.steps)
-    (report,) = clean_cold(root)
+    assert any(step.action == "clean" for plan in alone.cleanup_plan() for step in plan.steps)
+    (report,) = alone.cleanup()
     assert not report.failures
     assert report.compacted[0].records_dropped > 0
     open_base = segments[-1].base_offset
@@ -109,18 +108,18 @@ def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, sc
     expected = sorted([*kept.values(), *(row for row in log.rows if row[1] >= open_base)])
     assert rows_of(log.lakelog.dataframe("orders")) == expected
     assert rows_of(spark.table(f"{schema}.orders")) == expected
-    (again,) = clean_cold(root, steps=("retain", "compact", "optimize"))
+    (again,) = alone.cleanup(steps=("retain", "compact", "optimize"))
     assert not again
 
     before = log.lakelog.log("orders").offsets()[0].log_start
-    expired = plan_cold(root, settings={"retention.bytes": 1})
+    expired = alone.cleanup_plan(settings={"retention.bytes": 1})
     assert any(step.action == "delete" for plan in expired for step in plan.steps)
     log.lakelog.topics.alter("orders", {"retention.bytes": 1})
     log.lakelog.cleanup("orders", steps=("retain",))
     after = log.lakelog.log("orders").offsets()[0].log_start
     assert before < after <= 200
     with pytest.raises(UnknownTopicOrPartitionError, match=schema):
-        clean_cold(root, "nobody")
+        alone.cleanup("nobody")
 
 
 def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:

@@ -13,11 +13,8 @@ import pytest
 from spark_log import EPOCH_MS, rows_of
 
 from lakelog import Lakelog
-from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
-from lakelog.engine import InlineEngine
 from lakelog.errors import InvalidArgumentError, SparkUnavailableError
-from lakelog.spark.dataframe import _delta
 from lakelog.spark.engine import SparkEngine
 from lakelog.spark.options import log_place
 from lakelog.spark.place import LogPlace, PathRoot
@@ -132,22 +129,22 @@ def test_over_connect_a_plan_message_has_no_secret_and_no_key() -> None:
 
     client = SparkSession.__new__(SparkSession)  # plans are made without a server
     given = {"AWS_ACCESS_KEY_ID": "a key", "AWS_SECRET_ACCESS_KEY": SECRET, "AWS_REGION": "here"}
-    storage = Storage("s3://bucket/log", given)
-    table = PathTable(Topic("orders", uuid4(), 1), storage, InlineEngine(), list)
-    message = _delta(client, storage, table, 0)._plan.plan(None).SerializeToString()
+    root = PathRoot(Storage("s3://bucket/log", given))
+    table = root.table(Topic("orders", uuid4(), 1))
+    message = root.frame(client, table, 0)._plan.plan(None).SerializeToString()
     assert table.path.encode() in message
     assert SECRET.encode() not in message
     assert b"fs.s3" not in message
 
 
 def test_a_spark_without_the_jars_says_where_they_come_from(spark):
-    storage = Storage("abfss://box@account.dfs.core.windows.net/logs")
-    table = PathTable(Topic("orders", uuid4(), 1), storage, InlineEngine(), list)
+    root = PathRoot(Storage("abfss://box@account.dfs.core.windows.net/logs"))
+    table = root.table(Topic("orders", uuid4(), 1))
     with pytest.raises(SparkUnavailableError, match=r"object_stores=\['s3'\]"):
-        _delta(spark, storage, table, 0)
+        root.frame(spark, table, 0)
 
 
-def test_a_recipe_hands_on_references_and_what_is_no_secret():
+def test_a_place_hands_on_references_and_what_is_no_secret():
     given = {"AWS_ENDPOINT_URL": "https://host:9", "AWS_SECRET_ACCESS_KEY": "env:WORD"}
     options = {"redis": "redis://host", "cold": "s3://bucket/log", "keyspace": "lakelog"}
     options["storageOptions"] = json.dumps(given)

@@ -20,8 +20,8 @@ from lakelog.errors import (
 )
 from lakelog.spark import register_topics
 from lakelog.spark.catalog.entry import CatalogEntry, look_up
+from lakelog.spark.catalog.external_table import Step, plan
 from lakelog.spark.catalog.names import TableName
-from lakelog.spark.catalog.registration import Step, plan
 from lakelog.topic import Topic
 
 OLD_ID, NEW_ID = UUID(int=1), UUID(int=2)

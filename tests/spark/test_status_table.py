@@ -10,10 +10,8 @@ import pytest
 from status_contract import CONTRACT, NOW_MS, rows_of
 
 from lakelog import Lakelog
-from lakelog.engine import InlineEngine
 from lakelog.errors import ForeignTableError
 from lakelog.jobs import JobRun, add_readings, named_status_table, status_history
-from lakelog.jobs.cold_alone import ColdAlone
 from lakelog.jobs.named_status_table import NamedStatusTable
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.path_status_table import PathStatusTable
@@ -76,7 +74,7 @@ def test_a_job_over_tables_by_name_is_done_once_with_redis_and_without(
         add_readings(log, "readings", 160)
         assert JobRun(log, "archive", "4711").once(lambda: log.archive()) == first
         assert [part["archived_end"] for part in first["partitions"]] == [30, 50]
-        cold = ColdAlone(cold_root(schema), InlineEngine())
+        cold = Lakelog.connect(None, schema, engine="inline")
         result = JobRun(cold, "cleanup", "4712").once(cold.cleanup)
         assert [part["archived_end"] for part in result["partitions"]] == [30, 50]
         assert status_history(log).num_rows == 4

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ...cleanup.report import CleanupReport
 from ...read.tiers import Tiers
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from . import words
 from .drawing import drawn
 from .facts import NULL, about, checked, described, int64, notes_of, partitions_of
@@ -34,7 +34,7 @@ SAVINGS = pa.schema(
 )
 
 
-def compaction_rows(log: UnifiedLog, partitions: Iterable[int] | None = None) -> pa.Table:
+def compaction_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.Table:
     """What all compactions so far left of what lies in the cold tier; no records are read.
 
     Args:

@@ -15,7 +15,9 @@ from ...cold.table import ColdSnapshot
 from ...errors import InvalidArgumentError
 from ...offsets import HotOffsets, LogOffsets, timestamp_ms
 from ...read.tiers import Look, Tiers
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
+from ...record import TopicPartition
+from ..segments import inspection_of
 from . import words
 from .drawing import drawn
 from .facts import about, checked, described, float64, int64, notes_of
@@ -85,7 +87,7 @@ class Stretches:
 
 
 def ingest_rates(
-    log: UnifiedLog,
+    log: TopicLog,
     partitions: Iterable[int] | None = None,
     *,
     start: int | str | datetime | None = None,
@@ -133,13 +135,12 @@ def ingest_rates(
     # Whole milliseconds: an edge within one would split records that have the same timestamp.
     many = max(1, min(bins, int((window[1] - window[0]) // 1_000)))
     edges = np.unique(np.linspace(*window, many + 1).round().astype(np.int64))
-    inspection = log.hot.inspection()
     tables = []
     for partition in asked:
         fine = [
             part
             for rows in hot[partition]
-            for part in _refined(rows, edges, inspection, log.topic.partition(partition))
+            for part in _refined(rows, edges, log, log.topic.partition(partition))
         ]
         stretches = cold[partition] + Stretches.of(*_columns(fine, 2, 3, 4))
         tables.append(_rows(partition, stretches, edges))
@@ -214,14 +215,15 @@ def _hot_stretches(
 
 
 def _refined(
-    rows: _Hot, edges: np.ndarray[Any, Any], inspection: Any, topic_partition: Any
+    rows: _Hot, edges: np.ndarray[Any, Any], log: TopicLog, topic_partition: TopicPartition
 ) -> list[_Hot]:
     """A hot stretch cut where the time index knows the time, next to the edges that lie in it."""
     start, end, _, first_ms, max_ms = rows
     inside = edges[(edges > max(0, first_ms)) & (edges <= max_ms)].tolist()
     found: list[_Hot] = []
     at, since = start, first_ms
-    for last, time_ms in inspection.indexed_around(topic_partition, inside) if inside else ():
+    indexed = inspection_of(log).indexed_around(topic_partition, inside) if inside else ()
+    for last, time_ms in indexed:
         # The index has the last offset of an entry: all up to it came by then.
         upper, until = min(end, last + 1), min(max(since, time_ms), max_ms)
         if upper > at:

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from ...offsets import LogOffsets
 from ...read.tiers import Tiers
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from . import style, words
 from .drawing import drawn
 from .facts import about, checked, described, int64, notes_of, partitions_of
@@ -86,7 +86,7 @@ class PlacedRange:
     end_offset: int  # exclusive
 
 
-def partition_ranges(log: UnifiedLog, partitions: Iterable[int] | None = None) -> pa.Table:
+def partition_ranges(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.Table:
     """Which offsets of each partition are deleted, cold, hot, in both tiers, or skipped.
 
     One look at both tiers; reads no records.

@@ -14,7 +14,7 @@ from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
 from ...offsets import HotOffsets, LogOffsets
 from ...read.tiers import Tiers
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from ...record import OffsetRange
 from ..finding import COLD, HOT
 from ..segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
@@ -58,7 +58,7 @@ _TAIL = 0.05  # of the segments, at either end of the time, may lie outside the 
 _COMPACTED = 0.0005  # a share below this is nothing that one would see
 
 
-def segment_rows(log: UnifiedLog, partitions: Iterable[int] | None = None) -> pa.Table:
+def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.Table:
     """The segments of each partition in either tier; one look, no records and no files are read.
 
     Args:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from ...read.stretches import Stretch, stretches
 from ...read.tiers import Look, Tiers
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 
 
 class OpenedTopic:
     """One log and what was seen of it last, so that a second look costs only the news."""
 
-    def __init__(self, log: UnifiedLog) -> None:
+    def __init__(self, log: TopicLog) -> None:
         self.log = log
         self._tiers = Tiers(log.topic, log.hot, log.table)
 

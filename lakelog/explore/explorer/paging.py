@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from ...config import MIB
 from ...read.stretches import Stretch
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from ...record import RECORDS
 from .opened_topic import likely_start
 
@@ -18,7 +18,7 @@ PAGE_BYTES = 16 * MIB
 
 
 def page_from(
-    log: UnifiedLog,
+    log: TopicLog,
     partition: int,
     start: int,
     end: int,
@@ -44,7 +44,7 @@ def page_from(
 
 
 def page_before(
-    log: UnifiedLog,
+    log: TopicLog,
     partition: int,
     found: list[Stretch],
     log_start: int,
@@ -71,7 +71,7 @@ def page_before(
 
 
 def last_rows(
-    log: UnifiedLog, partition: int, start: int, end: int, records: int, max_bytes: int
+    log: TopicLog, partition: int, start: int, end: int, records: int, max_bytes: int
 ) -> pa.Table:
     """The last `records` records of [start, end); about `max_bytes` are held at a time."""
     kept = RECORDS.empty_table()

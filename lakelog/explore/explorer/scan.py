@@ -11,7 +11,7 @@ from ...config import MIB
 from ...errors import InvalidArgumentError
 from ...read.matching import Match
 from ...read.stretches import Stretch
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from ...record import RECORDS
 from .opened_topic import likely_start
 from .paging import PAGE_BYTES
@@ -74,7 +74,7 @@ Stopped = Callable[[], bool]
 
 
 def scan_forward(
-    log: UnifiedLog,
+    log: TopicLog,
     partition: int,
     stretches: list[Stretch],
     start: int,
@@ -107,7 +107,7 @@ def scan_forward(
 
 
 def scan_backward(
-    log: UnifiedLog,
+    log: TopicLog,
     partition: int,
     stretches: list[Stretch],
     log_start: int,

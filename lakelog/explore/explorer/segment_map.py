@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from .. import charts
 
 
@@ -17,7 +17,7 @@ class SegmentMap:
     bundle: dict[str, Any]  # by mimetype: plotly's, with a table for who cannot draw it
 
 
-def segment_map(log: UnifiedLog, partition: int) -> SegmentMap:
+def segment_map(log: TopicLog, partition: int) -> SegmentMap:
     """The segments of both tiers as of now; reads no records."""
     rows = charts.segment_rows(log, [partition])
     choices = [(label, offset) for label, (_, offset) in charts.segment_choices(rows, partition)]

@@ -9,7 +9,7 @@ import pyarrow as pa
 from ...offsets import AtOffset, LogOffsets, Position
 from ...read.matching import Match
 from ...read.range_read import RangeRead
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from ...record import OffsetRange
 from .scan import ScanLimit
 
@@ -48,11 +48,11 @@ class View:
 
     @property
     def expression(self) -> str:
-        """The call that gives the rows, `log` being the topic's `UnifiedLog`."""
+        """The call that gives the rows, `log` being the topic's `TopicLog`."""
         call = f"log.read({self.partition}, {self.start_offset}, {self.end_offset})"
         return f"{call}.matching({self.match.arguments()})" if self.match else call
 
-    def read(self, log: UnifiedLog) -> RangeRead:
+    def read(self, log: TopicLog) -> RangeRead:
         """What `expression` gives."""
         found = log.read(self.partition, self.start_offset, self.end_offset)
         if not self.match:

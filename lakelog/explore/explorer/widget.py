@@ -16,7 +16,7 @@ import numpy as np
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...offsets import AtOffset, Earliest, EarliestLocal, Latest, Position, PositionLike, position
 from ...read.matching import Match
-from ...read.unified_log import UnifiedLog
+from ...read.topic_log import TopicLog
 from ...record import Record, TopicPartition, to_records
 from .answer import answer
 from .background import Background, Job
@@ -70,7 +70,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def __init__(
         self,
-        log_of: Callable[[str], UnifiedLog],
+        log_of: Callable[[str], TopicLog],
         topics: Callable[[], Sequence[str]],
         topic: str | None = None,
         partition: int = 0,

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from ...cold.table import NO_TABLE, ColdTable
 from ...errors import ColdTierError, InvalidArgumentError
 from ...topic import Topic
-from ..cold_alone import cold_topic
 from ..place import ColdRoot, cold_root
 from .names import TableName, catalog_name, parse_schema
 from .views import create_views
@@ -87,6 +86,6 @@ def register_topics(
     catalogue = root.catalogue()
     names = [topic.name for topic in catalogue.topics] if topics is None else topics
     chosen = [
-        cold_topic(catalogue, root, name) for name in ([names] if isinstance(names, str) else names)
+        catalogue.topic(name, root) for name in ([names] if isinstance(names, str) else names)
     ]
     return [register_topic(spark, root, schema, topic, root.table(topic)) for topic in chosen]

@@ -81,17 +81,15 @@ class LogPlace:
         *,
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
-    ) -> ColdTable | None:
-        """The topic's cold tier, opened anew; None for an untiered topic.
+    ) -> ColdTable:
+        """The cold tier of a tiered topic, opened anew.
 
         Args:
             engine, newest_config: see `ColdRoot.table`.
 
         Raises:
-            InvalidArgumentError: it is tiered, but the place has no cold root.
+            InvalidArgumentError: the place has no cold root.
         """
-        if not topic.config.tiered:
-            return None
         rows_of = nothing_hot if self.hot is None else HotRows(self.hot)
         return self._root(topic).table(topic, rows_of, engine=engine, newest_config=newest_config)
 

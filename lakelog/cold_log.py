@@ -1,0 +1,347 @@
+"""`ColdLog`: what is archived of a log, by itself."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from uuid import UUID
+
+from .cleanup.cleanup import STEPS, Cleanup, clean_all
+from .cleanup.plan import CleanupPlan
+from .cleanup.report import CleanupReport
+from .clock import Clock, SystemClock
+from .cold.catalogue import Catalogue
+from .cold.table import ColdTable
+from .engine import Engine
+from .errors import InvalidArgumentError
+from .explore.explorer.launch import launch
+from .explore.summary import Status, TopicFailure, status
+from .offsets import PositionLike
+from .read.consumer import Consumer
+from .read.hot_tier import HotTier, NothingHot
+from .read.topic_log import TopicLog
+from .spark.catalog.registration import Registered, register_topic
+from .spark.dataframe import dataframe
+from .spark.place import LogPlace
+from .spark.session import session
+from .topic import Topic
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from .explore.explorer.widget import LogExplorer
+
+#: How long what the tables tell of their topics is believed when a topic is looked up.
+CATALOGUE_LASTS_S = 10.0
+
+Self = TypeVar("Self", bound="ColdLog")
+
+
+class Topics(Protocol):
+    """Which topics there are."""
+
+    def list(self) -> list[Topic]:
+        """All topics, by name."""
+        ...
+
+    def get(self, name: str) -> Topic:
+        """The topic of a name.
+
+        Raises:
+            UnknownTopicOrPartitionError: there is none.
+        """
+        ...
+
+
+class ArchivedTopics:
+    """The topics that have tables under a cold root, as these tell them. Thread-safe.
+
+    A topic's settings are those of the last archive run; one of which nothing was archived yet is
+    not there.
+    """
+
+    def __init__(self, place: LogPlace) -> None:
+        self._place = place
+        self._lock = threading.Lock()
+        self._read_s = float("-inf")
+        self._topics: dict[str, Topic] = {}
+
+    def catalogue(self) -> Catalogue:
+        """All that lies there, also what cannot be read.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
+        """
+        assert self._place.cold is not None  # see `ColdLog`
+        found = self._place.cold.catalogue()
+        with self._lock:
+            self._topics = {topic.name: topic for topic in found.topics}
+            self._read_s = time.monotonic()
+        return found
+
+    def list(self) -> list[Topic]:
+        """All topics, by name.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
+        """
+        return list(self.catalogue().topics)
+
+    def get(self, name: str) -> Topic:
+        """The topic of a name.
+
+        Raises:
+            UnknownTopicOrPartitionError: there is no table of it.
+            ColdTierError: the place cannot be listed.
+        """
+        with self._lock:
+            is_old = time.monotonic() - self._read_s >= CATALOGUE_LASTS_S
+            found = None if is_old else self._topics.get(name)
+        return found or self.catalogue().topic(name, self._place)
+
+
+class ColdLog:
+    """The archived part of a log, without its Redis: everything ends where the archive ends.
+
+    Made by `Lakelog.connect(None, cold)`; a `Lakelog` has all of this too, with the records that
+    are not archived yet. Thread-safe.
+
+    Args:
+        place: with a cold root.
+        engine: where files at paths are read and written.
+        clock: what retention and "10 minutes ago" are counted from.
+    """
+
+    hot: HotTier
+    topics: Topics
+
+    def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
+        self._place = place
+        self._engine = engine
+        self._clock: Clock = clock or SystemClock()
+        self._lock = threading.Lock()
+        self._tables: dict[UUID, ColdTable] = {}
+        self._archived = ArchivedTopics(place)
+        self.topics = self._archived
+        self.hot = NothingHot(lambda name: self._cold_table(self.topics.get(name)), self._clock)
+
+    @classmethod
+    def of(cls, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> ColdLog:
+        """What is archived at a place.
+
+        Raises:
+            InvalidArgumentError: the place has no cold root.
+        """
+        if place.cold is None:
+            raise InvalidArgumentError(
+                "neither a Redis nor a cold root was named, so there is no log to open: give "
+                "redis_url, or cold, or both"
+            )
+        return ColdLog(place, engine, clock=clock)
+
+    # -- reading -------------------------------------------------------------------------------
+
+    def log(self, topic: str | Topic) -> TopicLog:
+        """The archived part of a topic as a log.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic.
+        """
+        found = self._topic(topic)
+        return TopicLog(
+            found,
+            self.hot,
+            self._cold_table(found),
+            clock=self._clock,
+            frame_of=partial(dataframe, self._place),
+            explorer_of=self.explore,
+        )
+
+    def consumer(self, **config: Any) -> Consumer:
+        """A consumer without partitions; `Consumer.assign` gives it some.
+
+        Args:
+            config: keyword arguments of `Consumer`.
+        """
+        return Consumer(self.log, **config)
+
+    def explore(
+        self, topic: str | None = None, partition: int = 0, at: PositionLike = "earliest"
+    ) -> LogExplorer:
+        """A widget to look at topics and walk through their records, in a notebook.
+
+        Args:
+            topic: which to begin with; another can be picked. None: the first by name.
+            at: where to begin: an offset, a name, a time, a distance from now.
+
+        Raises:
+            MissingExtraError: ipywidgets is not installed.
+            UnknownTopicOrPartitionError: no such topic or partition.
+            InvalidArgumentError: not a position.
+        """
+
+        def names() -> list[str]:
+            return [found.name for found in self.topics.list()]
+
+        return launch(self.log, names, topic, partition, at)
+
+    def dataframe(
+        self,
+        topic: str | Topic,
+        start: PositionLike | Mapping[int, PositionLike] = "earliest",
+        end: PositionLike | Mapping[int, PositionLike] = "latest",
+        **options: Any,
+    ) -> DataFrame:
+        """The records of a range as a Spark DataFrame; see `TopicLog.dataframe`.
+
+        Args:
+            options: its other arguments.
+        """
+        return self.log(topic).dataframe(start, end, **options)
+
+    def register(
+        self, topic: str | Topic, schema: str | None = None, *, spark: SparkSession | None = None
+    ) -> Registered:
+        """Makes a topic's table known in a schema of a catalog, with its two views.
+
+        ``{topic}_view`` shows the archived records decoded, ``{topic}_latest`` the last value of
+        each key. Doing it again changes nothing, or shows columns that the table got meanwhile.
+
+        Args:
+            schema: ``catalog.schema``; it must exist. Spark's own catalog is ``spark_catalog``.
+                Default: the one that this log is connected to, where archiving does it.
+            spark: default the session there is, or a local one.
+
+        Raises:
+            ForeignTableError: something else has one of the names; what has it was not touched.
+            ColdTierError: nothing is archived yet, no such schema, or no right to it.
+            InvalidArgumentError: an untiered topic, or not a schema.
+        """
+        found = self._topic(topic)
+        table, root = self._cold_table(found), self._place.cold
+        assert root is not None  # the table lies there
+        schema = root.schema if schema is None else schema
+        if schema is None:
+            raise InvalidArgumentError("name the catalog.schema that the table gets its name in")
+        return register_topic(spark or session(), root, schema, found, table)
+
+    def status(self, topics: str | Iterable[str] | None = None) -> Status:
+        """Where every partition stands, as far as the tables tell.
+
+        A topic that cannot be looked at is among the `failures`; the others are told all the same.
+        """
+        seen = status(self.hot, self._topics(topics), self._table)
+        broken = self._archived.catalogue().broken if topics is None else ()
+        failures = tuple(TopicFailure(str(error.fields["path"]), error) for error in broken)
+        return replace(seen, failures=(*seen.failures, *failures))
+
+    # -- forgetting ----------------------------------------------------------------------------
+
+    def cleanup(
+        self, topics: str | Iterable[str] | None = None, *, steps: Sequence[str] = STEPS
+    ) -> list[CleanupReport]:
+        """Forgets what the topics' policies say, without Redis; a report a topic.
+
+        The settings are those that the tables carry: archiving puts them there. The newest segment
+        of a partition never expires here, since only Redis knows whether all of it is archived.
+        Redis forgets what lies below the new log starts when the next archive run looks.
+
+        Args:
+            topics: names; None for all.
+            steps: some of ``retain``, ``compact``, ``optimize``, ``vacuum``.
+
+        Raises:
+            UnknownTopicOrPartitionError: no table of that name lies there.
+            CleanupFailedError: see `Lakelog.cleanup`.
+        """
+        broken = () if topics is not None else self._archived.catalogue().broken
+        return clean_all(self._cleaners(topics), steps, broken=broken)
+
+    def cleanup_plan(
+        self,
+        topics: str | Iterable[str] | None = None,
+        settings: Mapping[str, object | None] | None = None,
+    ) -> list[CleanupPlan]:
+        """What `cleanup` would do, and why; changes and reads no data.
+
+        Args:
+            topics: names; None for all that are tiered.
+            settings: what if these settings were changed (None: put back to the default).
+        """
+        return [one.plan(settings) for one in self._cleaners(topics)]
+
+    # -- the place -----------------------------------------------------------------------------
+
+    @property
+    def place(self) -> LogPlace:
+        """Where the tiers lie; its `cold` is None where no cold root was given."""
+        return self._place
+
+    def close(self) -> None:
+        """Nothing is held open."""
+
+    def __enter__(self: Self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"ColdLog({self._place})"
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _topic(self, topic: str | Topic) -> Topic:
+        return topic if isinstance(topic, Topic) else self.topics.get(topic)
+
+    def _topics(self, topics: str | Iterable[str] | None) -> list[Topic]:
+        if topics is None:
+            return self.topics.list()
+        names = [topics] if isinstance(topics, str) else topics
+        return [self.topics.get(name) for name in names]
+
+    def _tiered(self, topics: str | Iterable[str] | None) -> list[Topic]:
+        found = self._topics(topics)
+        return found if topics is not None else [t for t in found if t.config.tiered]
+
+    def _cleaners(self, topics: str | Iterable[str] | None) -> list[Cleanup]:
+        return [self._cleaner(topic) for topic in self._tiered(topics)]
+
+    def _cleaner(self, topic: Topic) -> Cleanup:
+        return Cleanup(topic, self._cold_table(topic), self._clock)
+
+    def _table(self, topic: Topic) -> ColdTable | None:
+        """The topic's cold tier; None for an untiered one.
+
+        Raises:
+            InvalidArgumentError: it is tiered, but no cold root was given.
+        """
+        if not topic.config.tiered:
+            return None
+        with self._lock:
+            if topic.topic_id not in self._tables:
+                self._tables[topic.topic_id] = self._opened(topic)
+            return self._tables[topic.topic_id]
+
+    def _opened(self, topic: Topic) -> ColdTable:
+        return self._place.table(topic, engine=self._engine)
+
+    def _cold_table(self, topic: Topic) -> ColdTable:
+        table = self._table(topic)
+        if table is None:
+            raise InvalidArgumentError(
+                f"topic {topic.name!r} has no cold tier (remote.storage.enable=false): there is "
+                "nothing to archive it to and nothing to clean up; its hot tier forgets by itself",
+                topic=topic.name,
+            )
+        return table

@@ -1,0 +1,138 @@
+"""What readers ask of a hot tier, and one that holds nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Protocol
+from uuid import UUID
+
+from ..clock import Clock, SystemClock
+from ..cold.table import ColdTable
+from ..errors import TrimmedError
+from ..hot.hot_log import READ_STEP_BYTES
+from ..offsets import HotOffsets
+from ..record import Fetched, OffsetAndTimestamp, TopicPartition
+
+#: How often a wait for what is archived looks at the tables.
+POLL_INTERVAL_S = 1.0
+
+
+class HotTier(Protocol):
+    """The reading side of `HotLog`; see there."""
+
+    def now_ms(self) -> int:
+        """The tier's time."""
+        ...
+
+    def offsets(
+        self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
+    ) -> dict[TopicPartition, HotOffsets]:
+        """Where partitions begin and end."""
+        ...
+
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        start_offset: int,
+        end_offset: int | None = None,
+        *,
+        max_bytes: int = READ_STEP_BYTES,
+        topic_id: UUID | None = None,
+    ) -> Iterator[Fetched]:
+        """Steps to the log end, or to an offset if that comes first."""
+        ...
+
+    def offset_for_timestamp(
+        self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The earliest offset whose timestamp is at or after the target, or None."""
+        ...
+
+    def max_timestamp(
+        self, topic_partition: TopicPartition, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """The first record with the largest timestamp, or None."""
+        ...
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+        """Block until a partition has something at or above its position, or the time is over."""
+        ...
+
+
+class NothingHot:
+    """A `HotTier` without a record, which begins where the cold tier ends: so the log ends there.
+
+    Args:
+        table_of: the cold tier of a topic, by its name.
+        clock: what "10 minutes ago" is counted from.
+    """
+
+    def __init__(self, table_of: Callable[[str], ColdTable], clock: Clock | None = None) -> None:
+        self._table_of = table_of
+        self._clock = clock or SystemClock()
+
+    def now_ms(self) -> int:
+        """See `HotTier.now_ms`: this machine's, as there is no other."""
+        return self._clock.now_ms()
+
+    def offsets(
+        self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
+    ) -> dict[TopicPartition, HotOffsets]:
+        """See `HotTier.offsets`."""
+        asked = list(topic_partitions)
+        cold = {topic: self._table_of(topic).snapshot() for topic in {tp.topic for tp in asked}}
+        found = {}
+        for tp in asked:
+            seen = cold[tp.topic]
+            end = max(seen.archived_end(tp.partition), seen.log_start(tp.partition))
+            found[tp] = HotOffsets(end, end, (), -1, 0)
+        return found
+
+    def read(
+        self,
+        topic_partition: TopicPartition,
+        start_offset: int,
+        end_offset: int | None = None,
+        *,
+        max_bytes: int = READ_STEP_BYTES,
+        topic_id: UUID | None = None,
+    ) -> Iterator[Fetched]:
+        """See `HotTier.read`.
+
+        Raises (while iterating):
+            TrimmedError: the offset is archived.
+        """
+        end = self.offsets([topic_partition])[topic_partition].log_end
+        if start_offset < end:
+            raise TrimmedError(
+                f"offset {start_offset} of {topic_partition} is archived, and no hot tier was "
+                "asked",
+                topic_partition=topic_partition,
+                offset=start_offset,
+                local_log_start=end,
+            )
+        yield from ()
+
+    def offset_for_timestamp(
+        self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """See `HotTier.offset_for_timestamp`."""
+        return None
+
+    def max_timestamp(
+        self, topic_partition: TopicPartition, *, topic_id: UUID | None = None
+    ) -> OffsetAndTimestamp | None:
+        """See `HotTier.max_timestamp`."""
+        return None
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+        """See `HotTier.wait`: looks at the tables now and then."""
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while True:
+            found = self.offsets(positions)
+            ahead = {tp for tp, offsets in found.items() if offsets.log_end > positions[tp]}
+            left_s = deadline_s - time.monotonic()
+            if ahead or left_s <= 0:
+                return ahead
+            time.sleep(min(POLL_INTERVAL_S, left_s))

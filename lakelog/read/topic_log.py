@@ -1,0 +1,335 @@
+"""One log out of two tiers, to be read: offsets, seek, fetch and range reads of a topic."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from ..clock import Clock, SystemClock
+from ..cold.table import ColdTable
+from ..errors import (
+    InvalidArgumentError,
+    MissingFileError,
+)
+from ..offsets import (
+    Ago,
+    AtOffset,
+    AtTimestamp,
+    Latest,
+    LogOffsets,
+    Position,
+    PositionLike,
+    check_offset,
+    position,
+)
+from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition, empty_records
+from ..topic import Topic
+from . import seek as seeking
+from .fetch import DEFAULT_MAX_BYTES, fetches
+from .hot_tier import HotTier
+from .range_read import RangeRead
+from .record_count import count_records
+from .sample import DEFAULT_SAMPLE_RECORDS, sample
+from .tiers import Look, Tiers, out_of_range
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Makes a DataFrame of a topic's tiers; ``spark`` is given by those who open logs, since it stands
+#: on what is here.
+FrameOf = Callable[..., "DataFrame"]
+
+#: Makes the widget of a topic's name, a partition and a position; given likewise.
+ExplorerOf = Callable[[str, int, PositionLike], Any]
+
+
+class TopicLog:
+    """A topic as one log, to be read wherever its records are.
+
+    It holds no position: any number of threads may share it. A topic that was dropped, and perhaps
+    created again, is refused with UnknownTopicIdError by every method.
+
+    Args:
+        topic: as the registry gave it.
+        hot: the hot tier.
+        table: the cold tier; None for an untiered topic.
+        clock: what "10 minutes ago" is counted from.
+        frame_of: what `dataframe` is made with.
+        explorer_of: what `explore` is made with.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        hot: HotTier,
+        table: ColdTable | None,
+        clock: Clock | None = None,
+        frame_of: FrameOf | None = None,
+        explorer_of: ExplorerOf | None = None,
+    ) -> None:
+        self.topic = topic
+        self.hot: HotTier = hot
+        self.table = table
+        self._clock = clock or SystemClock()
+        self._tiers = Tiers(topic, hot, table)
+        self._frame_of = frame_of
+        self._explorer_of = explorer_of
+
+    # -- where things lie ------------------------------------------------------------------------
+
+    def offsets(self, partitions: Iterable[int] | None = None) -> dict[int, LogOffsets]:
+        """Where each partition begins and ends, in both tiers, of one moment.
+
+        ``recovered=False`` says that the server may have lost its tail: what was appended last
+        will be known after the next append or archive run.
+        """
+        if partitions is None:
+            partitions = range(self.topic.partitions)
+        return dict(self._tiers.look(partitions).offsets)
+
+    def seek(self, partition: int, to: PositionLike) -> int | None:
+        """The offset of a position, None when no record answers to it.
+
+        A timestamp gives the earliest offset whose timestamp is at or after it, so that later
+        records may be older still when producers' clocks differ.
+
+        Args:
+            to: an offset, a name, a time, a distance from now; see `lakelog.offsets.position`.
+
+        Raises:
+            OffsetOutOfRangeError: an offset outside [log start, log end].
+            InvalidArgumentError: not a position (a naive time, a negative offset).
+        """
+        topic_partition = self.topic.partition(partition)
+        return seeking.seek(self._tiers, topic_partition, position(to), self._clock)
+
+    def seek_each(
+        self, to: PositionLike, partitions: Iterable[int] | None = None
+    ) -> dict[int, int | None]:
+        """As `seek`, in several partitions (default: all), with one look where that is enough."""
+        if partitions is None:
+            partitions = range(self.topic.partitions)
+        return seeking.seek_each(self._tiers, partitions, position(to), self._clock)
+
+    def offset_for_timestamp(self, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
+        """As `seek` by timestamp, with the timestamp that was found."""
+        target = AtTimestamp(timestamp_ms)
+        return seeking.offset_for_timestamp(
+            self._tiers, self.topic.partition(partition), target.timestamp_ms
+        )
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def fetch(self, partition: int, offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES) -> Fetched:
+        """The records from an offset on: at least one, if the log has one there or above.
+
+        Inside a gap the next record is given. ``next_offset`` equals the offset only at the log
+        end; offsets skipped after an unclean stop are among the ``gaps``.
+
+        Args:
+            max_bytes: about how much; a single larger record is given all the same.
+
+        Raises:
+            OffsetOutOfRangeError: below the log start or past the log end.
+            RecoveryNeededError: past the log end of a server that may have lost its tail; wait.
+        """
+        gaps: list[OffsetRange] = []
+        next_offset = offset
+        for step in self.fetches(partition, offset, max_bytes=max_bytes):
+            gaps += step.gaps
+            next_offset = step.next_offset
+            if step.records.num_rows:
+                return Fetched(step.records, offset, next_offset, tuple(gaps))
+        return Fetched(empty_records(), offset, next_offset, tuple(gaps))
+
+    def fetches(
+        self, partition: int, offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES
+    ) -> Iterator[Fetched]:
+        """One `fetch` after the other up to the log end, without reading a cold file twice.
+
+        A step may hold no records, only a gap. Errors as for `fetch`; one in the middle ends the
+        iteration, which can be taken up again where the last step ended.
+        """
+        topic_partition = self.topic.partition(partition)
+        check_offset(offset)
+        _check_max_bytes(max_bytes)
+        return fetches(self._tiers, topic_partition, offset, max_bytes=max_bytes)
+
+    def read(
+        self,
+        partition: int,
+        start: PositionLike = "earliest",
+        end: PositionLike = "latest",
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+    ) -> RangeRead:
+        """The records of [start, end), to be iterated as batches or records, or taken whole.
+
+        The range is fixed here; each iteration reads it anew, goes on in the cold tier when the hot
+        one is trimmed midway, and raises when the log does not cover the range (any more).
+
+        Args:
+            start: where to begin. A time after every record, or ``latest-tiered`` with nothing
+                tiered, is an empty range.
+            end: where to end, exclusive. A time after every record is the log end.
+            max_bytes: about how much a batch holds.
+
+        Raises:
+            InvalidArgumentError: the range ends before it begins.
+            OffsetOutOfRangeError: an offset outside the log; may come while iterating.
+        """
+        topic_partition = self.topic.partition(partition)
+        _check_max_bytes(max_bytes)
+        first = self._offset(topic_partition, position(start))
+        last = self._offset(topic_partition, position(end))
+        if first is None:
+            first = last = self._log_end(topic_partition) if last is None else last
+        elif last is None:
+            unbounded = isinstance(position(end), (AtTimestamp, Ago))
+            last = self._log_end(topic_partition) if unbounded else first
+        if last < first:
+            offsets = self.offsets([partition])[partition]
+            for offset in (first, last):
+                if not offsets.log_start <= offset <= offsets.log_end:
+                    out_of_range(topic_partition, offset, offsets)
+            raise InvalidArgumentError(
+                f"the range [{first}, {last}) of {topic_partition} ends before it begins; the end "
+                "is exclusive and comes second",
+                start_offset=first,
+                end_offset=last,
+            )
+        return RangeRead(self._tiers, topic_partition, first, last, max_bytes)
+
+    def dataframe(
+        self,
+        start: PositionLike | Mapping[int, PositionLike] = "earliest",
+        end: PositionLike | Mapping[int, PositionLike] = "latest",
+        *,
+        spark: SparkSession | None = None,
+        partitions: Iterable[int] | None = None,
+        clip: bool = False,
+    ) -> DataFrame:
+        """The records of [start, end) of all partitions as one Spark DataFrame.
+
+        The ranges are fixed here, by one look at both tiers, and the rows are the same each time
+        the frame is evaluated, whatever is appended, archived, trimmed, compacted or expires
+        meanwhile; only after the removed files are vacuumed (``file.delete.delay.ms``) it fails.
+        Spark Connect plans at each evaluation, and Delta then refuses a version that is older than
+        that delay once there is a newer one: make the frame anew.
+        What is archived is read by Spark's Delta reader, so that filters, column pruning and file
+        skipping work; the rest out of Redis by Spark's tasks.
+
+        Credentials that Unity Catalog vends are in the frame as of now and are not renewed: it can
+        be evaluated for half an hour at least, an hour at most; then make it anew. Over Spark
+        Connect none go into it: the server opens an object store as it was set up.
+
+        Args:
+            start: a position for all partitions, or one for each. A time finds what the log has
+                from then on, an offset must be in the log.
+            end: where to end, exclusive. A time after every record is the log end.
+            spark: default the session there is, or a local one.
+            partitions: which to read; default those of a dict, or all.
+            clip: cut an offset outside the log to the nearest inside, instead of failing.
+
+        Returns:
+            The columns of Spark's Kafka source: key, value (binary), topic (string), partition
+            (int), offset (long), timestamp, timestampType (int), headers (array of structs of key,
+            value); then, if the topic has ``lakelog.value.columns``, those and value_error, which
+            are null for what was archived before they were set and not rewritten since. In no
+            order; sort by partition and offset.
+
+        Raises:
+            OffsetOutOfRangeError: an offset outside the log. May come from a task, inside Spark's
+                own exception, when the log does not cover the range any more.
+            InvalidArgumentError: a range ends before it begins, or the Redis URL has a password and
+                records in Redis are asked for: connect with ``password_ref``.
+        """
+        if self._frame_of is None:
+            raise InvalidArgumentError(
+                f"this log of topic {self.topic.name!r} does not know how executors would open it; "
+                "get it from Lakelog.log, or call lakelog.spark.read"
+            )
+        return self._frame_of(
+            self._tiers, self._clock, start, end, spark=spark, partitions=partitions, clip=clip
+        )
+
+    def sample(self, n: int = DEFAULT_SAMPLE_RECORDS, *, seed: int = 0) -> pa.Table:
+        """About `n` records spread over all partitions and both tiers: a first look at the data.
+
+        A few dozen places are read, not the log. The same log and seed give the same records.
+
+        Returns:
+            At most `n` rows, ordered by partition and offset; columns ``partition`` (int32) and
+            `RECORDS`. All if the log has no more; else `n`, or somewhat fewer where compaction
+            thinned the log out.
+        """
+        return sample(self._tiers, n, seed)
+
+    def explore(self, partition: int = 0, at: PositionLike = "earliest") -> Any:
+        """A `LogExplorer`: a widget to look at the records and walk through them, in a notebook.
+
+        Args:
+            at: where to begin; see `lakelog.offsets.position`.
+
+        Raises:
+            MissingExtraError: ipywidgets is not installed.
+            UnknownTopicOrPartitionError: no such partition.
+            InvalidArgumentError: not a position.
+        """
+        if self._explorer_of is None:
+            raise InvalidArgumentError(
+                f"this log of topic {self.topic.name!r} does not know how to open others; get it "
+                "from Lakelog.log"
+            )
+        return self._explorer_of(self.topic.name, partition, at)
+
+    def count(
+        self, partition: int, start: PositionLike = "earliest", end: PositionLike = "latest"
+    ) -> int:
+        """How many records [start, end) has now; what lies outside the log counts nothing.
+
+        As many as `read` gives, counted by the segment index: of the cold files, only the offsets
+        of those that the range cuts are read, where compaction thinned them out.
+
+        Args:
+            start, end: as for `read`.
+        """
+        topic_partition = self.topic.partition(partition)
+        first = self._offset(topic_partition, position(start))
+        last = self._offset(topic_partition, position(end))
+        look = self._tiers.look([partition])
+        log_end = look.offsets[partition].log_end
+        if first is None:
+            return 0
+        if last is None:
+            last = log_end if isinstance(position(end), (AtTimestamp, Ago)) else first
+        return self._counted(look, partition, first, last)
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _counted(self, look: Look, partition: int, start: int, end: int) -> int:
+        while True:
+            try:
+                return count_records(look, partition, start, end, self._tiers.table).records
+            except MissingFileError:
+                if not self._tiers.outdated(look):
+                    raise
+                look = self._tiers.look([partition])
+
+    def _offset(self, topic_partition: TopicPartition, where: Position) -> int | None:
+        """The offset of a position; one that is an offset is checked when it is read."""
+        if isinstance(where, AtOffset):
+            return where.offset
+        return seeking.seek(self._tiers, topic_partition, where, self._clock)
+
+    def _log_end(self, topic_partition: TopicPartition) -> int:
+        found = seeking.seek(self._tiers, topic_partition, Latest(), self._clock)
+        assert found is not None  # a log always has an end
+        return found
+
+
+def _check_max_bytes(max_bytes: int) -> None:
+    if isinstance(max_bytes, bool) or not isinstance(max_bytes, int) or max_bytes < 1:
+        raise InvalidArgumentError(f"max_bytes={max_bytes!r} is not a number of bytes ≥ 1")
