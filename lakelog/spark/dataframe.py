@@ -28,7 +28,7 @@ from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
 from .catalog.names import quoted
-from .frame_parts import condition, divide, hot_version, lost_by_hot
+from .frame_parts import NO_ROWS, condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .offsets_json import StreamOffset
 from .place import LogPlace, cold_root
@@ -63,16 +63,14 @@ def dataframe(
     cold, hot = divide(look, ranges)
     spark = spark or session(object_stores=place.object_stores)
     frames = []
-    if any(one.start < one.end for one in cold.values()):
+    if cold:
         assert tiers.table is not None  # something is archived
-        frames.append(_cold_frame(spark, place, tiers.table, tiers.topic, look.cold, cold))
-    if any(one.start < one.end for one in hot.values()):
-        frames.append(_hot_frame(spark, place, tiers.topic, look, hot))
-    if tiers.table is not None and not place.opens_in_tasks(tiers.topic):
         frames += [
-            _cold_frame(spark, place, tiers.table, tiers.topic, look.cold, ranges)
-            for ranges in lost_by_hot(look, hot)
+            _cold_frame(spark, place, tiers.table, tiers.topic, look.cold, one)
+            for one in cold
+            if condition(look.cold.files, one) != NO_ROWS
         ]
+    frames += [_hot_frame(spark, place, tiers.topic, look, one) for one in hot]
     if not frames:
         frames.append(_no_rows(spark, tiers.topic))
     return reduce(lambda one, other: one.unionByName(other), frames)
@@ -181,18 +179,17 @@ def _hot_frame(
     from .engine import cores
 
     register(spark)
-    wanted = {n: one for n, one in ranges.items() if one.start < one.end}
     ids = {topic.name: topic.topic_id}
-    starts = {TopicPartition(topic.name, n): one.start for n, one in wanted.items()}
-    ends = {TopicPartition(topic.name, n): one.end for n, one in wanted.items()}
-    size_bytes = sum(size_of(look, n, *one) for n, one in wanted.items())
+    starts = {TopicPartition(topic.name, n): one.start for n, one in ranges.items()}
+    ends = {TopicPartition(topic.name, n): one.end for n, one in ranges.items()}
+    size_bytes = sum(size_of(look, n, *one) for n, one in ranges.items())
     return (
         spark.read.format(NAME)
         .options(**place.options())
-        .option("assign", json.dumps({topic.name: sorted(wanted)}))
+        .option("assign", json.dumps({topic.name: sorted(ranges)}))
         .option("startingOffsets", json.dumps(StreamOffset(starts, ids).to_json()))
         .option("endingOffsets", json.dumps(StreamOffset(ends, ids).to_json()))
-        .option("readAsOfVersion", hot_version(look, wanted))
+        .option("readAsOfVersion", hot_version(look, ranges))
         .option("includeHeaders", "true")
         .option("valueColumns", topic.config.value_columns)
         .option("minPartitions", max(1, min(cores(spark), int(size_bytes / TASK_BYTES))))

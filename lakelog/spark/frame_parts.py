@@ -8,7 +8,8 @@ Runs on: driver.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from itertools import starmap
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -20,48 +21,47 @@ from ..record import OffsetRange
 NO_ROWS = "false"
 
 
-def divide(
-    look: Look, ranges: Mapping[int, OffsetRange]
-) -> tuple[dict[int, OffsetRange], dict[int, OffsetRange]]:
-    """What of each range is read from cold, and what, above it, from hot.
+Parts = list[dict[int, OffsetRange]]
+"""Ranges by partition; as many as a partition has several."""
+
+
+def divide(look: Look, ranges: Mapping[int, OffsetRange]) -> tuple[Parts, Parts]:
+    """What of the ranges is read from cold, and what from hot; no part has an empty range.
 
     Cold as far as it goes: what both tiers hold are the same bytes, and Delta's reader filters,
     skips and prunes. But where compaction has cleaned records that are still hot, hot begins with
-    its first record, so that a frame has the records that every other reader of the log gets.
+    its first record, so that a frame has the records that every other reader of the log gets. What
+    hot lost of those, it has a gap for, and cold has the records as they are now.
     """
-    cold, hot = {}, {}
+    cold: Parts = []
+    hot: Parts = []
     for number, (start, end) in ranges.items():
         offsets = look.offsets[number]
         boundary = offsets.archived_end
         if look.cold.cleaned_end(number) > offsets.local_log_start:
             boundary = min(boundary, offsets.local_log_start)
         boundary = min(max(boundary, start), end)
-        cold[number] = OffsetRange(start, boundary)
-        hot[number] = OffsetRange(boundary, end)
+        both = OffsetRange(boundary, min(end, offsets.archived_end))
+        lost = [
+            OffsetRange(max(gap.start, both.start), min(gap.end, both.end))
+            for gap in look.hot[number].gaps
+            if gap.start < both.end and gap.end > both.start
+        ]
+        _put(cold, number, [OffsetRange(start, boundary), *lost])
+        edges = [boundary, *(edge for gap in lost for edge in gap), end]
+        _put(hot, number, starmap(OffsetRange, zip(edges[::2], edges[1::2], strict=True)))
     return cold, hot
 
 
-def lost_by_hot(look: Look, hot: Mapping[int, OffsetRange]) -> list[dict[int, OffsetRange]]:
-    """What of the hot parts cold alone may hold, for tasks that read the hot tier alone.
-
-    Where hot lost a tail that was archived by then, it has a gap and cold has the records.
-
-    Returns:
-        Ranges by partition; as often as a partition has such a gap.
-    """
-    found: list[dict[int, OffsetRange]] = []
-    for number, (start, end) in hot.items():
-        end = min(end, look.offsets[number].archived_end)
-        cut = (OffsetRange(max(low, start), min(high, end)) for low, high in look.hot[number].gaps)
-        for at, one in enumerate(gap for gap in cut if gap.start < gap.end):
-            if at == len(found):
-                found.append({})
-            found[at][number] = one
-    return [ranges for ranges in found if condition(look.cold.files, ranges) != NO_ROWS]
+def _put(parts: Parts, number: int, ranges: Iterable[OffsetRange]) -> None:
+    for at, one in enumerate(one for one in ranges if one.start < one.end):
+        if at == len(parts):
+            parts.append({})
+        parts[at][number] = one
 
 
 def hot_version(look: Look, hot: Mapping[int, OffsetRange]) -> int:
-    """As of which table version the hot part's tasks read what is archived by then.
+    """As of which table version a hot part's tasks read what is archived by then.
 
     Below the archived end, hot is read for what compaction removed: only the version that first
     held it still has that.

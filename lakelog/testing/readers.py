@@ -119,16 +119,17 @@ class Readers:
         places = self.places(partition)
         with RowTable(self._delta_rows(look.cold.version)) as table:
             for start, end in combinations_with_replacement(places, 2):
-                cold, _ = divide(look, {partition: OffsetRange(start, end)})
-                asked = condition(look.cold.files, cold)
-                low, high = cold[partition]
-                wanted = [record.offset for record in held if low <= record.offset < high]
-                found = [offset for _, offset in table.where(asked)] if low < high else []
-                if found != wanted:
-                    raise Difference(
-                        f"a frame of partition {partition} [{start}, {end}) has the archived "
-                        f"rows {found[:9]}, expected {wanted[:9]}; asked for {asked}"
-                    )
+                parts, _ = divide(look, {partition: OffsetRange(start, end)})
+                for part in parts:
+                    asked = condition(look.cold.files, part)
+                    low, high = part[partition]
+                    wanted = [record.offset for record in held if low <= record.offset < high]
+                    found = [offset for _, offset in table.where(asked)]
+                    if found != wanted:
+                        raise Difference(
+                            f"a frame of partition {partition} [{start}, {end}) has the archived "
+                            f"rows {found[:9]}, expected {wanted[:9]}; asked for {asked}"
+                        )
 
     def places(self, partition: int) -> list[int]:
         """Beside which an answer could be wrong: the edges of files, segments, row groups, tiers
@@ -211,26 +212,27 @@ class Readers:
         look = self._tiers().look([partition])
         cold, hot = divide(look, {partition: OffsetRange(start, end)})
         records: list[Record] = []
-        if cold[partition].start < cold[partition].end:
+        if cold:
             rows = {
                 (one.partition, record.offset): record
                 for one in self._active_files(look.cold.version)
                 for record in one.records(self.log.topic.name)
             }
             with RowTable(self._delta_rows(look.cold.version)) as table:
-                places = table.where(condition(look.cold.files, cold))
-            records += [rows[place] for place in places]
-        if hot[partition].start < hot[partition].end:
+                for part in cold:
+                    places = table.where(condition(look.cold.files, part))
+                    records += [rows[place] for place in places]
+        for part in hot:
             for batch in range_rows(
                 self.place,
                 self.log.topic,
                 partition,
-                *hot[partition],
+                *part[partition],
                 fail_on_data_loss=True,
-                as_of_version=hot_version(look, hot),
+                as_of_version=hot_version(look, part),
             ):
                 records += to_records(self.log.topic.partition(partition), batch)
-        return records
+        return sorted(records, key=lambda record: record.offset)
 
     def batch_source(self, partition: int, start: int, end: int) -> list[Record]:
         from ..spark.datasource import LakelogDataSource

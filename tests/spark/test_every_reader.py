@@ -109,6 +109,36 @@ def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, begin
         readers.compare_archived(partition, held, ranges)
 
 
+@pytest.mark.parametrize("is_vacuumed", [True, False], ids=["vacuumed", "there"])
+@pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "cleaned"])
+def test_what_hot_lost_is_read_as_cold_has_it_now(make_bench, is_kept, is_vacuumed):
+    """Not as it was archived: compaction may have removed it, a vacuum its first file."""
+    every_other: Any = lambda offsets: offsets[::2]  # noqa: E731
+    lost: Any = lambda offsets: [] if is_kept else [one for one in offsets if one == 32]  # noqa: E731
+    story = tell(
+        make_bench(partitions=1),
+        [("append", 0, list(range(32)), EntryFormat.ARROW), ("archive", 0, 8)],
+        [
+            ("compact", 0, every_other, False, True),
+            ("lose_tail", 0, [40, 41]),  # 32 and 33
+            ("append", 0, [50, 51], EntryFormat.ARROW),
+            ("archive", 0, 8),
+            ("append", 0, [60], EntryFormat.ARROW),
+            ("compact", 0, lost, True, True),
+            *([("vacuum",)] if is_vacuumed else []),
+        ],
+    )
+    held = story.held(0)
+    assert {32, 33} & {record.offset for record in held} == ({32, 33} if is_kept else {33})
+    readers = Readers(story.bench.log, place_of(story.bench))
+    places = readers.places(0)
+    near = [one for one in places if 30 <= one <= 40] + [places[0], places[-1]]
+    ranges = [(start, end) for start in near for end in near if start <= end]
+    readers.compare(0, held, ranges)
+    readers.compare_frames(0, held)
+    readers.compare_archived(0, held, ranges)
+
+
 @given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))
 @settings(max_examples=2, phases=PHASES)
 def test_every_reader_agrees_with_a_list(make_bench, spark, schema, beginning, steps, seed):
