@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -188,7 +188,7 @@ class ColdLog:
         def names() -> list[str]:
             return [found.name for found in self.topics.list()]
 
-        return launch(self.log, names, topic, partition, at)
+        return launch(self.log, names, topic, partition, at, archived_of=self._archived_of())
 
     def dataframe(
         self,
@@ -300,6 +300,10 @@ class ColdLog:
         return f"ColdLog({self._place})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _archived_of(self) -> Callable[[str], TopicLog] | None:
+        """What the explorer reads while Redis does not answer."""
+        return None
 
     def _topic(self, topic: str | Topic) -> Topic:
         return topic if isinstance(topic, Topic) else self.topics.get(topic)

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -31,6 +32,7 @@ from .hot.planned_stop import pause_all, resume_all
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import Latest
 from .operate.quarantine import Quarantine
+from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
 from .spark.dataframe import dataframe
@@ -362,6 +364,15 @@ class Lakelog(ColdLog):
         files = None if table is None or root is None else root.quarantine(found, table, partition)
         return Quarantine(found, partition, self.hot, table, files)
 
+    @property
+    def archived(self) -> ColdLog:
+        """What is archived, by itself: it is read whether Redis answers or not.
+
+        Raises:
+            InvalidArgumentError: no cold root was given.
+        """
+        return ColdLog.of(replace(self._place, hot=None), self._engine, clock=self._given_clock)
+
     def close(self) -> None:
         """Closes the connections; the embedded Redis stops with its last user."""
         self.hot.close()
@@ -373,6 +384,9 @@ class Lakelog(ColdLog):
         return f"Lakelog({source}, {self._place}, keyspace={source.keyspace!r})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _archived_of(self) -> Callable[[str], TopicLog] | None:
+        return None if self._place.cold is None else self.archived.log
 
     def _cleaner(self, topic: Topic) -> Cleanup:
         def hot_ends() -> dict[int, int]:

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from ...offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Position
 from ...read.tiers import Look
+from ...read.unified_log import UnifiedLog
 from ...record import OffsetRange
 from .key_history import history_note
 from .opened_topic import OpenedTopic, stretches_of
@@ -72,10 +73,14 @@ def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: S
             "the server restarted since the partition was last written: it may lack what was "
             "appended last, which the next append or archive run settles"
         )
+    if not isinstance(opened.log, UnifiedLog):
+        known = f"{offsets.log_end:,}"
+        said.append(f"Redis was not asked: the log is shown up to {known}, where its archive ends")
     if place.note is not None:
         said.insert(0, place.note)
     view = View(ask.topic, ask.partition, start, end, ask.match)
-    return Shown(ask, view, records, tuple(tiers), offsets, tuple(said), skipped)
+    partitions = opened.log.topic.partitions
+    return Shown(ask, view, records, tuple(tiers), offsets, tuple(said), skipped, partitions)
 
 
 def _place(opened: OpenedTopic, ask: Ask, offsets: LogOffsets) -> _Place:

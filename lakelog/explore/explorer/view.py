@@ -77,6 +77,8 @@ class Shown:
     offsets: LogOffsets
     notes: tuple[str, ...] = ()  # what one would ask about it
     skipped: tuple[OffsetRange, ...] = ()  # within the view, after an unclean stop
+    partitions: int = 1  # of the topic
+    error: Exception | None = None  # why this is not what was asked for, but what is archived of it
 
     @property
     def ask_forward(self) -> Ask:

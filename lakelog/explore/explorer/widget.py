@@ -13,7 +13,12 @@ from typing import Any
 import ipywidgets as widgets
 import numpy as np
 
-from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
+from ...errors import (
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    LakelogError,
+    MissingExtraError,
+)
 from ...offsets import AtOffset, Earliest, EarliestLocal, Latest, Position, PositionLike, position
 from ...read.matching import Match
 from ...read.topic_log import TopicLog
@@ -48,7 +53,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     """Shows a page of one partition's records, from either tier, and goes where it is told.
 
     What a click starts is read off the main thread: the widget says at once that it is busy, the
-    newest question wins, and errors stay below the table, with a button to ask again, until
+    newest question wins; while Redis does not answer, what is archived is shown beside the error;
+    and errors stay below the table, with a button to ask again, until
     something succeeds. The methods here do the same and return when the page is shown; they raise
     what went wrong.
 
@@ -60,6 +66,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         topic: which to begin with; None: the first by name.
         at: where to begin; see `lakelog.offsets.position`.
         page_records: rows of a page.
+        archived_of: what is read while Redis does not answer; None: nothing.
 
     Raises:
         UnknownTopicOrPartitionError: no such topic or partition.
@@ -77,11 +84,13 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         at: PositionLike = "earliest",
         *,
         page_records: int = DEFAULT_PAGE_RECORDS,
+        archived_of: Callable[[str], TopicLog] | None = None,
     ) -> None:
         where = position(at)
         if isinstance(page_records, bool) or not isinstance(page_records, int) or page_records < 1:
             raise InvalidArgumentError(f"page_records={page_records!r} is not a number ≥ 1")
         self._log_of = log_of
+        self._archived_of = archived_of
         self._topics = topics
         self._opened_topics: dict[str, OpenedTopic] = {}
         self._background = Background()
@@ -332,14 +341,16 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
         def work(job: Job) -> tuple[Shown, list[str] | None]:
             shown = self._answer(ask, job)
-            known = ask.topic in self._ui.topic.options
-            return shown, None if known else sorted(self._topics())
+            is_needed = ask.topic not in self._ui.topic.options and shown.error is None
+            return shown, sorted(self._topics()) if is_needed else None
 
         def then(found: tuple[Shown, list[str] | None]) -> None:
             shown, names = found
             if names is not None:
                 self._draw_topics(names)
             self._show(shown)
+            if shown.error is not None:
+                self._fails(lambda: self._start(ask))(shown.error)
 
         return self._background.start(work, then, self._fails(lambda: self._start(ask)))
 
@@ -347,7 +358,19 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         def on_progress(progress: Progress) -> None:
             self._background.only_if_newest(job, lambda: self._draw_progress(progress))
 
-        return answer(self._open(ask.topic), ask, on_progress=on_progress, stopped=job.stopped)
+        def of(opened: OpenedTopic) -> Shown:
+            return answer(opened, ask, on_progress=on_progress, stopped=job.stopped)
+
+        try:
+            return of(self._open(ask.topic))
+        except HotTierUnavailableError as error:
+            if self._archived_of is None:
+                raise
+            try:
+                shown = of(OpenedTopic(self._archived_of(ask.topic)))
+            except LakelogError:
+                raise error from None  # which is what somebody has to mend
+            return replace(shown, error=error)
 
     def _start_following(self) -> Job:
         ask = self._ask = replace(self._ask, where=Latest(), history=False)
@@ -417,7 +440,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         ui = self._ui
         with self._quiet():
             self._draw_topics([*ui.topic.options])
-            numbers = list(range(self._open(shown.view.topic).log.topic.partitions))
+            numbers = list(range(shown.partitions))
             if list(ui.partition.options) != numbers:
                 ui.partition.options = numbers
             ui.partition.value = shown.view.partition

@@ -233,6 +233,36 @@ def test_redis_goes_away_and_comes_back(make_redis: Callable[..., Any], tmp_path
             one.explorer.close()
 
 
+def test_while_redis_is_away_what_is_archived_is_shown(make_redis, tmp_path) -> None:
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lakelog:
+        lakelog.topics.create("orders", 2, {"retention.ms": -1, "local.retention.ms": 0})
+        with lakelog.producer() as producer:
+            for n in range(30):
+                producer.send("orders", str(n), partition=0)
+        lakelog.archive()
+        with lakelog.producer() as producer:
+            producer.send("orders", "in Redis alone", partition=0)
+        hands = Hands(lakelog.explore("orders"))
+        server.stop()
+        away = lakelog.explore("orders")  # opened meanwhile
+        away.wait()
+        for one in (hands, Hands(away)):
+            one.type("page-records", 20)
+            one.click("latest")
+            assert one.offsets() == list(range(10, 30))
+            assert "Redis was not asked: the log is shown up to 30" in one.html("notes")
+            assert "cannot reach Redis" in one.html("error")
+            assert one.visible("retry")
+            assert list(one.find("partition").options) == [0, 1]
+        server.start()
+        for one in (hands, Hands(away)):
+            one.click("retry")
+            assert not one.visible("error")
+            assert one.offsets()[-1] == 30
+            one.explorer.close()
+
+
 # -- the tail ----------------------------------------------------------------------------------
 
 
