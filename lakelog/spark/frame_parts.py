@@ -45,7 +45,7 @@ def divide(look: Look, ranges: Mapping[int, OffsetRange]) -> tuple[Parts, Parts]
         lost = [
             OffsetRange(max(gap.start, both.start), min(gap.end, both.end))
             for gap in look.hot[number].gaps
-            if gap.start < both.end and gap.end > both.start
+            if max(gap.start, both.start) < min(gap.end, both.end)
         ]
         _put(cold, number, [OffsetRange(start, boundary), *lost])
         edges = [boundary, *(edge for gap in lost for edge in gap), end]

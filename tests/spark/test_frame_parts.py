@@ -10,9 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cold.segment import file_name
+from lakelog.cold.registers import CleanedEnd
+from lakelog.cold.segment import SegmentIndex, file_name
+from lakelog.cold.table import ColdSnapshot
+from lakelog.offsets import HotOffsets, LogOffsets
+from lakelog.read.tiers import Look
 from lakelog.record import OffsetRange
-from lakelog.spark.frame_parts import condition
+from lakelog.spark.frame_parts import condition, divide
 from lakelog.testing.layouts import ColdLayout, LaidFile, RowTable, cold_layouts
 from lakelog.testing.mutants import FRAME_MUTANT
 
@@ -42,6 +46,38 @@ def some_ranges(layout: ColdLayout, count: int, seed: int) -> Iterator[dict[int,
             partition: OffsetRange(*sorted(chance.choices(places[partition], k=2)))
             for partition in chosen
         }
+
+
+@st.composite
+def looks(draw: st.DrawFn) -> Look:
+    """Of one partition, with the ends of the tiers and gaps anywhere."""
+    log_start, cleaned, local, archived, log_end = sorted(
+        draw(st.tuples(*[st.integers(0, 30)] * 5))
+    )
+    local, archived = draw(st.permutations((local, archived)))
+    gaps, at = [], 0
+    for size, after in draw(st.lists(st.tuples(st.integers(1, 8), st.integers(1, 8)), max_size=3)):
+        gaps.append(OffsetRange(at + after, at + after + size))
+        at = gaps[-1].end
+    cold = ColdSnapshot(3, SegmentIndex(), {CleanedEnd(0): cleaned})
+    log = LogOffsets(log_start, max(local, log_start), archived, max(log_end, local), True)
+    hot = HotOffsets(local, max(log_end, local), (), -1, 0, gaps=tuple(gaps))
+    return Look({0: log}, cold, {0: hot})
+
+
+@given(looks(), st.tuples(st.integers(0, 30), st.integers(0, 30)))
+@settings(max_examples=500)
+def test_each_offset_of_a_range_is_read_once_and_what_hot_lost_from_cold(look, ends) -> None:
+    start, end = sorted(ends)
+    cold, hot = divide(look, {0: OffsetRange(start, end)})
+    from_cold = [offset for part in cold for offset in range(*part[0])]
+    from_hot = [offset for part in hot for offset in range(*part[0])]
+    assert sorted(from_cold + from_hot) == list(range(start, end))
+    lost = {offset for gap in look.hot[0].gaps for offset in range(*gap)}
+    archived_end = look.offsets[0].archived_end
+    assert not [one for one in from_hot if one in lost and one < archived_end]
+    assert not [one for one in from_cold if one >= archived_end]
+    assert all(part[0].start < part[0].end for part in (*cold, *hot))
 
 
 @given(cold_layouts(), st.integers(0, 999))
