@@ -205,7 +205,8 @@ class NamedReaders(SparkReaders):
         offsets = self.log.offsets([partition])[partition]
         frames = [self._frame(partition, start, end) for start, end in ranges]
         self._check("a frame by Spark", held, ranges, self._collected(frames))
-        archived = [(min(s, offsets.archived_end), min(e, offsets.archived_end)) for s, e in ranges]
+        end = max(offsets.archived_end, offsets.log_start)  # where the log without Redis ends
+        archived = [(min(s, end), min(e, end)) for s, e in ranges]
         if self.log.table is not None and self.log.table.snapshot().version >= 0:
             stored = self._stored(partition, held)
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
