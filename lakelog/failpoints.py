@@ -9,12 +9,12 @@ and a folder holds up whoever comes by until the test lets them go on; see `Paus
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from .back_off import POLL, wait_until
 from .errors import InvalidArgumentError
 
 #: Every failpoint, ``stage.step``. A test compares this list with the calls in the code.
@@ -50,8 +50,6 @@ NAMES: tuple[str, ...] = (
 
 ENVIRONMENT_VARIABLE = "LAKELOG_FAILPOINTS"
 KILLED = 137  # 128 + SIGKILL, what a shell reports of a killed process
-
-PAUSE_POLL_S = 0.01
 
 _armed: dict[str, Callable[[], None]] = {}
 
@@ -108,8 +106,7 @@ class Pause:
         if go.exists() or not self.folder.exists():
             return
         (self.folder / "reached").touch()
-        while self.folder.exists() and not go.exists():
-            time.sleep(PAUSE_POLL_S)
+        wait_until(f"{go}", lambda: go.exists() or not self.folder.exists(), POLL)
 
     def wait_reached(self, is_over: Callable[[], bool] = lambda: False) -> bool:
         """Wait, in the test, until somebody is held up.
@@ -118,11 +115,8 @@ class Pause:
             is_over: says that nobody comes any more; then the answer may be False.
         """
         reached = self.folder / "reached"
-        while not reached.exists():
-            if is_over():
-                return reached.exists()
-            time.sleep(PAUSE_POLL_S)
-        return True
+        wait_until(f"{reached}", lambda: reached.exists() or is_over(), POLL)
+        return reached.exists()
 
     def release(self) -> None:
         """Let everybody go on."""

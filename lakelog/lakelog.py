@@ -17,7 +17,7 @@ from .archive.archiver import Archiver, Until
 from .archive.continuous import ContinuousArchive
 from .archive.report import ArchiveReport
 from .archive.trouble import Trouble
-from .back_off import PATIENCE_S, Patience
+from .back_off import ASK_AGAIN, PATIENCE_S, Tries
 from .cleanup.cleanup import STEPS, Cleanup, clean_all
 from .cleanup.report import CleanupReport
 from .clock import Clock
@@ -230,7 +230,7 @@ class Lakelog(ColdLog):
         """
         reports: dict[UUID, ArchiveReport] = {}
         errors: list[LakelogError] = []
-        waits = Patience(patience.total_seconds())
+        tries = Tries("archiving", ASK_AGAIN.within(patience.total_seconds()))
         left = self._tiered(topics)
         while left:
             failed: list[tuple[Topic, LakelogError]] = []
@@ -245,7 +245,7 @@ class Lakelog(ColdLog):
             left = [topic for topic, _ in again]
             if again:
                 try:
-                    waits.wait(again[0][1])
+                    tries.wait(again[0][1])
                 except LakelogError:
                     errors += [error for _, error in again]
                     break

@@ -10,14 +10,13 @@ import atexit
 import contextlib
 import os
 import sys
-import time
 import weakref
 from typing import Protocol
 
+from ..back_off import POLL, wait_until
+
 #: How long the end of a process waits for calls to return.
 EXIT_TIMEOUT_S = 3.0
-
-_POLL_S = 0.02
 
 
 class Crew(Protocol):
@@ -48,11 +47,12 @@ def _end_all(process_id: int) -> None:
     crews = [crew for crew in _crews if crew.is_in_call()]
     for crew in crews:
         crew.end()
-    deadline_s = time.monotonic() + EXIT_TIMEOUT_S
-    while any(crew.is_in_call() for crew in crews):
-        if time.monotonic() >= deadline_s:
-            _exit_hard()
-        time.sleep(_POLL_S)
+    if not wait_until(
+        "the archiver's calls to return",
+        lambda: not any(crew.is_in_call() for crew in crews),
+        POLL.within(EXIT_TIMEOUT_S),
+    ):
+        _exit_hard()
 
 
 def _exit_hard() -> None:

@@ -6,13 +6,14 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from math import inf
 from typing import TypeVar
 
-from ..back_off import pause_s
+from ..back_off import Tries
 from ..errors import HotTierUnavailableError
 from .keeper import TELL_INTERVAL_S
 from .trouble import Trouble, why
-from .waiter import FIRST_PAUSE_S, LONGEST_PAUSE_S
+from .waiter import SERVER_BACK_OFF
 
 logger = logging.getLogger(__name__)
 
@@ -35,27 +36,25 @@ def first_answer(
         deadline_s: wait no longer than until then, by `time.monotonic`.
         tell: told of it when it begins and now and then, in a thread that may hang.
     """
-    failures, since_ms, told_s = 0, time.time_ns() // 1_000_000, 0.0
+    since_ms, told_s = time.time_ns() // 1_000_000, 0.0
+    until_s = inf if deadline_s is None else deadline_s
+    tries = Tries("archiving from Redis", SERVER_BACK_OFF, until_s=until_s)
     teller: threading.Thread | None = None
     while True:
         try:
             connected = connect()
         except HotTierUnavailableError as error:
-            failures += 1
-            wait_s = pause_s(failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
-            if failures == 1:
-                logger.warning("nothing is archived from Redis until it answers: %s", error)
+            pause_s = tries.failed(error)
             now_s, now_ms = time.monotonic(), time.time_ns() // 1_000_000
-            trouble = Trouble("", since_ms, why(error), failures, now_ms + int(wait_s * 1000))
-            is_due = failures == 1 or now_s - told_s >= TELL_INTERVAL_S
+            next_ms = now_ms + int((pause_s or 0.0) * 1000)
+            trouble = Trouble("", since_ms, why(error), tries.failures, next_ms)
+            is_due = tries.failures == 1 or now_s - told_s >= TELL_INTERVAL_S
             if tell is not None and is_due and not (teller and teller.is_alive()):
                 teller, told_s = _telling(tell, trouble), now_s
-            stop.wait(wait_s if deadline_s is None else min(wait_s, max(0.0, deadline_s - now_s)))
-            if stop.is_set() or (deadline_s is not None and time.monotonic() >= deadline_s):
+            if pause_s is None or stop.wait(pause_s) or time.monotonic() >= until_s:
                 return None
         else:
-            if failures:
-                logger.warning("Redis answers, after %d failures", failures)
+            tries.succeeded()
             return connected
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from ..back_off import pause_s
-from ..errors import LakelogError, UnknownTopicIdError, UnknownTopicOrPartitionError
+from ..back_off import BackOff, Tries
+from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..hot.glance import Glance
 from ..record import TopicPartition
 from ..topic import Topic
@@ -26,8 +26,8 @@ from .trouble import Trouble, why
 
 logger = logging.getLogger(__name__)
 
-FIRST_PAUSE_S = 0.5
-LONGEST_PAUSE_S = 30.0
+#: Of a topic that failed. It is never given up.
+TOPIC_BACK_OFF = BackOff(0.5, 30.0)
 
 #: Topics worked on at once. Copying is Arrow's and the store's work, so more than cores; few enough
 #: that they share Redis's connections without waiting.
@@ -48,9 +48,6 @@ SWEEP_S = 300.0
 #: A run that named a time which is over already is repeated after so long, not at once.
 SETTLE_S = 0.05
 
-#: A lasting trouble is logged again after so long.
-LOG_AGAIN_S = 300.0
-
 
 _NO_TOPIC = UUID(int=0)
 _NOTHING_SEEN = Glance("", False, -1, None)
@@ -62,6 +59,7 @@ class _Watched:
 
     topic: Topic
     limit: FlushLimit
+    tries: Tries
     glances: dict[int, Glance | None] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)  # partitions, since a run last looked
     starts: Mapping[int, int] | None = None  # of what is unarchived; None: no run went well yet
@@ -69,11 +67,8 @@ class _Watched:
     is_stirred: bool = True  # is to be worked on whatever the glances say
     worked_s: float = 0.0  # when a run last ended well
     running_since_s: float | None = None
-    failures: int = 0
     failing_since_ms: int = 0
     reason: str = ""
-    retry_s: float = 0.0
-    logged_s: float = 0.0
     is_drained: bool = False
 
     def is_late(self, now_s: float) -> bool:
@@ -100,7 +95,7 @@ class _Watched:
         starts = self.starts
         return (
             starts is not None
-            and not self.failures
+            and not self.tries.failures
             and len(self.glances) == self.topic.partitions
             and all(
                 glance is not None and glance.recovered and glance.log_end == starts.get(number)
@@ -143,7 +138,7 @@ class Supervisor:
             for topic_id, topic in now.items():
                 known = self._topics.get(topic_id)
                 if known is None:
-                    self._topics[topic_id] = _Watched(topic, FlushLimit.of(topic.config))
+                    self._topics[topic_id] = self._watched(topic)
                 elif known.topic != topic:
                     known.topic, known.limit = topic, FlushLimit.of(topic.config)
                     known.is_stirred = True
@@ -207,13 +202,13 @@ class Supervisor:
                 self._scan(now_s)
             timely = [one for one in self._running.values() if not one.is_late(now_s)]
             free = min(WORKERS - len(timely), MOST_WORKERS - len(self._running))
-            retries = RETRIES_AT_ONCE - sum(one.failures > 0 for one in timely)
+            retries = RETRIES_AT_ONCE - sum(one.tries.failures > 0 for one in timely)
             started: list[Topic] = []
             while self._due and len(started) < free:
                 one = self._due.popleft()
                 if one.topic.topic_id not in self._topics or not self._is_due(one, now_s):
                     continue
-                if one.failures:
+                if one.tries.failures:
                     if retries <= 0:  # the others that are due failed as well
                         break
                     retries -= 1
@@ -227,7 +222,7 @@ class Supervisor:
     def _scan(self, now_s: float) -> None:
         due = [one for one in self._topics.values() if self._is_due(one, now_s)]
         # Those that go well first, and of them who waited longest.
-        due.sort(key=lambda one: (one.failures > 0, one.retry_s, one.worked_s))
+        due.sort(key=lambda one: (one.tries.failures > 0, one.tries.next_s, one.worked_s))
         self._due = deque(due)
 
     def troubles(self) -> tuple[Trouble, ...]:
@@ -243,7 +238,7 @@ class Supervisor:
         with self._lock:
             self._is_draining = True
             for one in self._topics.values():
-                one.retry_s = 0.0  # there is no later
+                one.tries.next_s = 0.0  # there is no later
 
     def is_drained(self) -> bool:
         """Whether nothing is left to do."""
@@ -275,71 +270,58 @@ class Supervisor:
 
     # -- how -------------------------------------------------------------------------------------
 
+    def _watched(self, topic: Topic) -> _Watched:
+        tries = Tries(f"archiving {topic.name}", TOPIC_BACK_OFF, clock_s=self._clock_s)
+        return _Watched(topic, FlushLimit.of(topic.config), tries)
+
     def _is_due(self, one: _Watched, now_s: float) -> bool:
         if one.running_since_s is not None:
             return False
-        if one.failures and now_s < one.retry_s:
+        if one.tries.failures and now_s < one.tries.next_s:
             return False
         if self._is_draining:
             return not self._rests(one)
-        return bool(one.failures) or one.may_be_due(self._hot_now_ms, now_s)
+        return bool(one.tries.failures) or one.may_be_due(self._hot_now_ms, now_s)
 
     def _rests(self, one: _Watched) -> bool:
         return one.is_drained or one.is_archived()
 
     def _went_well(self, known: _Watched, outcome: Flushed) -> None:
         now_s = self._clock_s()
-        if known.failures:
-            logger.warning(
-                "archiving %s goes on: it went well after %d failures",
-                known.topic.name,
-                known.failures,
-            )
-        known.failures, known.reason, known.logged_s = 0, "", 0.0
+        known.tries.succeeded()
+        known.reason = ""
         known.starts, known.next_ms = outcome.starts, outcome.next_ms
         known.worked_s = now_s
         if self._is_draining and outcome.is_final:
             known.is_drained = True
 
     def _failed(self, known: _Watched, error: BaseException, started_s: float | None) -> None:
-        now_s = self._clock_s()
-        if not known.failures:
-            took_s = 0.0 if started_s is None else now_s - started_s
+        if not known.tries.failures:
+            took_s = 0.0 if started_s is None else self._clock_s() - started_s
             known.failing_since_ms = self._now_ms() - int(took_s * 1000)
-        said, known.reason = known.reason, why(error)
-        known.failures += 1
-        wait_s = pause_s(known.failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
-        known.retry_s = now_s + wait_s
-        if said.partition(":")[0] == known.reason.partition(":")[0] and (
-            now_s - known.logged_s < LOG_AGAIN_S
-        ):
-            return
-        known.logged_s = now_s
-        logger.warning(
-            "archiving %s failed %d times in a row and is tried again in %.1f s: %s",
-            known.topic.name,
-            known.failures,
-            wait_s,
-            error,
-            exc_info=None if isinstance(error, LakelogError) else error,
-        )
+        known.reason = why(error)
+        known.tries.failed(error)
 
     def _trouble(self, one: _Watched) -> Trouble | None:
         now_s = self._clock_s()
         if one.running_since_s is not None:
             runs_s = now_s - one.running_since_s
-            if not one.failures and runs_s < LONG_CALL_S:
+            if not one.tries.failures and runs_s < LONG_CALL_S:
                 return None
-            since_ms = one.failing_since_ms if one.failures else self._now_ms() - int(runs_s * 1000)
+            since_ms = (
+                one.failing_since_ms if one.tries.failures else self._now_ms() - int(runs_s * 1000)
+            )
             reason = one.reason
             if runs_s >= LONG_CALL_S:
                 hangs = f"a call has not returned for {runs_s:.0f} s"
                 reason = f"{hangs}; before: {reason}" if reason else hangs
-            return Trouble(one.topic.name, since_ms, reason, one.failures, None)
-        if not one.failures:
+            return Trouble(one.topic.name, since_ms, reason, one.tries.failures, None)
+        if not one.tries.failures:
             return None
-        next_ms = self._now_ms() + max(0, int((one.retry_s - now_s) * 1000))
-        return Trouble(one.topic.name, one.failing_since_ms, one.reason, one.failures, next_ms)
+        next_ms = self._now_ms() + max(0, int((one.tries.next_s - now_s) * 1000))
+        return Trouble(
+            one.topic.name, one.failing_since_ms, one.reason, one.tries.failures, next_ms
+        )
 
 
 def is_of_deleted_topic(error: BaseException) -> bool:

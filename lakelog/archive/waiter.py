@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable, Mapping
 from uuid import UUID
 
-from ..back_off import pause_s
+from ..back_off import BackOff, Tries
 from ..hot.glance import Glance, Glancer
 from ..record import TopicPartition
 from .trouble import Trouble, why
-
-logger = logging.getLogger(__name__)
 
 #: How soon an append is noticed when there is little to look at. With more, a look follows after so
 #: many times what it took this thread: watching idle topics never costs more than a fortieth of a
@@ -25,8 +22,8 @@ LONGEST_INTERVAL_S = 2.0
 #: How soon a cluster's waiter takes up partitions that came to its server.
 PLACE_INTERVAL_S = 5.0
 
-FIRST_PAUSE_S = 0.1
-LONGEST_PAUSE_S = 2.0  # so soon a server that is back is noticed
+#: A server that is back is noticed so soon.
+SERVER_BACK_OFF = BackOff(0.1, 2.0)
 
 
 class Waiter:
@@ -56,7 +53,7 @@ class Waiter:
         self._ended = False
         self._looks = 0  # finished ones
         self._asked: int | None = None  # the look that was asked for
-        self._failures = 0
+        self._tries = Tries(f"archiving from {self.name}", SERVER_BACK_OFF)
         self._failing_since_ms = 0
         self._reason = ""
         self._retry_ms = 0
@@ -84,10 +81,10 @@ class Waiter:
 
     def trouble(self) -> Trouble | None:
         """The server's, if it does not answer; of no topic."""
-        if not self._failures:
+        if not self._tries.failures:
             return None
         return Trouble(
-            "", self._failing_since_ms, self._reason, self._failures, self._retry_ms or None
+            "", self._failing_since_ms, self._reason, self._tries.failures, self._retry_ms or None
         )
 
     def _run(self) -> None:
@@ -96,7 +93,7 @@ class Waiter:
             began_s = time.thread_time()
             try:
                 self._look()
-                self._recovered()
+                self._tries.succeeded()
                 wait_s = 0.0
             except Exception as error:  # also a defect: nobody else would look at this server
                 if self._ended:
@@ -118,22 +115,16 @@ class Waiter:
         glimpse = self._glancer.look(self._own)
         self._saw(glimpse.now_ms, glimpse.partitions)
 
-    def _recovered(self) -> None:
-        if self._failures:
-            logger.warning("%s answers again, after %d failures", self.name, self._failures)
-            self._failures = 0
-
     def _failed(self, error: Exception) -> float:
         """How long to wait before the next look."""
         self._all = None  # a cluster's slots may have moved
         if getattr(error, "moved", False):
             return SHORTEST_INTERVAL_S
         now_ms = time.time_ns() // 1_000_000
-        self._failures += 1
-        wait_s = pause_s(self._failures, FIRST_PAUSE_S, LONGEST_PAUSE_S)
-        self._retry_ms = now_ms + int(wait_s * 1000)
-        self._reason = why(error)
-        if self._failures == 1:
+        if not self._tries.failures:
             self._failing_since_ms = now_ms
-            logger.warning("nothing is archived from %s until it answers: %s", self.name, error)
-        return wait_s
+        self._reason = why(error)
+        pause_s = self._tries.failed(error)
+        assert pause_s is not None  # it never gives up
+        self._retry_ms = now_ms + int(pause_s * 1000)
+        return pause_s

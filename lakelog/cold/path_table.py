@@ -20,12 +20,11 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from ..back_off import pause_s
+from ..back_off import BackOff, Tries
 from ..clock import Clock
 from ..engine import Engine
 from ..errors import (
     ColdTierError,
-    CommitConflictError,
     CommitUnknownError,
     ContradictionError,
     MissingFileError,
@@ -35,6 +34,7 @@ from ..topic import Topic
 from . import contradictions
 from .change import Change, RowsOf
 from .delta_log import UNDO_FEATURES, DeltaLog
+from .lost_commits import CommitBackOff, LostCommits
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .planned import check_plan, standing_partitions
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, ReservedEnd, app_id
@@ -52,8 +52,7 @@ from .schema import (
 from .segment import SegmentFile
 from .segment_reader import SegmentReader
 from .segment_writer import WrittenFile, write_segment_file
-from .storage import Storage, modified_ms, one_line
-from .store_errors import error_class
+from .storage import Storage, modified_ms
 from .table import Applied, ColdSnapshot, Orphans, Vacuumed
 from .timestamp_lookup import TimestampLookup
 
@@ -62,15 +61,13 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: After a lost race the next attempt waits up to MAX_BACK_OFF_S. Each race has a winner, so one of
-#: n equal committers loses all of them with a chance of (1 - 1/n)^100: never, in practice.
-COMMIT_ATTEMPTS = 100
-FIRST_BACK_OFF_S = 0.01
-MAX_BACK_OFF_S = 0.5
-
-#: Commits that nobody's commit stood in the way of, and reads that found out: a store that is away
-#: for a moment is back within these.
-REFUSED_ATTEMPTS = 5
+#: Each race has a winner, so one of n equal committers loses all of them with a chance of
+#: (1 - 1/n)^100: never, in practice. A store that is away for a moment is back within the others.
+BACK_OFF = CommitBackOff(
+    races=BackOff(0.01, 0.5, tries=100),
+    refusals=BackOff(0.02, 0.5, tries=5),
+    reads=BackOff(0.02, 0.5, tries=5),
+)
 
 
 class PathTable(TimestampLookup[SegmentReader]):
@@ -302,7 +299,7 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     def _mirror(self) -> None:
         """Make columns and properties say the topic, unless they say a newer one."""
-        patience = _Patience(self.path)
+        lost = self._lost_commits()
         while True:
             with self._lock:
                 alter = self._alteration()
@@ -318,8 +315,11 @@ class PathTable(TimestampLookup[SegmentReader]):
                 if error is None:
                     self._log.checkpoint_if_due()
                     continue
-                patience.lost(error, to_others=self._log.version > version)
-            patience.wait()
+                lost.lost(error, to_others=self._log.version > version, advice=_advice(str(error)))
+            lost.wait()
+
+    def _lost_commits(self) -> LostCommits:
+        return LostCommits(f"the table at {self.path}", self.path, BACK_OFF)
 
     def _alteration(self) -> Callable[[str], None] | None:
         """The next commit, by its id, towards a table that says the topic; None if it does."""
@@ -391,42 +391,6 @@ class PathTable(TimestampLookup[SegmentReader]):
         return {ids[name]: version for name, version in transactions.items() if name in ids}
 
 
-class _Patience:
-    """How long to try against the commits of others, and with a store that takes none."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._attempts = 0
-        self._refused = 0  # in a row, without a commit of others in the way
-
-    def lost(self, error: Exception | None, *, to_others: bool) -> None:
-        """Note a commit that did not land.
-
-        Raises:
-            ColdTierError: the store refuses again and again; see `store_errors`.
-            CommitConflictError: others win again and again.
-        """
-        self._attempts += 1
-        self._refused = 0 if to_others else self._refused + 1
-        if self._refused == REFUSED_ATTEMPTS:
-            raise error_class(one_line(error))(
-                f"the table at {self._path} takes no commit: {one_line(error)}. Nothing was "
-                f"changed. {_advice(str(error))}",
-                path=self._path,
-            ) from error
-        if self._attempts == COMMIT_ATTEMPTS:
-            raise CommitConflictError(
-                f"others kept committing to {self._path}: none of {COMMIT_ATTEMPTS} attempts won. "
-                "Nothing of this change was committed; try again",
-                path=self._path,
-            )
-        logger.debug("%s: attempt %d did not land: %s", self._path, self._attempts, error)
-
-    def wait(self) -> None:
-        """Before the next attempt; others should not meet us again at the same moment."""
-        time.sleep(pause_s(self._attempts, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
-
-
 @dataclass(frozen=True)
 class _Attempt:
     """One try to make the version after `since`, which nobody else's commit can be then."""
@@ -447,15 +411,15 @@ class _Committing:
     written: Sequence[WrittenFile]
 
     def run(self) -> Applied:
-        patience = _Patience(self.table.path)
+        lost = self.table._lost_commits()
         while True:
             with self.table._lock:
-                applied = self._attempt(patience)
+                applied = self._attempt(lost)
             if applied is not None:
                 return applied
-            patience.wait()
+            lost.wait()
 
-    def _attempt(self, patience: _Patience) -> Applied | None:
+    def _attempt(self, lost: LostCommits) -> Applied | None:
         """Commit what stands; None if that was refused."""
         snapshot = self.table.snapshot()
         standing = standing_partitions(self.change, self.planned_on, snapshot)
@@ -478,7 +442,11 @@ class _Committing:
             applied = self._applied(standing)
             self.table._log.checkpoint_if_due()
             return applied
-        patience.lost(error, to_others=self.table._log.version > snapshot.version)
+        lost.lost(
+            error,
+            to_others=self.table._log.version > snapshot.version,
+            advice=_advice(str(error)),
+        )
         return None
 
     def _is_outdated(self) -> bool:
@@ -526,8 +494,8 @@ class _Committing:
             CommitUnknownError: the log cannot be read.
             ContradictionError: it landed, but without the registers it carried.
         """
-        unreadable = ""
-        for retry in range(REFUSED_ATTEMPTS):
+        tries = Tries(f"reading the log of {self.table.path} after a commit", BACK_OFF.reads)
+        while True:
             try:
                 self.table._log.refresh()
                 if self.table._log.version == attempt.since:
@@ -537,16 +505,16 @@ class _Committing:
                     return self._left_traces(attempt)
                 break
             except ColdTierError as failure:
-                error, unreadable = error or failure, failure.message
-                if retry < REFUSED_ATTEMPTS - 1:
-                    time.sleep(0.02 * 2**retry)
-        else:
-            raise CommitUnknownError(
-                f"a commit to {self.table.path} may have landed: the store did not say, and "
-                f"reading back failed too ({unreadable}). Take a new snapshot when it answers "
-                "again; running this once more is safe",
-                path=self.table.path,
-            ) from error
+                error = error or failure
+                pause_s = tries.failed(failure)
+                if pause_s is None:
+                    raise CommitUnknownError(
+                        f"a commit to {self.table.path} may have landed: the store did not say, "
+                        f"and reading back failed too ({failure.message}). Take a new snapshot "
+                        "when it answers again; running this once more is safe",
+                        path=self.table.path,
+                    ) from error
+                time.sleep(pause_s)
         if commit.commit_id != attempt.commit_id:
             return False
         if commit.transactions != attempt.transactions:

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from ..back_off import Patience, patiently
+from ..back_off import Tries, patiently
 from ..config import MIB
 from ..errors import ColdTierError, InvalidArgumentError
 from ..record import HEADERS_TYPE, RECORDS, OffsetAndTimestamp
@@ -203,7 +203,7 @@ class SegmentReader:
                 footer = footer or self._keep(path, read_footer(source, file.size_bytes))
                 return self._parquet(source, footer, file), footer
 
-        return patiently(opening)
+        return patiently(f"opening {path}", opening)
 
     def _keep(self, path: str, footer: Footer) -> Footer:
         self._footers.put(path, footer)
@@ -248,7 +248,7 @@ class SegmentReader:
         """The same in the file's types, dictionaries as such."""
         average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
         path = f"{self._table_path}/{part.file.path}"
-        patience = Patience()
+        tries = Tries(f"reading {path}")
         given = 0
         while True:
             try:
@@ -273,9 +273,9 @@ class SegmentReader:
                                 )
                     given += 1
                     yield batch
-                    patience = Patience()  # a fault after a success is a new one
+                    tries.succeeded()
             except ColdTierError as error:
-                patience.wait(error)
+                tries.wait(error)
 
     # -- by offset -------------------------------------------------------------------------------
 

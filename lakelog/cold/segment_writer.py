@@ -65,7 +65,8 @@ def write_segment_file(
     Runs on: executor (or in process).
     """
     return patiently(
-        partial(_write_file, add, topic=topic, storage=storage, rows_of=rows_of, columns=columns)
+        f"writing a segment of {add.topic_partition}",
+        partial(_write_file, add, topic=topic, storage=storage, rows_of=rows_of, columns=columns),
     )
 
 

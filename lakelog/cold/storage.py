@@ -192,7 +192,7 @@ class Storage:
                 infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
             return infos
 
-        return patiently(listed)
+        return patiently(f"listing {path}", listed)
 
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""
@@ -205,7 +205,7 @@ class Storage:
                 return bytes(stream.read())
 
         try:
-            return patiently(content)
+            return patiently(f"reading {path}", content)
         except MissingFileError:
             return None
 
@@ -233,7 +233,7 @@ class Storage:
                 self.filesystem().delete_file(self.arrow_path(path))
 
         with suppress(MissingFileError):
-            patiently(delete)
+            patiently(f"deleting {path}", delete)
 
     def missing(self, paths: Sequence[str]) -> list[str]:
         """Those that are no files."""
@@ -249,7 +249,7 @@ class Storage:
                 found: list[pafs.FileInfo] = self.filesystem().get_file_info(wanted)
             return found
 
-        return patiently(infos)
+        return patiently(f"looking for files at {about}", infos)
 
     def delete_files(self, paths: Iterable[str]) -> None:
         """As `delete_file`, many at once: an object store takes its time for each."""

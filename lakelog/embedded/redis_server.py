@@ -26,6 +26,7 @@ import contextlib
 import errno
 import fcntl
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -41,6 +42,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
 
+from ..back_off import POLL, Tries, wait_until
 from ..errors import EmbeddedRedisError
 from .private_folder import PrivateFolder
 from .redis_program import PIP_COMMAND, RedisProgram, redis_programs
@@ -50,7 +52,6 @@ from .redis_settings import redis_conf
 # and is waited for as long as that takes.
 SILENCE_S = 30.0
 STOP_TIMEOUT_S = 120.0  # the last sync of the append-only file on a slow disk
-POLL_S = 0.02
 MEMORY_SHARE = 0.5  # of the machine's; then appends are refused, before the machine swaps
 SOCKET = "redis.sock"
 #: What server.json holds; a version is a list of numbers.
@@ -271,21 +272,25 @@ class EmbeddedRedis:
 
     def _await_answer(self, client: redis.Redis) -> bool:
         """Wait until the server takes commands; False if it ended instead."""
-        silent_since = time.monotonic()
+        tries = Tries(
+            f"asking the server in {self.directory}", POLL.within(SILENCE_S), level=logging.INFO
+        )
         while True:
             try:
                 client.ping()
                 return True
-            except redis.BusyLoadingError:
-                silent_since = time.monotonic()
+            except redis.BusyLoadingError as error:
+                tries.renew()
+                pause_s = tries.failed(error)
             except redis.RedisError as error:
                 if not self._server_lives():
                     return False
-                if time.monotonic() - silent_since > SILENCE_S:
+                pause_s = tries.failed(error)
+                if pause_s is None:
                     raise self._error(
                         f"a server runs here but has not answered for {SILENCE_S:.0f} s: {error}"
                     ) from error
-            time.sleep(POLL_S)
+            time.sleep(pause_s or 0.0)
 
     def _program(self, last: dict[str, Any]) -> RedisProgram:
         programs = redis_programs()
@@ -324,11 +329,12 @@ class EmbeddedRedis:
             pass  # it went before it answered
         except redis.RedisError as error:
             raise self._error(f"the server refused to shut down: {error}") from error
-        deadline = time.monotonic() + STOP_TIMEOUT_S
-        while self._server_lives():
-            if time.monotonic() > deadline:
-                raise self._error(f"the server did not end within {STOP_TIMEOUT_S:.0f} s")
-            time.sleep(POLL_S)
+        if not wait_until(
+            f"the end of the server in {self.directory}",
+            lambda: not self._server_lives(),
+            POLL.within(STOP_TIMEOUT_S),
+        ):
+            raise self._error(f"the server did not end within {STOP_TIMEOUT_S:.0f} s")
 
     # -- files -----------------------------------------------------------------------------
 

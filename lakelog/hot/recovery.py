@@ -18,12 +18,12 @@ appended behind it; where that is not allowed, the log goes on all the same.
 from __future__ import annotations
 
 import itertools
-import time
 import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
+from ..back_off import BackOff, wait_until
 from ..clock import Clock
 from ..errors import (
     HotTierUnavailableError,
@@ -39,6 +39,7 @@ from .fetch import check_topic_id, unknown_partition
 from .keys import Keys
 
 _LOCK_MS = 30_000
+_LOCK_BACK_OFF = BackOff(0.02, 0.1, within_s=2 * _LOCK_MS / 1000)
 
 #: Reserves offsets, at or above one for each partition.
 Reserve = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, OffsetRange]]
@@ -221,14 +222,15 @@ class _Lock:
         self._token = uuid.uuid4().hex
 
     def __enter__(self) -> None:
-        deadline = time.monotonic() + 2 * _LOCK_MS / 1000
-        while not self._call(_LOCK_MS):
-            if time.monotonic() > deadline:
-                raise LakelogError(
-                    f"somebody else has been resuming {self._server_name} for "
-                    f"{2 * _LOCK_MS // 1000} s; try again"
-                )
-            time.sleep(0.05)
+        if not wait_until(
+            f"somebody else to have resumed {self._server_name}",
+            lambda: self._call(_LOCK_MS),
+            _LOCK_BACK_OFF,
+        ):
+            raise LakelogError(
+                f"somebody else has been resuming {self._server_name} for "
+                f"{_LOCK_BACK_OFF.within_s:.0f} s; try again"
+            )
 
     def __exit__(self, *_: object) -> None:
         self._call(0)

@@ -11,6 +11,7 @@ import warnings
 import weakref
 from types import TracebackType
 
+from ..back_off import Tries
 from ..clock import Clock, SystemClock
 from ..errors import DeliveryError, LakelogError, UnknownTopicOrPartitionError
 from ..hot import HotLog, TopicRegistry
@@ -253,16 +254,14 @@ class Producer:
         """Asks the registry, as long as ``max_block_ms`` allows."""
         self._accumulator.check_open()
         deadline_s = time.monotonic() + self._config.max_block_ms / 1000
-        pause_s = self._config.retry_backoff_ms / 1000
+        tries = Tries(f"looking up topic {name!r}", self._config.back_off, until_s=deadline_s)
         while True:
             try:
                 topic = self._topics.get(name)
                 break
             except LakelogError as error:
-                if not error.retriable or time.monotonic() + pause_s > deadline_s:
-                    raise
-            time.sleep(pause_s)
-            pause_s = min(pause_s * 2, self._config.retry_backoff_max_ms / 1000)
+                tries.wait(error)
+        tries.succeeded()
         state = self._accumulator.learn(topic)
         self._sender.start()
         return state

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
+from ..back_off import BackOff
 from ..codec import resolve_compression
 from ..config import KIB, MIB, MINUTE_MS
 from ..errors import InvalidArgumentError, InvalidConfigError
@@ -42,7 +43,8 @@ class ProducerConfig:
     # that is being waited for when the time is over (at most the socket's timeout) still counts.
 
     retry_backoff_ms: int = 100
-    # The pause before a retry, doubled by each further one; ≥ 1. Kafka: 100.
+    # The pause before a retry, doubled by each further one; ≥ 1. Kafka: 100. By chance, it takes
+    # between half of that and all of it.
 
     retry_backoff_max_ms: int = 1000
     # The longest such pause; ≥ retry_backoff_ms. Kafka: 1,000.
@@ -72,6 +74,11 @@ class ProducerConfig:
                 )
         _check("acks", self.acks, Acks.parse)
         _check("compression_type", self.compression_type, _compression)
+
+    @property
+    def back_off(self) -> BackOff:
+        """When a call that may yet succeed is made again; who makes it knows the deadline."""
+        return BackOff(self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000)
 
     @classmethod
     def of(cls, **settings: Any) -> ProducerConfig:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 import pyarrow as pa
 
+from ..back_off import Telling
 from ..codec import Entry, encode
 from ..errors import (
     DeliveryError,
@@ -59,6 +60,8 @@ class Sender:
         self._recover = recover
         self._config = config
         self._acks = Acks.parse(config.acks)
+        self._back_off = config.back_off
+        self._telling = Telling()  # of all partitions: a server that is away is one trouble
         self._done: list[Delivery] = []  # settled in this round; their callbacks come at its end
 
     def start(self) -> None:
@@ -268,15 +271,28 @@ class Sender:
         elif is_full and not queue.topic.config.tiered:
             self._mend(queue, self._make_room)
         if must_wait:
-            config = self._config
-            pause_ms = min(
-                config.retry_backoff_ms * 2 ** min(queue.failures, 30), config.retry_backoff_max_ms
-            )
-            queue.failures += 1
-            queue.retry_at_s = time.monotonic() + pause_ms / 1000
+            self._pause(queue)
+
+    def _pause(self, queue: PartitionQueue) -> None:
+        queue.failures += 1
+        pause_s = self._back_off.pause_s(queue.failures)
+        now_s = time.monotonic()
+        queue.retry_at_s = now_s + pause_s
+        with self._accumulator.lock:
+            left_s = self._expiry_s(queue) - now_s
+        self._telling.failed(
+            f"appending to {queue.topic_partition}",
+            queue.last_error or "no answer",
+            now_s,
+            failures=queue.failures,
+            pause_s=pause_s,
+            left_s=left_s,
+        )
 
     def _written(self, call: Call, result: AppendResult) -> None:
         queue = call.queue
+        if queue.failures:
+            self._telling.succeeded(f"appending to {queue.topic_partition}", queue.failures)
         queue.told_end = max(queue.told_end, result.base_offset + call.record_count)
         queue.failures = 0
         queue.last_error = None

@@ -13,14 +13,14 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from ..back_off import pause_s
+from ..back_off import Tries
 from ..errors import ColdTierError, ForeignTableError
 from ..spark.catalog.entry import first_sentence, look_up, run, same_place, table_of
 from ..spark.catalog.names import TableName, parse_schema, quoted_text
 from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey
 from .status_table import (
-    COMMIT_ATTEMPTS,
+    COMMITS,
     DESCRIPTION,
     MERGED_FILES,
     PROPERTIES,
@@ -62,8 +62,9 @@ class NamedStatusTable:
     def append(self, rows: pa.Table, key: RunKey | None = None) -> pa.Table:
         """See `StatusTable.append`."""
         self._create()
+        tries = Tries(f"writing to the table {self.name}", COMMITS)
         failure: Exception | None = None
-        for attempt in range(COMMIT_ATTEMPTS):
+        while True:
             if key is not None:
                 there = self.done_rows(key)
                 if there.num_rows:
@@ -74,14 +75,17 @@ class NamedStatusTable:
                 self._write(rows, key)
             except Exception as error:  # whether it landed, the table tells
                 failure = error
-                time.sleep(pause_s(attempt, 0.1, 1.0))
+                pause_s = tries.failed(first_sentence(error))
+                if pause_s is None:
+                    break
+                time.sleep(pause_s)
                 continue
             self._maintain()
             # Of two that end the same run, Delta passes over the second without a word.
             return rows if key is None else self.done_rows(key)
         raise ColdTierError(
-            f"the table {self.name} took no commit in {COMMIT_ATTEMPTS} attempts: "
-            f"{first_sentence(failure) if failure else ''}. What the run did is done; running it "
+            f"the table {self.name} took no commit in {COMMITS.tries} attempts: "
+            f"{first_sentence(failure)}. What the run did is done; running it "
             "again is safe. Check that it may be written by this user",
             path=str(self.name),
         ) from failure

@@ -15,14 +15,14 @@ from deltalake import CommitProperties, DeltaTable, write_deltalake
 from deltalake.exceptions import DeltaError, TableNotFoundError
 from deltalake.transaction import Transaction
 
-from ..back_off import pause_s
+from ..back_off import Tries
 from ..cold.storage import Storage, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
 from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey
 from .status_table import (
-    COMMIT_ATTEMPTS,
+    COMMITS,
     DESCRIPTION,
     MERGED_FILES,
     PROPERTIES,
@@ -55,8 +55,9 @@ class PathStatusTable:
     def append(self, rows: pa.Table, key: RunKey | None = None) -> pa.Table:
         """See `StatusTable.append`."""
         table = self._create()
+        tries = Tries(f"writing to the table at {self.path}", COMMITS)
         failure: Exception | None = None
-        for attempt in range(COMMIT_ATTEMPTS):
+        while True:
             if key is not None:
                 # A lost reply and a lost race look the same, and here it is the same.
                 there = self._done_rows(table, key)
@@ -68,16 +69,18 @@ class PathStatusTable:
                 self._write(table, rows, key)
             except (DeltaError, OSError) as error:
                 failure = error
-                logger.debug("%s: attempt %d did not land: %s", self.path, attempt, error)
-                time.sleep(pause_s(attempt, 0.02, 1.0))
+                pause_s = tries.failed(one_line(error))
+                if pause_s is None:
+                    break
+                time.sleep(pause_s)
                 table = self._create()
                 continue
             failpoint("jobs.after_rows")
             self._maintain()
             return rows
         raise CommitConflictError(
-            f"the table at {self.path} took no commit in {COMMIT_ATTEMPTS} attempts: "
-            f"{one_line(failure) if failure else ''}. What the run did is done; running it again "
+            f"the table at {self.path} took no commit in {COMMITS.tries} attempts: "
+            f"{one_line(failure)}. What the run did is done; running it again "
             f"is safe. {self._storage.advice()}",
             path=self.path,
         ) from failure

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..archive.report import ArchiveReport
 from ..archive.trouble import Trouble
-from ..back_off import patiently
+from ..back_off import ASK_AGAIN, patiently
 from ..cleanup.cleanup import STEPS
 from ..cold_log import ColdLog
 from ..errors import (
@@ -168,8 +168,9 @@ class JobRun:
             # Whose time is over does not fail because Redis is away just then.
             patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
             found = patiently(
+                "looking where things stand",
                 lambda: in_time(self._look, CALL_TIMEOUT_S, "looking where things stand"),
-                patience_s,
+                ASK_AGAIN.within(patience_s),
             )
             for failure in found.failures:  # told, as what could not be archived is
                 logger.warning("nothing can be said of %s: %s", failure.topic, failure.error)

@@ -15,6 +15,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from ..back_off import BackOff
 from .status_rows import RunKey
 
 DESCRIPTION = "where each partition stood at each job run; written by lakelog"
@@ -33,7 +34,7 @@ PROPERTIES = {
 MERGED_FILES = 64
 
 #: Each lost race has a winner, and a run commits once a minute.
-COMMIT_ATTEMPTS = 10
+COMMITS = BackOff(0.1, 1.0, tries=10)
 
 
 class StatusTable(Protocol):

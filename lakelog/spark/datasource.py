@@ -68,6 +68,8 @@ logger = logging.getLogger(__name__)
 
 NAME = "lakelog"
 
+_LOOKING = "looking where the log ends"
+
 #: Of a record, where a micro-batch is cut for its tasks. What is stored would say better, but says
 #: something else once records are archived; a micro-batch that is run again must be cut as before,
 #: or a sink that knows what each task wrote (lakelog's own) would not know its tasks again.
@@ -172,7 +174,7 @@ class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
 
     def partitions(self) -> list[InputRange]:
         """The ranges, cut so that no task has much more than the others."""
-        return patiently(self._partitions)
+        return patiently("planning a read", self._partitions)
 
     def _partitions(self) -> list[InputRange]:
         options = self._options
@@ -210,7 +212,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
 
     def initialOffset(self) -> dict[str, Any]:
         """Where a stream without a checkpoint begins."""
-        self._initial = patiently(self._begin)
+        self._initial = patiently("beginning a stream", self._begin)
         return self._initial.to_json()
 
     def getDefaultReadLimit(self) -> Any:
@@ -220,7 +222,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From here on, the stream ends where the log ends now."""
-        self._target = patiently(self._look).offsets
+        self._target = patiently(_LOOKING, self._look).offsets
 
     def latestOffset(
         self, start: Mapping[str, Any] | None = None, limit: Any = None
@@ -234,7 +236,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         if start is None:
             return self._latest_without_start().to_json()
         begin = StreamOffset.from_json(start)
-        ends = patiently(lambda: self._look(begin))
+        ends = patiently(_LOOKING, lambda: self._look(begin))
         offsets = self._limited(begin.offsets, ends, getattr(limit, "max_rows", None))
         if offsets == begin.offsets:
             return start
@@ -259,7 +261,10 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             if first.get(tp, 0) < end_offset:
                 of_topic = ranges.setdefault(tp.topic, {})
                 of_topic[tp.partition] = OffsetRange(first.get(tp, 0), end_offset)
-        return patiently(lambda: self._input_ranges(ranges, until.topic_ids, until.gaps))
+        return patiently(
+            "planning a micro-batch",
+            lambda: self._input_ranges(ranges, until.topic_ids, until.gaps),
+        )
 
     def commit(self, end: Mapping[str, Any]) -> None:
         """Nothing: see the class."""
@@ -367,13 +372,13 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         """For Spark 4.0 and 4.1, which asks for the end before the beginning of the first batch."""
         if self._initial is None and not self._begun:
             try:
-                self._initial = patiently(self._begin)
+                self._initial = patiently("beginning a stream", self._begin)
             except (
                 OffsetOutOfRangeError
             ):  # not asked for if there is a checkpoint; else raised then
                 self._begun = True
         known = self._last or self._initial or StreamOffset({})
-        ends = patiently(lambda: self._look(StreamOffset({}, known.topic_ids)))
+        ends = patiently(_LOOKING, lambda: self._look(StreamOffset({}, known.topic_ids)))
         since = None if self._begun or self._initial is None else self._initial.offsets
         offsets = self._limited(known.offsets, ends, None)
         if self._last is None or self._last.offsets != offsets:

@@ -12,7 +12,7 @@ from typing import cast
 
 import pyarrow as pa
 
-from ..back_off import Patience
+from ..back_off import Tries
 from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
 from ..cold.table import ColdTable
@@ -55,7 +55,7 @@ def range_rows(
     """
     topic_partition = topic.partition(partition)
     tiers, archived = _tiers(place, topic, partition, start, end, as_of_version)
-    patience = Patience()
+    tries = Tries(f"reading {topic_partition}")
     at = start
     while at < end:
         try:
@@ -63,7 +63,7 @@ def range_rows(
                 at = step.next_offset
                 if archived is not None:
                     archived.at = at
-                patience = Patience()
+                tries.succeeded()
                 if step.records.num_rows:
                     yield step.records
         except OffsetOutOfRangeError as error:
@@ -84,7 +84,7 @@ def range_rows(
                 "%s: what lay below offset %d is gone; going on there", topic_partition, at
             )
         except LakelogError as error:
-            patience.wait(error)
+            tries.wait(error)
 
 
 def _tiers(

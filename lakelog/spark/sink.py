@@ -95,7 +95,7 @@ class _Writer:
         self._options = options
         # Looked up where the write is planned, so that a missing topic fails there, and so that all
         # tasks mean the same creation of it.
-        self._topic = None if options.topic is None else patiently(self._named_topic)
+        self._topic = None if options.topic is None else self._find_topic(options.topic)
         # A task that recovers a partition looks at the cold tier, perhaps where nobody is logged
         # in. A stream's writer is made once, so what it was given may have expired by then.
         self._credentials = options.place.to_hand_on()
@@ -129,12 +129,9 @@ class _Writer:
     def _batches(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         return iterator
 
-    def _named_topic(self) -> Topic:
-        assert self._options.topic is not None
-        return self._options.place.open_hot().topics().get(self._options.topic)
-
     def _find_topic(self, name: str) -> Topic:
-        return patiently(lambda: self._options.place.open_hot().topics().get(name))
+        topics = self._options.place.open_hot().topics
+        return patiently(f"looking up topic {name!r}", lambda: topics().get(name))
 
     def _recover(self, topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
         place = self._options.place

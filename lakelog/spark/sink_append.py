@@ -31,7 +31,7 @@ import google_crc32c
 import numpy as np
 import pyarrow as pa
 
-from ..back_off import Patience
+from ..back_off import ASK_AGAIN, BackOff, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
 from ..codec.crc import crc32c_extended
 from ..codec.entry import MAX_SEQUENCES
@@ -56,8 +56,8 @@ from .sink_rows import Rows
 
 logger = logging.getLogger(__name__)
 
-#: How long a call is tried again while Redis is full, away or paused: Kafka's delivery.timeout.ms.
-PATIENCE_S = 120.0
+#: How a call is tried again while Redis is full, away or paused: for Kafka's delivery.timeout.ms.
+BACK_OFF = ASK_AGAIN.within(120.0)
 
 #: What a call answers when the one before it, sent along with it, was not appended.
 _NOT_YET = (OutOfOrderSequenceError, UnknownProducerError)
@@ -99,7 +99,7 @@ class TaskAppend:
     Args:
         recover: makes a partition writable whose server may have lost its tail.
         repair: completes a topic that was made by halves.
-        patience_s: how long a call is tried again.
+        back_off: how a call is tried again; its time begins anew when one was appended.
     """
 
     def __init__(
@@ -110,7 +110,7 @@ class TaskAppend:
         *,
         recover: Callable[[Topic, TopicPartition, int], None],
         repair: Callable[[Topic], None],
-        patience_s: float = PATIENCE_S,
+        back_off: BackOff = BACK_OFF,
     ) -> None:
         self._hot = hot
         self._identity = identity
@@ -118,7 +118,7 @@ class TaskAppend:
         self._acks = acks
         self._recover = recover
         self._repair = repair
-        self._patience_s = patience_s
+        self._back_off = back_off
         self._topics: dict[str, Topic] = {}
         self._progress: dict[TopicPartition, _Progress] = {}
 
@@ -137,14 +137,15 @@ class TaskAppend:
             LakelogError: why not; some of the calls may be in the log, which a repeat of the task
                 finds out.
         """
-        patience = Patience(self._patience_s)
+        tries = Tries("appending the rows of a task", self._back_off)
         while calls:
             left, error = self._round(calls)
             if len(left) < len(calls):
-                patience = Patience(self._patience_s)
+                tries.renew()
             if error is not None:
-                patience.pause(error)
+                tries.pause(error)
             calls = left
+        tries.succeeded()
 
     def finish(self) -> int:
         """How many rows were appended, by this attempt or an earlier one.

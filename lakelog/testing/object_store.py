@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, ClassVar
 
-from .servers import START_TIMEOUT_S, free_port
+from ..back_off import wait_until
+from .servers import START_TIMEOUT_S, STARTING, free_port
 
 #: Headers that speak of one connection, not of the message.
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
@@ -41,14 +42,18 @@ class S3Server:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline and self._process.poll() is None:
+        process = self._process
+
+        def is_over() -> bool:
             with contextlib.suppress(OSError):
                 self._request("GET", "/")
-                return self
-            time.sleep(0.05)
-        self.stop()
-        raise RuntimeError("moto's server did not start; is moto[server] installed?")
+                return True
+            return process.poll() is not None
+
+        if not wait_until("moto's answer", is_over, STARTING) or process.poll() is not None:
+            self.stop()
+            raise RuntimeError("moto's server did not start; is moto[server] installed?")
+        return self
 
     def stop(self) -> None:
         if self._process is not None:

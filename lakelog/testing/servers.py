@@ -9,7 +9,6 @@ import socket
 import ssl
 import subprocess
 import threading
-import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -17,10 +16,12 @@ from urllib.parse import quote
 import redis
 from redis.exceptions import NoPermissionError
 
+from ..back_off import POLL, wait_until
 from ..embedded.redis_program import RedisProgram, redis_programs
 from ..embedded.redis_settings import redis_conf
 
 START_TIMEOUT_S = 60.0  # a machine under load starts a server in a second or two
+STARTING = POLL.within(START_TIMEOUT_S)
 
 Conf = Mapping[str, str | int | Sequence[str]]
 
@@ -133,17 +134,19 @@ class RedisServer:
 
     def _await_answer(self) -> bool:
         assert self._process is not None
-        deadline = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline and self._process.poll() is None:
+        process = self._process
+
+        def answers() -> bool:
             with contextlib.closing(self.client()) as client:
                 try:
                     client.ping()
-                    return self._process.poll() is None
                 except (redis.AuthenticationError, NoPermissionError):
-                    return True  # it answers; who may do what is the test's business
+                    return True  # who may do what is the test's business
                 except redis.RedisError:  # not listening yet, or loading
-                    time.sleep(0.02)
-        return False
+                    return process.poll() is not None
+            return True
+
+        return wait_until("the server's answer", answers, STARTING) and process.poll() is None
 
     def _end(self, how: signal.Signals) -> None:
         if self._process is None:
@@ -198,11 +201,12 @@ class RedisClusterServers:
                 clients[0].execute_command(
                     "CLUSTER MEET", "127.0.0.1", node.port, node.conf["cluster-port"]
                 )
-            deadline = time.monotonic() + START_TIMEOUT_S
-            while not all(self._joined(client) for client in clients):
-                if time.monotonic() > deadline:
-                    raise RuntimeError(f"the cluster did not form:\n{self.nodes[0].log()[-4000:]}")
-                time.sleep(0.05)
+            if not wait_until(
+                "the cluster to form",
+                lambda: all(self._joined(client) for client in clients),
+                STARTING,
+            ):
+                raise RuntimeError(f"the cluster did not form:\n{self.nodes[0].log()[-4000:]}")
         return self
 
     def flush(self) -> None:

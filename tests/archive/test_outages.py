@@ -181,7 +181,7 @@ def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start
     append(log, "t", 5)
     process.archived(5)
     server.stop() if clean else server.kill()
-    process.says("until it answers")
+    process.says("archiving from")
     time.sleep(away_s)  # an outage, not a wait for something
     server.start()
     append(log, "t", 7)
@@ -196,7 +196,7 @@ def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, star
     until(lambda: bool(log.hot.beats().alive()))
     append(log, "t", 5)
     server.kill()
-    process.says("until it answers")
+    process.says("archiving from")
     server.start()
     process.archived(5)
     assert process.end() == 0, "".join(process.said)
@@ -207,7 +207,7 @@ def test_it_starts_before_redis_does(server, log, cold, start):
     append(log, "t", 5)
     server.kill()
     process = start(server.url, cold)
-    process.says("until it answers")
+    process.says("archiving from")
     # In the table, since Redis cannot tell of it.
     until(lambda: bool(recent_troubles(log.place.cold)))
     assert "cannot reach Redis" in recent_troubles(log.place.cold)[0]["error"]
@@ -220,7 +220,7 @@ def test_it_starts_before_redis_does(server, log, cold, start):
 def test_it_ends_before_redis_answered(server, cold, start, how):
     server.kill()
     process = start(server.url, cold, *(["--max-duration", "1s"] if how == "over" else []))
-    process.says("until it answers")
+    process.says("archiving from")
     code = process.end() if how == "stopped" else process.process.wait(LIVENESS_S)
     assert code == 1
     process.says("the run ended before Redis answered")
@@ -247,7 +247,7 @@ def test_a_stop_while_redis_is_away_ends_the_process_with_a_sentence(server, log
     append(log, "t", 5)
     process.archived(5)
     server.kill()
-    process.says("until it answers")
+    process.says("archiving from")
     assert process.end() == 1
     assert "the run ended before all was archived" in "".join(process.said)
     assert "cannot reach Redis" in "".join(process.said)
@@ -469,7 +469,7 @@ def test_status_says_what_was_written_down_while_redis_is_away(server, log, cold
     append(log, "t", 3)
     process.archived(3)
     server.kill()
-    process.says("until it answers")
+    process.says("archiving from")
     arguments = ["--redis", server.url, "--cold", cold, "status"]
 
     def said() -> str:

@@ -8,14 +8,14 @@ from uuid import UUID, uuid4
 
 import pytest
 
-from lakelog.archive import supervisor as module
+from lakelog import back_off
 from lakelog.archive.archiver import Flushed
 from lakelog.archive.supervisor import (
     LONG_CALL_S,
-    LONGEST_PAUSE_S,
     MOST_WORKERS,
     RETRIES_AT_ONCE,
     SWEEP_S,
+    TOPIC_BACK_OFF,
     WORKERS,
     Supervisor,
 )
@@ -148,15 +148,15 @@ def test_an_outage_of_days_is_outlived_while_others_go_on():
         done = bench.run(HOUR_S, away, step_s=5.0)
         assert {topic.name for topic in done} == {topic.name for topic in bench.topics}
         tries.append(done.count(away))
-    assert min(tries) >= HOUR_S / (LONGEST_PAUSE_S + 5) - 1  # it is never given up
-    assert max(tries) <= HOUR_S / (LONGEST_PAUSE_S / 2)  # nor asked without a pause
+    assert min(tries) >= HOUR_S / (TOPIC_BACK_OFF.longest_s + 5) - 1  # it is never given up
+    assert max(tries) <= HOUR_S / (TOPIC_BACK_OFF.longest_s / 2)  # nor asked without a pause
     (trouble,) = bench.supervisor.troubles()
     assert (trouble.topic, trouble.since_ms) == (away.name, 1_000_000)
     assert trouble.next_try_ms is not None
-    assert trouble.next_try_ms - bench.now_s * 1000 <= LONGEST_PAUSE_S * 1000
+    assert trouble.next_try_ms - bench.now_s * 1000 <= TOPIC_BACK_OFF.longest_s * 1000
     assert "the store is away" in str(trouble)
 
-    bench.run(2 * LONGEST_PAUSE_S)  # it is back
+    bench.run(2 * TOPIC_BACK_OFF.longest_s)  # it is back
     assert bench.supervisor.troubles() == ()
     bench.append(away, 100)
     bench.work(away)
@@ -179,7 +179,7 @@ def test_a_defect_of_any_kind_is_tried_again():
         assert set(bench.work(broken, error=error)) >= {broken}
         (trouble,) = bench.supervisor.troubles()
         assert trouble.why.startswith(type(error).__name__)
-        bench.now_s += LONGEST_PAUSE_S
+        bench.now_s += TOPIC_BACK_OFF.longest_s
     assert broken in bench.work()
     assert bench.supervisor.troubles() == ()
 
@@ -188,7 +188,7 @@ def test_many_failing_topics_leave_room_for_those_that_go_well():
     bench = Bench(300)
     failing, (well,) = bench.topics[:-1], bench.topics[-1:]
     bench.work(*failing)
-    bench.now_s += LONGEST_PAUSE_S
+    bench.now_s += TOPIC_BACK_OFF.longest_s
     bench.look()
     assert len(bench.supervisor.start()) == RETRIES_AT_ONCE  # and none of them returns
     bench.append(well, 100)
@@ -285,11 +285,13 @@ def test_what_is_left_after_a_drain_is_said():
 
 
 def test_redis_lost_for_a_while_leaves_no_topic_behind(monkeypatch):
-    monkeypatch.setattr(module, "LOG_AGAIN_S", 0.0)
+    monkeypatch.setattr(back_off, "QUIET_S", 0.0)
     bench = Bench(40)
     bench.work(*bench.topics, error=HotTierUnavailableError("away"))
     assert len(bench.supervisor.troubles()) == 40
-    assert {t.name for t in bench.run(2 * LONGEST_PAUSE_S)} == {t.name for t in bench.topics}
+    assert {t.name for t in bench.run(2 * TOPIC_BACK_OFF.longest_s)} == {
+        t.name for t in bench.topics
+    }
     assert bench.supervisor.troubles() == ()
 
 

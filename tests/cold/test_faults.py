@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from deltalake import DeltaTable
 from made_up import MadeUpRows, archive
 
 from lakelog import failpoints
+from lakelog.cold import path_table
 from lakelog.cold.change import Change
 from lakelog.cold.delta_log import DeltaLog
 from lakelog.cold.registers import LogStart
@@ -238,7 +240,8 @@ def test_a_register_that_moved_in_between_supersedes(table, make_table, topic, a
 
 
 def test_others_that_keep_committing_end_in_a_retriable_error(table, topic, archived, monkeypatch):
-    monkeypatch.setattr("lakelog.cold.path_table.COMMIT_ATTEMPTS", 5)
+    races = replace(path_table.BACK_OFF.races, tries=5)
+    monkeypatch.setattr(path_table, "BACK_OFF", replace(path_table.BACK_OFF, races=races))
 
     def interfere() -> None:
         DeltaTable(table.path).alter.set_table_description("mine")

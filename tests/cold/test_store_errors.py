@@ -104,7 +104,7 @@ def test_one_refusal_of_a_busy_store_is_asked_again(storage, front, call, status
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", BUSY)
 def test_a_store_that_stays_busy_is_told_as_such(storage, front, monkeypatch, call, status):
-    monkeypatch.setattr(back_off.patiently, "__defaults__", (0.2,))
+    monkeypatch.setattr(back_off, "ASK_AGAIN", back_off.ASK_AGAIN.within(0.2))
     front.inject(*(Fault(method, ".", status=status, times=None) for method in METHODS))
     with pytest.raises(ColdTierUnavailableError) as caught:
         CALLS[call](storage)

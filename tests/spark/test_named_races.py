@@ -135,8 +135,8 @@ def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: Spar
         table = NamedTable(topic, lambda: session, name, HotRows(HotSource(log.url)))
         archiver = Archiver(topic, hot, table)
         while not stop.is_set():
-            flushed.append(patiently(archiver.flush))
-        flushed.append(patiently(archiver.drain))
+            flushed.append(patiently("archiving", archiver.flush))
+        flushed.append(patiently("archiving", archiver.drain))
         hot.close()
 
     with ThreadPoolExecutor(2) as threads:

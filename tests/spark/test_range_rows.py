@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from spark_log import SparkLog
 
-from lakelog.back_off import Patience
+from lakelog.back_off import ASK_AGAIN, Tries
 from lakelog.cold.storage import Storage
 from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError
@@ -53,7 +53,7 @@ def test_a_redis_that_restarts_is_waited_for_and_no_row_comes_twice(task, server
 def test_a_redis_that_stays_away_fails_the_task_whose_next_attempt_reads_all(
     task, server, monkeypatch
 ) -> None:
-    monkeypatch.setattr(module, "Patience", lambda: Patience(0.2))
+    monkeypatch.setattr(module, "Tries", lambda what: Tries(what, ASK_AGAIN.within(0.2)))
     steps = task(0)
     seen = next(steps)
     server.kill()

@@ -14,6 +14,7 @@ import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
 
 from lakelog import Lakelog
+from lakelog.back_off import ASK_AGAIN
 from lakelog.errors import (
     HotTierFullError,
     HotTierPausedError,
@@ -71,7 +72,7 @@ class Attempts:
                 tp.partition, at_least
             ),
             repair=self.lakelog.topics.repair,
-            patience_s=patience_s,
+            back_off=ASK_AGAIN.within(patience_s),
         )
         append.left = stop_after
         task = TaskRows(lambda name: self.topic, self.topic, 0)

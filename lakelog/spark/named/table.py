@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import pyarrow as pa
 
-from ...back_off import pause_s
+from ...back_off import BackOff, Tries
 from ...cold import contradictions
 from ...cold.change import Change, HotRange, RowsOf
+from ...cold.lost_commits import CommitBackOff, LostCommits
 from ...cold.planned import check_plan, standing_partitions
 from ...cold.registers import Register
 from ...cold.schema import (
@@ -41,13 +42,11 @@ from ...cold.schema import (
 )
 from ...cold.segment import SegmentFile
 from ...cold.storage import one_line
-from ...cold.store_errors import error_class
 from ...cold.table import Applied, ColdSnapshot, Orphans, Vacuumed
 from ...cold.timestamp_lookup import TimestampLookup
 from ...config import DAY_MS
 from ...errors import (
     ColdTierError,
-    CommitConflictError,
     CommitUnknownError,
     ContradictionError,
     ForeignTableError,
@@ -84,12 +83,14 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 #: Each lost race means that the rows are written again; each has a winner of the same kind.
-COMMIT_ATTEMPTS = 20
-FIRST_BACK_OFF_S = 0.1
-MAX_BACK_OFF_S = 2.0
+BACK_OFF = CommitBackOff(
+    races=BackOff(0.1, 2.0, tries=20),
+    refusals=BackOff(0.2, 2.0, tries=3),
+    reads=BackOff(0.2, 2.0, tries=3),
+)
 
-#: Commits in a row that nobody's commit stood in the way of, and reads that found out.
-REFUSED_ATTEMPTS = 3
+#: Of two that create a table at once Delta lets one fail, before the catalog knows the other's.
+CREATE_BACK_OFF = BackOff(1.0, 2.0, tries=3)
 
 #: A copy of the registers. Delta cleans up its history in the end, and the notes with it; the
 #: properties stay. Written when the newest note is older than `COPY_AFTER_MS`.
@@ -308,8 +309,8 @@ class NamedTable(TimestampLookup[NamedReader]):
         if current.version < 0:
             self._create()
             self._mirror()  # who else made it may have known older settings
-        refused = 0
-        for attempt in range(COMMIT_ATTEMPTS):
+        lost = LostCommits(f"the table {self.name}", self.name, BACK_OFF)
+        while True:
             with self._lock:
                 current, noted, state = self._checked(), self._noted, self._state
             standing = standing_partitions(change, planned_on, current)
@@ -320,24 +321,16 @@ class NamedTable(TimestampLookup[NamedReader]):
                 return Applied(current, superseded=change.partitions)
             commit = NamedCommit.of(change, standing, noted, state)
             # What Spark refuses may be the listening: the second time it just writes.
-            measuring = None if refused else self._listener(commit)
+            measuring = None if lost.refused else self._listener(commit)
             error = self._write(commit, current, measuring)
             if self._read_back(commit.note.commit, error):
                 return self._applied(commit.note, change.partitions - standing, measuring)
-            refused = refused + 1 if self._state.version == current.version else 0
-            if refused == REFUSED_ATTEMPTS:
-                raise error_class(one_line(error))(
-                    f"the table {self.name} takes no commit: {one_line(error)[:1000]}. Nothing was "
-                    "changed. Check that it may be written by this user",
-                    path=self.name,
-                ) from error
-            logger.debug("%s: attempt %d did not land: %s", self.name, attempt, error)
-            time.sleep(pause_s(attempt, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
-        raise CommitConflictError(
-            f"others kept committing to {self.name}: none of {COMMIT_ATTEMPTS} attempts won. "
-            "Nothing of this change was committed; try again",
-            path=self.name,
-        )
+            lost.lost(
+                error,
+                to_others=self._state.version != current.version,
+                advice="Check that it may be written by this user",
+            )
+            lost.wait()
 
     def _is_outdated(self, change: Change) -> bool:
         """Whether the policy that asked for the change is not the topic's any more."""
@@ -346,18 +339,19 @@ class NamedTable(TimestampLookup[NamedReader]):
 
     def _create(self) -> None:
         """Make the table, unless it is there; who else does so meanwhile does not matter."""
-        for retry in range(REFUSED_ATTEMPTS):
+        tries = Tries(f"creating the table {self.name}", CREATE_BACK_OFF)
+        while True:
             with naming(self.name):
                 try:
                     create_table(self.spark, self.name, self._topic)
                     return
-                except Exception:
-                    # Of two at once Delta lets one fail, before the catalog knows the other's.
+                except Exception as error:
                     if self.spark.catalog.tableExists(self.name):
                         return
-                    if retry == REFUSED_ATTEMPTS - 1:
+                    pause_s = tries.failed(one_line(error))
+                    if pause_s is None:
                         raise
-            time.sleep(0.5 * 2**retry)
+            time.sleep(pause_s)
 
     def _listener(self, commit: NamedCommit) -> Measuring | None:
         """Hears what the tasks measure; None if there is nothing to hear, or it never comes."""
@@ -463,7 +457,8 @@ class NamedTable(TimestampLookup[NamedReader]):
         Raises:
             CommitUnknownError: the history cannot be read.
         """
-        for retry in range(REFUSED_ATTEMPTS):
+        tries = Tries(f"reading the history of {self.name} after a commit", BACK_OFF.reads)
+        while True:
             try:
                 self._take_news()
                 return commit_id in self._landed
@@ -471,12 +466,15 @@ class NamedTable(TimestampLookup[NamedReader]):
                 raise
             except ColdTierError as failure:
                 error = error or failure
-                time.sleep(0.1 * 2**retry)
-        raise CommitUnknownError(
-            f"a commit to {self.name} may have landed: Spark did not say, and reading its history "
-            "failed too. Take a new snapshot when it answers again; running this once more is safe",
-            path=self.name,
-        ) from error
+                pause_s = tries.failed(failure)
+                if pause_s is None:
+                    raise CommitUnknownError(
+                        f"a commit to {self.name} may have landed: Spark did not say, and reading "
+                        "its history failed too. Take a new snapshot when it answers again; "
+                        "running this once more is safe",
+                        path=self.name,
+                    ) from error
+                time.sleep(pause_s)
 
     def _applied(
         self, note: Note, superseded: frozenset[int], measuring: Measuring | None
@@ -540,17 +538,16 @@ class NamedTable(TimestampLookup[NamedReader]):
 
     def _mirror(self) -> None:
         """Make the properties say the topic, unless they say a newer one."""
-        for retry in range(COMMIT_ATTEMPTS):
+        tries = Tries(f"writing the settings of {self.name}", BACK_OFF.races)
+        while True:
             alter = self._alteration()
             if alter is None:
                 return
             try:
                 with naming(self.name):
                     alter()
-            except ColdTierError:  # may have landed all the same: the next look tells
-                if retry == COMMIT_ATTEMPTS - 1:
-                    raise
-                time.sleep(pause_s(retry, FIRST_BACK_OFF_S, MAX_BACK_OFF_S))
+            except ColdTierError as error:  # may have landed all the same: the next look tells
+                tries.pause(error)
             self._properties = self._columns = None
 
     def _alteration(self) -> Callable[[], None] | None:
