@@ -29,6 +29,7 @@ VALUES = {
     "failpoints",
     "engine",
     "secret_reference",
+    "text_table",
 }
 
 #: folder → folders it may import besides the values and itself

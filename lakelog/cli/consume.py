@@ -6,8 +6,8 @@ import argparse
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from ..text_table import printable
 from .connect import open_archived, say_where_it_ends
-from .output import printable
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog

@@ -11,6 +11,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..text_table import printable, text_table
+
 
 @dataclass(frozen=True, slots=True)
 class Table:
@@ -83,24 +85,6 @@ def describe(error: BaseException) -> str:
     )
 
 
-#: C0 and C1 control characters, and those that change the direction of text or break a line.
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
-
-
-def printable(text: str) -> str:
-    r"""The text in one line without anything that a terminal obeys: ``\x1b`` for an escape byte.
-
-    A backslash stays as it is, so JSON in a record is shown as it was written.
-    """
-    return _CONTROL.sub(_escaped, text)
-
-
-def _escaped(match: re.Match[str]) -> str:
-    code = ord(match[0])
-    short = {9: "\\t", 10: "\\n", 13: "\\r"}.get(code)
-    return short or (f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}")
-
-
 def _lines(text: str) -> str:
     """Text of our own, with the lines and tabs that it has."""
     parts = re.split("([\n\t])", text)
@@ -131,42 +115,9 @@ def _show_text(result: Any) -> None:
         if not result.rows:
             print(result.empty)
             return
-        print(_grid(result), flush=True)
+        print(text_table(result.rows, result.columns), flush=True)
     else:
         print(_lines(str(result)), flush=True)
-
-
-def _grid(table: Table) -> str:
-    columns = list(table.columns or table.rows[0])
-    cells = [[_cell(row.get(column)) for column in columns] for row in table.rows]
-    numeric = [
-        all(isinstance(row.get(c), (int, float, type(None))) for row in table.rows) for c in columns
-    ]
-    headings = [column.replace("_", " ") for column in columns]
-    widths = [
-        max(len(heading), *(len(row[i]) for row in cells)) for i, heading in enumerate(headings)
-    ]
-
-    def line(values: Sequence[str]) -> str:
-        return "  ".join(
-            value.rjust(width) if right else value.ljust(width)
-            for value, width, right in zip(values, widths, numeric, strict=True)
-        ).rstrip()
-
-    rule = "  ".join("─" * width for width in widths)
-    return "\n".join([line(headings), rule, *map(line, cells)])
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "–"
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if isinstance(value, float):
-        return f"{value:,.2f}" if abs(value) < 1000 else f"{value:,.0f}"
-    return printable(str(value))
 
 
 # -- progress ------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from ..errors import InvalidArgumentError
 from ..explore.notebook import of_notebook
 from ..hot.connection import mask
 from ..secret_reference import check_secret_reference
+from ..text_table import text_table
 
 Value = str | int | float | bool
 
@@ -51,10 +52,15 @@ class Parameters:
         return iter(self._values)
 
     def __repr__(self) -> str:
-        width = max((len(name) for name in self), default=0)
-        return "\n".join(
-            f"{name:{width}}  {_shown(name, value) or '–'}  ({self._sources[name]})"
-            for name, value in self._values.items()
+        return text_table(
+            [
+                {
+                    "parameter": name,
+                    "value": _shown(name, value) or None,
+                    "from": self._sources[name],
+                }
+                for name, value in self._values.items()
+            ]
         )
 
     def _repr_html_(self) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..lakelog import Lakelog
+from ..text_table import text_table
 from .look import look_of
 from .parameters import databricks_utilities
 from .status_rows import RunKey, status_rows
@@ -40,13 +41,7 @@ class JobResult(dict[str, Any]):
     def __repr__(self) -> str:
         if not self["partitions"]:
             return f"{self['job']}: no partitions"
-        rows = [RESULT, *(tuple(map(_shown, one.values())) for one in self["partitions"])]
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = (
-            "  ".join(text.rjust(width) for text, width in zip(row, widths, strict=True))
-            for row in rows
-        )
-        return "\n".join(lines)
+        return text_table(self["partitions"], RESULT)
 
 
 class ResultLine(str):
@@ -82,7 +77,3 @@ def finish(result: Mapping[str, Any]) -> ResultLine:
     if utilities is not None:
         utilities.notebook.exit(str(line))
     return line
-
-
-def _shown(value: object) -> str:
-    return "" if value is None else f"{value:,}" if isinstance(value, int) else str(value)

@@ -30,12 +30,12 @@ from .follow import follow
 from .key_history import history_of
 from .moment import UTC, moment, zone
 from .opened_topic import OpenedTopic
+from .page_text import page_text
 from .record_html import is_long, record_html
 from .rows import rows
 from .scan import Progress, ScanLimit
 from .segment_map import SegmentMap, segment_map
 from .table_html import marked_row_html, table_html
-from .text_table import text_table
 from .tier_map import map_html, scale_of
 from .typed_match import typed, typed_match
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
@@ -275,7 +275,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         found = rows(shown, self._zone(), self._ui.format.value)
         where = TopicPartition(shown.view.topic, shown.view.partition)
         log = f"[{shown.offsets.log_start}, {shown.offsets.log_end})"
-        lines = [f"{where} {log}  {shown.view.expression}", text_table(found), *shown.notes]
+        lines = [f"{where} {log}  {shown.view.expression}", page_text(found), *shown.notes]
         if self.error is not None:
             lines.append(f"error: {self.error}")
         return "\n".join(lines)

@@ -1,0 +1,100 @@
+"""Text tables: what people read, and scripts from a pipe."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from lakelog.text_table import printable, shown, text_table
+
+#: One cell wide each, so that columns can be told by position.
+plain = st.text(st.characters(codec="ascii", exclude_categories=["Cc", "Zs"]), max_size=12)
+values = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text()
+
+
+def test_a_table_is_headings_a_rule_and_rows() -> None:
+    rows = [
+        {"topic": "orders", "log_end": 1200, "ratio": 0.5, "tiered": True},
+        {"topic": "[bold]clicks[/]", "log_end": None, "ratio": 12345.6, "tiered": False},
+    ]
+    assert text_table(rows).split("\n") == [
+        "topic            log end   ratio  tiered",
+        "───────────────  ───────  ──────  ──────",
+        "orders             1,200    0.50     yes",
+        "[bold]clicks[/]        –  12,346      no",
+    ]
+
+
+def test_columns_are_chosen_and_numbers_that_are_text_end_at_one_line() -> None:
+    rows = [{"size": "9 B", "other": 1, "key": "a"}, {"size": "1.0 KiB"}]
+    assert text_table(rows, ("key", "size"), right={"size"}).split("\n") == [
+        "key     size",
+        "───  ───────",
+        "a        9 B",
+        "–    1.0 KiB",
+    ]
+
+
+def test_no_rows_are_headings() -> None:
+    assert text_table([], ["topic"]) == "topic\n─────"
+    assert text_table([]) == ""
+
+
+@example([("", "")], 1)
+@example([("", "x"), ("", ""), ("", "")], 300)
+@given(st.lists(st.tuples(plain, plain), min_size=1, max_size=5), st.integers(1, 200))
+def test_each_row_is_a_line_with_every_cell_whole_at_its_place(pairs, times) -> None:
+    rows = [{"one": one, "other": other} for one, other in pairs] * times
+    heading, rule, *lines = text_table(rows).split("\n")
+    assert len(lines) == len(rows)
+    second = len(rule.split("  ")[0]) + 2
+    assert heading.index("other") == second
+    for line, row in zip(lines, rows, strict=True):
+        assert (line[:second].rstrip(), line[second:]) == (row["one"], row["other"])
+
+
+@given(st.lists(st.lists(values, min_size=3, max_size=3), min_size=1, max_size=5))
+def test_whatever_the_values_columns_stand_below_each_other(rows: list[list[Any]]) -> None:
+    table = text_table([dict(zip("abc", row, strict=True)) | {"end": "|"} for row in rows])
+    heading, *lines = table.split("\n")
+    assert len(lines) == len(rows) + 1
+    assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202e]", table)
+    wide = cell_len(heading.removesuffix("end"))
+    assert all(cell_len(line.removesuffix("|")) == wide for line in lines[1:])
+
+
+def test_wide_characters_take_their_two_cells() -> None:
+    rows = [{"key": "日本", "value": "x"}, {"key": "ab", "value": "y"}]
+    assert text_table(rows).split("\n")[2:] == ["日本  x", "ab    y"]
+
+
+def test_a_line_is_never_folded_or_cut() -> None:
+    wide = "x" * 100_000
+    assert text_table([{"path": wide, "n": 1}]).split("\n")[2] == f"{wide}  1"
+
+
+@pytest.mark.parametrize("variable", ["FORCE_COLOR", "TTY_COMPATIBLE", "NO_COLOR"])
+def test_no_setting_of_a_terminal_colours_or_folds_it(variable: str) -> None:
+    program = "from lakelog.text_table import text_table; print(text_table([{'a b': 'x' * 300}]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, variable: "1", "COLUMNS": "20", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        encoding="utf-8",
+        check=True,
+    )
+    assert done.stdout.split("\n") == ["a b", "─" * 300, "x" * 300, ""]
+
+
+@given(st.text())
+def test_nothing_shown_is_obeyed_by_a_terminal(text: str) -> None:
+    assert not re.search("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069]", shown(text))
+    assert printable(printable(text)) == printable(text)
