@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ from lakelog.errors import (
     InvalidTopicError,
     UnknownTopicOrPartitionError,
 )
+from lakelog.testing.eventually import eventually
 
 
 @pytest.fixture
@@ -183,13 +184,18 @@ def trickle(log: Lakelog, runs: int) -> int:
     log.topics.create("t", 1, {"lakelog.flush.interval.ms": 0})
     stop = threading.Event()
     archived = 0
+
+    def is_archived(end: int) -> bool:
+        return log.status("t").partitions[0].offsets.archived_end >= end
+
     with ThreadPoolExecutor(1) as appending:
 
         def one_by_one() -> None:
             for number in range(runs):
                 append(log, "t", 1)
-                while log.status("t").partitions[0].offsets.archived_end <= number:
-                    time.sleep(0.002)
+                eventually(
+                    partial(is_archived, number + 1),
+                )
             stop.set()
 
         done = appending.submit(one_by_one)

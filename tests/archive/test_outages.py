@@ -28,6 +28,7 @@ from lakelog.cli import main as cli
 from lakelog.failpoints import ENVIRONMENT_VARIABLE, Pause
 from lakelog.jobs import status_history
 from lakelog.jobs.trouble_rows import recent_troubles
+from lakelog.testing.eventually import eventually
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisServer
 
@@ -72,7 +73,7 @@ class ArchiverProcess:
 
     def says(self, text: str) -> None:
         """Wait until it has said that on standard error."""
-        until(lambda: text in "".join(self.said) or self.process.poll() is not None)
+        eventually(lambda: text in "".join(self.said) or self.process.poll() is not None)
         assert text in "".join(self.said), self.said
 
     def end(self, number: int = signal.SIGTERM) -> int:
@@ -96,13 +97,6 @@ class ArchiverProcess:
     def _read_errors(self) -> None:
         for line in self.process.stderr or ():
             self.said.append(line)
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + LIVENESS_S
-    while not condition():
-        assert time.monotonic() < deadline_s, "it did not happen"
-        time.sleep(0.02)
 
 
 @pytest.fixture
@@ -193,7 +187,7 @@ def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start
 def test_what_came_before_an_outage_is_archived_after_it(server, log, cold, start):
     log.topics.create("t", 1, {"lakelog.flush.rows": 1000, "lakelog.flush.interval.ms": 3000})
     process = start(server.url, cold)
-    until(lambda: bool(log.hot.beats().alive()))
+    eventually(lambda: bool(log.hot.beats().alive()))
     append(log, "t", 5)
     server.kill()
     process.says("archiving from")
@@ -209,7 +203,7 @@ def test_it_starts_before_redis_does(server, log, cold, start):
     process = start(server.url, cold)
     process.says("archiving from")
     # In the table, since Redis cannot tell of it.
-    until(lambda: bool(recent_troubles(log.place.cold)))
+    eventually(lambda: bool(recent_troubles(log.place.cold)))
     assert "cannot reach Redis" in recent_troubles(log.place.cold)[0]["error"]
     server.start()
     process.archived(5)
@@ -265,7 +259,7 @@ def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, front, start):
     for name in ("limited", "other"):
         append(s3_log, name, 3)
     process.archived(6)
-    until(lambda: limited.happened == 1)
+    eventually(lambda: limited.happened == 1)
     append(s3_log, "limited", 3)
     process.archived(3)
     assert process.end() == 0, "".join(process.said)
@@ -284,7 +278,7 @@ def test_a_store_that_refuses_one_topic_refuses_no_other(
         append(s3_log, "other", 2)
         assert {row["topic"] for row in process.archived(2)} == {"other"}
     process.says("archiving refused failed")
-    until(lambda: bool(s3_log.hot.beats().alive()))
+    eventually(lambda: bool(s3_log.hot.beats().alive()))
 
     def said() -> list[dict[str, Any]]:
         code = cli.main(
@@ -293,12 +287,12 @@ def test_a_store_that_refuses_one_topic_refuses_no_other(
         assert code == 0
         return list(json.loads(capsys.readouterr().out)["archiving"])
 
-    until(lambda: bool(said()))
+    eventually(lambda: bool(said()))
     (trouble,) = said()
     assert (trouble["topic"], trouble["tries"] >= 1) == ("refused", True)
     assert trouble["since_ms"] <= time.time_ns() // 1_000_000
     assert str(status) in trouble["why"] or "INTERNAL" in trouble["why"]
-    until(
+    eventually(
         lambda: any(
             row["topic"] == "refused" and row["state"] == "not archived"
             for row in status_history(s3_log).to_pylist()
@@ -336,7 +330,7 @@ def test_a_store_that_hangs_does_not_hold_up_a_stop(server, s3_log, bucket, fron
     for name in ("hangs", "other"):
         s3_log.topics.create(name, 1, LATER)
     process = start(server.url, bucket)
-    until(lambda: bool(s3_log.hot.beats().alive()))
+    eventually(lambda: bool(s3_log.hot.beats().alive()))
     front.inject(
         *(Fault(m, "hangs", hang=True, times=None) for m in ("PUT", "POST", "GET", "HEAD"))
     )
@@ -424,7 +418,7 @@ def test_a_stop_drains_what_no_policy_asked_for(server, log, cold, start, number
     append(log, "warm", 1)
     process = start(server.url, cold)
     process.archived(1)
-    until(lambda: bool(log.hot.beats().alive()))
+    eventually(lambda: bool(log.hot.beats().alive()))
     for name in ("one", "two"):
         append(log, name, 9)
     assert process.end(number) == 0, process.said
@@ -455,8 +449,8 @@ def test_a_stop_reaches_a_process_whose_output_nobody_reads(server, log, cold):
         stack.callback(process.kill)
         os.close(write)
         append(log, "t", 3)
-        until(lambda: archived(log, "t") == 3)
-        time.sleep(0.5)  # so that it is in the middle of printing
+        eventually(lambda: archived(log, "t") == 3)
+        time.sleep(0.5)  # so that it prints: that it hangs in a write, nothing tells outside of it
         process.send_signal(signal.SIGTERM)
         _, said = process.communicate(timeout=LIVENESS_S)
     assert process.returncode == 1
@@ -477,7 +471,7 @@ def test_status_says_what_was_written_down_while_redis_is_away(server, log, cold
         found = capsys.readouterr()
         return found.out + found.err
 
-    until(lambda: "archiving" in said())
+    eventually(lambda: "archiving" in said())
     assert "Redis: not archived since" in said()
     assert "cannot reach Redis" in said()
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lakelog.back_off import POLL, wait_until
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
 
@@ -157,12 +158,13 @@ def _place(
 
 def _await_everybody(place: Place, processes: Processes) -> None:
     """What is done to a process that has not begun yet harms nobody."""
-    deadline_s = time.monotonic() + START_S
     files = [place.journal_file(name) for role in ROLES for name in processes.names(role)]
-    while not all(file.exists() and file.stat().st_size for file in files):
-        if time.monotonic() > deadline_s:
-            raise RuntimeError("processes did not begin; see their logs")
-        time.sleep(0.05)
+    if not wait_until(
+        "processes to begin",
+        lambda: all(file.exists() and file.stat().st_size for file in files),
+        POLL.within(START_S),
+    ):
+        raise RuntimeError("processes did not begin; see their logs")
 
 
 def _heal(

@@ -15,8 +15,9 @@ from typing import Any
 
 import redis
 
+from lakelog.back_off import wait_until
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
-from lakelog.testing.servers import START_TIMEOUT_S, RedisServer, free_port
+from lakelog.testing.servers import STARTING, RedisServer, free_port
 
 from .history import Span
 
@@ -217,13 +218,13 @@ class ReplicatedCluster:
         return masters == self.MASTERS
 
     def _await(self, holds: Callable[[], bool]) -> None:
-        deadline_s = time.monotonic() + START_TIMEOUT_S
-        while time.monotonic() < deadline_s:
+        def is_so() -> bool:
             with contextlib.suppress(redis.RedisError, OSError):
-                if holds():
-                    return
-            time.sleep(0.05)
-        raise RuntimeError(f"the cluster did not heal:\n{self._nodes[0].log()[-2000:]}")
+                return holds()
+            return False
+
+        if not wait_until("the cluster to heal", is_so, STARTING):
+            raise RuntimeError(f"the cluster did not heal:\n{self._nodes[0].log()[-2000:]}")
 
 
 class ObjectStore:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from lakelog.text_table import text_table
+
 from .chaos_round import RoundResult
 from .history import Outcome
 
@@ -17,11 +19,8 @@ def report(results: Sequence[RoundResult]) -> str:
     rows.append(_row("", "all", results))
     header = ("round", "scenario", "seed", "seconds", "acked", "unknown", "refused", "read")
     header += ("in log", "gaps", "lives", "kills", "stops", "anomalies")
-    widths = [max(len(row[i]) for row in (header, *rows)) for i in range(len(header))]
-    lines = [
-        "  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True))
-        for row in (header, *rows)
-    ]
+    table = [dict(zip(header, row, strict=True)) for row in rows]
+    lines = [text_table(table, right=header)]
     acts: Counter[str] = sum((result.acts for result in results), Counter())
     ended: Counter[str] = sum((result.processes for result in results), Counter())
     lines += ["", "acts: " + ", ".join(f"{name} {n}" for name, n in sorted(acts.items()))]

@@ -21,11 +21,11 @@ def stop():
 on_stop_signal(stop)
 with lock:  # where a handler would wait for ever
     os.kill(os.getpid(), {number})
-    time.sleep(0.1)
+    time.sleep(0.1)  # a handler in this thread would hang here, which nothing else shows
 while not told:
     time.sleep(0.01)
 os.kill(os.getpid(), {number})
-time.sleep(0.1)
+time.sleep(0.1)  # a second call, which is not to come, would come now
 print(told)
 """
 

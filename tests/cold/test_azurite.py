@@ -9,8 +9,8 @@ import os
 import re
 import signal
 import subprocess
-import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from http.client import HTTPConnection
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
@@ -19,6 +19,7 @@ import pytest
 from contract import offsets, read, rewrite
 from made_up import EPOCH_MS, MadeUpRows, archive
 
+from lakelog.back_off import POLL, wait_until
 from lakelog.cold.catalogue import tables
 from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
@@ -80,17 +81,14 @@ def azurite(tmp_path_factory: pytest.TempPathFactory) -> Iterator[int]:
 
 
 def _await(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + START_S
-    while time.monotonic() < deadline and process.poll() is None:
-        connection = HTTPConnection("127.0.0.1", port)
-        try:
+    def is_over() -> bool:
+        with closing(HTTPConnection("127.0.0.1", port)) as connection, suppress(OSError):
             connection.request("GET", "/")
-            return
-        except OSError:
-            time.sleep(0.2)
-        finally:
-            connection.close()
-    raise RuntimeError(f"azurite did not start:\n{log.read_text()[-2000:]}")
+            return True
+        return process.poll() is not None
+
+    if not wait_until("azurite's answer", is_over, POLL.within(START_S)) or process.poll():
+        raise RuntimeError(f"azurite did not start:\n{log.read_text()[-2000:]}")
 
 
 @pytest.fixture

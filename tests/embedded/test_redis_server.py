@@ -206,7 +206,7 @@ def test_a_forked_child_neither_stops_the_server_nor_keeps_it(directory):
         assert client.ping()
     child = os.fork()
     if child == 0:
-        time.sleep(600)
+        time.sleep(600)  # it does nothing until it is killed
         os._exit(0)
     try:
         assert server.stop() is True

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 import redis
 from redis.crc import key_slot
@@ -11,6 +9,7 @@ from redis.crc import key_slot
 from lakelog.errors import HotTierUnavailableError, LakelogError, RecoveryNeededError
 from lakelog.hot import AppendResult, HotLog
 from lakelog.hot.keys import Keys
+from lakelog.testing.eventually import eventually
 
 NOW_MS = 1_700_000_000_000
 PARTITIONS = 12
@@ -24,13 +23,6 @@ def bench(redis_cluster, make_bench):
 
 def server_of(bench, partition):
     return bench.hot._servers.for_key(bench.keys(partition)[0])
-
-
-def wait_until(is_so):
-    deadline = time.monotonic() + 60
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 class Move:
@@ -210,7 +202,7 @@ def test_a_server_that_went_is_looked_for_anew(bench, redis_cluster, make_batch)
         with redis.Redis.from_url(victim.url) as client:
             return client.cluster("INFO")["cluster_state"] == "ok"
 
-    wait_until(settled)
+    eventually(settled)
 
     def try_all():
         return bench.hot.append_all(
@@ -220,7 +212,7 @@ def test_a_server_that_went_is_looked_for_anew(bench, redis_cluster, make_batch)
     def all_answer():
         return not any(isinstance(a, HotTierUnavailableError) for a in try_all())
 
-    wait_until(all_answer)
+    eventually(all_answer)
     assert {p for p, a in enumerate(try_all()) if isinstance(a, RecoveryNeededError)} == set(there)
     for p in there:
         assert bench.hot.recover(bench.tp(p), 1).log_end >= GAP

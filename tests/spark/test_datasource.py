@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +12,7 @@ from spark_log import EPOCH_MS, SparkLog, limited, rows_of
 
 from lakelog.record import Record
 from lakelog.spark.kafka_columns import COLUMNS
+from lakelog.testing.eventually import eventually
 
 
 def batch(spark: Any, options: dict[str, str]) -> Any:
@@ -54,14 +54,6 @@ class Stream:
 @pytest.fixture
 def stream(spark: Any, tmp_path: Path) -> Stream:
     return Stream(spark, tmp_path / "stream")
-
-
-def eventually(holds: Any) -> None:
-    """Wait for another thread; a machine under load takes its time."""
-    deadline = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
 
 
 # -- batches -----------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from spark_cluster import SparkCluster
 from spark_log import SparkLog, limited
 
 from lakelog.record import Record, to_records
+from lakelog.testing.eventually import eventually
 
 PARTITIONS = 3
 PROGRAM = "sink_process.py"
@@ -87,14 +88,15 @@ def test_each_record_is_appended_once_however_often_the_driver_is_killed(
         before, had = planned(checkpoint), appended(log)
         process = start(PROGRAM, follow)
         try:
-            deadline = time.monotonic() + 600
-            # The first time as soon as something is appended, then at any moment of later batches.
-            while appended(log) == had if kill == 0 else planned(checkpoint) < before + 2:
+
+            def is_far_enough(kill=kill, before=before, had=had, process=process) -> bool:
                 assert process.poll() is None, process.communicate()[0][-4000:]
-                assert time.monotonic() < deadline, "nothing was written"
-                time.sleep(0.005)
+                return appended(log) != had if kill == 0 else planned(checkpoint) >= before + 2
+
+            # The first time as soon as something is appended, then at any moment of later batches.
+            eventually(is_far_enough)
             if kill:
-                time.sleep(moments.uniform(0, 0.8))
+                time.sleep(moments.uniform(0, 0.8))  # the moment is drawn, not waited for
         finally:
             os.killpg(process.pid, signal.SIGKILL)
             process.communicate()

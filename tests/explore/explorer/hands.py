@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 
@@ -44,10 +43,3 @@ class Hands:
 
     def visible(self, name: str) -> bool:
         return bool(self.find(name).layout.display != "none")
-
-
-def eventually(holds: Callable[[], Any]) -> None:
-    deadline = time.monotonic() + 60
-    while not holds():
-        assert time.monotonic() < deadline, "it never came"
-        time.sleep(0.01)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hands import Hands, eventually
+from hands import Hands
 
 from lakelog import Lakelog
 from lakelog.errors import (
@@ -18,6 +18,7 @@ from lakelog.errors import (
 )
 from lakelog.explore.explorer import widget
 from lakelog.explore.explorer.scan import Progress
+from lakelog.testing.eventually import eventually
 
 
 class Held:

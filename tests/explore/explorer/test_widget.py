@@ -354,8 +354,8 @@ def test_a_frontend_without_widgets_gets_the_table_as_text(orders):
     assert lines[0] == "orders-0 [0, 130)  log.read(0, 98, 130)"
     assert lines[1].split() == ["offset", "time", "tier", "key", "value", "headers", "size"]
     time = ["2023-11-14", "22:14:58.000Z"]
-    assert lines[2].split() == ["98", *time, "cold", "k0", '{"n":', "98}", "h=98", "14", "B"]
-    assert len(lines) == 34
+    assert lines[3].split() == ["98", *time, "cold", "k0", '{"n":', "98}", "h=98", "14", "B"]
+    assert len(lines) == 35
     assert repr(explorer) == bundle["text/plain"]
     assert not callable(getattr(explorer, "_ipython_display_", None))  # 7 would show no text
 
