@@ -193,9 +193,7 @@ def trickle(log: Lakelog, runs: int) -> int:
         def one_by_one() -> None:
             for number in range(runs):
                 append(log, "t", 1)
-                eventually(
-                    partial(is_archived, number + 1),
-                )
+                eventually(partial(is_archived, number + 1))
             stop.set()
 
         done = appending.submit(one_by_one)

@@ -175,9 +175,7 @@ def test_a_signal_whose_handler_takes_long_ends_a_run_all_the_same(log):
         times.append(0)
         if len(times) > 100:
             raise AssertionError("the run does not end")
-        time.sleep(
-            0.1
-        )  # what is tested: a handler that takes longer than the run waits for anything
+        time.sleep(0.1)  # what is tested: it is longer than the run waits for anything
         stop.set()
 
     before = signal.signal(signal.SIGALRM, handler)

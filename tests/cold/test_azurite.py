@@ -87,7 +87,9 @@ def _await(port: int, process: subprocess.Popen[bytes], log: Path) -> None:
             return True
         return process.poll() is not None
 
-    if not wait_until("azurite's answer", is_over, POLL.within(START_S)) or process.poll():
+    if not wait_until("azurite's answer", is_over, POLL.within(START_S)) or (
+        process.poll() is not None
+    ):
         raise RuntimeError(f"azurite did not start:\n{log.read_text()[-2000:]}")
 
 

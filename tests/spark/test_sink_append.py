@@ -324,7 +324,7 @@ def test_a_tail_lost_under_the_attempt_ends_it_and_the_next_one_completes_it(awa
             tp.partition, at_least
         ),
         repair=attempts.lakelog.topics.repair,
-        patience_s=30,
+        back_off=ASK_AGAIN.within(30),
     )
     task = TaskRows(lambda name: attempts.topic, attempts.topic, 0)
     with pytest.raises(UnknownProducerError, match="the next attempt of the task appends"):
@@ -352,7 +352,7 @@ def test_a_tiered_topic_on_a_restarted_server_is_written_with_a_look_at_its_cold
             Acks(),
             recover=writer._recover,
             repair=writer._repair,
-            patience_s=0.2 if not options else 30,
+            back_off=ASK_AGAIN.within(0.2 if not options else 30),
         )
         append_rows(append, TaskRows(lambda name: topic, topic, 0), rows(20).to_batches())
 
