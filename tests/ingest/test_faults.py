@@ -3,6 +3,7 @@ whether it is surely not, or unknown.
 """
 
 import random
+import re
 import threading
 
 import pytest
@@ -19,6 +20,7 @@ from lakelog.errors import (
     UnknownProducerError,
 )
 from lakelog.record import TopicPartition
+from lakelog.testing.eventually import eventually
 
 T0 = TopicPartition("t", 0)
 
@@ -189,6 +191,26 @@ def test_a_full_redis_takes_records_again_after_a_trim(make_redis, make_tier, ma
     assert [result.result().offset for result in results] == list(range(1, 6001))
     kept = tier.records("t")
     assert [record.value for record in kept] == values[kept[0].offset - 1 :] if kept else True
+
+
+def test_the_log_tells_of_a_full_redis_once_and_when_it_is_over(
+    make_redis, make_tier, make_producer, caplog
+):
+    server = make_redis()
+    tier = make_tier(server.url)
+    tier.topics.create("t")
+    producer = make_producer(tier)
+    with server.client() as client:
+        producer.send("t", b"first").result()
+        client.config_set("maxmemory", 1)
+        later = producer.send("t", b"later")
+        eventually(lambda: "t-0" in caplog.text)
+        client.config_set("maxmemory", 0)
+        later.result()
+    told = [one.getMessage() for one in caplog.records if one.name == "lakelog.back_off"]
+    assert len(told) == 2
+    assert re.match(r"appending to t-0 failed and is tried again in \S+ s, for \S+ s more", told[0])
+    assert re.match(r"appending to t-0 succeeded after \d+ failure", told[1])
 
 
 def test_what_a_full_redis_never_took_says_that_it_is_full(make_redis, make_tier, make_producer):
