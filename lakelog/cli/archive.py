@@ -100,7 +100,8 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     tell = None if root is None else TroubleRows(root)
     try:
         on_stop_signal(stopped)
-        logging.getLogger("lakelog.archive").setLevel(logging.WARNING)  # nobody asks a daemon
+        for name in ("lakelog.archive", "lakelog.back_off"):
+            logging.getLogger(name).setLevel(logging.WARNING)  # nobody asks a daemon
         opened = first_answer(partial(open_log, arguments), stop, deadline_s, tell)
         if opened is None:
             raise ArchiveUnfinishedError(
