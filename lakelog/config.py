@@ -14,7 +14,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
 
@@ -440,11 +440,8 @@ def parse(definition: Setting, text: str) -> Any:
     try:
         return definition.parse(text)
     except InvalidConfigError as error:
-        raise InvalidConfigError(
-            f"{definition.name}={text!r} is not legal: it takes {definition.legal}; {error}",
-            name=definition.name,
-            **error.fields,
-        ) from None
+        message = f"{definition.name}={text!r} is not legal: it takes {definition.legal}; {error}"
+        raise replace(error, message=message, name=definition.name) from None
     except (ValueError, KeyError):
         raise InvalidConfigError(
             f"{definition.name}={text!r} is not legal: it takes {definition.legal}",

@@ -1,28 +1,56 @@
 """Every error lakelog raises: what was asked, what holds, what to do.
 
-Each class carries the values of its sentence as attributes (``error.offset``), a ``retriable`` flag
-(the same call may succeed later, unchanged), and survives pickling, since it crosses Spark workers.
-Where a Kafka error code says the same thing, the class takes its name.
+Each class declares the values of its sentence as fields (``error.offset``); what is not a field of
+a class is refused, by its constructor and by a type checker. A field that the sentence may lack is
+None then. Each has a ``retriable`` flag (the same call may succeed later, unchanged), and survives
+pickling, since it crosses Spark workers. Where a Kafka error code says the same thing, the class
+takes its name.
 """
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from .archive.report import ArchiveReport
+    from .archive.trouble import Trouble
+    from .cleanup.report import CleanupReport, Failure
+    from .codec.entry import EntryId
+    from .hot.append import AppendResult
+    from .hot.declared_topics import TopicChange
+    from .ingest.batch_outcome import BatchOutcome
+    from .record import OffsetRange, TopicPartition
 
 
+@dataclass(eq=False, repr=False)
 class LakelogError(Exception):
-    """Base of all errors. Keyword arguments become attributes of the instance."""
+    """Base of all errors.
+
+    Args:
+        message: the sentence, which is also the error's text.
+        batch: what became of each record, if the error ended `Producer.send_batch`.
+    """
 
     retriable: ClassVar[bool] = False
 
-    def __init__(self, message: str, **fields: Any) -> None:
-        super().__init__(message)
-        self.message = message
-        self.fields = fields
-        self.__dict__.update(fields)
+    message: str
+    batch: BatchOutcome | None = dataclasses.field(default=None, kw_only=True)
 
-    def __getattr__(self, name: str) -> Any:  # tells type checkers that fields are attributes
-        raise AttributeError(f"{type(self).__name__} has no field {name!r}")
+    def __post_init__(self) -> None:
+        super().__init__(self.message)
+
+    def __str__(self) -> str:  # KeyError and OSError have others
+        return self.message
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """The values of the sentence by name, without those that it lacks."""
+        named = ((field.name, getattr(self, field.name)) for field in dataclasses.fields(self))
+        return {name: value for name, value in named if name != "message" and value is not None}
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _rebuild, (type(self), self.message, self.fields)
@@ -32,19 +60,43 @@ def _rebuild(cls: type[LakelogError], message: str, fields: dict[str, Any]) -> L
     return cls(message, **fields)
 
 
+def by_topic(errors: Mapping[str, LakelogError | Sequence[LakelogError]]) -> str:
+    """What the errors of several topics say, in one sentence without its full stop."""
+    several = ((topic, [e] if isinstance(e, LakelogError) else e) for topic, e in errors.items())
+    said = [f"{topic}: {error.message.rstrip('.')}" for topic, found in several for error in found]
+    more = f"; and {len(said) - 3} more" if len(said) > 3 else ""
+    return "; ".join(said[:3]) + more
+
+
 # -- what the caller asked for is not legal ----------------------------------------------------
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidArgumentError(LakelogError, ValueError):
     """A value outside what the call takes (a naive datetime, a negative offset, an odd URL)."""
 
+    topic: str | None = None
+    path: str | None = None
+    entry_id: EntryId | str | None = None
+    offset: int | None = None  # of a range, its start
+    end_offset: int | None = None
+    name: str | None = None  # of the parameter or setting
+    value: object = None  # what was given for it
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidTopicError(InvalidArgumentError):
     """A topic name against Kafka's rule, or a partition count below one."""
 
+    partitions: object = None  # what was given
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidConfigError(InvalidArgumentError):
     """An unknown setting, or a value outside its bounds; the message names the legal ones."""
+
+    column: str | None = None
+    position: int | None = None  # in the value, where reading it ended
 
 
 class MissingExtraError(LakelogError, ImportError):
@@ -54,97 +106,183 @@ class MissingExtraError(LakelogError, ImportError):
 # -- topics ------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownTopicOrPartitionError(LakelogError, KeyError):
     """No such topic, or it has fewer partitions."""
 
-    __str__ = LakelogError.__str__
+    topic: str | None = None
+    partition: int | None = None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TopicExistsError(LakelogError):
     """A topic of that name is there already."""
 
+    topic: str
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownTopicIdError(LakelogError):
     """The topic was dropped (and perhaps created again) since the caller looked it up."""
 
+    topic: str | None = None
+    topic_id: UUID | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConcurrentConfigChangeError(LakelogError):
     """Somebody else altered the topic between the look and the change."""
 
     retriable = True
 
+    topic: str | None = None
+    keyspace: str | None = None  # whose defaults they were
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConcurrentChangeError(LakelogError):
     """Others changed what was to be changed, each time; nothing was done."""
 
     retriable = True
 
+    entry_id: EntryId | str | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class PolicyViolationError(LakelogError):
     """The topic's policy forbids what was asked."""
+
+    topic: str | None = None
+    path: str | None = None
+    entry_id: EntryId | str | None = None
+    entries: int | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ApplyFailedError(LakelogError):
+    """Some topics could not be made what was asked of them, the others were.
+
+    Fields: the changes that were made, and the errors by topic.
+    """
+
+    changes: Sequence[TopicChange]
+    errors: Mapping[str, LakelogError]
 
 
 # -- append ------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class RecordTooLargeError(LakelogError, ValueError):
     """A record, or the entry that holds it, is larger than ``max.message.bytes``, or, decompressed,
     than ``lakelog.max.decoded.bytes``.
     """
 
+    index: int  # of the record, in the call
+    size_bytes: int
+    topic_partition: TopicPartition | None = None
+    limit_bytes: int | None = None
+    decoded_bytes: int | None = None
+    max_entry_bytes: int | None = None
+    max_decoded_bytes: int | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidTimestampError(LakelogError, ValueError):
     """Timestamps outside the topic's bounds; the whole call is rejected.
 
     ``record_errors`` lists ``(index in the call, timestamp_ms, reason)``.
     """
 
+    record_errors: Sequence[tuple[int, int, str]] = ()
+    topic_partition: TopicPartition | None = None
+    now_ms: int | None = None
+    before_max_ms: int | None = None
+    after_max_ms: int | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class InvalidRecordError(LakelogError, ValueError):
     """A record the topic cannot hold (no key on a compacted topic), or that cannot be encoded.
 
     ``index`` says which.
     """
 
+    index: int
+    topic_partition: TopicPartition | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class OutOfOrderSequenceError(LakelogError):
     """The call's sequence does not follow the producer's last one on this partition."""
 
+    expected: int
+    sequence: int | None = None
+    topic_partition: TopicPartition | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class UnknownProducerError(LakelogError):
     """Redis no longer knows this producer, so a resend cannot be told from a new call."""
 
+    topic_partition: TopicPartition | None = None
+    sequence: int | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RepeatDiffersError(LakelogError):
     """Work repeated under the numbers of an earlier attempt has other records than that had."""
 
+    topic_partition: TopicPartition | None = None
+    sequence: int | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ProducerFencedError(LakelogError):
     """A newer epoch of this producer id has written to the partition."""
 
+    topic_partition: TopicPartition | None = None
+    epoch: int | None = None
+    current_epoch: int | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierFullError(LakelogError):
     """Redis is at ``maxmemory``; nothing was written. Archiving and trimming make room."""
 
     retriable = True
 
+    where: str | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierUnavailableError(LakelogError, ConnectionError):
     """Redis did not answer. ``sent`` says whether the command may have reached it."""
 
     retriable = True
 
+    sent: bool = False
+    run_id: str | None = None  # the run of the server that it was sent to
+    moved: bool = False  # a cluster node says that the key is elsewhere
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierPausedError(LakelogError):
     """The hot tier is paused for a planned stop."""
 
     retriable = True
 
+    topic_partition: TopicPartition | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class HotTierAccessError(LakelogError, PermissionError):
     """Redis answered but refuses: wrong password, missing ACL right, read-only replica."""
 
+    where: str | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RecoveryNeededError(LakelogError):
     """The server restarted or failed over since the partition was last written.
 
@@ -153,22 +291,55 @@ class RecoveryNeededError(LakelogError):
 
     retriable = True
 
+    topic_partition: TopicPartition | None = None
+    offset: int | None = None
+    log_start: int | None = None
+    log_end: int | None = None
+    reserved_end: int | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class NotEnoughReplicasError(LakelogError):
     """Written, but fewer replicas than asked for confirmed it: whether it survives is unknown."""
 
+    result: AppendResult
+    replicas: int
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class DeliveryError(LakelogError):
     """A record was not delivered in time.
 
     ``not_written`` counts records that are surely not in the log, ``unknown`` those that may be.
     """
 
+    not_written: int = 0
+    unknown: int = 0
+    last_error: Exception | None = None
+    topic_partition: TopicPartition | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DeliveryPendingError(LakelogError, TimeoutError):
+    """No answer came within the time that the caller gave; the records are still being delivered.
+
+    ``unsettled`` counts them.
+    """
+
+    retriable = True
+
+    unsettled: int
+    topic_partition: TopicPartition | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class BufferExhaustedError(LakelogError, TimeoutError):
     """The producer's buffer stayed full for ``max_block_ms``; the record was not taken."""
 
     retriable = True
+
+    size_bytes: int
+    buffered_bytes: int
 
 
 class ProducerClosedError(LakelogError, RuntimeError):
@@ -178,39 +349,71 @@ class ProducerClosedError(LakelogError, RuntimeError):
 # -- read --------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class OffsetOutOfRangeError(LakelogError, LookupError):
-    """An offset below the log start or past the log end. Fields: topic_partition, offset,
-    log_start, log_end.
-    """
+    """An offset below the log start or past the log end."""
+
+    topic_partition: TopicPartition
+    offset: int
+    log_start: int | None = None
+    log_end: int | None = None
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class TrimmedError(LakelogError):
     """The hot tier no longer holds the offset; ``local_log_start`` is the first it holds."""
 
+    local_log_start: int
+    offset: int | None = None
+    topic_partition: TopicPartition | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class CorruptRecordError(LakelogError):
-    """Stored bytes are not what was written (CRC, length, count). Fields: topic_partition (once
-    known), entry_id or path.
+    """Stored bytes are not what was written (CRC, length, count).
+
+    Of the hot tier it names the entry, and the topic-partition once that is known; of the cold one
+    the file.
     """
 
+    topic_partition: TopicPartition | None = None
+    entry_id: EntryId | str | None = None
+    path: str | None = None
+    offset: int | None = None  # where records are missing, the first of them
+    end_offset: int | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ForeignEntryError(CorruptRecordError):
     """An entry of the stream was not written by lakelog, or the key is not a stream."""
 
+    key: str | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class NoOffsetForPartitionError(LakelogError, LookupError):
     """No position and ``auto_offset_reset='none'``."""
+
+    topic_partition: TopicPartition
 
 
 # -- cold --------------------------------------------------------------------------------------
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class ColdTierError(LakelogError):
-    """The cold root cannot be used as asked (not writable, no Delta table where one must be)."""
+    """Base of what the cold tier answers. What is raised says more: away, full, refused or wrong.
+
+    ``path`` is of the table or file, or the table's name.
+    """
+
+    topic: str | None = None
+    topic_partition: TopicPartition | None = None
+    path: str | None = None
 
 
 class ColdTierUnavailableError(ColdTierError):
-    """The store does not answer, is busy (429, 503) or failed (500): later it may not."""
+    """Away: the store does not answer, is busy (429, 503) or failed (500). Later it may not."""
 
     retriable = True
 
@@ -221,26 +424,45 @@ class ColdTierFullError(ColdTierError):
     retriable = True
 
 
-class ColdTierAccessError(ColdTierError, PermissionError):
+class ColdTierRefusedError(ColdTierError):
+    """The cold tier cannot be used as asked, and waiting will not change that: no Delta table where
+    one must be, a table feature lakelog cannot read, a refusal of the store.
+    """
+
+
+class ColdTierAccessError(ColdTierRefusedError, PermissionError):
     """The store answers but refuses: wrong or expired credentials, a missing right."""
 
-    __str__ = LakelogError.__str__
 
-
+@dataclass(eq=False, repr=False, kw_only=True)
 class ForeignTableError(ColdTierError):
     """The path holds a Delta table that is not this topic's."""
 
+    name: str | None = None  # in the catalog
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ContradictionError(ColdTierError):
     """Facts that must agree do not (registers, files, offsets): someone RESTOREd, deleted files
     or wrote by hand. The work stops; nothing was changed.
     """
 
+    log_start: int | None = None
+    local_log_start: int | None = None
+    archived_end: int | None = None
+    log_end: int | None = None
+    covered: OffsetRange | None = None
+    missing: OffsetRange | None = None
+    offset: int | None = None
+    offsets: object = None
+    column: str | None = None
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class MissingFileError(ColdTierError, FileNotFoundError):
     """The table names a Parquet file that is not there."""
 
-    __str__ = LakelogError.__str__
+    path: str
 
 
 class CommitConflictError(ColdTierError):
@@ -255,22 +477,52 @@ class CommitUnknownError(ColdTierError):
     retriable = True
 
 
-class ArchiveUnfinishedError(LakelogError):
-    """A continuous run ended before all was archived; what is left is in Redis. Fields: troubles,
-    one a topic; abandoned: some call did not return in time and was left alone.
+# -- archiving, cleaning up, and what they run on ----------------------------------------------
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ArchiveFailedError(LakelogError):
+    """Some of what was to be archived could not be, the rest was.
+
+    Fields: reports, one a topic of which something was archived or nothing was left to be; and the
+    errors by topic, several where several of its partitions are damaged.
     """
 
+    reports: Sequence[ArchiveReport]
+    errors: Mapping[str, Sequence[LakelogError]]
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ArchiveUnfinishedError(LakelogError):
+    """A continuous run ended before all was archived; what is left is in Redis.
+
+    Fields: troubles, one a topic; abandoned: some call did not return in time and was left alone.
+    """
+
+    troubles: Sequence[Trouble]
+    abandoned: bool
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ArchiveStalledError(LakelogError):
     """A topic made no progress for longer than the job allows. Field: troubles, one a topic."""
 
+    troubles: Sequence[Trouble]
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class CleanupFailedError(LakelogError):
     """Some of a cleanup could not be done, the rest was. Field: reports, one a topic."""
 
+    reports: Sequence[CleanupReport]
+    failures: Sequence[Failure]
 
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class EmbeddedRedisError(LakelogError, RuntimeError):
-    """The embedded Redis could not be started, found or stopped. Field: directory."""
+    """The embedded Redis could not be started, found or stopped."""
+
+    directory: str
 
 
 class SparkUnavailableError(LakelogError, RuntimeError):

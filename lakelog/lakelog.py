@@ -16,8 +16,9 @@ from uuid import UUID
 from .archive.archiver import Archiver, Until
 from .archive.continuous import ContinuousArchive
 from .archive.report import ArchiveReport
+from .archive.topics_run import TopicsRun
 from .archive.trouble import Trouble
-from .back_off import ASK_AGAIN, PATIENCE_S, Tries
+from .back_off import PATIENCE_S
 from .cleanup.cleanup import STEPS, Cleanup, clean_all
 from .cleanup.report import CleanupReport
 from .clock import Clock
@@ -219,41 +220,42 @@ class Lakelog(ColdLog):
         """Archives what is there now, or what lies before a bound; a report a topic.
 
         A topic that fails does not stop the others. One whose store or Redis is busy or away is
-        tried again, after the others; the first error is raised at the end. Running
-        it again does nothing, and the reports say so. Of untiered topics, it forgets what their
-        retention says, which otherwise happens when something is appended.
+        tried again, after the others. Running it again does nothing, and the reports say so. Of
+        untiered topics, it forgets what their retention says, which otherwise happens when
+        something is appended.
 
         Args:
             topics: names; None for all that are tiered.
             until: see `Archiver.run_once`.
             patience: how long what fails but may be tried again is.
+
+        Raises:
+            ArchiveFailedError: something could not be archived; the rest was, and every report and
+                every error is in this one.
+            LakelogError: if `topics` is one name, that topic's own error; see `Archiver.run_once`.
         """
-        reports: dict[UUID, ArchiveReport] = {}
-        errors: list[LakelogError] = []
-        tries = Tries("archiving", ASK_AGAIN.within(patience.total_seconds()))
-        left = self._tiered(topics)
-        while left:
-            failed: list[tuple[Topic, LakelogError]] = []
-            for topic in left:
+        found = self._topics(topics)
+        # Of those named, one that is untiered is refused; see `archiver`.
+        chosen = [topic for topic in found if topics is not None or topic.config.tiered]
+
+        def attempt(topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
+            report, errors = self.archiver(topic).attempt(until)
+            if not errors:
                 try:
-                    reports[topic.topic_id] = self.archiver(topic).run_once(until)
                     self._make_known(topic)
                 except LakelogError as error:
-                    failed.append((topic, error))
-            errors += [error for _, error in failed if not error.retriable]
-            again = [(topic, error) for topic, error in failed if error.retriable]
-            left = [topic for topic, _ in again]
-            if again:
-                try:
-                    tries.wait(again[0][1])
-                except LakelogError:
-                    errors += [error for _, error in again]
-                    break
+                    return report, [error]
+            return report, errors
+
+        run = TopicsRun(attempt)
+        run.archive(chosen, patience.total_seconds())
         if topics is None:
-            self._retain_untiered()
-        if errors:
-            raise errors[0]
-        return list(reports.values())
+            for topic in found:
+                run.do(topic, self._retain)
+        if isinstance(topics, str):
+            for errors in run.errors.values():
+                raise errors[0]
+        return run.checked()
 
     def archive_continuously(
         self,
@@ -456,9 +458,12 @@ class Lakelog(ColdLog):
 
     def _retain_untiered(self) -> None:
         for topic in self.topics.list():
-            if not topic.config.tiered:
-                for topic_partition in topic.topic_partitions():
-                    self.hot.retain(topic_partition)
+            self._retain(topic)
+
+    def _retain(self, topic: Topic) -> None:
+        if not topic.config.tiered:
+            for topic_partition in topic.topic_partitions():
+                self.hot.retain(topic_partition)
 
     def _opened(self, topic: Topic) -> ColdTable:
         return self._place.table(

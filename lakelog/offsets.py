@@ -219,7 +219,7 @@ def check_offset(offset: object) -> int:
 
 
 def _refuse_offset(offset: object, rule: str) -> NoReturn:
-    raise InvalidArgumentError(f"{offset!r} is not an offset: {rule}", offset=offset)
+    raise InvalidArgumentError(f"{offset!r} is not an offset: {rule}", value=offset)
 
 
 # -- answers -----------------------------------------------------------------------------------

@@ -68,7 +68,8 @@ def check_executors_can_resolve(reference: str, what: str) -> None:
     if _DATABRICKS.fullmatch(reference):
         raise InvalidArgumentError(
             f"{what}={reference!r} would be resolved by Spark's tasks too. {_ON_EXECUTORS}",
-            reference=reference,
+            name=what,
+            value=reference,
         )
 
 
@@ -84,7 +85,8 @@ def _from_environment(reference: str, name: str, what: str) -> str:
             "(env:NAME). Spark writes its settings into event logs and blackens only those with "
             "PASSWORD or SECRET in the name, so a variable set with spark.executorEnv should have "
             "one of them in its name",
-            reference=reference,
+            name=what,
+            value=reference,
         )
     return secret
 
@@ -137,5 +139,6 @@ def _refuse_unreadable(reference: str, what: str, error: Exception) -> NoReturn:
         f"{what}={reference!r} could not be read from Databricks: {said}. Check that the scope and "
         "the key exist and that you may READ the scope (databricks secrets list-acls), and that "
         f"this process is logged in to the workspace. {_ON_EXECUTORS}",
-        reference=reference,
+        name=what,
+        value=reference,
     ) from error

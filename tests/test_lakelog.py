@@ -14,12 +14,15 @@ from deltalake import DeltaTable
 
 from lakelog import Lakelog
 from lakelog.archive import continuous
+from lakelog.archive.archiver import Archiver
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.clock import ManualClock
 from lakelog.cold.catalogue import tables
 from lakelog.cold.storage import Storage
 from lakelog.errors import (
+    ArchiveFailedError,
     ColdTierError,
+    ColdTierFullError,
     CorruptRecordError,
     EmbeddedRedisError,
     HotTierAccessError,
@@ -97,8 +100,14 @@ def test_a_topic_that_fails_does_not_stop_the_others(log: Lakelog, tmp_path: Pat
     bad = log.topics.get("b")
     (tmp_path / "cold" / "b").mkdir(parents=True)
     (tmp_path / "cold" / "b" / str(bad.topic_id)).write_text("in the way")
-    with pytest.raises(ColdTierError):
+    with pytest.raises(ArchiveFailedError, match="b: ") as failed:
         log.archive()
+    (error,) = failed.value.errors["b"]
+    assert isinstance(error, ColdTierError)
+    assert [(report.topic, report.records) for report in failed.value.reports] == [
+        ("a", 2),
+        ("c", 2),
+    ]
     assert log.log("a").offsets()[0].archived_end == 2
     assert log.log("c").offsets()[0].archived_end == 2
     assert values(log, "a") == [b"0", b"1"]
@@ -117,6 +126,51 @@ def test_a_damaged_entry_keeps_only_its_own_partition_hot(log: Lakelog, redis_cl
         log.archive("t")
     offsets = log.log("t").offsets()
     assert [offsets[n].archived_end for n in range(3)] == [1, 0, 1]
+
+
+def test_every_damaged_partition_is_told_and_all_that_was_archived_beside_it(
+    log: Lakelog, redis_client: Any
+) -> None:
+    for topic in ("bad", "good"):
+        log.topics.create(topic, 4)
+        with log.producer() as producer:
+            for partition in range(4):
+                producer.send(topic, "value", partition=partition)
+    for partition in (1, 2):
+        stream = f"lakelog:stream:bad:{partition}"
+        ((entry_id, fields),) = redis_client.xrange(stream)
+        redis_client.delete(stream)
+        redis_client.xadd(stream, {**fields, b"value": b"other"}, id=entry_id)
+    with pytest.raises(ArchiveFailedError, match=r"bad: bad-1.*bad: bad-2") as failed:
+        log.archive(["bad", "good"])
+    errors = failed.value.errors
+    assert [error.topic_partition for error in errors["bad"]] == [("bad", 1), ("bad", 2)]  # type: ignore[attr-defined]
+    assert list(errors) == ["bad"]
+    assert [(report.topic, report.records) for report in failed.value.reports] == [
+        ("bad", 2),
+        ("good", 4),
+    ]
+    with pytest.raises(ArchiveFailedError) as again:
+        log.archive(["bad", "good"])
+    assert [report.topic for report in again.value.reports] == ["good"]
+
+
+def test_what_was_archived_before_an_outage_is_in_the_report(
+    log: Lakelog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    log.topics.create("t")
+    append(log, "t", 5)
+    failures = iter([HotTierUnavailableError("away", sent=False)])
+    trim = Archiver._trim
+
+    def failing_once(self: Archiver, *given: Any) -> Any:
+        for error in failures:
+            raise error
+        return trim(self, *given)
+
+    monkeypatch.setattr(Archiver, "_trim", failing_once)
+    (report,) = log.archive()
+    assert report.records == 5
 
 
 def test_an_idle_untiered_topic_forgets_when_the_others_are_archived(
@@ -218,7 +272,7 @@ def test_archiving_goes_on_when_files_cannot_be_merged(
     log: Lakelog, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
-        raise ColdTierError("the store is full")
+        raise ColdTierFullError("the store is full")
 
     monkeypatch.setattr(continuous, "TIDY_RUNS", 2)
     monkeypatch.setattr(Cleanup, "run", fails)

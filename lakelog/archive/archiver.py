@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
@@ -17,6 +17,7 @@ from ..errors import (
     ContradictionError,
     CorruptRecordError,
     InvalidArgumentError,
+    LakelogError,
     MissingFileError,
     TrimmedError,
     UnknownTopicIdError,
@@ -116,9 +117,30 @@ class Archiver:
             CommitUnknownError, CommitConflictError, ColdTierError: from the table.
             HotTierUnavailableError: Redis does not answer.
         """
-        self._reload_topic()
-        look = self._look()
-        return self._archive(look, FlushLimit(ends=self._ends(until, look)))
+        report, errors = self.attempt(until)
+        if errors:
+            raise errors[0]
+        return report
+
+    def attempt(
+        self,
+        until: Until = Latest(),  # noqa: B008, an immutable value
+    ) -> tuple[ArchiveReport, Sequence[LakelogError]]:
+        """As `run_once`, but what could not be archived does not hide what was.
+
+        Returns:
+            What was archived, and the errors: one a damaged partition, and what ended the run.
+        """
+        archived: list[PartitionArchived] = []
+        started_s = time.monotonic()
+        try:
+            self._reload_topic()
+            look = self._look()
+            limit = FlushLimit(ends=self._ends(until, look))
+            return self._archive(look, limit, archived)
+        except LakelogError as error:
+            seconds = time.monotonic() - started_s
+            return ArchiveReport(self._topic.name, tuple(archived), seconds=seconds), [error]
 
     def trim(self) -> dict[int, OffsetRange]:
         """Forget in the hot tier what cold holds or has forgotten, as far as local retention says.
@@ -144,7 +166,9 @@ class Archiver:
         hot = self._offsets(range(self._topic.partitions))
         report = None
         if self._cold is None or self._is_due(hot, self._cold, limit, now_ms):
-            report = self._archive(self._look(), limit)
+            report, errors = self._archive(self._look(), limit, [])
+            if errors:
+                raise errors[0]
             hot = self._offsets(range(self._topic.partitions))
         return self._flushed(report, hot, limit)
 
@@ -154,12 +178,20 @@ class Archiver:
         hot = self._offsets(range(self._topic.partitions))
         return self._flushed(report, hot, FlushLimit.of(self._topic.config), is_final=True)
 
-    def _archive(self, look: _Look, limit: FlushLimit) -> ArchiveReport:
-        """Commit what the limit asks for, up to where the log ended at that look; then trim."""
+    def _archive(
+        self, look: _Look, limit: FlushLimit, archived: list[PartitionArchived]
+    ) -> tuple[ArchiveReport, Sequence[LakelogError]]:
+        """Commit what the limit asks for, up to where the log ended at that look; then trim.
+
+        Args:
+            archived: takes what is committed, as soon as it is.
+
+        Returns:
+            What was done, and why partitions could not be archived.
+        """
         started_s = time.monotonic()
         ends = {number: limit.end(number, seen.log_end) for number, seen in look.hot.items()}
         limit = replace(limit, ends=ends)
-        archived: list[PartitionArchived] = []
         overtaken: tuple[object, ...] = ()
         damaged: dict[int, CorruptRecordError] = {}
         # Partitions that another archiver was faster with, or whose server lost its tail, are
@@ -184,7 +216,7 @@ class Archiver:
             except CorruptRecordError as error:
                 # One partition that cannot be read does not keep the others in Redis.
                 self._orphans_possible = True
-                topic_partition = error.fields.get("topic_partition")
+                topic_partition = error.topic_partition
                 # What names no partition is a cold file, and concerns them all.
                 if topic_partition is None or topic_partition.partition in damaged:
                     raise
@@ -206,15 +238,10 @@ class Archiver:
         failpoint("archive.before_trim")
         trimmed = self._trim(look, {done.topic_partition.partition for done in archived})
         failpoint("archive.after_trim")
-        if damaged:
-            raise next(iter(damaged.values()))
-        return ArchiveReport(
-            self._topic.name,
-            tuple(archived),
-            trimmed,
-            self._remove_orphans(),
-            time.monotonic() - started_s,
-        )
+        orphans_removed = 0 if damaged else self._remove_orphans()
+        seconds = time.monotonic() - started_s
+        report = ArchiveReport(self._topic.name, tuple(archived), trimmed, orphans_removed, seconds)
+        return report, list(damaged.values())
 
     def _trim(self, look: _Look, archived: set[int]) -> dict[int, OffsetRange]:
         """Trim by local retention, and tell Redis how far the partitions are archived.

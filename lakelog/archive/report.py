@@ -56,6 +56,20 @@ class ArchiveReport:
     def files(self) -> int:
         return sum(partition.files for partition in self.partitions)
 
+    def followed_by(self, other: ArchiveReport) -> ArchiveReport:
+        """Joins the report of a later run over the same topic; one report of both."""
+        trimmed = dict(self.trimmed)
+        for partition, gone in other.trimmed.items():
+            start = trimmed.get(partition, gone).start
+            trimmed[partition] = OffsetRange(start, gone.end)
+        return ArchiveReport(
+            self.topic,
+            self.partitions + other.partitions,
+            trimmed,
+            self.orphans_removed + other.orphans_removed,
+            self.seconds + other.seconds,
+        )
+
     def __bool__(self) -> bool:
         return bool(self.partitions or self.trimmed or self.orphans_removed)
 

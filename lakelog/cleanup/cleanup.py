@@ -155,8 +155,7 @@ def clean_all(
         CleanupFailedError: something failed; the rest was done, and its reports are in the error.
     """
     reports = [
-        CleanupReport(str(error.fields.get("path")), failures=(Failure("open", None, error),))
-        for error in broken
+        CleanupReport(str(error.path), failures=(Failure("open", None, error),)) for error in broken
     ]
     for cleanup in cleanups:
         topic = cleanup.topic

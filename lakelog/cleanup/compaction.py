@@ -136,7 +136,7 @@ def compact(
 
 def partition_of(error: MissingFileError | CorruptRecordError) -> int | None:
     """The partition whose file it is about, by its path."""
-    _, found, rest = str(error.fields.get("path", "")).rpartition("partition=")
+    _, found, rest = (error.path or "").rpartition("partition=")
     number = rest.partition("/")[0]
     return int(number) if found and number.isdecimal() else None
 

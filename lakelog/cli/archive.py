@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from .connect import cold_root, open_log
-from .output import ConsoleProgress, Message, Table
+from .output import ConsoleProgress, Failed, Message, Table, describe
 
 if TYPE_CHECKING:
     import threading
@@ -58,7 +58,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
-    from ..errors import InvalidArgumentError
+    from ..errors import ArchiveFailedError, InvalidArgumentError
 
     if arguments.continuous:
         if arguments.until != "latest":
@@ -67,10 +67,22 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
     if arguments.max_duration is not None:
         raise InvalidArgumentError("--max-duration goes with --continuous")
     with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
-        reports = log.archive(arguments.topics or None, arguments.until)
+        failed: ArchiveFailedError | None = None
+        reports: Sequence[ArchiveReport]
+        try:
+            reports = log.archive(arguments.topics or None, arguments.until)
+        except ArchiveFailedError as error:
+            failed, reports = error, error.reports
         step.advance(sum(report.records for report in reports))
     rows = [row for report in reports for row in _rows(report)]
     columns = list(dict.fromkeys(name for row in rows for name in row))
+    if failed is not None:
+        said = [
+            f"{topic}: {describe(error)}"
+            for topic, found in failed.errors.items()
+            for error in found
+        ]
+        raise Failed(Table(rows, columns, "nothing was archived"), "\n".join(said)) from failed
     return Table(rows, columns, "nothing to archive: the cold tier holds everything already")
 
 

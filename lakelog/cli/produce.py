@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
@@ -68,10 +69,10 @@ def _run(arguments: argparse.Namespace) -> Message:
                 pending.append((number, producer.send(arguments.topic, **record)))
             except (InvalidArgumentError, UnknownTopicOrPartitionError) as error:
                 appended += _settle(pending)
-                raise type(error)(
-                    f"line {number}: {error.message}. The {appended:,} records before it were "
-                    "appended",
-                    **error.fields,
+                raise replace(
+                    error,
+                    message=f"line {number}: {error.message}. The {appended:,} records before it "
+                    "were appended",
                 ) from error
             if len(pending) >= CHUNK_RECORDS:
                 appended += _settle(pending)
@@ -98,11 +99,11 @@ def _settle(pending: list[tuple[int, SendResult]]) -> int:
     number, error = failed[0]
     if not isinstance(error, LakelogError):
         raise error
-    raise type(error)(
-        f"line {number}: {error.message}. Of the {len(settled):,} records of lines "
+    raise replace(
+        error,
+        message=f"line {number}: {error.message}. Of the {len(settled):,} records of lines "
         f"{settled[0][0]:,} to {settled[-1][0]:,} {len(failed):,} failed; the others, and those of "
         "the lines before, were appended",
-        **error.fields,
     ) from error
 
 

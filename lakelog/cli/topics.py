@@ -6,10 +6,13 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
-from .output import Message, Page, Table
+from .output import Failed, Message, Page, Table, describe
 from .settings import parse_changes, parse_settings
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ..hot.declared_topics import TopicChange
     from ..topic import Topic
 
 _CREATE = """\
@@ -238,11 +241,17 @@ def _delete(arguments: argparse.Namespace) -> Message:
 
 
 def _apply(arguments: argparse.Namespace) -> Table:
+    from ..errors import ApplyFailedError
     from ..hot.declared_topics import apply, load_declared
 
     declared = load_declared(arguments.paths)
+    failed: ApplyFailedError | None = None
+    changes: Sequence[TopicChange]
     with open_log(arguments) as log:
-        changes = apply(log.topics, declared, dry_run=arguments.dry_run)
+        try:
+            changes = apply(log.topics, declared, dry_run=arguments.dry_run)
+        except ApplyFailedError as error:
+            failed, changes = error, error.changes
     rows = [
         {
             "topic": change.topic,
@@ -255,6 +264,10 @@ def _apply(arguments: argparse.Namespace) -> Table:
     ]
     count = "no topics are declared" if not declared else f"{len(declared)} topics are as declared"
     title = "would change:" if arguments.dry_run else "changed:"
+    if failed is not None:
+        said = [f"{topic}: {describe(error)}" for topic, error in failed.errors.items()]
+        table = Table(rows, empty="nothing was changed", title=title if rows else None)
+        raise Failed(table, "\n".join(said)) from failed
     return Table(rows, empty=count, title=title if rows else None)
 
 

@@ -13,12 +13,14 @@ import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError
 
-from ..errors import ColdTierError, MissingFileError, OffsetOutOfRangeError
+from ..errors import MissingFileError, OffsetOutOfRangeError
 from ..record import TopicPartition
 from ..topic import Topic
 from .path_table import PathTable
 from .registers import ArchivedEnd, LogStart, Register, app_id
 from .segment import SegmentFile, SegmentIndex, archived_start
+from .storage import one_line
+from .store_errors import error_class
 from .table import ColdSnapshot
 
 
@@ -114,8 +116,9 @@ class AsArchived:
         try:
             return table.transaction_version(app_id(self._topic.topic_id, register)) or 0
         except (DeltaError, OSError) as error:
-            raise ColdTierError(
-                f"the table at {self._table.path} cannot be used: {error}", path=self._table.path
+            raise error_class(one_line(error))(
+                f"the table at {self._table.path} cannot be used: {one_line(error)}",
+                path=self._table.path,
             ) from error
 
     def _gone(self, why: str) -> OffsetOutOfRangeError:

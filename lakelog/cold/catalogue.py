@@ -16,13 +16,15 @@ from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ..errors import (
     ColdTierError,
+    ColdTierRefusedError,
     ForeignTableError,
     LakelogError,
     UnknownTopicOrPartitionError,
 )
 from ..topic import Topic, check_topic_name
 from .schema import mirrored_topic
-from .storage import Storage
+from .storage import Storage, one_line
+from .store_errors import error_class
 
 logger = logging.getLogger(__name__)
 
@@ -130,15 +132,15 @@ def _read(storage: Storage, path: str) -> Topic | None:
     except TableNotFoundError:
         return None
     except (DeltaError, OSError) as error:
-        raise ColdTierError(
-            f"the table at {path} cannot be opened: {error}. Check that it may be read by this "
-            "user, and that its _delta_log is whole",
+        raise error_class(one_line(error))(
+            f"the table at {path} cannot be opened: {one_line(error)}. Check that it may be "
+            "read by this user, and that its _delta_log is whole",
             path=path,
         ) from error
     try:
         return mirrored_topic(properties)
     except (ValueError, KeyError, TypeError) as error:
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"the properties of the table at {path} do not say its topic ({error!r}): an older or "
             "newer lakelog made it, or none. Archive the topic once with this one, or update it",
             path=path,

@@ -22,7 +22,13 @@ import pyarrow as pa
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ..errors import ColdTierError, ContradictionError, ForeignTableError, LakelogError
+from ..errors import (
+    ColdTierError,
+    ColdTierRefusedError,
+    ContradictionError,
+    ForeignTableError,
+    LakelogError,
+)
 from ..json_text import parse_json
 from ..topic import Topic
 from .schema import (
@@ -144,7 +150,7 @@ class DeltaLog:
             )
         self.refresh()
         if self._table is None:
-            raise ColdTierError(
+            raise ColdTierRefusedError(
                 f"no Delta table could be made at {self.path}. {self._storage.advice()}",
                 path=self.path,
             )
@@ -296,7 +302,9 @@ class DeltaLog:
 
     def _writable(self) -> DeltaTable:
         if self._table is None:
-            raise ColdTierError(f"there is no table at {self.path} to commit to", path=self.path)
+            raise ColdTierRefusedError(
+                f"there is no table at {self.path} to commit to", path=self.path
+            )
         return self._table
 
     def _last_checkpoint(self) -> int:
@@ -334,7 +342,7 @@ class DeltaLog:
         protocol = self._table.protocol()
         if protocol.min_reader_version > 1:
             features = ", ".join(protocol.reader_features or ["columnMapping"])
-            raise ColdTierError(
+            raise ColdTierRefusedError(
                 f"somebody turned on {features} on the table at {self.path}; lakelog reads its "
                 f"Parquet files as they are and would give wrong rows. {UNDO_FEATURES}",
                 path=self.path,
@@ -361,7 +369,7 @@ class DeltaLog:
         try:
             return parse_commit(version, content)
         except ValueError as error:
-            raise ColdTierError(
+            raise ColdTierRefusedError(
                 f"{self._log_file(version)} is not the commit that was written: {error}. Put it "
                 "back from a backup",
                 path=self._log_file(version),

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 import pyarrow as pa
 import pyarrow.fs as pafs
 
-from ..errors import ColdTierError, InvalidArgumentError
+from ..errors import ColdTierRefusedError, InvalidArgumentError
 
 #: delta-rs: pauses of 0.1, 0.2, 0.4 … seconds.
 DELTA_RETRIES = {
@@ -147,7 +147,7 @@ class Azure:
         try:
             return pafs.AzureFileSystem(self.account, **given)
         except TypeError as error:  # older ones know account keys and identities alone
-            raise ColdTierError(
+            raise ColdTierRefusedError(
                 f"pyarrow {pa.__version__} cannot open Azure with {', '.join(sorted(given))}: use "
                 "a newer pyarrow, an account key, or an identity of the machine"
             ) from error
@@ -228,6 +228,6 @@ def arrow_filesystem(store: ObjectStore, values: frozenset[tuple[str, str]]) -> 
     try:
         return store.arrow(dict(values))
     except (pa.ArrowException, AttributeError, OSError, ValueError) as error:
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"pyarrow {pa.__version__} cannot open {store.scheme}://: {error}"
         ) from error

@@ -25,6 +25,7 @@ from ..clock import Clock
 from ..engine import Engine
 from ..errors import (
     ColdTierError,
+    ColdTierRefusedError,
     CommitUnknownError,
     ContradictionError,
     MissingFileError,
@@ -160,7 +161,9 @@ class PathTable(TimestampLookup[SegmentReader]):
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
         written = list(self._engine.map(partial(self._write, columns=columns), adds))
         if len(written) != len(adds):
-            raise ColdTierError(f"the engine returned {len(written)} results for {len(adds)} tasks")
+            raise ColdTierRefusedError(
+                f"the engine returned {len(written)} results for {len(adds)} tasks"
+            )
         failpoint("cold.after_files")
         return _Committing(self, change, planned_on, written).run()
 

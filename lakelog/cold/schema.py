@@ -29,7 +29,7 @@ import pyarrow as pa
 
 from ..codec.value_columns import value_schema
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
-from ..errors import ColdTierError, ContradictionError
+from ..errors import ColdTierRefusedError, ContradictionError
 from ..record import RECORDS
 from ..topic import Topic, check_topic_name
 
@@ -207,7 +207,7 @@ def file_retention_ms(properties: Mapping[str, str]) -> int:
         return FILE_RETENTION_DEFAULT_MS
     found = re.fullmatch(r"(?:interval )?(\d+) ([a-z]+?)s?", text.strip().lower())
     if found is None or found[2] not in _UNITS_MS:
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"the table property {FILE_RETENTION_PROPERTY} is {text!r}, which is not one number "
             "and one unit. Set it to 'interval 86400000 milliseconds', or change the topic's "
             "file.delete.delay.ms, which sets it"

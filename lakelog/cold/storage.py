@@ -23,7 +23,7 @@ import pyarrow.fs as pafs
 
 from ..back_off import patiently
 from ..errors import (
-    ColdTierError,
+    ColdTierRefusedError,
     ColdTierUnavailableError,
     CorruptRecordError,
     InvalidArgumentError,
@@ -327,8 +327,8 @@ class Storage:
         Raises:
             MissingFileError: there is no such file.
             CorruptRecordError: it is there, but not the Parquet that was written.
-            ColdTierUnavailableError, ColdTierFullError, ColdTierAccessError, ColdTierError: the
-                store refuses; see `store_errors`.
+            ColdTierUnavailableError, ColdTierFullError, ColdTierAccessError,
+            ColdTierRefusedError: the store refuses; see `store_errors`.
         """
         try:
             yield
@@ -348,7 +348,8 @@ class Storage:
             said = one_line(error)
             refused = error_class(error)
             damaged = _PARQUET_SAYS.search(said) and not _STORE_SAYS.search(said)
-            if refused is ColdTierError and error.errno is None and (self.is_local or damaged):
+            unknown = refused is ColdTierRefusedError and error.errno is None
+            if unknown and (self.is_local or damaged):
                 raise _corrupt(path, error) from error
             is_away = refused is ColdTierUnavailableError
             advice = "The store is busy or away; try again" if is_away else self.advice()
@@ -380,10 +381,9 @@ def check_deltalake(version: str = deltalake.__version__) -> None:
     numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
     if numbers < DELTALAKE_FLOOR:
         floor = ".".join(map(str, DELTALAKE_FLOOR))
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"deltalake {version} is too old: its commits drop what lakelog needs in them. "
             f"pip install 'deltalake>={floor}'",
-            version=version,
         )
 
 
@@ -436,13 +436,13 @@ def _resolve(root: str) -> str:
         )
     path = str(Path(root).expanduser().absolute())
     if path == "/Volumes" or path.startswith("/Volumes/"):
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"{root} is a Databricks volume, where no Delta commit can be made (it has no atomic "
             "rename). Use the URL of an external location (s3://, abfss://, gs://)",
             path=root,
         )
     if "%" in path or "\\" in path:  # delta-rs decodes the path twice and looks elsewhere: tried
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"delta-rs cannot open paths with '%' or a backslash, such as {path}; choose another",
             path=path,
         )

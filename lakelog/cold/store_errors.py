@@ -13,6 +13,7 @@ from ..errors import (
     ColdTierAccessError,
     ColdTierError,
     ColdTierFullError,
+    ColdTierRefusedError,
     ColdTierUnavailableError,
 )
 
@@ -68,7 +69,9 @@ _DENIED_WORDS = re.compile(
 
 
 def error_class(error: object) -> type[ColdTierError]:
-    """Which of ours says what a library's error does; `ColdTierError` where nothing can be told.
+    """Which of ours says what a library's error does.
+
+    `ColdTierRefusedError` where nothing can be told: to ask again is for what may pass.
 
     Args:
         error: an exception, or its text on one line.
@@ -92,4 +95,4 @@ def error_class(error: object) -> type[ColdTierError]:
         return ColdTierAccessError
     if number in _AWAY or _AWAY_WORDS.search(said):
         return ColdTierUnavailableError
-    return ColdTierError
+    return ColdTierRefusedError

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..errors import ColdTierError, MissingExtraError
+from .store_errors import error_class
 
 logger = logging.getLogger(__name__)
 
@@ -106,7 +107,7 @@ def _ask(url: str) -> Vended:
         return _vended(answer)
     except Exception as error:  # theirs have no common base
         said = " ".join(str(error).split()) or type(error).__name__
-        raise ColdTierError(
+        raise error_class(said)(
             f"Unity Catalog gives no credentials for {url}: {said}. Check that an external "
             "location covers it, that you have EXTERNAL USE LOCATION on it, and that this process "
             "is logged in to the workspace",

@@ -250,7 +250,7 @@ def segment_range(log: TopicLog, partition: int, base_offset: int) -> OffsetRang
         raise InvalidArgumentError(
             f"no segment of {log.topic.partition(partition)} begins at {base_offset}; the nearest "
             f"ones begin at {', '.join(map(str, sorted(near))) or 'nothing: there are none'}",
-            base_offset=base_offset,
+            offset=base_offset,
         )
     at = bases.index(base_offset)
     return OffsetRange(base_offset, bases[at + 1] if at + 1 < len(bases) else MAX_OFFSET)

@@ -225,6 +225,8 @@ class _Comparison:
                 raise LookAgain from error
             self.findings.add(error.path, predicate(error.message, error.path))
         except CorruptRecordError as error:
+            if error.path is None:  # what names no file is no finding about one
+                raise
             self.findings.add(error.path, predicate(error.message, error.path))
 
     def _compare(self, hot: pa.RecordBatch, offsets: np.ndarray, cold: pa.RecordBatch) -> None:

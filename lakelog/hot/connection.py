@@ -591,7 +591,7 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
             "another. `lakelog segments list TOPIC --verify` says what is damaged",
             key=key,
         )
-    return LakelogError(f"Redis at {where} refused the command: {_reason(error)}", where=where)
+    return LakelogError(f"Redis at {where} refused the command: {_reason(error)}")
 
 
 def access_error(error: Exception, where: str) -> HotTierAccessError:

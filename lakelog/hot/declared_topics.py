@@ -16,14 +16,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 from ..config import TopicConfig, parse, setting, text_of
-from ..errors import InvalidConfigError, InvalidTopicError, LakelogError
+from ..errors import ApplyFailedError, InvalidConfigError, InvalidTopicError, LakelogError, by_topic
 from ..keyspace_defaults import KeyspaceDefaults
 from ..topic import Topic, check_topic_name
 from .registry import TopicRegistry
@@ -117,42 +117,72 @@ def apply(
 ) -> list[TopicChange]:
     """Makes the keyspace match the declarations and returns what was (or would be) changed.
 
-    All declarations are compared before the first is applied. Topics that match are repaired, in
-    case an earlier change was cut short.
+    All declarations are compared before the first is applied: nothing is changed while one of them
+    cannot hold. After that a topic that fails does not stop the others. Topics that match are
+    repaired, in case an earlier change was cut short.
 
     Raises:
-        InvalidConfigError: settings contradict each other or the keyspace's defaults.
-        InvalidTopicError: a topic has more partitions than declared.
+        ApplyFailedError: settings contradict each other or the keyspace's defaults, a topic has
+            more partitions than declared, or a change failed; every error is in it, and every
+            change that was made.
     """
     declared = list(declared)
     defaults = KeyspaceDefaults(tuple(registry.defaults().items())).for_topics
-    for topic in declared:
-        with _naming(topic.source):
-            TopicConfig(topic.settings, defaults)
     existing = {topic.name: topic for topic in registry.list()}
-    changes = {topic.name: diff(topic, existing.get(topic.name)) for topic in declared}
-    if not dry_run:
-        for topic in declared:
-            _apply_one(registry, topic, existing.get(topic.name), changes[topic.name])
-    return [change for topic in declared for change in changes[topic.name]]
+    changes: dict[str, list[TopicChange]] = {}
+    errors: dict[str, LakelogError] = {}
+    for topic in declared:
+        try:
+            with _naming(topic.source):
+                TopicConfig(topic.settings, defaults)
+            changes[topic.name] = diff(topic, existing.get(topic.name))
+        except LakelogError as error:
+            errors[topic.name] = error
+    if errors:
+        raise ApplyFailedError(
+            f"nothing was changed: {by_topic(errors)}. Mend the files and apply them again",
+            changes=(),
+            errors=errors,
+        )
+    if dry_run:
+        return [change for topic in declared for change in changes[topic.name]]
+    made: list[TopicChange] = []
+    for topic in declared:
+        try:
+            before = existing.get(topic.name)
+            made.extend(_applied(registry, topic, before, changes[topic.name]))
+        except LakelogError as error:
+            errors[topic.name] = error
+    if errors:
+        raise ApplyFailedError(
+            f"not all topics are as declared, the others are: {by_topic(errors)}. Apply the files "
+            "again when that is mended; what is done is not done twice",
+            changes=made,
+            errors=errors,
+        )
+    return made
 
 
-def _apply_one(
+def _applied(
     registry: TopicRegistry,
     declared: DeclaredTopic,
     existing: Topic | None,
     changes: list[TopicChange],
-) -> None:
+) -> Iterator[TopicChange]:
+    """Makes the changes, and gives each when it is made."""
     if existing is None:
         registry.create(declared.name, declared.partitions, dict(declared.settings))
+        yield from changes
         return
     if not changes:
         registry.repair(existing)
     if declared.partitions > existing.partitions:
         registry.add_partitions(declared.name, declared.partitions)
+        yield from (change for change in changes if change.setting is None)
     settings = {change.setting: change.after for change in changes if change.setting}
     if settings:
         registry.alter(declared.name, settings)
+        yield from (change for change in changes if change.setting is not None)
 
 
 def _files(path: Path) -> list[Path]:
@@ -172,8 +202,10 @@ def _parse(file: Path) -> list[DeclaredTopic]:
         content = yaml.safe_load(file.read_text("utf-8"))
     except RecursionError:
         raise InvalidConfigError(f"{file} nests too deep", name=str(file)) from None
-    except OSError:
-        raise
+    except OSError as error:
+        raise InvalidConfigError(
+            f"{file} cannot be read: {error}. Give files that this user may read", path=str(file)
+        ) from error
     except Exception as error:  # what PyYAML makes of 2024-13-45, !!bool x … has no common base
         raise InvalidConfigError(f"{file} is not YAML: {error}", name=str(file)) from None
     items = content if isinstance(content, list) else [] if content is None else [content]
@@ -216,4 +248,4 @@ def _naming(source: str) -> Iterator[None]:
     try:
         yield
     except LakelogError as error:
-        raise type(error)(f"{source}: {error.message}", **error.fields) from None
+        raise replace(error, message=f"{source}: {error.message}") from None

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
@@ -179,12 +179,13 @@ def slice_entries(
         covered = cover(topic_partition, entries, offset, declared)
         records = decode(covered.entries)
     except CorruptRecordError as error:
-        if "topic_partition" in error.fields:
+        if error.topic_partition is not None or error.entry_id is None:
             raise
         advice = f", or {move_aside(topic_partition, error.entry_id)}"
-        raise type(error)(
-            f"{topic_partition}: {error.message}{advice}",
-            **{**error.fields, "topic_partition": topic_partition},
+        raise replace(
+            error,
+            message=f"{topic_partition}: {error.message}{advice}",
+            topic_partition=topic_partition,
         ) from error
     next_offset = (
         covered.next_offset if end_offset is None else min(covered.next_offset, end_offset)
@@ -228,7 +229,8 @@ def _parse(
             advice = move_aside(topic_partition, raw_id.decode())
             raise ForeignEntryError(
                 f"{topic_partition}: {error.message}, or {advice}",
-                **{**error.fields, "topic_partition": topic_partition},
+                topic_partition=topic_partition,
+                entry_id=error.entry_id,
             ) from error
         if end_offset is not None and entry_id.base_offset >= end_offset:
             break

@@ -52,7 +52,8 @@ def check_keyspace(keyspace: str) -> str:
         raise InvalidArgumentError(
             f"{keyspace!r} is not a legal keyspace: it must not be empty nor hold '{{', '}}' or "
             "white space (braces would move a key to another cluster slot)",
-            keyspace=keyspace,
+            name="keyspace",
+            value=keyspace,
         )
     return keyspace
 

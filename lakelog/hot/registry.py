@@ -21,6 +21,7 @@ from .. import reservation
 from ..clock import Clock
 from ..config import TopicConfig, check_change
 from ..errors import (
+    ApplyFailedError,
     ConcurrentConfigChangeError,
     ForeignEntryError,
     InvalidConfigError,
@@ -29,6 +30,7 @@ from ..errors import (
     TopicExistsError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
+    by_topic,
 )
 from ..json_text import parse_json
 from ..keyspace_defaults import KeyspaceDefaults
@@ -198,6 +200,7 @@ class TopicRegistry:
         Raises:
             InvalidConfigError: not legal, or a topic would contradict itself; nothing was changed.
             ConcurrentConfigChangeError: somebody else changed defaults or topics meanwhile.
+            ApplyFailedError: they hold, but did not reach every topic yet.
         """
         topics, current, seen = self._everything()
         defaults = current.replace(changes)
@@ -281,17 +284,22 @@ class TopicRegistry:
         return sorted(topics, key=lambda topic: topic.name), defaults, changes
 
     def _repair_all(self, topics: Sequence[Topic]) -> None:
-        """Goes on after a topic that cannot be repaired, and raises its error at the end."""
-        errors: list[LakelogError] = []
+        """Goes on after a topic that cannot be repaired, and says so at the end."""
+        errors: dict[str, LakelogError] = {}
         for topic in topics:
             try:
                 self.repair(topic)
             except UnknownTopicIdError:
                 continue  # deleted since
             except LakelogError as error:
-                errors.append(error)
+                errors[topic.name] = error
         if errors:
-            raise errors[0]
+            raise ApplyFailedError(
+                "the defaults hold, but these topics do not all go by them yet: "
+                f"{by_topic(errors)}. Set the defaults again, also without a change",
+                changes=(),
+                errors=errors,
+            )
 
     def _whole(self, name: str) -> Topic:
         """The topic, with the partitions that whoever made them did not come to."""
@@ -433,10 +441,8 @@ def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
     try:
         config = topic.config.with_defaults(defaults.for_topics)
     except InvalidConfigError as error:
-        raise InvalidConfigError(
-            f"with these defaults topic {topic.name!r} would contradict itself: {error.message}",
-            **{**error.fields, "topic": topic.name},
-        ) from None
+        message = f"with these defaults topic {topic.name!r} would contradict itself: {error}"
+        raise replace(error, message=message, topic=topic.name) from None
     version = _own_version(topic) + defaults.version
     return replace(topic, config=config, config_version=version, defaults_version=defaults.version)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import NoReturn
 
 import numpy as np
@@ -10,11 +11,18 @@ import pyarrow as pa
 
 from ..codec import Entry
 from ..config import MIB
-from ..errors import DeliveryError, LakelogError, RecordTooLargeError
+from ..errors import (
+    DeliveryError,
+    InvalidRecordError,
+    InvalidTimestampError,
+    LakelogError,
+    RecordTooLargeError,
+)
 from ..hot import TopicRegistry
 from ..record import NO_TIMESTAMP_MS
 from .accumulator import Accumulator, TopicState
 from .batch_metadata import BatchMetadata
+from .batch_outcome import BatchOutcome
 from .delivery import Delivery
 from .partition_queue import MAX_CALL_ENTRIES, PartitionQueue
 from .partitioner import partitions_of_keys
@@ -192,34 +200,33 @@ def _of_row(error: Exception, rows: np.ndarray) -> Exception:
     """The error of a call, its record numbers as row numbers of the table."""
     if not isinstance(error, LakelogError):
         return error
-    fields = dict(error.fields)
-    message = error.message
-    if fields.get("record_errors"):
-        fields["record_errors"] = [
-            (int(rows[index]), *rest) for index, *rest in fields["record_errors"]
-        ]
-        message += f" (row {fields['record_errors'][-1][0]} of the batch)"
-    if isinstance(fields.get("index"), int):
-        fields["index"] = int(rows[fields["index"]])
-        message += f" (row {fields['index']} of the batch)"
-    return type(error)(message, **fields)
+    match error:
+        case InvalidTimestampError(record_errors=[*found]) if found:
+            moved = [(int(rows[index]), time_ms, why) for index, time_ms, why in found]
+            message = f"{error.message} (row {moved[-1][0]} of the batch)"
+            return replace(error, message=message, record_errors=moved)
+        case InvalidRecordError() | RecordTooLargeError():
+            index = int(rows[error.index])
+            message = f"{error.message} (row {index} of the batch)"
+            return replace(error, message=message, index=index)
+    return error
 
 
 def _raise(error: Exception, status: np.ndarray) -> NoReturn:
     """Raises the error, with what became of the batch."""
-    counts = [int((status == kind).sum()) for kind in (_WRITTEN, _NOT_WRITTEN, _UNKNOWN)]
-    written, not_written, unknown = counts
-    rows = {
-        "not_written_rows": pa.array(np.flatnonzero(status == _NOT_WRITTEN)),
-        "unknown_rows": pa.array(np.flatnonzero(status == _UNKNOWN)),
-    }
-    summary = (
-        f"of the batch's {len(status)} records {written} are in the log, {not_written} are surely "
-        f"not and {unknown} may or may not be (see not_written_rows and unknown_rows)"
+    batch = BatchOutcome(
+        int((status == _WRITTEN).sum()),
+        pa.array(np.flatnonzero(status == _NOT_WRITTEN)),
+        pa.array(np.flatnonzero(status == _UNKNOWN)),
     )
-    fields = {"written": written, "not_written": not_written, "unknown": unknown, **rows}
-    if isinstance(error, LakelogError):
-        raise type(error)(f"{error.message}; {summary}", **{**error.fields, **fields}) from (
-            error.__cause__
-        )
-    raise DeliveryError(f"{error}; {summary}", last_error=error, **fields) from error
+    message = (
+        f"{error}; of the batch's {len(status)} records {batch.written} are in the log, "
+        f"{batch.not_written} are surely not and {batch.unknown} may or may not be (see "
+        "error.batch)"
+    )
+    cause: BaseException | None = error.__cause__
+    if not isinstance(error, LakelogError):
+        error, cause = DeliveryError(message, last_error=error), error
+    if isinstance(error, DeliveryError):
+        error = replace(error, not_written=batch.not_written, unknown=batch.unknown)
+    raise replace(error, message=message, batch=batch) from cause

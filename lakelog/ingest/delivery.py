@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from ..errors import ProducerClosedError
+from ..errors import DeliveryPendingError, ProducerClosedError
 from ..record import RecordMetadata, TopicPartition
 
 _log = logging.getLogger(__name__)
@@ -110,7 +110,7 @@ class SendResult:
             timeout: seconds; None waits until the delivery timeout decides.
 
         Raises:
-            TimeoutError: no answer yet; the record is still being delivered.
+            DeliveryPendingError: no answer yet; the record is still being delivered.
             DeliveryError: it was not delivered in time; ``not_written`` or ``unknown`` says more.
             LakelogError: why the log refuses the record.
         """
@@ -123,7 +123,7 @@ class SendResult:
         """Why the record failed, or None if it is in the log; waits like `result`.
 
         Raises:
-            TimeoutError: no answer yet.
+            DeliveryPendingError: no answer yet.
         """
         delivery = self._delivery
         if not delivery.done and not delivery.deliverer.wait(delivery, timeout):
@@ -132,9 +132,11 @@ class SendResult:
                     f"the record for {delivery.topic_partition} was sent by the parent process, "
                     "and only there its answer arrives"
                 )
-            raise TimeoutError(
+            raise DeliveryPendingError(
                 f"no answer for {delivery.topic_partition} within {timeout} s; the record is still "
-                "being delivered"
+                "being delivered. Ask again, with more time",
+                topic_partition=delivery.topic_partition,
+                unsettled=1,
             )
         return delivery.error_of(self._index)
 

@@ -93,7 +93,7 @@ def as_timestamp_ms(timestamp: object) -> int:
         raise InvalidArgumentError(
             f"timestamp {time_ms} cannot be stored: give milliseconds since 1970-01-01 UTC, up to "
             f"{MAX_TIMESTAMP_MS}, or -1 for none",
-            timestamp_ms=time_ms,
+            value=time_ms,
         )
     return time_ms
 

@@ -13,7 +13,7 @@ from types import TracebackType
 
 from ..back_off import Tries
 from ..clock import Clock, SystemClock
-from ..errors import DeliveryError, LakelogError, UnknownTopicOrPartitionError
+from ..errors import DeliveryError, DeliveryPendingError, LakelogError, UnknownTopicOrPartitionError
 from ..hot import HotLog, TopicRegistry
 from .accumulator import (
     HEADER_OVERHEAD_BYTES,
@@ -145,9 +145,8 @@ class Producer:
             Where each record went, in input order.
 
         Raises:
-            LakelogError: the error of the first record that failed, with the fields ``written``,
-                ``not_written`` and ``unknown`` (counts), ``not_written_rows`` and ``unknown_rows``
-                (Arrow arrays of row numbers) added. What was written stays written.
+            LakelogError: the error of the first record that failed; its ``batch``, a
+                `BatchOutcome`, says what became of each. What was written stays written.
         """
         table, asked = as_columns(records, self._now_ms())
         state = self._accumulator.topics.get(topic) or self._look_up(topic)
@@ -163,15 +162,17 @@ class Producer:
         """Sends what was taken so far, without lingering, and waits until all has its answer.
 
         Raises:
-            TimeoutError: not all has an answer yet; it is still being delivered.
+            DeliveryPendingError: not all has an answer yet; it is still being delivered.
             DeliveryError: records failed since the last flush whose result nobody asked for. Kafka
                 leaves them to the results; here none is lost in silence.
         """
         self._accumulator.check_not_forked()
         if not self._accumulator.flush(None if timeout_ms is None else timeout_ms / 1000):
-            raise TimeoutError(
-                f"{self._accumulator.unsettled_records} records have no answer after {timeout_ms} "
-                "ms; they are still being delivered"
+            unsettled = self._accumulator.unsettled_records
+            raise DeliveryPendingError(
+                f"{unsettled} records have no answer after {timeout_ms} ms; they are still being "
+                "delivered. Flush again, with more time",
+                unsettled=unsettled,
             )
         self._raise_unseen()
 

@@ -399,9 +399,9 @@ def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accum
 def _note_unanswered(call: Call, answer: Exception) -> None:
     """Keeps in mind that a call may be written, and under which run of the server."""
     if isinstance(answer, NotEnoughReplicasError):
-        result: AppendResult = answer.result
+        result = answer.result
         call.queue.told_end = max(call.queue.told_end, result.base_offset + call.record_count)
-        run_id = result.run_id
+        run_id: str | None = result.run_id
     elif isinstance(answer, HotTierUnavailableError) and answer.sent:
         run_id = answer.run_id
     else:

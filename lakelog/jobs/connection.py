@@ -148,5 +148,5 @@ def _refuse(parameters: Parameters, names: list[str], why: str) -> None:
             raise InvalidArgumentError(
                 f"parameter {name} is {parameters.get(name)!r}, but {why}; leave {name} empty, or "
                 "give redis_url and cold together",
-                parameter=name,
+                name=name,
             )

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..back_off import Tries
+from ..cold.store_errors import error_class
 from ..errors import ColdTierError, ForeignTableError
 from ..spark.catalog.entry import first_sentence, look_up, run, same_place, table_of
 from ..spark.catalog.names import TableName, parse_schema, quoted_text
@@ -83,7 +84,7 @@ class NamedStatusTable:
             self._maintain()
             # Of two that end the same run, Delta passes over the second without a word.
             return rows if key is None else self.done_rows(key)
-        raise ColdTierError(
+        raise error_class(first_sentence(failure))(
             f"the table {self.name} took no commit in {COMMITS.tries} attempts: "
             f"{first_sentence(failure)}. What the run did is done; running it "
             "again is safe. Check that it may be written by this user",

@@ -118,7 +118,7 @@ def step_names(text: str) -> tuple[str, ...]:
             raise InvalidArgumentError(
                 f"parameter steps is {text!r}, but {name!r} is not a step of cleanup; they are "
                 f"{', '.join(STEPS)}",
-                parameter="steps",
+                name="steps",
             )
     return tuple(step for step in STEPS if step in names)
 
@@ -153,7 +153,7 @@ def _converted(name: str, text: str, default: Value, source: str) -> Value:
         raise InvalidArgumentError(
             f"parameter {name} is {text[:_SHOWN]!r} ({source}), but should be {wanted}, as its "
             f"default {_text(default)}",
-            parameter=name,
+            name=name,
         ) from None
 
 

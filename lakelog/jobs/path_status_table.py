@@ -17,6 +17,7 @@ from deltalake.transaction import Transaction
 
 from ..back_off import Tries
 from ..cold.storage import Storage, one_line
+from ..cold.store_errors import error_class
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
 from ..topic import STATUS_TABLE
@@ -113,7 +114,7 @@ class PathStatusTable:
         except TableNotFoundError:
             return None
         except (DeltaError, OSError) as error:
-            raise ColdTierError(
+            raise error_class(one_line(error))(
                 f"the table at {self.path} cannot be opened: {one_line(error)}. "
                 f"{self._storage.advice()}",
                 path=self.path,
@@ -148,7 +149,7 @@ class PathStatusTable:
             except (DeltaError, OSError) as error:  # somebody else may have been faster
                 table = self._open()
                 if table is None:
-                    raise ColdTierError(
+                    raise error_class(one_line(error))(
                         f"no Delta table could be made at {self.path}: {one_line(error)}. "
                         f"{self._storage.advice()}",
                         path=self.path,
@@ -185,7 +186,7 @@ class PathStatusTable:
             try:
                 yield
             except DeltaError as error:
-                raise ColdTierError(
+                raise error_class(one_line(error))(
                     f"the table at {self.path} cannot be read: {one_line(error)}. "
                     f"{self._storage.advice()}",
                     path=self.path,

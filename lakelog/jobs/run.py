@@ -19,10 +19,11 @@ from ..back_off import ASK_AGAIN, patiently
 from ..cleanup.cleanup import STEPS
 from ..cold_log import ColdLog
 from ..errors import (
+    ArchiveFailedError,
     ArchiveStalledError,
     ArchiveUnfinishedError,
+    CleanupFailedError,
     InvalidArgumentError,
-    LakelogError,
 )
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
@@ -160,7 +161,7 @@ class JobRun:
                 # Not yet for too long: the next run goes on with it.
                 untold += reports.taken()
                 logger.warning("%s", unfinished)
-                self._tell((), started_s, troubles=unfinished.fields["troubles"])
+                self._tell((), started_s, troubles=unfinished.troubles)
             stalls.check()
             return untold
 
@@ -245,8 +246,10 @@ class JobRun:
         return is_whole
 
     def _tell_failure(self, error: Exception, started_s: float) -> None:
-        fields = error.fields if isinstance(error, LakelogError) else {}
-        reports = fields.get("reports", ())  # a cleanup did what it could
+        # What could be done was, and is told.
+        reports: Sequence[Report] = ()
+        if isinstance(error, (ArchiveFailedError, CleanupFailedError)):
+            reports = error.reports
         self._tell(reports, started_s, f"{type(error).__name__}: {error}")
 
 

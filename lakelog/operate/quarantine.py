@@ -135,7 +135,8 @@ class Quarantine:
     def _files(self) -> ColdQuarantine:
         if self.table is None:
             raise InvalidArgumentError(
-                f"topic {self.topic.name!r} is not archived, so it has no files", topic=self.topic
+                f"topic {self.topic.name!r} is not archived, so it has no files",
+                topic=self.topic.name,
             )
         if self.files is None:
             raise InvalidArgumentError(

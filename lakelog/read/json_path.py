@@ -175,7 +175,7 @@ def _literal(text: str, literal: str) -> Any:
         raise InvalidArgumentError(
             f"{literal!r} in {text!r} is not a JSON value to compare with: write a number, true, "
             'false, null, or a text in quotes ("JFK")',
-            json=text,
+            value=text,
         ) from None
 
 
@@ -183,5 +183,5 @@ def _refuse(text: str, rest: str) -> NoReturn:
     raise InvalidArgumentError(
         f"{text!r} is not a JSON path: {rest!r} is not understood. Write $.name, "
         '$["any name"], $[0], $.* and, if you like, a comparison: $.origin == "JFK"',
-        json=text,
+        value=text,
     )

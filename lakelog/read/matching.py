@@ -87,7 +87,7 @@ def _header(header: str | tuple[str, str | bytes | None]) -> tuple[str, bytes | 
         name, value = header
     if not isinstance(name, str) or not name:
         raise InvalidArgumentError(
-            f"{header!r} names no header; write name, name=value or (name, value)", header=header
+            f"{header!r} names no header; write name, name=value or (name, value)", value=header
         )
     return name, _bytes("header", value)
 

@@ -170,18 +170,15 @@ def out_of_range(
             may have been legal; it will be again after recovery.
         OffsetOutOfRangeError: else.
     """
-    fields = {
-        "topic_partition": topic_partition,
-        "offset": offset,
-        "log_start": offsets.log_start,
-        "log_end": offsets.log_end,
-    }
     if offset > offsets.log_end and not offsets.recovered:
         raise RecoveryNeededError(
             f"offset {offset} of {topic_partition} lies past the log end {offsets.log_end}, and "
             "the server restarted since the partition was last written, so its tail may be lost. "
             "Wait: the next append or archive run settles it and the log goes on above",
-            **fields,
+            topic_partition=topic_partition,
+            offset=offset,
+            log_start=offsets.log_start,
+            log_end=offsets.log_end,
         )
     if do is None:
         do = (
@@ -191,5 +188,8 @@ def out_of_range(
     raise OffsetOutOfRangeError(
         f"offset {offset} of {topic_partition} is out of range: the log holds "
         f"[{offsets.log_start}, {offsets.log_end}). {do}",
-        **fields,
+        topic_partition=topic_partition,
+        offset=offset,
+        log_start=offsets.log_start,
+        log_end=offsets.log_end,
     )

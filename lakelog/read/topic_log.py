@@ -197,7 +197,7 @@ class TopicLog:
             raise InvalidArgumentError(
                 f"the range [{first}, {last}) of {topic_partition} ends before it begins; the end "
                 "is exclusive and comes second",
-                start_offset=first,
+                offset=first,
                 end_offset=last,
             )
         return RangeRead(self._tiers, topic_partition, first, last, max_bytes)

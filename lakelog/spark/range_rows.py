@@ -67,8 +67,8 @@ def range_rows(
                 if step.records.num_rows:
                     yield step.records
         except OffsetOutOfRangeError as error:
-            log_start = error.fields.get("log_start", at)
-            if log_start <= at:
+            log_start, log_end = error.log_start, error.log_end
+            if log_start is None or log_end is None or log_start <= at:
                 raise
             if fail_on_data_loss:
                 raise not_covered(
@@ -76,7 +76,7 @@ def range_rows(
                     at,
                     end,
                     log_start,
-                    error.fields["log_end"],
+                    log_end,
                     of_frame=as_of_version is not None,
                 ) from error
             at = min(log_start, end)

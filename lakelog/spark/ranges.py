@@ -138,7 +138,7 @@ def _refuse_reversed(topic_partition: TopicPartition, first: int, last: int) -> 
     raise InvalidArgumentError(
         f"the range [{first}, {last}) of {topic_partition} ends before it begins; the end is "
         "exclusive and comes second",
-        start_offset=first,
+        offset=first,
         end_offset=last,
     )
 

@@ -245,7 +245,7 @@ class TaskAppend:
         return error
 
     def _explained(self, call: AppendCall, answer: LakelogError) -> LakelogError:
-        tp, fields = call.topic_partition, answer.fields
+        tp = call.topic_partition
         match answer:
             case RepeatDiffersError():
                 return self._differs(tp, call.batch.first_sequence)
@@ -255,14 +255,17 @@ class TaskAppend:
                     f"{tp} after micro-batch {answer.current_epoch} did: another run of the query "
                     "has gone on, or its checkpoint was put back. Stop this one, or begin with a "
                     "new checkpoint",
-                    **fields,
+                    topic_partition=tp,
+                    epoch=answer.epoch,
+                    current_epoch=answer.current_epoch,
                 )
             case UnknownProducerError() | OutOfOrderSequenceError():
                 return UnknownProducerError(
                     f"the server of {tp} lost its tail, or may have, while task "
                     f"{self._identity.spark_partition} of {self._identity.work} was writing; the "
                     "next attempt of the task appends what was lost, and only that",
-                    **{"topic_partition": tp, **fields},
+                    topic_partition=tp,
+                    sequence=answer.sequence,
                 )
         return answer
 
@@ -282,7 +285,7 @@ class TaskAppend:
 def _unanswered(call: AppendCall, answer: LakelogError) -> AppendCall:
     """The call to send again; if it may be written, with the run id it was sent under."""
     if isinstance(answer, NotEnoughReplicasError):
-        run_id = answer.result.run_id
+        run_id: str | None = answer.result.run_id
     elif isinstance(answer, HotTierUnavailableError) and answer.sent:
         run_id = answer.run_id
     else:

@@ -218,24 +218,32 @@ def test_what_fails_is_told_to_who_asked(log, open_log, tmp_path):
 
 def test_archiving_once_asks_again_what_may_be_asked_again(log, monkeypatch):
     from lakelog.archive.archiver import Archiver
-    from lakelog.errors import ColdTierAccessError, ColdTierUnavailableError
+    from lakelog.errors import (
+        ArchiveFailedError,
+        ColdTierAccessError,
+        ColdTierUnavailableError,
+    )
 
     for name in ("away", "denied", "well"):
         log.topics.create(name)
         append(log, name)
-    real = Archiver.run_once
+    real = Archiver.attempt
     failures = {
         "away": iter([ColdTierUnavailableError("busy")] * 2),
         "denied": iter([ColdTierAccessError("no")] * 2),
         "well": iter(()),
     }
 
-    def run_once(self: Archiver, *given: Any) -> Any:
+    def attempt(self: Archiver, *given: Any) -> Any:
         for error in failures[self.topic.name]:
             raise error
         return real(self, *given)
 
-    monkeypatch.setattr(Archiver, "run_once", run_once)
-    with pytest.raises(ColdTierAccessError):
+    monkeypatch.setattr(Archiver, "attempt", attempt)
+    with pytest.raises(ArchiveFailedError, match="denied: no") as failed:
         log.archive()
+    assert {name: list(map(type, found)) for name, found in failed.value.errors.items()} == {
+        "denied": [ColdTierAccessError]
+    }
+    assert sorted(report.topic for report in failed.value.reports) == ["away", "well"]
     assert [archived(log, name) for name in ("away", "denied", "well")] == [1, 0, 1]

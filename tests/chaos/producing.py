@@ -111,8 +111,8 @@ def _send_batch(
         answer = producer.send_batch(topic, rows)
     except LakelogError as error:
         refused = []
-        if "not_written_rows" in error.fields:
-            refused = [records[row][0] for row in error.not_written_rows.to_pylist()]
+        if error.batch is not None:
+            refused = [records[row][0] for row in error.batch.not_written_rows.to_pylist()]
         if refused and not isinstance(error, UnknownTopicIdError):
             process.journal.write("refused", refused, str(error)[:200])
         return

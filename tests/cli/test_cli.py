@@ -181,6 +181,52 @@ def test_declared_topics_apply_once(run: Run, tmp_path: Path) -> None:
     assert len(run_json(run, "topics", "list")) == 2
 
 
+def test_every_declared_topic_is_applied_or_said_to_have_failed(
+    run: Run,
+    where: list[str],
+    redis_client: Any,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for name in ("bad", "worse"):
+        redis_client.set(f"lakelog:stream:{name}:0", "somebody else's")
+    file = tmp_path / "t.yml"
+    file.write_text("".join(f"- name: {name}\n" for name in ("a", "bad", "b", "worse", "c")))
+    assert cli.main([*where, "topics", "apply", str(file), "--output", "json"]) == 1
+    told = capsys.readouterr()
+    assert [row["topic"] for row in json.loads(told.out)] == ["a", "b", "c"]
+    assert re.findall(r"^(?:lakelog: )?(\w+): ", told.err, re.MULTILINE) == ["bad", "worse"]
+    assert run("topics", "apply", str(file), code=1).count("written by somebody else") == 2
+
+
+def test_every_topic_that_no_declaration_fits_is_named_and_none_is_changed(
+    run: Run, tmp_path: Path
+) -> None:
+    for name in ("a", "b"):
+        run("topics", "create", name, "-p", "3")
+    file = tmp_path / "t.yml"
+    file.write_text("- {name: new}\n- {name: a}\n- {name: b}\n")
+    for dry_run in (["--dry-run"], []):
+        said = run("topics", "apply", str(file), *dry_run, code=1)
+        assert said.count("cannot shrink to 1") == 2
+    assert [row["topic"] for row in run_json(run, "topics", "list")] == ["a", "b"]
+
+
+def test_an_archive_run_shows_what_it_archived_and_every_error(
+    run: Run, where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("a", "bad", "c", "worse"):
+        topic = run_json(run, "topics", "create", name)
+        run("produce", name, stdin="value\n")
+        if name in ("bad", "worse"):
+            (tmp_path / "cold" / name).mkdir(parents=True)
+            (tmp_path / "cold" / name / topic["topic_id"]).write_text("in the way")
+    assert cli.main([*where, "archive", "--output", "json"]) == 1
+    told = capsys.readouterr()
+    assert [(row["topic"], row["records"]) for row in json.loads(told.out)] == [("a", 1), ("c", 1)]
+    assert re.findall(r"^(?:lakelog: )?(\w+): ", told.err, re.MULTILINE) == ["bad", "worse"]
+
+
 def test_what_is_declared_is_judged_by_what_is_in_effect(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "t.yml"
     file.write_text("{name: a, config: {local.retention.ms: 2592000000}}\n")

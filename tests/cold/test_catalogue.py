@@ -25,7 +25,7 @@ from lakelog.cold.schema import (
 )
 from lakelog.cold.storage import Storage
 from lakelog.config import DAY_MS, INT64_MAX, TopicConfig
-from lakelog.errors import ColdTierError, ForeignTableError
+from lakelog.errors import ColdTierError, ColdTierRefusedError, ForeignTableError
 from lakelog.topic import Topic
 
 
@@ -103,10 +103,10 @@ def test_tables_that_cannot_be_told_are_named_and_the_others_found(make, storage
     assert found.topics == (topic,)
     assert [Path(error.path) for error in found.broken] == [broken, copied, foreign, unsaid]
     assert [type(error) for error in found.broken] == [
-        ColdTierError,
+        ColdTierRefusedError,
         ForeignTableError,
-        ColdTierError,
-        ColdTierError,
+        ColdTierRefusedError,
+        ColdTierRefusedError,
     ]
 
 

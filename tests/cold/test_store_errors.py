@@ -22,6 +22,7 @@ from lakelog.errors import (
     ColdTierAccessError,
     ColdTierError,
     ColdTierFullError,
+    ColdTierRefusedError,
     ColdTierUnavailableError,
     CorruptRecordError,
     MissingFileError,
@@ -183,7 +184,7 @@ def test_a_full_disk_is_no_damage(tmp_path, call):
         (errno.EMFILE, ColdTierUnavailableError),
         (errno.EACCES, ColdTierAccessError),
         (errno.EROFS, ColdTierAccessError),
-        (errno.ENAMETOOLONG, ColdTierError),
+        (errno.ENAMETOOLONG, ColdTierRefusedError),
     ],
 )
 def test_numbers_of_the_operating_system_and_how_rust_writes_them(number, expected):
@@ -216,8 +217,8 @@ def test_numbers_of_the_operating_system_and_how_rust_writes_them(number, expect
             "AccessDeniedException: open s3a://b/k: (Service: S3, Status Code: 403)",
             ColdTierAccessError,
         ),
-        ("/data/503/status 429.parquet is odd", ColdTierError),
-        ("a name of 503 and 403 letters", ColdTierError),
+        ("/data/503/status 429.parquet is odd", ColdTierRefusedError),
+        ("a name of 503 and 403 letters", ColdTierRefusedError),
     ],
 )
 def test_words_of_other_libraries(said, expected):

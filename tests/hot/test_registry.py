@@ -11,6 +11,7 @@ import pytest
 
 from lakelog.config import DAY_MS, TopicConfig
 from lakelog.errors import (
+    ApplyFailedError,
     ConcurrentConfigChangeError,
     ForeignEntryError,
     InvalidArgumentError,
@@ -624,8 +625,16 @@ def test_a_topic_that_cannot_be_repaired_keeps_no_other_from_the_defaults(make_b
     stream = Keys().partition(TopicPartition("a-broken-one", 0)).stream
     bench.client.delete(f"{{{stream}}}:state")
     bench.client.set(stream, "precious")
-    with pytest.raises(ForeignEntryError, match="a-broken-one"):
+    topics.create("another")
+    stream = Keys().partition(TopicPartition("another", 0)).stream
+    bench.client.delete(f"{{{stream}}}:state")
+    bench.client.set(stream, "precious")
+    with pytest.raises(ApplyFailedError, match=r"a-broken-one: .*another: ") as failed:
         topics.set_defaults({"log.roll.ms": 9})
+    assert {topic: type(error) for topic, error in failed.value.errors.items()} == {
+        "a-broken-one": ForeignEntryError,
+        "another": ForeignEntryError,
+    }
     assert written_settings(bench) == settings_text(topics.get("orders").config)
 
 

@@ -137,9 +137,9 @@ def test_what_failed_and_what_was_written_is_told_by_row(tier, make_producer):
     with pytest.raises(InvalidTimestampError, match="row 5 of the batch") as raised:
         producer.send_batch("t", records)
     error = raised.value
-    assert (error.written, error.not_written, error.unknown) == (5, 5, 0)
-    assert error.not_written_rows.to_pylist() == [1, 3, 5, 7, 9]
-    assert error.unknown_rows.to_pylist() == []
+    assert (error.batch.written, error.batch.not_written, error.batch.unknown) == (5, 5, 0)
+    assert error.batch.not_written_rows.to_pylist() == [1, 3, 5, 7, 9]
+    assert error.batch.unknown_rows.to_pylist() == []
     assert [row for row, _, _ in error.record_errors] == [5]
     assert tier.values("t", 0) == [b"0", b"2", b"4", b"6", b"8"]
     assert tier.values("t", 1) == []
@@ -153,6 +153,6 @@ def test_a_record_too_large_stops_the_batch_and_names_its_row(tier, make_produce
     values[7] = os.urandom(3000)
     with pytest.raises(RecordTooLargeError, match="row 7 of the batch") as raised:
         producer.send_batch("t", values)
-    assert (raised.value.index, raised.value.not_written) == (7, 20)
+    assert (raised.value.index, raised.value.batch.not_written) == (7, 20)
     assert tier.values("t") == []
     assert producer.send_batch("t", values[:7])[6].offset == 6

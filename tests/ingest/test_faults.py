@@ -266,7 +266,7 @@ def test_a_full_redis_fails_records_at_their_timeout_as_surely_not_written(
         client.config_set("maxmemory", 0)
     assert (error.not_written, error.unknown) == (1, 0)
     assert isinstance(error.last_error, HotTierFullError)
-    assert (bulk.value.written, bulk.value.not_written, bulk.value.unknown) == (0, 2, 0)
+    assert (bulk.value.batch.written, bulk.value.not_written, bulk.value.unknown) == (0, 2, 0)
     assert producer.send("t", b"on").result().offset == 1
     assert tier.values("t") == [b"first", b"on"]
 

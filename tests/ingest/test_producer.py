@@ -253,7 +253,7 @@ def test_a_record_that_cannot_be_encoded_fails_alone(tier, make_producer, monkey
         odd.result()
     with pytest.raises(InvalidRecordError, match="row 2 of the batch") as raised:
         producer.send_batch("t", [b"x", b"y", b'{"a":2}'])
-    assert (raised.value.index, raised.value.not_written) == (2, 3)
+    assert (raised.value.index, raised.value.batch.not_written) == (2, 3)
     assert tier.values("t") == [b'{"a":1}', b'{"a":3}']
 
 

@@ -20,6 +20,10 @@ from lakelog.ingest.verdict import Verdict, verdict
 WRITTEN = AppendResult(0, -1, 0, "run", False)
 
 
+FEW = NotEnoughReplicasError("few", result=None, replicas=0)
+GAP = OutOfOrderSequenceError("gap", expected=3)
+
+
 def unanswered(*, sent: bool) -> HotTierUnavailableError:
     return HotTierUnavailableError("away", sent=sent, run_id="run")
 
@@ -31,8 +35,8 @@ def unanswered(*, sent: bool) -> HotTierUnavailableError:
         (unanswered(sent=True), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
         (unanswered(sent=False), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
         (HotTierFullError("full"), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
-        (NotEnoughReplicasError("few"), Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
-        (OutOfOrderSequenceError("gap"), Verdict.RENUMBER, Verdict.RESEND, Verdict.UNKNOWN),
+        (FEW, Verdict.WAIT, Verdict.WAIT, Verdict.WAIT),
+        (GAP, Verdict.RENUMBER, Verdict.RESEND, Verdict.UNKNOWN),
         (UnknownProducerError("who?"), Verdict.RENUMBER, Verdict.RENUMBER, Verdict.UNKNOWN),
         (ProducerFencedError("old"), Verdict.REFUSED, Verdict.REFUSED, Verdict.UNKNOWN),
         (InvalidTimestampError("late"), Verdict.REFUSED, Verdict.REFUSED, Verdict.UNKNOWN),
@@ -50,5 +54,5 @@ def test_what_an_answer_means(answer, fresh_first, fresh_behind, kept_first):
 
 
 def test_a_call_out_of_order_behind_an_unsettled_one_is_sent_again_even_if_it_may_be_written():
-    answer = OutOfOrderSequenceError("gap")
+    answer = GAP
     assert verdict(answer, may_be_written=True, is_first=False) is Verdict.RESEND

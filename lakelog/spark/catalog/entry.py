@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ...cold.schema import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
-from ...errors import ColdTierError
+from ...cold.store_errors import error_class
 from .names import TableName
 
 if TYPE_CHECKING:
@@ -56,10 +56,10 @@ def look_up(spark: SparkSession, name: TableName) -> CatalogEntry | None:
         if not spark.catalog.tableExists(str(name)):
             return None
     except Exception as error:
-        raise ColdTierError(
+        raise error_class(first_sentence(error))(
             f"the catalog does not say what {name} is: {first_sentence(error)}. If that folder was "
             f"deleted, DROP TABLE {name} takes the name away too",
-            name=str(name),
+            path=str(name),
         ) from error
     with _refused(f"DESCRIBE TABLE EXTENDED {name}"):
         details = read_details(spark, str(name))
@@ -99,8 +99,8 @@ def column_comments(spark: SparkSession, name: TableName) -> dict[str, str]:
             field.name: field.metadata.get("comment", "") for field in spark.table(str(name)).schema
         }
     except Exception as error:
-        raise ColdTierError(
-            f"the table {name} cannot be read: {first_sentence(error)}", name=str(name)
+        raise error_class(first_sentence(error))(
+            f"the table {name} cannot be read: {first_sentence(error)}", path=str(name)
         ) from error
 
 
@@ -130,7 +130,7 @@ def _refused(sql: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise ColdTierError(
+        raise error_class(first_sentence(error))(
             f"the catalog refuses {sql[:STATEMENT_SHOWN]!r}: {first_sentence(error)}"
         ) from error
 

@@ -13,7 +13,7 @@ from enum import Enum
 from typing import TYPE_CHECKING
 
 from ...cold.schema import GENERATION_PROPERTY, TOPIC_ID_PROPERTY
-from ...errors import ColdTierError, ForeignTableError
+from ...errors import CommitConflictError, ForeignTableError
 from ...topic import Topic
 from .entry import CatalogEntry, look_up, run, same_place
 from .names import TableName, quoted_text
@@ -56,7 +56,7 @@ def register_external(spark: SparkSession, name: TableName, table_path: str, top
         location = quoted_text(table_path)
         run(spark, f"CREATE TABLE IF NOT EXISTS {name} USING DELTA LOCATION {location}")
         logger.info("%s is now the table at %s: %s before", name, table_path, step.value)
-    raise ColdTierError(
+    raise CommitConflictError(
         f"others keep registering {name}: {ATTEMPTS} attempts did not make it the table at "
         f"{table_path}. Run it again when they are done",
         path=table_path,

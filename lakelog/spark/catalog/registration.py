@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ...cold.table import NO_TABLE, ColdTable
-from ...errors import ColdTierError, InvalidArgumentError
+from ...errors import ColdTierRefusedError, InvalidArgumentError
 from ...topic import Topic
 from ..place import ColdRoot, cold_root
 from .names import TableName, catalog_name, parse_schema
@@ -48,7 +48,7 @@ def register_topic(
     """
     name = TableName(*parse_schema(schema), catalog_name(topic.name))
     if table.snapshot().version == NO_TABLE:
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"topic {topic.name!r} has no table yet: nothing of it was archived. Archive it first",
             topic=topic.name,
         )

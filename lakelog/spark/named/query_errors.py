@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from ...cold.storage import one_line
 from ...cold.store_errors import error_class
-from ...errors import ColdTierError, CorruptRecordError, LakelogError, MissingFileError
+from ...errors import ColdTierRefusedError, CorruptRecordError, LakelogError, MissingFileError
 
 #: What Spark says of a file that is damaged, and of one that is not there.
 _DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file")
@@ -29,7 +29,7 @@ def is_unreadable(error: Exception) -> bool:
     text = text_of(error)
     if _MISSING.search(text):
         return re.search("VERSION_NOT_FOUND|TIME_TRAVEL", text) is None
-    return _DAMAGED.search(text) is not None and error_class(text) is ColdTierError
+    return _DAMAGED.search(text) is not None and error_class(text) is ColdTierRefusedError
 
 
 @contextmanager

@@ -47,6 +47,7 @@ from ...cold.timestamp_lookup import TimestampLookup
 from ...config import DAY_MS
 from ...errors import (
     ColdTierError,
+    ColdTierRefusedError,
     CommitUnknownError,
     ContradictionError,
     ForeignTableError,
@@ -245,7 +246,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         """The registers alone, out of the properties."""
         content = self._read_properties().get(REGISTERS_PROPERTY)
         if content is None:
-            raise ColdTierError(
+            raise ColdTierRefusedError(
                 f"the history of {self.name} goes back to version {commits[-1].version} and says "
                 "nothing of lakelog's registers any more: for longer than "
                 "delta.logRetentionDuration others have committed and lakelog has not. Bring back "
@@ -671,7 +672,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         there = self._read_columns().names
         lost = [name for name in TABLE_SCHEMA.names if name not in there]
         if lost:
-            raise ColdTierError(
+            raise ColdTierRefusedError(
                 f"the table {self.name} has no column {', '.join(lost)}: somebody renamed or "
                 "dropped it. Nothing was changed. Give it its name back with ALTER TABLE … RENAME "
                 "COLUMN … TO …, or if it was dropped RESTORE the table to the version before",

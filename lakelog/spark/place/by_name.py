@@ -12,7 +12,7 @@ from ...cold.change import RowsOf, nothing_hot
 from ...cold.schema import TOPIC_ID_PROPERTY, mirrored_topic
 from ...cold.table import ColdTable
 from ...engine import Engine, InlineEngine
-from ...errors import ColdTierError, InvalidArgumentError
+from ...errors import ColdTierError, ColdTierRefusedError, InvalidArgumentError
 from ...topic import Topic
 from ..catalog.entry import read_properties
 from ..catalog.names import TableName, catalog_name, parse_schema, quoted
@@ -106,7 +106,7 @@ class NamedRoot:
 
     def task_table(self, topic: Topic, rows_of: RowsOf) -> NoReturn:
         """See `ColdRoot.task_table`."""
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"topic {topic.name!r} is archived into {self.schema}, whose tables only Spark itself "
             "may read, not its tasks",
             topic=topic.name,
@@ -136,7 +136,7 @@ def _topic(name: str, properties: Mapping[str, str]) -> Topic:
     try:
         return mirrored_topic(properties)
     except (ValueError, KeyError, TypeError) as error:
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"the properties of {name} do not say its topic ({error!r}): an older or newer lakelog "
             "made it. Archive the topic once with this one, or update it",
             path=name,

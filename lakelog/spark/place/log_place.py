@@ -16,7 +16,7 @@ from ...cold.path_table import PathTable
 from ...cold.table import ColdTable
 from ...cold.vended_credentials import Vended
 from ...engine import Engine, InlineEngine
-from ...errors import ColdTierError, InvalidArgumentError
+from ...errors import ColdTierRefusedError, InvalidArgumentError
 from ...hot.hot_log import HotLog, HotSource
 from ...hot.keys import DEFAULT_KEYSPACE
 from ...once_a_process import OnceAProcess
@@ -203,14 +203,13 @@ class _HotAlone(Tiers):
         Raises:
             ColdTierError: always.
         """
-        raise ColdTierError(
+        raise ColdTierRefusedError(
             f"{topic_partition} is hot from offset {local_log_start} on; what lay below was "
             f"archived into {self._root}, whose tables only Spark itself may read, not its "
             "tasks. A DataFrame: make it again, and keep records hot for as long as it is used "
             "(local.retention.ms). A stream: begin at startingOffsets=earliest-local or latest, "
             "and read what is older from the table: spark.readStream.table(…)",
             topic_partition=topic_partition,
-            local_log_start=local_log_start,
         )
 
 
