@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, overload
 from uuid import UUID
 
-from .archive.archiver import Archiver, Until
+from .archive.archiver import Archiver, Until, check_until
 from .archive.continuous import ContinuousArchive
 from .archive.report import ArchiveReport
 from .archive.topics_run import TopicsRun
@@ -232,8 +232,10 @@ class Lakelog(ColdLog):
         Raises:
             ArchiveFailedError: something could not be archived; the rest was, and every report and
                 every error is in this one.
+            InvalidArgumentError: `until` bounds nothing.
             LakelogError: if `topics` is one name, that topic's own error; see `Archiver.run_once`.
         """
+        check_until(until)
         found = self._topics(topics)
         # Of those named, one that is untiered is refused; see `archiver`.
         chosen = [topic for topic in found if topics is not None or topic.config.tiered]

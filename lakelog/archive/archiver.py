@@ -45,6 +45,20 @@ logger = logging.getLogger(__name__)
 Until = PositionLike | Mapping[int, PositionLike]
 
 
+def check_until(until: Until) -> None:
+    """Refuse what bounds no archive run, of whatever topic.
+
+    Raises:
+        InvalidArgumentError: not a position, or one that says no end.
+    """
+    for at in until.values() if isinstance(until, Mapping) else (until,):
+        bound = position(at)
+        if not isinstance(bound, Latest | AtOffset | Ago | AtTimestamp):
+            raise InvalidArgumentError(
+                f"{bound} does not bound an archive run: give 'latest', an offset or a time"
+            )
+
+
 @dataclass(frozen=True, slots=True)
 class Flushed:
     """What one run by the flush policy did, and what says that another is due."""
@@ -329,6 +343,7 @@ class Archiver:
         return {topic_partition.partition: seen for topic_partition, seen in found.items()}
 
     def _ends(self, until: Until, look: _Look) -> dict[int, int]:
+        check_until(until)
         if isinstance(until, Mapping):
             bounds = {self._topic.partition(n).partition: position(at) for n, at in until.items()}
         else:
@@ -343,18 +358,15 @@ class Archiver:
             return bound.offset
         if isinstance(bound, Ago):
             bound = AtTimestamp(max(0, look.now_ms - bound.duration // timedelta(milliseconds=1)))
-        if isinstance(bound, AtTimestamp):
-            found = self._table.offset_for_timestamp(
-                look.cold, partition, bound.timestamp_ms, look.cold.log_start(partition)
-            ) or self._hot.offset_for_timestamp(
-                self._topic.partition(partition),
-                bound.timestamp_ms,
-                topic_id=self._topic.topic_id,
-            )
-            return found.offset if found else log_end
-        raise InvalidArgumentError(
-            f"{bound} does not bound an archive run: give 'latest', an offset or a time"
+        assert isinstance(bound, AtTimestamp)  # see `check_until`
+        found = self._table.offset_for_timestamp(
+            look.cold, partition, bound.timestamp_ms, look.cold.log_start(partition)
+        ) or self._hot.offset_for_timestamp(
+            self._topic.partition(partition),
+            bound.timestamp_ms,
+            topic_id=self._topic.topic_id,
         )
+        return found.offset if found else log_end
 
     # -- continuously ----------------------------------------------------------------------------
 

@@ -67,23 +67,23 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
     if arguments.max_duration is not None:
         raise InvalidArgumentError("--max-duration goes with --continuous")
     with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
-        failed: ArchiveFailedError | None = None
-        reports: Sequence[ArchiveReport]
         try:
             reports = log.archive(arguments.topics or None, arguments.until)
         except ArchiveFailedError as error:
-            failed, reports = error, error.reports
+            step.advance(sum(report.records for report in error.reports))
+            said = [
+                f"{topic}: {describe(one)}"
+                for topic, found in error.errors.items()
+                for one in found
+            ]
+            raise Failed(_table(error.reports, "nothing was archived"), "\n".join(said)) from error
         step.advance(sum(report.records for report in reports))
+    return _table(reports, "nothing to archive: the cold tier holds everything already")
+
+
+def _table(reports: Sequence[ArchiveReport], empty: str) -> Table:
     rows = [row for report in reports for row in _rows(report)]
-    columns = list(dict.fromkeys(name for row in rows for name in row))
-    if failed is not None:
-        said = [
-            f"{topic}: {describe(error)}"
-            for topic, found in failed.errors.items()
-            for error in found
-        ]
-        raise Failed(Table(rows, columns, "nothing was archived"), "\n".join(said)) from failed
-    return Table(rows, columns, "nothing to archive: the cold tier holds everything already")
+    return Table(rows, list(dict.fromkeys(name for row in rows for name in row)), empty)
 
 
 def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -> Iterator[Any]:
