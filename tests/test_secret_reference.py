@@ -69,7 +69,7 @@ def test_a_variable_that_is_not_there_says_how_to_set_it_on_executors(monkeypatc
         match=r"LAKE_PASSWORD is (not set|empty) .* LAKE_PASSWORD=\{\{secrets/SCOPE/KEY\}\}",
     ) as refused:
         resolve_secret("env:LAKE_PASSWORD", "passwordRef")
-    assert refused.value.reference == "env:LAKE_PASSWORD"
+    assert refused.value.value == "env:LAKE_PASSWORD"
     assert "those with PASSWORD or SECRET in the name" in refused.value.message
 
 

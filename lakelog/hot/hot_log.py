@@ -183,9 +183,10 @@ class HotLog:
             for call in calls
         ]
         confirm: list[Command] = []
+        wait_ms = server.block_ms(REPLICA_TIMEOUT_MS)
         if acks.replicas:
             # WAIT speaks of its own connection's writes, so it goes behind them on the same one.
-            confirm.append(("WAIT", acks.replicas, server.block_ms(REPLICA_TIMEOUT_MS)))
+            confirm.append(("WAIT", acks.replicas, wait_ms))
         elif acks.fsync:
             confirm.append(("CONFIG", "GET", "appendfsync"))  # still, for these writes
         try:
@@ -203,7 +204,7 @@ class HotLog:
                     raise translate(reply, server.name, stream)
                 result = read_answer(call, reply, run_id)
                 if acks.replicas:
-                    _check_replicas(result, confirmation, acks, call.topic_partition)
+                    _check_replicas(result, confirmation, acks, call.topic_partition, wait_ms)
                 elif acks.fsync and not _says(confirmation, b"always"):
                     self._fsync_checked.discard(id(server))
                     raise _not_synced(result, call.topic_partition)
@@ -604,13 +605,17 @@ class HotLog:
 
 
 def _check_replicas(
-    result: AppendResult, replicas: Any, acks: Acks, topic_partition: TopicPartition
+    result: AppendResult,
+    replicas: Any,
+    acks: Acks,
+    topic_partition: TopicPartition,
+    wait_ms: int,
 ) -> None:
     if not isinstance(replicas, int) or replicas < acks.replicas:
         got = replicas if isinstance(replicas, int) else 0
         raise NotEnoughReplicasError(
             f"{topic_partition}: written at offset {result.base_offset}, but {got} of "
-            f"{acks.replicas} replicas confirmed it within {REPLICA_TIMEOUT_MS} ms; whether it "
+            f"{acks.replicas} replicas confirmed it within {wait_ms} ms; whether it "
             "survives a failover is unknown. Resend it to ask again, or check the replicas",
             result=result,
             replicas=got,

@@ -154,7 +154,7 @@ def test_the_store_says_how_old_a_file_is_and_not_this_machine(make_party, monke
     left /= f"archive-{0:020}-{10:020}-{'0' * 32}.parquet"
     left.write_bytes(b"left over")
     monkeypatch.setattr("time.time_ns", lambda: 2**62)  # a machine in a far future
-    party.table._store_now_ms = lambda: party.table._storage.now_ms(party.table.path)
+    party.table._store_now_ms = lambda: party.table.storage.now_ms(party.table.path)
     found = party.table.remove_orphans()
     assert (found.old, len(found.young)) == ((), 1)
     day_ago_s = left.stat().st_mtime - 86_400

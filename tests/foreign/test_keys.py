@@ -125,7 +125,7 @@ USES: dict[str, Callable[[Log], Any]] = {
     "glance": lambda log: [one.look([log.topic.partition(0)]) for one in log.hot.glancers()],
     "beats": lambda log: log.hot.beats().alive(),
     "a beat": lambda log: log.hot.beats().leave("me", {}, 1000),
-    "status": lambda log: status(log.hot, [log.topic], lambda _: None),
+    "status": lambda log: status(log.hot, [log.topic], lambda _: None, redis=log.hot),
     "topics": lambda log: [log.hot.topics().list(), log.hot.topics().version()],
     "one topic": lambda log: log.hot.topics().get("orders"),
     "defaults": lambda log: log.hot.topics().defaults(),
@@ -259,7 +259,7 @@ def test_a_strange_beat_hides_no_archiver(log, odd):
     trouble = Trouble("orders", 5, "no room", 1, None)
     log.hot.beats().leave("other", {"troubles": [trouble.to_json(), 5]}, 10_000)
     log.client.hset("lakelog:archivers", "odd", odd)
-    assert status(log.hot, [], lambda _: None).troubles == (trouble,)
+    assert status(log.hot, [], lambda _: None, redis=log.hot).troubles == (trouble,)
 
 
 def test_a_damaged_partition_keeps_no_other_from_being_seen(redis_url, redis_client):

@@ -248,8 +248,8 @@ def test_a_read_only_replica(make_redis, make_bench, make_batch):
     bench.append(NOW_MS)
     with replica.client() as client:
         client.replicaof("127.0.0.1", primary.port)
-        while client.info("replication")["master_link_status"] != "up":
-            pass
+        with primary.client() as asked:  # it counts a replica that has spoken, not one that loads
+            eventually(lambda: asked.info("replication").get("slave0", {}).get("state") == "online")
     hot = HotLog.connect(replica.url)
     with pytest.raises(HotTierAccessError, match="read-only replica"):
         hot.append(bench.tp(), bench.topic.topic_id, make_batch([NOW_MS]))
@@ -353,8 +353,8 @@ def test_acks_of_replicas(make_redis, make_bench, make_batch):
     assert caught.value.result.base_offset == 0
     with replica.client() as client:
         client.replicaof("127.0.0.1", primary.port)
-        while client.info("replication")["master_link_status"] != "up":
-            pass
+        with primary.client() as asked:  # it counts a replica that has spoken, not one that loads
+            eventually(lambda: asked.info("replication").get("slave0", {}).get("state") == "online")
         assert send("replicas=1").duplicate  # asks again for the same call
         assert client.hget(bench.keys()[1], "log_end") == b"1"
     with pytest.raises(NotEnoughReplicasError, match="1 of 2"):
@@ -505,6 +505,7 @@ from lakelog.codec import ProducedBatch, encode
 from lakelog.config import Compression, EntryFormat
 from lakelog.hot import HotLog
 from lakelog.record import produced_batch
+from lakelog.testing.eventually import eventually
 hot = HotLog.connect(sys.argv[1])
 topic = hot.topics().create("orders")
 tp = topic.partition(0)

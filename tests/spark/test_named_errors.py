@@ -60,7 +60,7 @@ def test_only_the_jobs_own_token_has_an_error_unpickled(trap: Path) -> None:
 def test_of_a_text_that_was_cut_an_error_says_what_is_left() -> None:
     errors = TaskErrors()
     said = "offset 12 is gone, and\nso is 13"
-    text = f"Traceback … {errors.carried(RecordTooLargeError(said))}"
+    text = f"Traceback … {errors.carried(RecordTooLargeError(said, index=0, size_bytes=1))}"
     for length in range(len(text)):
         found = errors.found_in(text[:length])
         if f"{errors.token}<" not in text[:length]:
@@ -92,7 +92,9 @@ class Refusing:
     text: str
 
     def __call__(self, hot_range: HotRange) -> Iterator[pa.RecordBatch]:
-        raise RecordTooLargeError(f"the record {self.text!r} is too large")
+        raise RecordTooLargeError(
+            f"the record {self.text!r} is too large", index=0, size_bytes=len(self.text)
+        )
         yield
 
 
