@@ -18,7 +18,7 @@ from .clock import Clock, SystemClock
 from .cold.catalogue import Catalogue
 from .cold.table import ColdTable
 from .engine import Engine
-from .errors import InvalidArgumentError
+from .errors import ColdTierError, InvalidArgumentError
 from .explore.explorer.launch import launch
 from .explore.summary import Status, TopicFailure, status
 from .offsets import PositionLike
@@ -126,9 +126,10 @@ class ColdLog:
         self._clock: Clock = clock or SystemClock()
         self._lock = threading.Lock()
         self._tables: dict[UUID, ColdTable] = {}
+        self._newest: dict[str, UUID] = {}  # of each name, the creation that was opened last
         self._archived = ArchivedTopics(place)
         self.topics = self._archived
-        self.hot = NothingHot(lambda name: self._cold_table(self.topics.get(name)), self._clock)
+        self.hot = NothingHot(self._opened_table, self._clock)
 
     @classmethod
     def of(cls, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> ColdLog:
@@ -235,9 +236,9 @@ class ColdLog:
 
         A topic that cannot be looked at is among the `failures`; the others are told all the same.
         """
-        seen = status(self.hot, self._topics(topics), self._table)
-        broken = self._archived.catalogue().broken if topics is None else ()
-        failures = tuple(TopicFailure(str(error.fields["path"]), error) for error in broken)
+        found, broken = self._found(topics)
+        seen = status(self.hot, found, self._table)
+        failures = tuple(TopicFailure(str(error.path), error) for error in broken)
         return replace(seen, failures=(*seen.failures, *failures))
 
     # -- forgetting ----------------------------------------------------------------------------
@@ -259,8 +260,8 @@ class ColdLog:
             UnknownTopicOrPartitionError: no table of that name lies there.
             CleanupFailedError: see `Lakelog.cleanup`.
         """
-        broken = () if topics is not None else self._archived.catalogue().broken
-        return clean_all(self._cleaners(topics), steps, broken=broken)
+        found, broken = self._found(topics)
+        return clean_all([self._cleaner(topic) for topic in found], steps, broken=broken)
 
     def cleanup_plan(
         self,
@@ -305,6 +306,22 @@ class ColdLog:
         """What the explorer reads while Redis does not answer."""
         return None
 
+    def _found(
+        self, topics: str | Iterable[str] | None
+    ) -> tuple[Sequence[Topic], Sequence[ColdTierError]]:
+        """The topics that are meant, and the tables that cannot be told, if all are meant."""
+        if topics is not None:
+            return self._topics(topics), ()
+        found = self._archived.catalogue()
+        return found.topics, found.broken
+
+    def _opened_table(self, name: str, topic_id: UUID | None) -> ColdTable:
+        """A table that a log was opened with: to look at where it ends lists no place again."""
+        with self._lock:
+            newest = self._newest.get(name) if topic_id is None else topic_id
+            opened = None if newest is None else self._tables.get(newest)
+        return opened or self._cold_table(self.topics.get(name))
+
     def _topic(self, topic: str | Topic) -> Topic:
         return topic if isinstance(topic, Topic) else self.topics.get(topic)
 
@@ -335,6 +352,7 @@ class ColdLog:
         with self._lock:
             if topic.topic_id not in self._tables:
                 self._tables[topic.topic_id] = self._opened(topic)
+            self._newest[topic.name] = topic.topic_id
             return self._tables[topic.topic_id]
 
     def _opened(self, topic: Topic) -> ColdTable:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from lakelog import Lakelog
+from lakelog import Lakelog, cold_log
 from lakelog.cli import main as cli
 from lakelog.cold_log import ColdLog
 from lakelog.errors import (
@@ -19,6 +19,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.offsets import AtTimestamp
+from lakelog.spark.place import PathRoot
 from lakelog.testing.servers import RedisServer
 
 EPOCH_MS = 1_700_000_000_000
@@ -121,7 +122,8 @@ def test_a_consumer_follows_the_archive(log, root):
 
 def test_a_topic_that_was_made_anew_is_the_new_one(log, root):
     cold = Lakelog.connect(None, root, engine="inline")
-    before = cold.log("orders").topic
+    old = cold.log("orders")
+    before = old.topic
     log.topics.delete("orders")
     log.topics.create("orders", 1)
     append_one = log.producer()
@@ -131,6 +133,36 @@ def test_a_topic_that_was_made_anew_is_the_new_one(log, root):
     (after,) = cold.topics.list()
     assert after.topic_id != before.topic_id
     assert values(cold.log("orders").read(0).records()) == [7]
+    assert (
+        old.offsets()[0].log_end == 15
+    )  # of its own table, which is there until somebody deletes it
+    assert values(old.read(0, 13).records()) == [26, 28]
+
+
+def test_the_place_is_listed_once_for_all_topics_and_never_to_read(log, root, monkeypatch):
+    monkeypatch.setattr(cold_log, "CATALOGUE_LASTS_S", 0.0)
+    listed: list[str] = []
+    real = PathRoot.catalogue
+
+    def catalogue(self: PathRoot) -> Any:
+        listed.append(str(self))
+        return real(self)
+
+    monkeypatch.setattr(PathRoot, "catalogue", catalogue)
+    cold = Lakelog.connect(None, root, engine="inline")
+    for work in (cold.status, cold.cleanup, lambda: cold.log("orders")):
+        listed.clear()
+        work()
+        assert len(listed) == 1
+    orders = cold.log("orders")
+    listed.clear()
+    assert values(orders.read(0).records()) == list(range(0, 30, 2))
+    with cold.consumer(auto_offset_reset="earliest") as consumer:
+        consumer.assign([("orders", 0)])
+        listed.clear()
+        while consumer.poll(0):
+            pass
+    assert listed == []
 
 
 def test_the_explorer_shows_it(cold):

@@ -7,7 +7,7 @@ For those who have no Redis to ask. Each creation of a topic has a table of its 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -137,11 +137,24 @@ def _read(storage: Storage, path: str) -> Topic | None:
             "read by this user, and that its _delta_log is whole",
             path=path,
         ) from error
+    return described_topic(properties, f"the table at {path}", path)
+
+
+def described_topic(properties: Mapping[str, str], table: str, path: str) -> Topic:
+    """The topic that a table's properties say it is of.
+
+    Args:
+        table: how people call it.
+        path: for the error.
+
+    Raises:
+        ColdTierRefusedError: they do not say it.
+    """
     try:
         return mirrored_topic(properties)
     except (ValueError, KeyError, TypeError) as error:
         raise ColdTierRefusedError(
-            f"the properties of the table at {path} do not say its topic ({error!r}): an older or "
-            "newer lakelog made it, or none. Archive the topic once with this one, or update it",
+            f"the properties of {table} do not say its topic ({error!r}): an older or newer "
+            "lakelog made it, or none. Archive the topic once with this one, or update it",
             path=path,
         ) from error

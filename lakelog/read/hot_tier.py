@@ -64,11 +64,13 @@ class NothingHot:
     """A `HotTier` without a record, which begins where the cold tier ends: so the log ends there.
 
     Args:
-        table_of: the cold tier of a topic, by its name.
+        table_of: the cold tier of a topic by its name, and id if that is asked for.
         clock: what "10 minutes ago" is counted from.
     """
 
-    def __init__(self, table_of: Callable[[str], ColdTable], clock: Clock | None = None) -> None:
+    def __init__(
+        self, table_of: Callable[[str, UUID | None], ColdTable], clock: Clock | None = None
+    ) -> None:
         self._table_of = table_of
         self._clock = clock or SystemClock()
 
@@ -81,7 +83,8 @@ class NothingHot:
     ) -> dict[TopicPartition, HotOffsets]:
         """See `HotTier.offsets`."""
         asked = list(topic_partitions)
-        cold = {topic: self._table_of(topic).snapshot() for topic in {tp.topic for tp in asked}}
+        names = {tp.topic for tp in asked}
+        cold = {name: self._table_of(name, topic_id).snapshot() for name in names}
         found = {}
         for tp in asked:
             seen = cold[tp.topic]
@@ -103,7 +106,8 @@ class NothingHot:
         Raises (while iterating):
             TrimmedError: the offset is archived.
         """
-        end = self.offsets([topic_partition])[topic_partition].log_end
+        seen = self.offsets([topic_partition], topic_id=topic_id)
+        end = seen[topic_partition].log_end
         if start_offset < end:
             raise TrimmedError(
                 f"offset {start_offset} of {topic_partition} is archived, and no hot tier was "

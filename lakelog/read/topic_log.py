@@ -9,10 +9,7 @@ import pyarrow as pa
 
 from ..clock import Clock, SystemClock
 from ..cold.table import ColdTable
-from ..errors import (
-    InvalidArgumentError,
-    MissingFileError,
-)
+from ..errors import InvalidArgumentError, MissingFileError
 from ..offsets import (
     Ago,
     AtOffset,
@@ -49,7 +46,7 @@ class TopicLog:
     """A topic as one log, to be read wherever its records are.
 
     It holds no position: any number of threads may share it. A topic that was dropped, and perhaps
-    created again, is refused with UnknownTopicIdError by every method.
+    created again, is refused with UnknownTopicIdError by every method that asks a Redis.
 
     Args:
         topic: as the registry gave it.

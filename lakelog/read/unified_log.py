@@ -14,9 +14,7 @@ from ..errors import (
     RecoveryNeededError,
 )
 from ..hot.hot_log import HotLog
-from ..offsets import (
-    check_offset,
-)
+from ..offsets import check_offset
 from ..record import TopicPartition
 from ..topic import Topic
 from .tiers import Look, out_of_range

@@ -20,7 +20,6 @@ from ..codec.value_columns import value_schema
 from ..cold.table import ColdSnapshot, ColdTable
 from ..config import MIB
 from ..errors import InvalidArgumentError
-from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..read.hot_tier import NothingHot
 from ..read.tiers import Look, Tiers
@@ -31,7 +30,7 @@ from .catalog.names import quoted
 from .frame_parts import NO_ROWS, condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .offsets_json import StreamOffset
-from .place import LogPlace, cold_root
+from .place import LogPlace
 from .ranges import Places, partitions_of, resolve, size_of
 from .session import register, session
 
@@ -107,8 +106,15 @@ def read(
         InvalidArgumentError: neither tier is named, or a location without a schema.
         ForeignTableError: the schema's table is committed to by path, and no location was given.
     """
-    hot = None if redis_url is None else HotSource(redis_url, keyspace, password_ref)
-    place = LogPlace(hot, cold_root(cold, location, storage_options, spark=lambda: spark))
+    place = LogPlace.of(
+        redis_url,
+        cold,
+        location,
+        keyspace=keyspace,
+        password_ref=password_ref,
+        storage_options=storage_options,
+        spark=lambda: spark,
+    )
     if place.hot is None:
         tiers = _cold_alone(place, topic)
         clock: Clock = SystemClock()
@@ -124,7 +130,7 @@ def _cold_alone(place: LogPlace, name: str) -> Tiers:
         raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
     topic = place.cold.catalogue().topic(name, place.cold)
     table = place.cold.table(topic)
-    return Tiers(topic, NothingHot(lambda _: table), table)
+    return Tiers(topic, NothingHot(lambda *_: table), table)
 
 
 # -- cold --------------------------------------------------------------------------------------

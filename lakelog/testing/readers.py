@@ -109,7 +109,7 @@ class Readers:
         stored = [record for record in held if record.offset in there]
         end = max(cold.archived_end(partition), cold.log_start(partition))
         clipped = [(min(first, end), min(last, end)) for first, last in ranges]
-        alone = TopicLog(self.log.topic, NothingHot(lambda _: table), table)
+        alone = TopicLog(self.log.topic, NothingHot(lambda *_: table), table)
         ArchivedReaders(alone, self.place).compare(partition, stored, clipped)
 
     def compare_frames(self, partition: int, held: Sequence[Record]) -> None:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from ...cold.catalogue import Catalogue
+from ...cold.catalogue import Catalogue, described_topic
 from ...cold.change import RowsOf, nothing_hot
-from ...cold.schema import TOPIC_ID_PROPERTY, mirrored_topic
+from ...cold.schema import TOPIC_ID_PROPERTY
 from ...cold.table import ColdTable
 from ...engine import Engine, InlineEngine
 from ...errors import ColdTierError, ColdTierRefusedError, InvalidArgumentError
@@ -64,7 +64,7 @@ class NamedRoot:
                 if TOPIC_ID_PROPERTY not in properties:
                     logger.info("%s is not a topic's table and is passed over", name)
                     continue
-                topic = _topic(name, properties)
+                topic = described_topic(properties, name, name)
             except ColdTierError as error:
                 broken.append(error)
                 continue
@@ -130,14 +130,3 @@ class NamedRoot:
 
     def _name(self, topic: Topic) -> TableName:
         return TableName(*parse_schema(self.schema), catalog_name(topic.name))
-
-
-def _topic(name: str, properties: Mapping[str, str]) -> Topic:
-    try:
-        return mirrored_topic(properties)
-    except (ValueError, KeyError, TypeError) as error:
-        raise ColdTierRefusedError(
-            f"the properties of {name} do not say its topic ({error!r}): an older or newer lakelog "
-            "made it. Archive the topic once with this one, or update it",
-            path=name,
-        ) from error

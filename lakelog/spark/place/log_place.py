@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
@@ -24,8 +24,12 @@ from ...read.tiers import Tiers
 from ...record import TopicPartition
 from ...secret_reference import check_executors_can_resolve
 from ...topic import Topic
+from ..session import session
 from .cold_root import ColdRoot
 from .parse import cold_root
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,14 +52,18 @@ class LogPlace:
         keyspace: str = DEFAULT_KEYSPACE,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
+        spark: Callable[[], SparkSession] = session,
     ) -> LogPlace:
         """What the arguments of `Lakelog.connect` say.
+
+        Args:
+            spark: see `cold_root`.
 
         Raises:
             InvalidArgumentError, ColdTierError: see `cold_root`.
         """
         hot = None if redis_url is None else HotSource(redis_url, keyspace, password_ref)
-        return cls(hot, cold_root(cold, location, storage_options))
+        return cls(hot, cold_root(cold, location, storage_options, spark=spark))
 
     # -- the driver ------------------------------------------------------------------------------
 
