@@ -14,6 +14,7 @@ from itertools import starmap
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..cold.file_scan import merged
 from ..cold.segment import SegmentIndex
 from ..read.tiers import Look
 from ..record import OffsetRange
@@ -31,7 +32,8 @@ def divide(look: Look, ranges: Mapping[int, OffsetRange]) -> tuple[Parts, Parts]
     Cold as far as it goes: what both tiers hold are the same bytes, and Delta's reader filters,
     skips and prunes. But where compaction has cleaned records that are still hot, hot begins with
     its first record, so that a frame has the records that every other reader of the log gets. What
-    hot lost of those, it has a gap for, and cold has the records as they are now.
+    hot lost of those is read as cold has it now: hot has a gap for it or, until the partition is
+    recovered, ends below it.
     """
     cold: Parts = []
     hot: Parts = []
@@ -42,11 +44,11 @@ def divide(look: Look, ranges: Mapping[int, OffsetRange]) -> tuple[Parts, Parts]
             boundary = min(boundary, offsets.local_log_start)
         boundary = min(max(boundary, start), end)
         both = OffsetRange(boundary, min(end, offsets.archived_end))
-        lost = [
-            OffsetRange(max(gap.start, both.start), min(gap.end, both.end))
-            for gap in look.hot[number].gaps
-            if max(gap.start, both.start) < min(gap.end, both.end)
-        ]
+        tier = look.hot[number]
+        known = (*tier.gaps, OffsetRange(tier.log_end, offsets.archived_end))
+        lost = merged(
+            OffsetRange(max(gap.start, both.start), min(gap.end, both.end)) for gap in known
+        )
         _put(cold, number, [OffsetRange(start, boundary), *lost])
         edges = [boundary, *(edge for gap in lost for edge in gap), end]
         _put(hot, number, starmap(OffsetRange, zip(edges[::2], edges[1::2], strict=True)))

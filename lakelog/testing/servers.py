@@ -42,7 +42,7 @@ class RedisServer:
         self.directory = directory
         self.program = program or redis_programs()[0]
         self.conf = {name.replace("_", "-"): value for name, value in (conf or {}).items()}
-        self.port = free_port()
+        self._choose_ports()
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -63,14 +63,14 @@ class RedisServer:
 
     def start(self) -> RedisServer:
         self.directory.mkdir(parents=True, exist_ok=True)
-        for _ in range(3):  # somebody else may take the port between its choice and the start
+        for _ in range(3):  # somebody else may take a port between its choice and the start
             self._launch()
             if self._await_answer():
                 return self
             self.kill()
             if "Address already in use" not in self.log():
                 break
-            self.port = free_port()
+            self._choose_ports()
         raise RuntimeError(f"{self.program} did not start:\n{self.log()[-4000:]}")
 
     def stop(self) -> None:
@@ -115,9 +115,16 @@ class RedisServer:
         file = self.directory / "redis.log"
         return file.read_text(errors="replace") if file.exists() else ""
 
+    def _choose_ports(self) -> None:
+        self.port = free_port()
+        self.bus_port = free_port()  # of a cluster's node
+
     def _launch(self) -> None:
         # Paths stay relative to the working directory, so that none needs quoting.
         lines = [redis_conf(), f"port {self.port}\n"]
+        if "cluster-enabled" in self.conf:
+            # The default is port + 10000, beyond 65535 for a high port.
+            lines.append(f"cluster-port {self.bus_port}\n")
         for name, value in self.conf.items():
             values = [value] if isinstance(value, str | int) else value
             lines += [f"{name} {one}\n" for one in values]
@@ -176,8 +183,7 @@ class RedisClusterServers:
         self.nodes = [
             RedisServer(
                 directory / f"node-{number}",
-                # The default bus port is port + 10000, beyond 65535 for a high port.
-                {"cluster-enabled": "yes", "cluster-port": free_port()},
+                {"cluster-enabled": "yes"},
                 program,
             )
             for number in range(self.NODES)
@@ -198,9 +204,7 @@ class RedisClusterServers:
                 last = min(first + share, self.SLOTS) - 1
                 client.execute_command("CLUSTER ADDSLOTSRANGE", first, last)
             for node in self.nodes[1:]:
-                clients[0].execute_command(
-                    "CLUSTER MEET", "127.0.0.1", node.port, node.conf["cluster-port"]
-                )
+                clients[0].execute_command("CLUSTER MEET", "127.0.0.1", node.port, node.bus_port)
             if not wait_until(
                 "the cluster to form",
                 lambda: all(self._joined(client) for client in clients),

@@ -301,11 +301,13 @@ def test_redis_goes_away_and_comes_back(
     os.kill(server["pid"], signal.SIGKILL)
     explorer.press("forward")
     expect(explorer.error).to_contain_text("Redis")
-    assert explorer.offsets() == list(range(PAGE))
+    expect(explorer.notes).to_contain_text("where its archive ends")  # which is shown beside it
+    assert explorer.offsets() == list(range(PAGE, 2 * PAGE))
     with Lakelog.embedded(directory, engine="inline"):  # at the same URL
         explorer.press("retry")
-        expect(explorer.row(PAGE)).to_be_visible()
         expect(explorer.error).to_be_hidden()
+        expect(explorer.notes).not_to_contain_text("where its archive ends")
+        assert explorer.offsets() == list(range(PAGE, 2 * PAGE))
 
 
 def test_the_page_asked_no_other_host(explorer: ExplorerPage, hosts: set[str]) -> None:

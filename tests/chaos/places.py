@@ -17,7 +17,7 @@ import redis
 
 from lakelog.back_off import wait_until
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
-from lakelog.testing.servers import STARTING, RedisServer, free_port
+from lakelog.testing.servers import STARTING, RedisServer
 
 from .history import Span
 
@@ -130,7 +130,6 @@ class ReplicatedCluster:
                 {
                     **conf,
                     "cluster-enabled": "yes",
-                    "cluster-port": free_port(),
                     "cluster-node-timeout": self.NODE_TIMEOUT_MS,
                     "cluster-replica-validity-factor": 0,
                     "repl-diskless-sync-delay": 0,
@@ -154,7 +153,7 @@ class ReplicatedCluster:
             _ask(node, "CLUSTER ADDSLOTSRANGE", number * share, last)
         first = self._nodes[0]
         for node in self._nodes[1:]:
-            _ask(first, "CLUSTER MEET", "127.0.0.1", node.port, node.conf["cluster-port"])
+            _ask(first, "CLUSTER MEET", "127.0.0.1", node.port, node.bus_port)
         self._await(lambda: all(len(self._known(node)) == len(self._nodes) for node in self._nodes))
         for number, node in enumerate(self._nodes[self.MASTERS :]):
             master_id = _ask(self._nodes[number], "CLUSTER MYID")

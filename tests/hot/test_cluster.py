@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import socket
+
 import pytest
 import redis
 from redis.crc import key_slot
@@ -10,6 +12,7 @@ from lakelog.errors import HotTierUnavailableError, LakelogError, RecoveryNeeded
 from lakelog.hot import AppendResult, HotLog
 from lakelog.hot.keys import Keys
 from lakelog.testing.eventually import eventually
+from lakelog.testing.servers import RedisServer
 
 NOW_MS = 1_700_000_000_000
 PARTITIONS = 12
@@ -232,3 +235,18 @@ def test_no_server_of_the_slot_is_an_error_of_that_call(bench, make_batch, monke
 def _held(servers, bench, partition):
     slot = key_slot(bench.keys(partition)[0].encode())
     return any(first <= slot <= last for first, last, _ in servers._slots)
+
+
+@pytest.mark.parametrize("taken", ["port", "bus_port"])
+def test_a_node_of_which_somebody_took_a_port_starts_on_another(tmp_path, taken):
+    node = RedisServer(tmp_path, {"cluster-enabled": "yes"})
+    with socket.socket() as somebody:
+        somebody.bind(("127.0.0.1", 0))
+        somebody.listen()
+        port = somebody.getsockname()[1]
+        setattr(node, taken, port)
+        try:
+            assert node.start().client().execute_command("CLUSTER MYID")
+            assert getattr(node, taken) != port
+        finally:
+            node.kill()

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import redis
+
 from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
 from lakelog.clock import ManualClock
@@ -19,6 +21,7 @@ from lakelog.config import Compression, EntryFormat
 from lakelog.engine import InlineEngine
 from lakelog.hot.append import AppendCall
 from lakelog.hot.hot_log import HotLog, HotSource
+from lakelog.hot.keys import Keys
 from lakelog.read.consumer import Consumer
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import Record, produced_batch, to_records
@@ -118,6 +121,12 @@ class Bench:
         """Archive [.., archived), trim [.., trimmed)."""
         self.archive(archived, partition=partition)
         self.trim(trimmed, partition=partition)
+
+    def restarted(self, partition: int = 0) -> None:
+        """The partition as it is when its server came back: last written in another run."""
+        state = Keys(self.hot.keyspace).partition(self.topic.partition(partition)).state
+        with redis.Redis.from_url(self.url) as client:
+            client.hset(state, "run_id", "an earlier run")
 
     def hot_offsets(self, partition: int = 0) -> Any:
         topic_partition = self.topic.partition(partition)

@@ -82,8 +82,12 @@ class Story:
         end = max(offsets.archived_end, offsets.log_start)
         self.bench.trim(_at(share, offsets.local_log_start, end), partition=partition)
 
-    def lose_tail(self, partition: int, times: list[int]) -> None:
-        """Cold gets records that hot then does not know of, and a gap is declared over the rest."""
+    def lose_tail(self, partition: int, times: list[int], recovered: bool = True) -> None:
+        """Cold gets records that hot then does not know of, and a gap is declared over the rest.
+
+        Args:
+            recovered: if not, it stays as a restart leaves it, and nothing may be appended.
+        """
         self.archive(partition, 8)
         hot = self.bench.hot_offsets(partition)
         snapshot = self.bench.table.snapshot()
@@ -100,6 +104,9 @@ class Story:
             assert not table.apply(change, snapshot).superseded
             self._remember(partition, records)
             self.in_cold[partition] |= {record.offset for record in records}
+        if not recovered:
+            self.bench.restarted(partition)
+            return
         self.bench.log.recover(partition, end + 1)
         gap = OffsetRange(end, self.bench.hot_offsets(partition).log_end)
         self.lost[partition].append(gap)
@@ -265,3 +272,29 @@ beginnings = st.tuples(
     st.tuples(st.just("append"), st.just(0), st.lists(st.integers(0, 40), min_size=30), formats),
     st.tuples(st.just("archive"), st.just(0), st.integers(4, 8)),
 )
+
+
+#: What nobody recovered yet: only cold goes on.
+endings = st.one_of(
+    st.just([]),
+    st.builds(
+        lambda lost, after: [(*lost, False), *after],
+        st.tuples(st.just("lose_tail"), partitions, st.lists(st.integers(0, 40), max_size=4)),
+        st.lists(
+            st.one_of(
+                st.tuples(
+                    st.just("compact"), partitions, droppings(), st.just(True), st.booleans()
+                ),
+                st.tuples(st.just("optimize"), partitions),
+                st.tuples(st.just("optimize_by_a_stranger")),
+                st.tuples(st.just("vacuum")),
+            ),
+            max_size=4,
+        ),
+    ),
+)
+
+
+def happened(most: int) -> st.SearchStrategy[list[Any]]:
+    """So many happenings at most, and an ending."""
+    return st.builds(lambda steps, end: steps + end, st.lists(happenings, max_size=most), endings)
