@@ -83,7 +83,7 @@ class RowReader(Protocol):
         end: int,
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
-        """See `ColdTable.read`; `columns` may also name ``delete_horizon``."""
+        """See `ColdRows.read`; `columns` may also name ``delete_horizon``."""
         ...
 
     def tombstones(self, file: SegmentFile) -> Tombstones:
@@ -91,8 +91,8 @@ class RowReader(Protocol):
         ...
 
 
-class ColdTable(Protocol):
-    """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
+class ColdRows(Protocol):
+    """One topic's cold tier as those see it who read on from an offset."""
 
     def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
         """The newest version, checked for contradictions.
@@ -107,6 +107,31 @@ class ColdTable(Protocol):
             ColdTierError: the place cannot be read.
         """
         ...
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """The records of [start, end) in the files of one partition, sorted by offset.
+
+        Reads only row groups that can hold such records, in bounded memory.
+
+        Args:
+            files: of one partition, in the order an index gives them.
+            columns: names of `RECORDS`; None for all.
+
+        Raises:
+            MissingFileError: the table names a file that is gone.
+            CorruptRecordError: a file is not the Parquet that was written.
+        """
+        ...
+
+
+class ColdTable(ColdRows, Protocol):
+    """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
 
     def unchecked(self) -> ColdSnapshot:
         """The newest version as it lies there, whether registers and files agree or not.
@@ -135,27 +160,6 @@ class ColdTable(Protocol):
             MissingFileError: somebody deleted a file that a rewrite reads, or one that the change
                 had just written (a full VACUUM does); nothing was committed.
             ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
-        """
-        ...
-
-    def read(
-        self,
-        files: Iterable[SegmentFile],
-        start: int,
-        end: int,
-        columns: Sequence[str] | None = None,
-    ) -> Iterator[pa.RecordBatch]:
-        """The records of [start, end) in the files of one partition, sorted by offset.
-
-        Reads only row groups that can hold such records, in bounded memory.
-
-        Args:
-            files: of one partition, in the order an index gives them.
-            columns: names of `RECORDS`; None for all.
-
-        Raises:
-            MissingFileError: the table names a file that is gone.
-            CorruptRecordError: a file is not the Parquet that was written.
         """
         ...
 

@@ -135,7 +135,7 @@ def _cold(
     max_bytes: int,
 ) -> Generator[Fetched, None, int]:
     """Steps of the cold tier up to where hot goes on, if not further; returns where they ended."""
-    assert tiers.table is not None  # something is archived
+    assert tiers.rows is not None  # something is archived
     partition = topic_partition.partition
     offsets = look.offsets[partition]
     index = look.cold.files
@@ -147,7 +147,7 @@ def _cold(
         while at < limit and (file := index.file_at(partition, at)) is not None:
             until = min(limit, file.end_offset)
             before = at
-            for batch in tiers.table.read(index.files_between(partition, at, until), at, until):
+            for batch in tiers.rows.read(index.files_between(partition, at, until), at, until):
                 for step in _cut(batch, at, None, max_bytes):
                     yield _lost(topic_partition, step.records, at, step.next_offset, offsets.gaps)
                     at = step.next_offset

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..cold.file_scan import merged
-from ..cold.table import ColdSnapshot, ColdTable
+from ..cold.table import ColdRows, ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
 from ..offsets import HotOffsets, LogOffsets
 from ..record import OffsetRange, TopicPartition
@@ -36,12 +36,20 @@ class Tiers:
 
     Args:
         table: None for an untiered topic.
+        rows: who is asked for its snapshots and rows, if not the table itself.
     """
 
-    def __init__(self, topic: Topic, hot: HotTier, table: ColdTable | None) -> None:
+    def __init__(
+        self,
+        topic: Topic,
+        hot: HotTier,
+        table: ColdTable | None,
+        rows: ColdRows | None = None,
+    ) -> None:
         self.topic = topic
         self.hot = hot
         self.table = table
+        self.rows = table if rows is None else rows
         self._cold: ColdSnapshot | None = None
         self._local_log_starts: dict[int, int] = {}
 
@@ -66,9 +74,9 @@ class Tiers:
 
     def cold(self) -> ColdSnapshot:
         """The cold tier as of now."""
-        if self.table is None:
+        if self.rows is None:
             return ColdSnapshot()
-        self._cold = self.table.snapshot(self._cold)
+        self._cold = self.rows.snapshot(self._cold)
         return self._cold
 
     def outdated(self, look: Look) -> bool:

@@ -8,14 +8,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import cast
 
 import pyarrow as pa
 
 from ..back_off import Tries
 from ..codec.value_columns import columns_of
 from ..cold.as_archived import AsArchived
-from ..cold.table import ColdTable
 from ..errors import LakelogError, OffsetOutOfRangeError
 from ..offsets import HotOffsets
 from ..read.fetch import fetches
@@ -101,8 +99,7 @@ def _tiers(
     if table is None:
         return place.task_tiers(topic), None
     archived = AsArchived(table, topic, partition, since=as_of_version, start=start, end=end)
-    # `fetches` asks a table for snapshots and rows alone.
-    return _WholeTiers(topic, place.open_hot(), cast("ColdTable", archived)), archived
+    return _WholeTiers(topic, place.open_hot(), table, archived), archived
 
 
 class _WholeTiers(Tiers):
