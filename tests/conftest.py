@@ -19,7 +19,7 @@ from hypothesis import HealthCheck, settings
 from lakelog.cold.storage import Storage
 from lakelog.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
-from lakelog.testing.object_store import S3Server, s3_options
+from lakelog.testing.object_store import FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
 
 if TYPE_CHECKING:
@@ -166,6 +166,16 @@ def s3_server() -> Iterator[S3Server]:
         yield server
     finally:
         server.stop()
+
+
+@pytest.fixture
+def s3_front(s3_server: S3Server) -> Iterator[FaultyFront]:
+    """A front before it that can be made to fail."""
+    front = FaultyFront(s3_server.port).start()
+    try:
+        yield front
+    finally:
+        front.stop()
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
 from deltalake.transaction import Transaction
 
 from ..back_off import Tries
@@ -79,7 +79,9 @@ class PathStatusTable:
             failpoint("jobs.after_rows")
             self._maintain()
             return rows
-        raise CommitConflictError(
+        is_lost_race = isinstance(failure, CommitFailedError)
+        class_ = CommitConflictError if is_lost_race else error_class(one_line(failure))
+        raise class_(
             f"the table at {self.path} took no commit in {COMMITS.tries} attempts: "
             f"{one_line(failure)}. What the run did is done; running it again "
             f"is safe. {self._storage.advice()}",

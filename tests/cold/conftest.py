@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from uuid import UUID
 
@@ -14,7 +14,6 @@ from lakelog.cold.path_table import PathTable
 from lakelog.cold.storage import Storage
 from lakelog.engine import InlineEngine
 from lakelog.testing.later_clock import LaterClock
-from lakelog.testing.object_store import FaultyFront, S3Server
 from lakelog.topic import Topic
 
 sys.path.insert(0, str(Path(__file__).parent))  # contract.py and made_up.py are no test modules
@@ -45,13 +44,3 @@ def make_table(root: Path) -> Callable[..., PathTable]:
         )
 
     return make
-
-
-@pytest.fixture
-def s3_front(s3_server: S3Server) -> Iterator[FaultyFront]:
-    """A front before it that can be made to fail."""
-    front = FaultyFront(s3_server.port).start()
-    try:
-        yield front
-    finally:
-        front.stop()

@@ -14,13 +14,19 @@ from deltalake import DeltaTable, write_deltalake
 from status_contract import CONTRACT, NOW_MS, Make, rows_of
 
 from lakelog import failpoints
+from lakelog.back_off import BackOff
 from lakelog.cold.catalogue import tables
 from lakelog.cold.storage import Storage
-from lakelog.errors import ColdTierError, ForeignTableError
+from lakelog.errors import (
+    ColdTierAccessError,
+    ColdTierError,
+    ForeignTableError,
+)
 from lakelog.jobs import path_status_table as module
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
 from lakelog.jobs.status_table import KEPT_DAYS
+from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 
 DAY_MS = 86_400_000
 
@@ -58,6 +64,22 @@ def test_of_many_that_end_one_run_at_once_one_writes_and_all_give_its_rows(
     there = PathStatusTable(Storage(str(tmp_path))).read()
     assert there.num_rows == 1
     assert all(one == there for one in given)
+
+
+def test_a_store_that_refuses_the_commit_is_said_to_have_refused_it(
+    s3_storage: Storage,
+    s3_front: FaultyFront,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "COMMITS", BackOff(0.01, 0.01, tries=2))
+    own = PathStatusTable(Storage(s3_storage.root, s3_options(s3_front.url)))
+    first, second = RunKey("archive", "1"), RunKey("archive", "2")
+    own.append(rows_of(first, "orders", log_end=1), first)
+    s3_front.inject(Fault("PUT", "_lakelog_status/_delta_log", 403, times=None))
+    with pytest.raises(ColdTierAccessError, match="took no commit in 2 attempts"):
+        own.append(rows_of(second, "orders", log_end=2), second)
+    s3_front.inject()
+    assert own.append(rows_of(second, "orders", log_end=2), second).num_rows == 1
 
 
 def test_different_runs_at_once_all_write(tmp_path: Path) -> None:

@@ -238,7 +238,7 @@ def test_files_that_were_rewritten_and_vacuumed_are_looked_up_anew(bench):
             return bench.table.read(*args)
 
     log = bench.open()
-    log._tiers.table = Behind()
+    log._tiers.table = log._tiers.rows = Behind()
 
     assert list(log.read(0, 0, 10).records()) == bench.appended[0][:10]
 
@@ -289,7 +289,7 @@ def test_a_file_without_the_records_it_should_hold_is_a_contradiction(bench):
             return iter(())
 
     log = bench.open()
-    log._tiers.table = Emptied()
+    log._tiers.table = log._tiers.rows = Emptied()
 
     with pytest.raises(
         ContradictionError, match=r"offset 3 of .* is in neither tier.*Is this the cold root"
@@ -332,7 +332,7 @@ def test_each_file_of_cold_is_read_once_by_a_whole_walk(bench):
             return bench.table.read(files, start, end)
 
     log = bench.open()
-    log._tiers.table = Counted()
+    log._tiers.table = log._tiers.rows = Counted()
     steps = list(log.fetches(0, 0, max_bytes=200))
 
     files = bench.table.snapshot().files.of_partition(0)

@@ -241,6 +241,6 @@ def test_a_search_misses_nothing_that_is_trimmed_while_it_runs(bench):
 
     for target, offset in [(1, 0), (2, 1), (4, 3)]:
         log = bench.open()
-        log._tiers.table = Late()
+        log._tiers.table = log._tiers.rows = Late()
         assert log.seek(0, AtTimestamp(target)) == offset
     assert log.seek(0, MaxTimestamp()) == 3

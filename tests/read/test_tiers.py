@@ -112,7 +112,7 @@ def test_what_is_appended_archived_and_trimmed_between_the_two_looks_is_in_the_l
             return bench.table.snapshot(newer_than)
 
     log = bench.open()
-    log._tiers.table = Late()
+    log._tiers.table = log._tiers.rows = Late()
 
     assert log.offsets() == {0: LogOffsets(0, 0, 12, 12)}
 
