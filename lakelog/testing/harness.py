@@ -48,6 +48,7 @@ from .model import Answer, ModelLog, Row, require, require_same
 from .readers import DeltaFile, Readers
 from .servers import RedisServer
 from .strategies import BASE_TIME_MS, Batch
+from .watched_producer import WatchedProducer
 
 try:
     from hypothesis import strategies as st
@@ -130,6 +131,8 @@ class LogHarness(RuleBasedStateMachine):
         self.sent: list[list[Sent]] = [[] for _ in range(PARTITIONS)]
         self.sizes: list[int] = []  # of the append-only file, after each step
         self.news = 0  # calls appended since the last upheaval
+        self.writes_by_producer = False  # rather than by calls of its own
+        self._producers: dict[int, WatchedProducer] = {}
         self._files_read: dict[Path, FileRows] = {}
         self._delta_files: dict[str, DeltaFile] = {}
 
@@ -140,11 +143,18 @@ class LogHarness(RuleBasedStateMachine):
         finally:
             self._patches.close()
             if self.models:
-                self.hot.close()
+                self._close()
             shutil.rmtree(self._cold_root)
 
-    @initialize(config=strategies.topic_settings(), reserved=st.sampled_from(RESERVED_OFFSETS))
-    def create_topic(self, config: dict[str, object], reserved: int) -> None:
+    @initialize(
+        config=strategies.topic_settings(),
+        reserved=st.sampled_from(RESERVED_OFFSETS),
+        writes_by_producer=st.booleans(),
+    )
+    def create_topic(
+        self, config: dict[str, object], reserved: int, writes_by_producer: bool
+    ) -> None:
+        self.writes_by_producer = writes_by_producer
         for name in ("FIRST_OFFSETS", "LEAST_OFFSETS"):
             self._patches.enter_context(mock.patch.object(reservation, name, reserved))
         self.hot = HotLog.connect(self.server.url, clock=self.clock)
@@ -212,11 +222,17 @@ class LogHarness(RuleBasedStateMachine):
 
     def _open(self) -> None:
         """Everything that a process holds in memory, anew."""
-        self.hot.close()
+        self._close()
         self.hot = HotLog.connect(self.server.url, clock=self.clock)
         self.table = self._new_table()
         self.archiver = self._new_archiver()
         self.log = UnifiedLog(self.topic, self.hot, self.table, self.clock)
+
+    def _close(self) -> None:
+        for producer in self._producers.values():
+            producer.close()
+        self._producers.clear()
+        self.hot.close()
 
     def _readers(self) -> Readers:
         place = LogPlace.of(self.server.url, self._cold_root)
@@ -279,6 +295,10 @@ class LogHarness(RuleBasedStateMachine):
 
     def _produce(self, partition: int, producer: int, batches: Sequence[Batch]) -> None:
         """As producers do it: after a change of server recover, a new epoch, and again."""
+        if self.writes_by_producer:
+            rows = [row for batch in batches for row in self._fitting(batch).rows]
+            self._watched(producer).write(self.models[partition], rows, self.run_id)
+            return
         if not self._send(partition, self._calls(partition, producer, batches)):
             self._recover_as_producer(partition)
             self._new_epoch(partition, producer)
@@ -316,10 +336,19 @@ class LogHarness(RuleBasedStateMachine):
 
     def _send(self, partition: int, calls: list[Sent]) -> bool:
         """Sends the calls and compares the answers; False if the partition must be recovered."""
+        answers = self._append(calls)
+        for sent, answer in zip(calls, answers, strict=True):
+            if not isinstance(answer, AppendResult | RecoveryNeededError):
+                # A definite refusal: the producer takes a new epoch.
+                self._new_epoch(partition, sent.call.batch.producer_id)
+        return not any(isinstance(answer, RecoveryNeededError) for answer in answers)
+
+    def _append(self, calls: Sequence[Sent]) -> Sequence[AppendResult | LakelogError]:
+        """Has the calls appended and compares each answer with the model's."""
         self._observe_reserved()
         answers = self.hot.append_all([sent.call for sent in calls])
         for sent, answer in zip(calls, answers, strict=True):
-            batch = sent.call.batch
+            batch, partition = sent.call.batch, sent.call.topic_partition.partition
             expected = self.models[partition].append(
                 sent.rows,
                 batch.producer_id,
@@ -333,14 +362,23 @@ class LogHarness(RuleBasedStateMachine):
             if isinstance(answer, InvalidRecordError):
                 keys = [row[1] for row in sent.rows]
                 require(answer.fields["index"] == keys.index(None), f"the wrong record: {answer}")
-            if isinstance(expected, Answer):
-                if not expected.duplicate:
-                    self.sent[partition].append(sent)
-                    self.news += 1
-            elif expected is not RecoveryNeededError:
-                # A definite refusal: the producer takes a new epoch.
-                self._new_epoch(partition, batch.producer_id)
-        return not any(isinstance(answer, RecoveryNeededError) for answer in answers)
+            if isinstance(expected, Answer) and not expected.duplicate:
+                self.sent[partition].append(sent)
+                self.news += 1
+        return answers
+
+    def _watched(self, producer: int) -> WatchedProducer:
+        if producer not in self._producers:
+
+            def append(calls: Sequence[tuple[AppendCall, tuple[Row, ...]]]) -> Sequence[Any]:
+                return self._append([Sent(call, rows, self.run_id) for call, rows in calls])
+
+            def recover(topic_partition: TopicPartition, at_least: int) -> None:
+                self.log.recover(topic_partition.partition, at_least)
+                self._settle_recoveries()
+
+            self._producers[producer] = WatchedProducer(self.hot, append, recover)
+        return self._producers[producer]
 
     def _recover_as_producer(self, partition: int) -> None:
         model = self.models[partition]

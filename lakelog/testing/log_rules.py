@@ -93,7 +93,9 @@ class LogRules(LogHarness):
     ) -> None:
         """After a while, calls in flight together."""
         self.clock.advance(1000 * seconds)
-        if restarted:
+        if restarted and producer in self._producers:
+            self._producers.pop(producer).close()
+        elif restarted:
             self._new_epoch(partition, producer)
         self._produce(partition, producer, batches)
 
@@ -107,11 +109,17 @@ class LogRules(LogHarness):
         producer=producers,
         batch=strategies.batches(),
         reply_lost=st.booleans(),
+        times=st.integers(1, 3),
     )
     def produce_without_answer(
-        self, partition: int, producer: int, batch: Batch, reply_lost: bool
+        self, partition: int, producer: int, batch: Batch, reply_lost: bool, times: int
     ) -> None:
         """Either the request or its reply is lost; the producer cannot tell, and resends."""
+        if self.writes_by_producer:
+            rows = self._fitting(batch).rows
+            lost = ["reply" if reply_lost else "request"] * times
+            self._watched(producer).write(self.models[partition], rows, self.run_id, lost)
+            return
         (sent,) = self._calls(partition, producer, [batch])
         if reply_lost:
             self._send(partition, [sent])
