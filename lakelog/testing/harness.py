@@ -48,7 +48,7 @@ from .model import Answer, ModelLog, Row, require, require_same
 from .readers import DeltaFile, Readers
 from .servers import RedisServer
 from .strategies import BASE_TIME_MS, Batch
-from .watched_producer import WatchedProducer
+from .watched_writers import Answers, Watch, WatchedProducer, WatchedSink, Writer
 
 try:
     from hypothesis import strategies as st
@@ -131,8 +131,9 @@ class LogHarness(RuleBasedStateMachine):
         self.sent: list[list[Sent]] = [[] for _ in range(PARTITIONS)]
         self.sizes: list[int] = []  # of the append-only file, after each step
         self.news = 0  # calls appended since the last upheaval
-        self.writes_by_producer = False  # rather than by calls of its own
-        self._producers: dict[int, WatchedProducer] = {}
+        self.writer_kind = "calls"  # of its own, or through a "producer" or Spark's "sink"
+        self._writers: dict[int, Writer] = {}  # by producer
+        self._queries = 0
         self._files_read: dict[Path, FileRows] = {}
         self._delta_files: dict[str, DeltaFile] = {}
 
@@ -149,12 +150,10 @@ class LogHarness(RuleBasedStateMachine):
     @initialize(
         config=strategies.topic_settings(),
         reserved=st.sampled_from(RESERVED_OFFSETS),
-        writes_by_producer=st.booleans(),
+        writer_kind=st.sampled_from(["calls", "producer", "sink"]),
     )
-    def create_topic(
-        self, config: dict[str, object], reserved: int, writes_by_producer: bool
-    ) -> None:
-        self.writes_by_producer = writes_by_producer
+    def create_topic(self, config: dict[str, object], reserved: int, writer_kind: str) -> None:
+        self.writer_kind = writer_kind
         for name in ("FIRST_OFFSETS", "LEAST_OFFSETS"):
             self._patches.enter_context(mock.patch.object(reservation, name, reserved))
         self.hot = HotLog.connect(self.server.url, clock=self.clock)
@@ -229,9 +228,9 @@ class LogHarness(RuleBasedStateMachine):
         self.log = UnifiedLog(self.topic, self.hot, self.table, self.clock)
 
     def _close(self) -> None:
-        for producer in self._producers.values():
-            producer.close()
-        self._producers.clear()
+        for writer in self._writers.values():
+            writer.close()
+        self._writers.clear()
         self.hot.close()
 
     def _readers(self) -> Readers:
@@ -295,9 +294,9 @@ class LogHarness(RuleBasedStateMachine):
 
     def _produce(self, partition: int, producer: int, batches: Sequence[Batch]) -> None:
         """As producers do it: after a change of server recover, a new epoch, and again."""
-        if self.writes_by_producer:
+        if self.writer_kind != "calls":
             rows = [row for batch in batches for row in self._fitting(batch).rows]
-            self._watched(producer).write(self.models[partition], rows, self.run_id)
+            self._writer(producer).write(self.models[partition], rows, self.run_id)
             return
         if not self._send(partition, self._calls(partition, producer, batches)):
             self._recover_as_producer(partition)
@@ -367,18 +366,24 @@ class LogHarness(RuleBasedStateMachine):
                 self.news += 1
         return answers
 
-    def _watched(self, producer: int) -> WatchedProducer:
-        if producer not in self._producers:
+    def _writer(self, producer: int) -> Writer:
+        if producer not in self._writers:
 
-            def append(calls: Sequence[tuple[AppendCall, tuple[Row, ...]]]) -> Sequence[Any]:
-                return self._append([Sent(call, rows, self.run_id) for call, rows in calls])
+            def append(calls: Sequence[tuple[AppendCall, Sequence[Row]]]) -> Answers:
+                return self._append([Sent(call, tuple(rows), self.run_id) for call, rows in calls])
 
             def recover(topic_partition: TopicPartition, at_least: int) -> None:
                 self.log.recover(topic_partition.partition, at_least)
                 self._settle_recoveries()
 
-            self._producers[producer] = WatchedProducer(self.hot, append, recover)
-        return self._producers[producer]
+            watch = Watch(self.topic, self.hot, append, recover)
+            self._queries += 1
+            self._writers[producer] = (
+                WatchedProducer(watch)
+                if self.writer_kind == "producer"
+                else WatchedSink(watch, f"query {self._queries}")
+            )
+        return self._writers[producer]
 
     def _recover_as_producer(self, partition: int) -> None:
         model = self.models[partition]

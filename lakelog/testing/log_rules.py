@@ -93,8 +93,8 @@ class LogRules(LogHarness):
     ) -> None:
         """After a while, calls in flight together."""
         self.clock.advance(1000 * seconds)
-        if restarted and producer in self._producers:
-            self._producers.pop(producer).close()
+        if restarted and producer in self._writers:
+            self._writers.pop(producer).close()
         elif restarted:
             self._new_epoch(partition, producer)
         self._produce(partition, producer, batches)
@@ -115,10 +115,10 @@ class LogRules(LogHarness):
         self, partition: int, producer: int, batch: Batch, reply_lost: bool, times: int
     ) -> None:
         """Either the request or its reply is lost; the producer cannot tell, and resends."""
-        if self.writes_by_producer:
+        if self.writer_kind != "calls":
             rows = self._fitting(batch).rows
             lost = ["reply" if reply_lost else "request"] * times
-            self._watched(producer).write(self.models[partition], rows, self.run_id, lost)
+            self._writer(producer).write(self.models[partition], rows, self.run_id, lost)
             return
         (sent,) = self._calls(partition, producer, [batch])
         if reply_lost:
