@@ -27,8 +27,9 @@ from ..codec import ProducedBatch
 from ..cold.path_table import PathTable
 from ..cold.segment import archived_start
 from ..cold.storage import Storage
+from ..cold.table import ColdTable
 from ..config import MIB
-from ..engine import InlineEngine
+from ..engine import Engine, InlineEngine
 from ..errors import (
     InvalidRecordError,
     LakelogError,
@@ -237,12 +238,15 @@ class LogHarness(RuleBasedStateMachine):
         place = LogPlace.of(self.server.url, self._cold_root)
         return Readers(self.log, place, self._delta_files)
 
-    def _new_table(self) -> PathTable:
+    def _engine(self) -> Engine:
+        return InlineEngine()
+
+    def _new_table(self) -> ColdTable:
         rows_of = HotRows(HotSource(self.server.url))
         return PathTable(
             self.topic,
             Storage(str(self._cold_root)),
-            InlineEngine(),
+            self._engine(),
             rows_of,
             store_clock=LaterClock(),
         )
@@ -518,7 +522,7 @@ class LogHarness(RuleBasedStateMachine):
         """What is in a file of the table; files never change, so each is read once."""
         require(path.exists(), f"{path} is gone, though the table names it")
         if path not in self._files_read:
-            table = pq.ParquetFile(path).read()
+            table = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
             records = to_records(self.topic.partition(partition), table)
             horizons_us = table["delete_horizon"].cast("int64").to_pylist()
             horizons_ms = {

@@ -1,0 +1,90 @@
+"""The state machine over what Spark archives: tables at a path by its tasks, and tables by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
+from urllib.parse import urlsplit
+
+from ..archive.copy import HotRows
+from ..cold.table import ColdTable
+from ..engine import Engine
+from ..hot.hot_log import HotSource
+from ..spark.engine import SparkEngine
+from ..spark.named.table import NamedTable
+from ..spark.place import NamedRoot
+from .cleanup_rules import CleanupRules
+from .log_rules import LogRules
+from .machine import log_machine
+from .readers import Reader, Readers
+from .spark_readers import NamedReaders
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class SparkEngineMachine(CleanupRules, LogRules):
+    """Everything that may happen to a log whose files are written by Spark's tasks."""
+
+    spark: ClassVar[SparkSession]
+
+    def _engine(self) -> Engine:
+        return SparkEngine(self.spark)
+
+
+class NamedTableMachine(LogRules):
+    """What may happen to a log whose table has a name."""
+
+    spark: ClassVar[SparkSession]
+    schema: ClassVar[str]
+
+    def _new_table(self) -> ColdTable:
+        root = NamedRoot(self.schema, lambda: self.spark)
+        return root.table(self.topic, HotRows(HotSource(self.server.url)))
+
+    def _readers(self) -> Readers:
+        source = HotSource(self.server.url)
+        return _FewReaders(self.log, source, self.schema, self.spark)
+
+    def _is_table(self) -> bool:
+        return self.table.snapshot().version >= 0 and super()._is_table()
+
+    def _table_directory(self) -> Path:
+        assert isinstance(self.table, NamedTable)
+        (details,) = self.spark.sql(f"DESCRIBE DETAIL {self.table.name}").collect()
+        return Path(urlsplit(details["location"]).path)
+
+    def _check_orphans(self) -> None:
+        """What a failed write left is Delta's own business there."""
+
+
+class _FewReaders(NamedReaders):
+    """A query each: those that read on for long are enough."""
+
+    def named(self) -> dict[str, Reader]:
+        few = {"range read", "consumer, poll_arrow"}
+        return {name: reader for name, reader in super().named().items() if name in few}
+
+
+@contextmanager
+def spark_engine_machine(
+    directory: Path, spark: SparkSession
+) -> Iterator[type[SparkEngineMachine]]:
+    """`log_machine` with a session to archive with."""
+    with log_machine(directory, SparkEngineMachine) as machine:
+        yield type("SparkEngineMachine", (machine,), {"spark": spark})
+
+
+@contextmanager
+def named_table_machine(
+    directory: Path, spark: SparkSession, schema: str
+) -> Iterator[type[NamedTableMachine]]:
+    """`log_machine` with a schema to keep tables in.
+
+    Args:
+        schema: ``catalog.schema``.
+    """
+    with log_machine(directory, NamedTableMachine) as machine:
+        yield type("NamedTableMachine", (machine,), {"spark": spark, "schema": schema})
