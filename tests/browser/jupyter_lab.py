@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+from lakelog.back_off import POLL, wait_until
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -103,11 +105,16 @@ class JupyterLab:
         page.wait_for_function(_ALL_RAN)
 
     def _await_url(self, info: Path) -> str:
-        deadline_s = time.monotonic() + TIMEOUT_S
-        while time.monotonic() < deadline_s and self._process and self._process.poll() is None:
-            try:  # written when the port is open, but not in one go
-                return str(json.loads(info.read_text())["url"])
-            except (FileNotFoundError, json.JSONDecodeError):
-                time.sleep(0.05)
+        url = ""
+
+        def is_over() -> bool:
+            nonlocal url
+            with contextlib.suppress(FileNotFoundError, json.JSONDecodeError):
+                # Written when the port is open, but not in one go.
+                url = str(json.loads(info.read_text())["url"])
+            return bool(url) or self._process is None or self._process.poll() is not None
+
+        if wait_until("JupyterLab", is_over, POLL.within(TIMEOUT_S)) and url:
+            return url
         self.stop()
         raise RuntimeError(f"no JupyterLab:\n{(self.home / 'lab.log').read_text()[-4000:]}")

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lakelog.back_off import POLL, wait_until
+from lakelog.back_off import POLL, BackOff, Tries, wait_until
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
 
@@ -37,7 +37,7 @@ STREAM_LANE = schedule.Lane(("kill-stream",), pause_s=50.0, longest_s=0.3)
 START_S = 60.0
 
 #: How often the end is asked for again before the log counts as unreadable. Retriable errors only.
-ATTEMPTS = 5
+ARCHIVING = BackOff(0.5, 1.0, tries=5)
 
 
 @dataclass(slots=True)
@@ -209,16 +209,13 @@ def _read_all(
 
 def _archive(log: Lakelog) -> None:
     """All there is, until nothing is left to do; what may pass is tried again."""
-    failures = 0
+    tries = Tries("archiving all there is", ARCHIVING)
     while True:
         try:
             if not any(log.archive()):
                 return
         except LakelogError as error:
-            failures += 1
-            if not error.retriable or failures == ATTEMPTS:
-                raise
-            time.sleep(0.5)
+            tries.wait(error)
 
 
 def _recover(log: Lakelog) -> None:

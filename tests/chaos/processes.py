@@ -11,10 +11,14 @@ import sys
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakelog.back_off import BackOff, wait_until
+
 _LOOK_S = 0.05
+LOOKS = BackOff(_LOOK_S, _LOOK_S)
 
 #: How long a process that stopped itself stands still.
 STANDS_STILL_S = (0.3, 6.0)
@@ -112,23 +116,15 @@ class Processes:
         slots = [slot for slot in self._slots if slot.role in roles]
         for slot in slots:
             # One that was started a moment ago would die of it, and never come to the log end.
-            deadline_s = time.monotonic() + END_S
-            while slot.process is not None and slot.process.poll() is None:
-                self._go_on(slot)
-                if _listens(slot.process.pid) or time.monotonic() > deadline_s:
-                    slot.process.terminate()
-                    break
-                time.sleep(_LOOK_S)
+            self._wait(slot, END_S, until=lambda process: _listens(process.pid))
+            if slot.process is not None and slot.process.poll() is None:
+                slot.process.terminate()
         end_s = STREAM_END_S if "stream" in roles else END_S
         deadline_s = time.monotonic() + end_s
         late = []
         for slot in slots:
-            while slot.process is not None and slot.process.poll() is None:
-                self._go_on(slot)  # it may have stopped itself meanwhile
-                if time.monotonic() > deadline_s:
-                    late.append(f"{slot.name} did not end within {end_s:.0f} s")
-                    break
-                time.sleep(_LOOK_S)
+            if not self._wait(slot, max(0.0, deadline_s - time.monotonic())):
+                late.append(f"{slot.name} did not end within {end_s:.0f} s")
             else:
                 code = slot.process.returncode if slot.process is not None else 0
                 if code not in (
@@ -139,6 +135,22 @@ class Processes:
                     late.append(f"{slot.name} ended with exit code {code}")
             self._kill(slot)
         return late
+
+    def _wait(
+        self,
+        slot: _Slot,
+        within_s: float,
+        until: Callable[[subprocess.Popen[bytes]], bool] = lambda _: False,
+    ) -> bool:
+        """For the end of a process, or something before; False if it takes longer."""
+
+        def is_over() -> bool:
+            if slot.process is None or slot.process.poll() is not None:
+                return True
+            self._go_on(slot)  # it may have stopped itself meanwhile
+            return until(slot.process)
+
+        return wait_until(slot.name, is_over, LOOKS.within(within_s))
 
     def close(self) -> None:
         """Nobody is left."""

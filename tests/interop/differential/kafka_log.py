@@ -22,6 +22,8 @@ from confluent_kafka.admin import (
     ResourceType,
 )
 
+from lakelog.back_off import POLL, wait_until
+
 from .answers import Answer, error_answer, record_answer
 from .workload import Append, Compact, DeleteRecords, Retain, Row, Step, Workload
 
@@ -165,15 +167,14 @@ class KafkaLog:
     def _await(self, settings: dict[str, str]) -> None:
         """Until the broker goes by them: it hears of a change a moment after it was made."""
         resource = ConfigResource(ResourceType.TOPIC, self._topic)
-        deadline_s = time.monotonic() + TIMEOUT_S
-        while True:
+
+        def is_told() -> bool:
             told = self._clients.admin.describe_configs([resource])[resource].result(TIMEOUT_S)
-            if all(told[name].value == value for name, value in settings.items()):
-                break
-            if time.monotonic() > deadline_s:
-                raise TimeoutError(f"{self._topic} did not take {settings}")
-            time.sleep(0.05)
-        time.sleep(APPLIED_S)
+            return all(told[name].value == value for name, value in settings.items())
+
+        if not wait_until("the broker to take settings", is_told, POLL.within(TIMEOUT_S)):
+            raise TimeoutError(f"{self._topic} did not take {settings}")
+        time.sleep(APPLIED_S)  # what the broker tells it may not go by yet, which nothing tells
 
     def _find(self, spec: OffsetSpec) -> Any:
         return self._clients.admin.list_offsets({self._tp: spec})[self._tp].result(TIMEOUT_S)
