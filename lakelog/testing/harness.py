@@ -116,6 +116,8 @@ class LogHarness(RuleBasedStateMachine):
     directory: ClassVar[Path]
     server: ClassVar[RedisServer]
 
+    #: Who writes: calls that the machine makes up, a `Producer`, or the tasks of Spark's sink.
+    WRITERS: ClassVar[tuple[str, ...]] = ("calls", "producer", "sink")
     #: What may happen while an archiver is at work.
     MEANWHILE: ClassVar[tuple[str, ...]] = ("all", "part", "produce", "delete")
 
@@ -132,7 +134,7 @@ class LogHarness(RuleBasedStateMachine):
         self.sent: list[list[Sent]] = [[] for _ in range(PARTITIONS)]
         self.sizes: list[int] = []  # of the append-only file, after each step
         self.news = 0  # calls appended since the last upheaval
-        self.writer_kind = "calls"  # of its own, or through a "producer" or Spark's "sink"
+        self.writer_kind = self.WRITERS[0]
         self._writers: dict[int, Writer] = {}  # by producer
         self._queries = 0
         self._files_read: dict[Path, FileRows] = {}
@@ -149,12 +151,12 @@ class LogHarness(RuleBasedStateMachine):
             shutil.rmtree(self._cold_root)
 
     @initialize(
+        data=st.data(),
         config=strategies.topic_settings(),
         reserved=st.sampled_from(RESERVED_OFFSETS),
-        writer_kind=st.sampled_from(["calls", "producer", "sink"]),
     )
-    def create_topic(self, config: dict[str, object], reserved: int, writer_kind: str) -> None:
-        self.writer_kind = writer_kind
+    def create_topic(self, data: st.DataObject, config: dict[str, object], reserved: int) -> None:
+        self.writer_kind = data.draw(st.sampled_from(self.WRITERS), "writer")
         for name in ("FIRST_OFFSETS", "LEAST_OFFSETS"):
             self._patches.enter_context(mock.patch.object(reservation, name, reserved))
         self.hot = HotLog.connect(self.server.url, clock=self.clock)

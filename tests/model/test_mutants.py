@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from hypothesis import Phase, seed, settings
-from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from stories import run
 
 from lakelog.errors import LakelogError
 from lakelog.testing.cleanup_rules import CleanupRules
@@ -17,24 +16,9 @@ from lakelog.testing.machine import log_machine
 from lakelog.testing.model import Difference
 from lakelog.testing.mutants import CLEANUP_MUTANTS, MUTANTS, Mutant
 
-
-def run(machine: type[RuleBasedStateMachine], seeds: int, steps: int) -> None:
-    """The same stories each time, to the first that fails.
-
-    Some few of each seed: Hypothesis varies what it began with, so many of one are much alike.
-    """
-    for number in range(seeds):
-        run_state_machine_as_test(
-            seed(number)(machine),
-            settings=settings(
-                max_examples=5,
-                stateful_step_count=steps,
-                database=None,
-                phases=[Phase.generate],
-                report_multiple_bugs=False,
-            ),
-        )
-
+#: How many seeds and steps a mutant has to be caught in.
+OF_A_LOG = (80, 30)
+OF_CLEANUP = (40, 12)
 
 #: Caught within seconds; the others, when asked for.
 QUICK = {
@@ -72,7 +56,7 @@ def test_the_rules_of_a_log_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> 
         log_machine(tmp_path, LogRules) as machine,
         pytest.raises((Difference, LakelogError)),
     ):
-        run(machine, seeds=80, steps=30)
+        run(machine, *OF_A_LOG)
 
 
 @pytest.mark.parametrize("mutant", each(CLEANUP_MUTANTS))
@@ -82,11 +66,13 @@ def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -
         log_machine(tmp_path, CleanupRules) as machine,
         pytest.raises((Difference, LakelogError)),
     ):
-        run(machine, seeds=40, steps=12)
+        run(machine, *OF_CLEANUP)
 
 
-def test_without_a_mutant_the_same_stories_pass(tmp_path: Path) -> None:
-    with log_machine(tmp_path / "log", LogRules) as machine:
-        run(machine, seeds=2, steps=30)
-    with log_machine(tmp_path / "cleanup", CleanupRules) as machine:
-        run(machine, seeds=2, steps=12)
+@pytest.mark.parametrize(
+    "of_all", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_without_a_mutant_the_same_stories_pass(tmp_path: Path, of_all: bool) -> None:
+    for rules, (seeds, steps) in ((LogRules, OF_A_LOG), (CleanupRules, OF_CLEANUP)):
+        with log_machine(tmp_path / rules.__name__, rules) as machine:
+            run(machine, seeds if of_all else 2, steps)

@@ -1,0 +1,8 @@
+"""Makes what the machine's tests share importable."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))  # stories.py is no test module

@@ -1,0 +1,142 @@
+"""The machine can fail for whoever writes and reads: defects of theirs are caught.
+
+Each by the stories of the one who has the defect.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from stories import run
+
+from lakelog.errors import HotTierUnavailableError
+from lakelog.ingest import delivery, sender
+from lakelog.ingest.verdict import Verdict, verdict
+from lakelog.read import consumer
+from lakelog.record import OffsetRange, RecordMetadata
+from lakelog.spark import datasource, ranges, sink_append
+from lakelog.testing.log_rules import LogRules
+from lakelog.testing.machine import log_machine
+from lakelog.testing.model import Difference
+from lakelog.testing.mutants import Mutant, _patch
+
+
+def _resent_as_new(answer: Any, **known: Any) -> Verdict:
+    return (
+        Verdict.RENUMBER
+        if isinstance(answer, HotTierUnavailableError)
+        else verdict(answer, **known)
+    )
+
+
+_metadata_of = delivery.Delivery.metadata_of
+
+
+def _metadata_of_the_first(self: delivery.Delivery, index: int) -> RecordMetadata:
+    return replace(_metadata_of(self, index), offset=self.base_offset)
+
+
+_handed_out = consumer._Cursor._handed_out
+
+
+def _one_more_handed_out(self: Any, records: int) -> None:
+    _handed_out(self, min(records + 1, self._ahead.num_rows))
+
+
+_cut = ranges._cut
+
+
+def _cut_with_its_end(one: ranges.SizedRange, parts: int) -> Iterator[ranges.SizedRange]:
+    for part in _cut(one, parts):
+        yield replace(part, end_offset=min(part.end_offset + 1, one.end_offset))
+
+
+_input_ranges = datasource.LakelogStreamReader._input_ranges
+
+
+def _ranges_begin_late(self: Any, ranges: Any, *more: Any) -> list[datasource.InputRange]:
+    late = {
+        topic: {number: OffsetRange(start + 1, end) for number, (start, end) in of_topic.items()}
+        for topic, of_topic in ranges.items()
+    }
+    return _input_ranges(self, late, *more)
+
+
+SEEDS = 10
+
+#: By who has the defect: who writes in the stories that show it.
+WRITERS = {"producer": ("producer",), "sink": ("sink",), "reader": ("calls",)}
+MUTANTS = (
+    (
+        "producer",
+        Mutant(
+            "what may be written sent as new",
+            "a record sent once, also when an answer is lost, is in the log once",
+            _patch(sender, "verdict", _resent_as_new),
+        ),
+    ),
+    (
+        "producer",
+        Mutant(
+            "a call's first offset for all its records",
+            "a producer is told where each record went",
+            _patch(delivery.Delivery, "metadata_of", _metadata_of_the_first),
+        ),
+    ),
+    (
+        "sink",
+        Mutant(
+            "a new producer for each attempt of a task",
+            "the rows of a task are appended once, however often it is repeated",
+            _patch(
+                sink_append.TaskIdentity, "producer_id", property(lambda _: uuid.uuid4().int >> 66)
+            ),
+        ),
+    ),
+    (
+        "reader",
+        Mutant(
+            "a poll that goes on behind what it left",
+            "a consumer hands out each record",
+            _patch(consumer._Cursor, "_handed_out", _one_more_handed_out),
+        ),
+    ),
+    (
+        "reader",
+        Mutant(
+            "tasks that overlap",
+            "the tasks of a batch read each record once",
+            _patch(ranges, "_cut", _cut_with_its_end),
+        ),
+    ),
+    (
+        "reader",
+        Mutant(
+            "micro-batches that begin late",
+            "a stream goes on where the micro-batch before it ended",
+            _patch(datasource.LakelogStreamReader, "_input_ranges", _ranges_begin_late),
+        ),
+    ),
+)
+
+
+@pytest.mark.parametrize(("who", "mutant"), MUTANTS, ids=[mutant.name for _, mutant in MUTANTS])
+def test_the_rules_of_a_log_catch_the_mutant(who: str, mutant: Mutant, tmp_path: Path) -> None:
+    with (
+        mutant.applied(),
+        log_machine(tmp_path, LogRules) as machine,
+        pytest.raises(Difference),
+    ):
+        run(type(who, (machine,), {"WRITERS": WRITERS[who]}), seeds=SEEDS, steps=20)
+
+
+@pytest.mark.parametrize("seeds", [1, pytest.param(SEEDS, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("who", WRITERS)
+def test_without_a_mutant_the_same_stories_pass(who: str, seeds: int, tmp_path: Path) -> None:
+    with log_machine(tmp_path, LogRules) as machine:
+        run(type(who, (machine,), {"WRITERS": WRITERS[who]}), seeds=seeds, steps=20)
