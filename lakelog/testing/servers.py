@@ -21,6 +21,7 @@ from ..embedded.redis_program import RedisProgram, redis_programs
 from ..embedded.redis_settings import redis_conf
 
 START_TIMEOUT_S = 60.0  # a machine under load starts a server in a second or two
+ANSWER_TIMEOUT_S = 1.0
 STARTING = POLL.within(START_TIMEOUT_S)
 
 Conf = Mapping[str, str | int | Sequence[str]]
@@ -144,7 +145,9 @@ class RedisServer:
         process = self._process
 
         def answers() -> bool:
-            with contextlib.closing(self.client()) as client:
+            # Whoever took the port may take connections and never answer.
+            client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S)
+            with contextlib.closing(client):
                 try:
                     client.ping()
                 except (redis.AuthenticationError, NoPermissionError):
