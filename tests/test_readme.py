@@ -1,9 +1,13 @@
-"""The README shows what happens: its Python runs here, its commands are those of the parser."""
+"""The READMEs show what happens: their Python runs here, their commands are those of the parser,
+and their links lead somewhere.
+"""
 
 from __future__ import annotations
 
+import ast
 import doctest
 import json
+import posixpath
 import re
 import shlex
 import subprocess
@@ -16,10 +20,104 @@ import pytest
 
 from lakelog import LakelogError, errors
 from lakelog.cli import main as cli
+from lakelog.cli import readme
 from lakelog.testing.object_store import S3Server
 
 ROOT = Path(__file__).parents[1]
-README = (ROOT / "README.md").read_text("utf-8")
+
+#: By path in the repository.
+READMES = {
+    file.relative_to(ROOT).as_posix(): file.read_text("utf-8")
+    for file in (
+        ROOT / "README.md",
+        *(
+            file
+            for folder in ("lakelog", "notebooks", "conf", "tests")
+            for file in sorted((ROOT / folder).rglob("README.md"))
+        ),
+    )
+}
+OTHERS = {
+    file.relative_to(ROOT).as_posix(): file.read_text("utf-8")
+    for file in sorted((ROOT / ".github").glob("*.md"))
+}
+
+FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+
+
+def section_of(path: str, heading: str) -> str:
+    """What stands below a heading, up to the next of its kind."""
+    _, found = READMES[path].split(f"\n## {heading}\n")
+    return found.split("\n## ")[0]
+
+
+def links(path: str) -> list[str]:
+    """The targets of a text's links and pictures; what stands in code is none."""
+    text = FENCE.sub("", {**READMES, **OTHERS}[path])
+    return re.findall(r"\]\(([^)]*)\)", re.sub(r"`[^`\n]*`(?!\])", "", text))
+
+
+def test_a_readme_stands_where_it_is_looked_for() -> None:
+    folders = {posixpath.dirname(path) for path in READMES}
+    stages = {"spark", "cold", "hot", "read", "archive", "cleanup", "explore", "ingest", "cli"}
+    assert {f"lakelog/{stage}" for stage in stages} <= folders
+    assert {"", "lakelog", "notebooks", "conf", "tests", "tests/benchmarks"} <= folders
+
+
+@pytest.mark.parametrize("path", READMES)
+def test_a_readme_has_a_title_and_at_most_300_lines(path: str) -> None:
+    levels = [heading.level for heading in readme.headings(READMES[path])]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert len(READMES[path].splitlines()) <= 300
+
+
+@pytest.mark.parametrize("path", [*READMES, *OTHERS])
+def test_a_link_leads_to_a_file_and_a_heading_that_are_there(path: str) -> None:
+    for target in links(path):
+        if target.startswith("https://"):
+            continue
+        file, _, anchor = target.partition("#")
+        there = (ROOT / path).parent / file if file else ROOT / path
+        assert there.resolve().is_relative_to(ROOT), target
+        assert there.is_file(), target
+        if anchor:
+            text = there.read_text("utf-8")
+            assert anchor in [heading.anchor for heading in readme.headings(text)], target
+
+
+def test_links_are_found() -> None:
+    assert "lakelog/cold/README.md#object-stores" in links("README.md")
+    assert "../../.github/explorer.png" in links("lakelog/explore/README.md")
+    assert len(links("README.md")) > 20
+
+
+def test_the_first_readme_leads_to_all_others() -> None:
+    linked = {target.partition("#")[0] for target in links("README.md")}
+    assert {*READMES} - linked == {"README.md"}
+
+
+def test_headings_are_links_anchors_as_github_spells_them() -> None:
+    text = "# A\n\n## Names, views & `x_y`\n```\n# no heading\n```\n### The log's-end\n"
+    assert [heading.anchor for heading in readme.headings(text)] == [
+        "a",
+        "names-views--x_y",
+        "the-logs-end",
+    ]
+
+
+def test_every_topic_has_a_name_of_its_own() -> None:
+    pages = readme.pages()
+    assert [page.path for page in pages.values()] == sorted(
+        (path for path in READMES if path.startswith("lakelog/")),
+        key=lambda path: (path != "lakelog/README.md", Path(path)),
+    )
+    names = [*pages]
+    for page in pages.values():
+        headings = readme.headings(page.text)[1:]
+        names += [heading.anchor for heading in headings if heading.anchor != page.name]
+    assert len(names) == len(set(names))
+    assert set(readme.topics(pages)) == set(names)
 
 
 class AnyNumbers(doctest.OutputChecker):
@@ -32,12 +130,8 @@ class AnyNumbers(doctest.OutputChecker):
         return super().check_output(want, got, optionflags)
 
 
-def quarantine_commands() -> list[str]:
-    section = README.split("## Quarantine\n")[1].split("\n## ")[0]
-    return section.split("```")[1].strip().splitlines()
-
-
 def run_section(
+    path: str,
     heading: str,
     checker: doctest.OutputChecker | None = None,
     *,
@@ -45,12 +139,12 @@ def run_section(
     **names: object,
 ) -> None:
     """Run what it shows; `places` are what stands in the code, and what it is here."""
-    section = README.split(f"## {heading}\n")[1].split("\n## ")[0]
+    section = section_of(path, heading)
     code = "\n".join(re.findall(r"```python\n(.*?)```", section, re.DOTALL))
     for shown, here in (places or {}).items():
         assert shown in code
         code = code.replace(shown, here)
-    test = doctest.DocTestParser().get_doctest(code, names, heading, "README.md", 0)
+    test = doctest.DocTestParser().get_doctest(code, names, heading, path, 0)
     assert len(test.examples) > 5
     said: list[str] = []
     runner = doctest.DocTestRunner(checker, verbose=False, optionflags=doctest.ELLIPSIS)
@@ -62,7 +156,7 @@ def test_the_fifteen_lines_print_what_they_show(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("Fifteen lines of Python")
+    run_section("README.md", "Fifteen lines of Python")
 
 
 def test_a_log_in_an_object_store_is_what_it_shows(
@@ -70,46 +164,46 @@ def test_a_log_in_an_object_store_is_what_it_shows(
 ) -> None:
     monkeypatch.setenv("S3_SECRET", "a secret word")
     places = {"redis://localhost:6379": redis_url, "http://localhost:9000": s3_server.url}
-    run_section("Object stores", places=places)
+    run_section("lakelog/cold/README.md", "Object stores", places=places)
 
 
 def test_a_log_without_redis_is_what_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("Without Redis")
+    run_section("lakelog/read/README.md", "Without Redis")
 
 
 def test_a_cleanup_does_what_it_shows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("Cleanup")
+    run_section("lakelog/cleanup/README.md", "A cleanup in Python")
 
 
 def test_a_quarantine_lets_all_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("Quarantine")
-
-
-@pytest.mark.parametrize("line", quarantine_commands())
-def test_a_command_of_the_quarantine_is_one(line: str) -> None:
-    assert callable(cli.parser().parse_args(shlex.split(line)[1:]).run)
+    run_section("lakelog/operate/README.md", "Quarantine")
 
 
 def test_the_explorer_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("Explore")
+    run_section("lakelog/explore/README.md", "Explore")
+
+
+def test_the_charts_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/explore/README.md", "Charts")
 
 
 def test_a_job_run_leaves_what_it_shows() -> None:
-    run_section("Notebooks")
+    run_section("lakelog/jobs/README.md", "What runs leave behind")
 
 
 def test_it_names_every_notebook_with_its_own_parameters() -> None:
-    section = README.split("## Notebooks\n")[1].split("\n## ")[0]
+    section = READMES["notebooks/README.md"]
     shown = dict(re.findall(r"^\| `(\w+)` \| .+ \| .* \| (.+) \|$", section, re.MULTILINE))
     common = set(re.findall(r"`(\w+)`", section.split("All but the first also take")[1][:200]))
     notebooks = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -125,21 +219,30 @@ def test_typed_columns_are_what_it_shows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    run_section("Typed columns")
+    run_section("lakelog/codec/README.md", "Typed columns")
 
 
 def test_spark_does_what_it_shows(spark: Any, redis_url: str, tmp_path: Path) -> None:
-    run_section("On Spark", redis_url=redis_url, folder=tmp_path)
+    path = "lakelog/spark/README.md"
+    run_section(path, "Reading from Spark", redis_url=redis_url, folder=tmp_path / "read")
+    run_section(path, "Writing from Spark", redis_url=redis_url, folder=tmp_path / "write")
+
+
+def test_names_and_views_are_what_it_shows(spark: Any, redis_url: str, tmp_path: Path) -> None:
+    path = "lakelog/spark/catalog/README.md"
+    run_section(path, "Names and views in a catalog", redis_url=redis_url, folder=tmp_path)
 
 
 def test_tables_by_name_are_what_it_shows(spark: Any, redis_url: str, tmp_path: Path) -> None:
     spark.sql(f"CREATE SCHEMA logs LOCATION '{tmp_path}/logs'")
-    run_section("Tables by name", redis_url=redis_url, folder=tmp_path)
+    run_section(
+        "lakelog/spark/catalog/README.md", "Tables by name", redis_url=redis_url, folder=tmp_path
+    )
     spark.sql("DROP SCHEMA logs CASCADE")
 
 
 def test_the_sizing_is_what_it_shows() -> None:
-    run_section("On Databricks")
+    run_section("conf/README.md", "What it costs")
 
 
 def test_the_demo_prints_what_it_shows_and_its_data_can_be_looked_up(
@@ -162,10 +265,10 @@ def test_the_demo_prints_what_it_shows_and_its_data_can_be_looked_up(
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
-    shown = README.split("```\n336,776 flights")[1].split("```")[0]
+    shown = READMES["README.md"].split("```\n336,776 flights")[1].split("```")[0]
     printed = done.stdout.split("336,776 flights")[1]
     assert words(shown) == words(printed.split("The log lies in")[0].split("Nothing was kept")[0])
-    run_section("A look-up in two steps", AnyNumbers())
+    run_section("lakelog/cold/README.md", "A look-up in two steps", AnyNumbers())
 
 
 def words(text: str) -> list[str]:
@@ -176,23 +279,64 @@ def words(text: str) -> list[str]:
     return text.split()
 
 
-def commands() -> list[list[str]]:
-    section = README.split("## On the command line\n")[1].split("```")[1]
-    return [re.split(r"\s{2,}| < ", line)[0].split()[1:] for line in section.strip().splitlines()]
+def commands() -> list[tuple[str, str]]:
+    """The lines of each README that call lakelog, without what is told beside them."""
+    return [
+        (path, re.split(r"\s{2,}| < ", line)[0].removeprefix("lakelog "))
+        for path, text in READMES.items()
+        for language, code in FENCE.findall(text)
+        if not language
+        for line in code.splitlines()
+        if line.startswith("lakelog ")
+    ]
 
 
-@pytest.mark.parametrize("command", commands(), ids=" ".join)
-def test_a_command_it_shows_is_one(command: list[str]) -> None:
-    if "--help" in command:
+def test_commands_are_found() -> None:
+    said = {command.split()[0] for path, command in commands() if path == "README.md"}
+    assert {"--help", "doctor", "--dir", "--cold", "hot", "help"} <= said
+    assert len(commands()) > 20
+
+
+@pytest.mark.parametrize(("path", "command"), commands())
+def test_a_command_it_shows_is_one(path: str, command: str) -> None:
+    arguments = shlex.split(command)
+    if "--help" in arguments:
         with pytest.raises(SystemExit) as exit_:
-            cli.main(command)
+            cli.main(arguments)
         assert exit_.value.code == 0
     else:
-        assert callable(cli.parser().parse_args(command).run)
+        assert callable(cli.parser().parse_args(arguments).run)
+
+
+def test_the_first_readme_shows_each_command() -> None:
+    shown = " ".join(command for path, command in commands() if path == "README.md")
+    names = {module.__name__.rpartition(".")[2].replace("_", "-") for module in cli.COMMANDS}
+    assert names - set(shown.split()) <= {"demo"}
+    assert "lakelog demo" in READMES["README.md"]
+
+
+def test_every_example_is_run_by_a_test_here() -> None:
+    shown = {
+        (path, section.splitlines()[0])
+        for path, text in READMES.items()
+        for section in re.split(r"^## ", text, flags=re.MULTILINE)
+        if "```python\n" in section
+    }
+    run = set()
+    for test in ast.parse(Path(__file__).read_text("utf-8")).body:
+        for node in ast.walk(test):
+            if isinstance(node, ast.Call) and ast.unparse(node.func) == "run_section":
+                file, heading = node.args[:2]
+                given = [one for one in ast.walk(test) if isinstance(one, ast.Assign)]
+                names = {ast.unparse(one.targets[0]): one.value for one in given}
+                run.add(tuple(map(ast.literal_eval, (names.get(ast.unparse(file), file), heading))))
+    assert run == shown
+    assert len(shown) > 10
 
 
 def test_ci_runs_the_test_command_it_shows() -> None:
-    shown = README.split("## Tests\n")[1].split("```")[1].strip()
+    shown = section_of("README.md", "Tests").split("```")[1].strip()
+    assert shown == READMES["tests/README.md"].split("```")[1].strip()
     run = (ROOT / ".ci" / "run").read_text("utf-8")
     steps = [shlex.split(step) for step in shown.split("&&")]
     lines = [shlex.split(line, comments=True) for line in run.splitlines()]
@@ -201,14 +345,14 @@ def test_ci_runs_the_test_command_it_shows() -> None:
 
 
 def test_it_names_every_folder() -> None:
-    section = README.split("## What stands where\n")[1].split("```")[1]
+    section = section_of("lakelog/README.md", "What stands where").split("```")[1]
     for folder in sorted((ROOT / "lakelog").iterdir()):
         if folder.is_dir() and folder.name != "__pycache__":
             assert f"{folder.name}/" in section, folder.name
 
 
 def test_every_error_is_in_the_table_and_says_whether_it_is_retriable():
-    section = README.split("## Errors\n")[1].split("\n## ")[0]
+    section = section_of("lakelog/README.md", "Errors")
     told = re.findall(r"^\| `(\w+)` \| (yes|) ?\| .+ \|$", section, re.MULTILINE)
     public = {
         name: error.retriable

@@ -19,6 +19,7 @@ from . import (
     delete_records,
     demo,
     doctor,
+    help,
     hot,
     offsets,
     output,
@@ -46,6 +47,7 @@ examples:
   lakelog --dir ./log cleanup plan               what retention and compaction would do, and why
   lakelog --dir ./log status
   lakelog --dir ./log segments list orders --verify
+  lakelog help object stores                     read about a topic; lakelog help lists them
 
 LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_LOCATION, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF
 and LAKELOG_ENGINE stand in for the options of those names.
@@ -66,6 +68,7 @@ COMMANDS = (
     quarantine,
     hot,
     doctor,
+    help,
 )
 
 

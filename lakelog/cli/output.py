@@ -39,7 +39,15 @@ class Page:
     parts: Mapping[str, Any]
 
 
-Result = Table | Message | Page | Iterator[Any] | None
+@dataclass(frozen=True, slots=True)
+class Markdown:
+    """Markdown text: laid out on a terminal, as it is written elsewhere and as JSON."""
+
+    source: str
+    for_terminal: str  # the same, without what a terminal cannot follow
+
+
+Result = Table | Message | Page | Markdown | Iterator[Any] | None
 
 
 class Failed(Exception):
@@ -96,6 +104,8 @@ def _plain(result: Any) -> Any:
         return list(result.rows)
     if isinstance(result, Message):
         return dict(result.values) or {"message": result.text}
+    if isinstance(result, Markdown):
+        return {"markdown": result.source}
     if isinstance(result, Page):
         return {name: _plain(part) for name, part in result.parts.items()}
     return result
@@ -109,6 +119,11 @@ def _show_text(result: Any) -> None:
             _show_text(part)
     elif isinstance(result, Message):
         print(_lines(result.text), flush=True)
+    elif isinstance(result, Markdown):
+        if sys.stdout.isatty():
+            _lay_out(result.for_terminal)
+        else:
+            print(result.source, flush=True)
     elif isinstance(result, Table):
         if result.title:
             print(printable(result.title))
@@ -118,6 +133,14 @@ def _show_text(result: Any) -> None:
         print(text_table(result.rows, result.columns), flush=True)
     else:
         print(_lines(str(result)), flush=True)
+
+
+def _lay_out(markdown: str) -> None:
+    from rich.console import Console
+    from rich.markdown import Markdown as Layout
+
+    # Colours of the terminal's own: a theme's background would be dark on a light terminal.
+    Console(highlight=False).print(Layout(markdown, code_theme="ansi_dark", hyperlinks=False))
 
 
 # -- progress ------------------------------------------------------------------------------------

@@ -52,7 +52,11 @@ examples:
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser("topics", help="create, list, describe, alter, delete, apply, …")
+    noun = commands.add_parser(
+        "topics",
+        help="create, list, describe, alter, delete, apply, …",
+        description="Create, list, describe, alter, declare and delete topics.",
+    )
     verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
 
     def verb(name: str, run: Any, text: str, epilog: str | None = None) -> Any:

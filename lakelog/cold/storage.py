@@ -363,7 +363,7 @@ class Storage:
             )
         return (
             f"Check that the bucket of {self.root} exists, and that the credentials in use here "
-            "may list, read, write and delete below it (README, Object stores)"
+            "may list, read, write and delete below it (lakelog help object-stores)"
         )
 
 

@@ -8,7 +8,7 @@
 | machine hours, at runs | runs a day · (start of a cluster + what came in since / rate copied) |
 
 Bytes are a topic's own where it has records (`topic_rate`). What is measured of lakelog stands in
-the README's Performance, the rest is what its argument says.
+tests/benchmarks/README.md, the rest is what its argument says.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ from databricks.bundles.volumes import Volume
 
 from lakelog.spark.session import local_settings
 
-README = Path(__file__).parents[2] / "README.md"
+ROOT = Path(__file__).parents[2]
 
 CLASSES: dict[str, Any] = {
     "alerts": Alert,
@@ -199,10 +199,11 @@ def test_a_task_runs_on_a_cluster_or_serverless_and_there_only_on_cold_alone() -
 
 
 def test_what_makes_archiving_faster_is_set_as_the_readme_says() -> None:
-    section = README.read_text("utf-8").split("Three settings make archiving faster")[1]
+    readme = ROOT / "lakelog" / "spark" / "catalog" / "README.md"
+    section = readme.read_text("utf-8").split("Three settings make archiving faster")[1]
     said = dict(re.findall(r"^\| `(spark\.[\w.]+)=(\w+)` \|", section, re.MULTILINE))
     assert len(said) == 3
-    local = local_settings(2, [], README.with_name("log4j2.properties"))
+    local = local_settings(2, [], ROOT / "log4j2.properties")
     (cluster,) = jobs()["archive"]["job_clusters"]
     for settings in (local, cluster["new_cluster"]["spark_conf"]):
         assert {name: settings[name] for name in said} == said

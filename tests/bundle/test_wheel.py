@@ -58,8 +58,9 @@ def test_it_holds_the_package_and_nothing_beside(wheel: Path) -> None:
     code = {
         str(path.relative_to(ROOT))
         for path in (ROOT / "lakelog").rglob("*")
-        if path.suffix in (".py", ".lua", ".properties", ".typed") or path.name == "py.typed"
+        if path.suffix in (".py", ".lua", ".properties", ".md") or path.name == "py.typed"
     }
+    assert {"lakelog/README.md", "lakelog/spark/catalog/README.md"} <= code
     assert code <= set(names)
 
 
@@ -94,6 +95,8 @@ def test_it_installs_in_a_clean_environment_and_its_entry_points_answer(
 
     answer = output_of([str(home / "bin" / "lakelog"), "--version"], tmp_path)
     assert answer == f"lakelog {lakelog.__version__}"
+    shown = output_of([str(home / "bin" / "lakelog"), "help", "catalog"], tmp_path)
+    assert shown == (ROOT / "lakelog/spark/catalog/README.md").read_text("utf-8").strip()
     where = "import lakelog.jobs, lakelog.cli.main; print(lakelog.__file__)"
     assert Path(output_of([str(python), "-c", where], tmp_path)).is_relative_to(packages)
     script = (

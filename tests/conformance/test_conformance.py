@@ -11,7 +11,7 @@ import pytest
 from case import CASES, Case, asserted, counts, runs
 from runner import Run
 
-README = Path(__file__).parents[2] / "README.md"
+README = Path(__file__).with_name("README.md")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the README says to other engines' users is what holds."""
+"""What the cold tier's README says to other engines' users is what holds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from lakelog.topic import Topic
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-README = (Path(__file__).parents[2] / "README.md").read_text("utf-8")
+README = (Path(__file__).parents[2] / "lakelog" / "cold" / "README.md").read_text("utf-8")
 SECTION = README.split("## Read it with other engines\n")[1].split("\n## ")[0]
 
 ORDERS = Topic("orders", UUID("6f1c3a52-9d0e-4b7a-8f35-2c1d4e5f6a7b"), partitions=1)

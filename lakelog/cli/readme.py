@@ -1,0 +1,118 @@
+"""The README.md files that are installed with the package, as topics to print.
+
+A page is known by the name of its folder, and a section of a page by its heading as a link's anchor
+spells it: ``spark``, ``object-stores``.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+_ROOT = Path(__file__).parents[1]
+
+_HEADING = re.compile(r"(#+) (.+)")
+_LINK = re.compile(r"(!?)\[([^\]]*)\]\(([^)\s]+)\)")
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """One README.md."""
+
+    path: str  # in the repository: lakelog/spark/README.md
+    text: str
+
+    @property
+    def name(self) -> str:
+        return posixpath.basename(posixpath.dirname(self.path))
+
+    @property
+    def title(self) -> str:
+        return headings(self.text)[0].title
+
+    @property
+    def sections(self) -> dict[str, str]:
+        """By anchor, each with what lies below it: the text up to the next heading of its level."""
+        lines = self.text.splitlines()
+        found = headings(self.text)
+        texts = {}
+        for index, heading in enumerate(found[1:], 1):
+            after = (other.line for other in found[index + 1 :] if other.level <= heading.level)
+            texts[heading.anchor] = "\n".join(lines[heading.line : next(after, None)]).strip()
+        return texts
+
+
+@dataclass(frozen=True, slots=True)
+class Heading:
+    """A heading of a Markdown text."""
+
+    line: int  # counted from 0
+    level: int
+    title: str
+
+    @property
+    def anchor(self) -> str:
+        return anchor(self.title)
+
+
+def headings(text: str) -> list[Heading]:
+    """In order; lines in fenced code that look like headings are none."""
+    found = []
+    is_code = False
+    for number, line in enumerate(text.splitlines()):
+        if line.startswith("```"):
+            is_code = not is_code
+        elif not is_code and (match := _HEADING.fullmatch(line)):
+            found.append(Heading(number, len(match[1]), match[2].strip()))
+    return found
+
+
+def anchor(title: str) -> str:
+    """What a link to this heading has behind its ``#``."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def pages() -> dict[str, Page]:
+    """All that are installed, by name: the one of the whole package, then by path."""
+    files = sorted(_ROOT.rglob("README.md"), key=lambda file: (file.parent != _ROOT, file))
+    found = (
+        Page(file.relative_to(_ROOT.parent).as_posix(), file.read_text("utf-8")) for file in files
+    )
+    return {page.name: page for page in found}
+
+
+def topics(known: Mapping[str, Page]) -> dict[str, tuple[Page, str]]:
+    """By name, the page and the text of each topic; a page comes before a section of its name."""
+    found = {name: (page, page.text.strip()) for name, page in known.items()}
+    for page in known.values():
+        for name, text in page.sections.items():
+            found.setdefault(name, (page, text))
+    return found
+
+
+def without_links(text: str, path: str, names: Collection[str]) -> str:
+    """The text for a terminal, where a link says which command or file to go to.
+
+    Args:
+        text: of a page, or of a section.
+        path: of its page, from which links count.
+        names: the topics that ``lakelog help`` prints.
+    """
+
+    def told(match: re.Match[str]) -> str:
+        is_image, words, target = match.groups()
+        if is_image or "://" in target:
+            return words
+        file, _, section = target.partition("#")
+        linked = posixpath.normpath(posixpath.join(posixpath.dirname(path), file)) if file else path
+        folder, name = posixpath.split(linked)
+        topic = section or posixpath.basename(folder)
+        if name == "README.md" and f"{folder}/".startswith("lakelog/") and topic in names:
+            return f"{words} (`lakelog help {topic}`)"
+        return f"{words} (`{linked}` in the repository)"
+
+    parts = re.split(r"(^```.*?^```$)", text, flags=re.MULTILINE | re.DOTALL)
+    return "".join(part if part.startswith("```") else _LINK.sub(told, part) for part in parts)
