@@ -58,7 +58,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "offsets",
         parents=[common],
         help="the offset at a time, or where partitions begin and end in either tier",
-        description="Print each partition's offset of a position, by default its end.",
+        description="Print the offset of a position in each partition, or its end.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

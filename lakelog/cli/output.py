@@ -138,9 +138,12 @@ def _show_text(result: Any) -> None:
 def _lay_out(markdown: str) -> None:
     from rich.console import Console
     from rich.markdown import Markdown as Layout
+    from rich.theme import Theme
 
-    # Colours of the terminal's own: a theme's background would be dark on a light terminal.
-    Console(highlight=False).print(Layout(markdown, code_theme="ansi_dark", hyperlinks=False))
+    # No background but the terminal's own: rich's is black, on a light terminal too.
+    theme = Theme({"markdown.code": "bold cyan"})
+    layout = Layout(markdown, code_theme="ansi_dark", hyperlinks=False)
+    Console(highlight=False, theme=theme).print(layout)
 
 
 # -- progress ------------------------------------------------------------------------------------

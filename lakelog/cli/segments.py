@@ -59,7 +59,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     noun = commands.add_parser(
         "segments",
         help="segments of either tier: list, look into, verify",
-        description="List the segments of either tier, look into them, and verify them.",
+        description="List segments of either tier, look into them, and verify them.",
     ).add_subparsers(dest="verb", metavar="VERB", required=True)
 
     listed = noun.add_parser(
