@@ -1,4 +1,4 @@
-"""When what failed is tried again: later each time, never all at the same moment, not for ever.
+"""When to retry a failure: later each time, never all at the same moment, not for ever.
 
 | who waits                                   | takes                                              |
 |---------------------------------------------|----------------------------------------------------|

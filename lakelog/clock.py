@@ -1,4 +1,4 @@
-"""Where "now" comes from: given to whoever needs it, so that tests turn the hands themselves."""
+"""Where "now" comes from: whoever needs a clock is given one, so that tests can set the time."""
 
 from __future__ import annotations
 

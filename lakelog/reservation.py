@@ -1,4 +1,4 @@
-"""Which offsets the hot tier may give out before the cold tier hears of it: why none is used twice.
+"""Which offsets the hot tier may give out before the cold tier hears of it, so none is used twice.
 
 A Redis may come back without its newest writes, and nothing it still holds says how many are gone:
 not the time that went by (clocks step, and a lagging replica's never showed the missing appends),

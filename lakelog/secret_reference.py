@@ -1,4 +1,4 @@
-"""Where a secret is, said in a form that may be read by everyone.
+"""Where a secret is, in a form that everybody may read.
 
 | reference                | the secret is                    | can be resolved by               |
 |--------------------------|----------------------------------|----------------------------------|

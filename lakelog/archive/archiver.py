@@ -46,7 +46,7 @@ Until = PositionLike | Mapping[int, PositionLike]
 
 
 def check_until(until: Until) -> None:
-    """Refuse what bounds no archive run, of whatever topic.
+    """Refuse a bound that no archive run can have, whatever the topic.
 
     Raises:
         InvalidArgumentError: not a position, or one that says no end.
@@ -116,7 +116,7 @@ class Archiver:
         return self._topic
 
     def run_once(self, until: Until = Latest()) -> ArchiveReport:  # noqa: B008, an immutable value
-        """Archive what is there now, or what lies before a bound, whatever the flush policy says.
+        """Archive what is there now, or what lies before a bound, without asking the flush policy.
 
         Records appended meanwhile are left for the next run, so it ends under any load.
 
@@ -140,7 +140,7 @@ class Archiver:
         self,
         until: Until = Latest(),  # noqa: B008, an immutable value
     ) -> tuple[ArchiveReport, Sequence[LakelogError]]:
-        """As `run_once`, but what could not be archived does not hide what was.
+        """As `run_once`, but a failure does not hide what was archived.
 
         Returns:
             What was archived, and the errors: one a damaged partition, and what ended the run.
@@ -395,7 +395,7 @@ class Archiver:
     def _is_due(
         self, hot: Mapping[int, HotOffsets], cold: ColdSnapshot, limit: FlushLimit, now_ms: int
     ) -> bool:
-        """Whether there may be something to do; with an old snapshot it says yes too often."""
+        """Whether there may be something to do. With an old snapshot it may say yes for nothing."""
         return bool(
             _behind(hot, cold)
             or trim_points(self._topic, hot, cold, now_ms)

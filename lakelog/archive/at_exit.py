@@ -1,4 +1,4 @@
-"""No interpreter ends while an archiver's thread is in a call of Arrow or of a store's library.
+"""The interpreter does not end while an archiver's thread is in a call of Arrow or of a store.
 
 Ending in order pulls those libraries from under the threads that are still in them, which are
 daemons: a crash instead of an exit code. What was not archived by then is left to the next run.
@@ -23,7 +23,7 @@ class Crew(Protocol):
     """The threads of a run."""
 
     def end(self) -> None:
-        """Begin with nothing more."""
+        """Begin nothing more."""
 
     def is_in_call(self) -> bool:
         """Whether one of them has not returned from its call."""

@@ -1,4 +1,4 @@
-"""Archiving many topics for as long as it is told, whatever fails meanwhile.
+"""Archives many topics until it is told to stop, whatever fails meanwhile.
 
 | thread | how many | does |
 |---|---|---|
@@ -265,7 +265,7 @@ class _Crew:
         )
 
     def end(self) -> None:
-        """End the threads that can be ended; those that hang are left behind."""
+        """End the threads that can be ended, and leave behind those that hang."""
         self.is_ended = True
         for waiter in list(self._waiters.values()):
             waiter.end()

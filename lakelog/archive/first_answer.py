@@ -1,4 +1,4 @@
-"""Waits for a Redis that is away when an archiver starts, as one that runs does."""
+"""Waits for a Redis that is away when an archiver starts, as a running archiver would."""
 
 from __future__ import annotations
 

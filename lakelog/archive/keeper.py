@@ -95,7 +95,7 @@ class Keeper:
         return self._teller is not None and self._teller.is_alive()
 
     def trouble(self) -> Trouble | None:
-        """That the definitions cannot be read, if they cannot; of no topic."""
+        """The trouble of reading the definitions, if there is any; it belongs to no topic."""
         return self._trouble
 
     def _run(self) -> None:

@@ -1,4 +1,4 @@
-"""One archive run over several topics, of which no one stops another."""
+"""One archive run over several topics; a topic that fails stops no other."""
 
 from __future__ import annotations
 

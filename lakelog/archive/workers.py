@@ -1,4 +1,4 @@
-"""Threads that do one thing each and may be left behind: a call that hangs holds up no exit."""
+"""Threads that do one thing each and may be abandoned: a call that hangs delays no exit."""
 
 from __future__ import annotations
 

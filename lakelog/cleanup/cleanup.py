@@ -1,7 +1,7 @@
 """One cleanup run over one topic: retain, compact, optimize, vacuum.
 
-Each step plans on the newest snapshot and ends in commits that either land or find themselves
-overtaken; then it plans again. So archivers, readers and other cleanups may run at the same time,
+Each step plans on the newest snapshot and ends in commits. A commit that somebody overtook fails,
+and the step plans again. So archivers, readers and other cleanups may run at the same time,
 and no one holds a lease. Redis is not asked for anything: what the new log starts mean for the hot
 tier follows separately.
 """

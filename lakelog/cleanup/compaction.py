@@ -147,7 +147,7 @@ def partition_of(error: MissingFileError | CorruptRecordError) -> int | None:
 def _search(
     topic: Topic, table: ColdTable, chosen: Sequence[Cleanable], now_ms: int
 ) -> tuple[dict[int, list[Found]], dict[int, LakelogError]]:
-    """What the searches found by partition, and what stood in the way of others."""
+    """What the searches found by partition, and why the other searches failed."""
     searches = [
         Search(
             one.topic_partition,

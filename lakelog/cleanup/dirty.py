@@ -1,4 +1,4 @@
-"""Which part of a compacted partition may be cleaned, and whether that is worth while.
+"""Which part of a compacted partition may be cleaned, and whether that is worth doing.
 
 Source: Kafka ``LogCleanerManager`` and ``LogToClean``: clean, cleanable and uncleanable segments,
 the ratio of the first two in bytes, and the two lags.

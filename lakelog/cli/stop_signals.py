@@ -1,4 +1,4 @@
-"""SIGTERM and SIGINT, heard wherever the main thread is when they come."""
+"""SIGTERM and SIGINT, heard wherever the main thread is when they arrive."""
 
 from __future__ import annotations
 

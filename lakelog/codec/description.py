@@ -1,4 +1,4 @@
-"""What a stored entry says of itself, without decoding its records: for those who look into it."""
+"""What a stored entry says of itself, without decoding its records: for inspection."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns a topic's values could have, told by some of them."""
+"""Which columns a topic's values could have, judged by a sample."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A folder that is this user's alone, and files in it that nobody else can have put there.
+"""A folder that only this user can use, with files that nobody else can have put there.
 
 On a machine with other users, whoever prepares a folder before its owner comes can wait in it: with
 a server that reads everything along, or a link through which the owner overwrites a file of his

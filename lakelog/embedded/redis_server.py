@@ -1,4 +1,4 @@
-"""The Redis that comes along: one server a directory, shared by every process that opens it.
+"""The embedded Redis: one server for a directory, shared by every process that opens it.
 
 What lies in the directory::
 

@@ -122,7 +122,7 @@ def append_arguments(call: AppendCall, now_ms: int | None) -> list[Any]:
 
 
 def check_call(call: AppendCall) -> None:
-    """Refuses what the script could not even be given.
+    """Refuses a call that cannot be given to the script at all.
 
     Raises:
         InvalidArgumentError: an entry without records, or with too many values.

@@ -30,7 +30,7 @@ class Beats:
         self._key = keys.archivers
 
     def leave(self, archiver_id: str, said: Mapping[str, Any], lasting_ms: int) -> None:
-        """Say something that counts for so long, in place of what was said before.
+        """Replace what was said before by something that counts for so long.
 
         Raises:
             LakelogError: Redis does not answer, refuses, or is full.
@@ -51,7 +51,7 @@ class Beats:
         self._servers.for_key(self._key).call(("HDEL", self._key, archiver_id))
 
     def alive(self) -> dict[str, dict[str, Any]]:
-        """What each archiver that is alive said last, by its id."""
+        """The last word of each archiver that is alive, by its id."""
         now_ms = self._now_ms()
         return {name: beat for name, beat in self._read().items() if beat["until_ms"] >= now_ms}
 

@@ -416,7 +416,7 @@ def connect(url: str, password: str | None = None) -> Servers:
 
 
 def connection_options(url: str, password: str | None = None) -> tuple[dict[str, Any], bool]:
-    """What redis-py connects with, and whether the URL says that it is a Redis Cluster.
+    """The arguments for redis-py, and whether the URL says that it is a Redis Cluster.
 
     Raises:
         InvalidArgumentError: see `connect`.
@@ -463,7 +463,7 @@ _TCP_OPTIONS = {
 
 
 def _check_options(options: dict[str, Any]) -> None:
-    """Raises unless a connection can be made with them; connects to nothing."""
+    """Raises unless a connection can be made with them. Does not connect."""
     refused = {"decode_responses", "max_connections", "timeout", "retry"} & options.keys()
     if refused:
         raise ValueError(f"{refused} is lakelog's to choose")
@@ -619,7 +619,7 @@ def _is_missing_right(error: Exception) -> bool:
 
 
 def _code(error: Exception) -> str:
-    """The error's code. redis-py strips those it has a class for; newer versions have more."""
+    """The error's code. redis-py strips the codes it has classes for; newer versions have more."""
     return _STRIPPED.get(type(error)) or str(error).partition(" ")[0]
 
 

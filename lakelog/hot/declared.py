@@ -46,7 +46,7 @@ class Declared:
         return offset, passed
 
     def segments(self, closed: Sequence[HotSegment], open_base: int) -> list[HotSegment]:
-        """Those of the closed segments that half a transaction did not leave."""
+        """The closed segments, without those that half a transaction left."""
         return [
             segment
             for segment in closed
@@ -138,7 +138,7 @@ def _refuse_hole(
 
 
 def hole(topic_partition: TopicPartition, start: int, end: int) -> CorruptRecordError:
-    """Of offsets that nothing speaks for."""
+    """The error for offsets that nothing accounts for."""
     lost = EntryId(end - 1, end - start)
     return CorruptRecordError(
         f"{topic_partition}: the hot tier holds nothing for offsets {start}..{end - 1}, and no gap "

@@ -40,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EntriesStep:
-    """What one round trip brought."""
+    """The result of one round trip."""
 
     entries: list[RawEntry]
     local_log_start: int

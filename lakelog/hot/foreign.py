@@ -1,4 +1,4 @@
-"""What stands in a key of lakelog's and is not lakelog's."""
+"""Foreign values in lakelog's own keys."""
 
 from __future__ import annotations
 

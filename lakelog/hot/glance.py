@@ -1,4 +1,4 @@
-"""One cheap look at many partitions, to see which of them somebody should look at closer.
+"""One cheap look at many partitions, to see which need a closer look.
 
 Four fields of each partition's ``:state`` and no script: 1,000 partitions take one round trip and a
 few milliseconds, where `HotLog.offsets` builds every segment of each.

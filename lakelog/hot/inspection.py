@@ -1,4 +1,4 @@
-"""What the keys of a partition hold, sound or damaged: for those who look for damage.
+"""What the keys of a partition hold, sound or damaged, for whoever looks for damage.
 
 Readers stop at the first entry that is not what was written; here it is one of the answers.
 """

@@ -1,4 +1,4 @@
-"""Entries moved aside, so that what else the partition holds is read and archived.
+"""Entries moved aside, so that the rest of the partition is read and archived.
 
 The bytes of such an entry lie in ``:quarantine``, as they were; its offsets become a declared gap
 between two segments. To move one aside is one script; to put it back are two, and in between it is

@@ -1,4 +1,4 @@
-"""The way from a process to Redis, hop by hop, so that the one that fails can be named.
+"""The way from a process to Redis, hop by hop, to name the hop that fails.
 
 | hop      | passes when                                                                        |
 |----------|------------------------------------------------------------------------------------|

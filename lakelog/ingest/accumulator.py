@@ -1,4 +1,4 @@
-"""Where records wait to be sent: one queue a topic-partition, in a buffer of bounded size.
+"""Where records wait to be sent: one queue for each topic-partition, in a bounded buffer.
 
 Everything here happens under one lock, which many threads share with the sender's; nothing here
 does I/O or encodes.
@@ -36,7 +36,7 @@ _KEPT_FAILURES = 1024  # failed calls that nobody asked about, kept for `flush` 
 
 
 class TopicState:
-    """A topic as it was looked up, for as long as that is believed."""
+    """A topic as it was looked up, and until when that is believed."""
 
     def __init__(
         self, topic: Topic, queues: list[PartitionQueue], sticky: StickyPartition, now_s: float
@@ -86,7 +86,7 @@ class Accumulator:
             return state
 
     def forget(self, topic: Topic) -> None:
-        """Has the next record for the topic look it up anew."""
+        """Makes the next record look the topic up again."""
         with self.lock:
             known = self.topics.get(topic.name)
             if known is not None and known.topic.topic_id == topic.topic_id:
@@ -189,7 +189,7 @@ class Accumulator:
             self.check_open()
 
     def refuse(self, why: str) -> bool:
-        """Takes no more records; what is there is still sent, then the sender ends.
+        """Takes no more records. What is there is still sent; then the sender ends.
 
         Returns:
             False if that holds already.
@@ -258,7 +258,7 @@ class Accumulator:
         error: Exception | None = None,
         is_unknown: bool = False,
     ) -> None:
-        """Writes down a call's fate, unless it has one.
+        """Records a call's fate, unless it has one already.
 
         The caller holds the lock, and runs the delivery's callbacks without it.
         """
@@ -297,7 +297,7 @@ class Accumulator:
     # -- waiting -------------------------------------------------------------------------------
 
     def wait(self, delivery: Delivery, timeout_s: float | None) -> bool:
-        """Waits for one delivery, which lingers no more; False when the time is over."""
+        """Waits for one delivery, which stops lingering; False when the time is over."""
         self._check_may_wait()
         with self.lock:
             call = self._unsettled.get(delivery)
@@ -350,7 +350,7 @@ class Accumulator:
 
 
 def delivery_error(call: Call, why: str, cause: Exception | None) -> DeliveryError:
-    """What the records of a call hear that was not delivered.
+    """The error for the records of a call that was not delivered.
 
     Args:
         call: it knows whether it is unknown or surely not written.

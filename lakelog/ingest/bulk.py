@@ -180,7 +180,7 @@ class BulkAppend:
 def _calls(
     rows: np.ndarray, entries: Sequence[Entry]
 ) -> Iterator[tuple[np.ndarray, tuple[Entry, ...]]]:
-    """Entries in groups that Redis takes in one go, each with its rows."""
+    """Entries in groups that Redis takes in one command, each with its rows."""
     call: list[Entry] = []
     size_bytes = start = end = 0
     for entry in entries:

@@ -1,4 +1,4 @@
-"""What a sender of records holds in hand until they are in the log."""
+"""Deliveries: what a sender holds until its records are in the log."""
 
 from __future__ import annotations
 

@@ -49,7 +49,7 @@ def as_columns(records: object, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray 
 
 
 def _is_lone(records: object) -> bool:
-    """Whether it is one thing by itself, although its parts or names can be gone through."""
+    """Whether it is a single value, although Python can iterate over it."""
     is_mapping = hasattr(records, "keys") and hasattr(records, "__getitem__")
     return is_mapping or isinstance(records, (str, bytes, bytearray, memoryview, Record))
 

@@ -58,7 +58,7 @@ def _exported(records: Any) -> pa.Table | None:
 
 
 def _classes(module: Any, *names: str) -> tuple[type, ...]:
-    """Those of a module that it has by now."""
+    """The ones that the module has by now."""
     return tuple(vars(module)[name] for name in names if module and name in vars(module))
 
 

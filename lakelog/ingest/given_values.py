@@ -62,7 +62,7 @@ def as_headers(headers: HeadersLike) -> list[tuple[str, bytes | None]]:
 
 
 def _pair(pair: Any) -> tuple[Any, Any]:
-    """ValueError for what would only by chance come apart in two."""
+    """ValueError for a value that would split in two only by chance."""
     if isinstance(pair, Mapping):
         if set(pair) != {"key", "value"}:
             raise ValueError

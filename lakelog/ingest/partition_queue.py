@@ -123,7 +123,7 @@ class InFlight:
             self.written(self.calls[0])
 
     def start_epoch(self) -> None:
-        """The calls that are not numbered for good get a new epoch, as soon as no other is left."""
+        """Gives a new epoch to the calls that are not numbered for good, once no other is left."""
         self._needs_epoch = True
 
     def is_first(self, call: Call) -> bool:

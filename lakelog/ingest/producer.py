@@ -268,7 +268,7 @@ class Producer:
         return state
 
     def _with_partition(self, state: TopicState, partition: int) -> TopicState:
-        """The topic, looked up again if it has not that partition: it may have got it since."""
+        """The topic. Without that partition it is looked up again, since it may have grown."""
         try:
             state.topic.partition(partition)
         except UnknownTopicOrPartitionError:

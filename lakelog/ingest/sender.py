@@ -228,7 +228,7 @@ class Sender:
     # -- answers -------------------------------------------------------------------------------
 
     def _settle(self, queue: PartitionQueue, answers: Sequence[tuple[Call, Answer]]) -> None:
-        """Does with each call of a round what its answer asks for, in order."""
+        """Handles the answers to a round's calls, in order."""
         in_flight = queue.in_flight
         must_wait = is_full = False
         mend: Verdict | None = None
@@ -305,7 +305,7 @@ class Sender:
         self._done.append(call.delivery)
 
     def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], None]) -> bool:
-        """Mends what stops a partition's appends; whether to pause before the next round."""
+        """Mends what stops a partition's appends. Says whether to pause before the next round."""
         is_first_time = queue.failures == 0
         try:
             action(queue)
@@ -357,7 +357,7 @@ class Sender:
                 self._end(call, error)
 
     def _end(self, call: Call, error: Exception) -> None:
-        """Writes down that a call failed, and takes it out wherever it is."""
+        """Records that a call failed, and takes it out wherever it is."""
         count = call.record_count
         _log.warning("%d records for %s failed: %s", count, call.queue.topic_partition, error)
         with self._accumulator.lock:
@@ -397,7 +397,7 @@ def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accum
 
 
 def _note_unanswered(call: Call, answer: Exception) -> None:
-    """Keeps in mind that a call may be written, and under which run of the server."""
+    """Remembers that a call may be written, and under which run of the server."""
     if isinstance(answer, NotEnoughReplicasError):
         result = answer.result
         call.queue.told_end = max(call.queue.told_end, result.base_offset + call.record_count)

@@ -1,4 +1,4 @@
-"""What a record must have to be shown: a key, a header, a text or a JSON path in its value."""
+"""Which records to show: those with a key, a header, a text or a JSON path in the value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many records a range of a partition has: what a reader of it would get, told by a look.
+"""How many records a reader of a range of a partition would get, as one look can tell.
 
 | where                    | told by                                                          |
 |--------------------------|------------------------------------------------------------------|

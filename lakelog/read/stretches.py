@@ -1,4 +1,4 @@
-"""Where in a log its records are, for all that can be told without reading any."""
+"""Where in a log its records are, as far as can be told without reading any."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log whose hot tier is Redis: what changes it beside appends."""
+"""A log whose hot tier is Redis: everything that changes it except appends."""
 
 from __future__ import annotations
 

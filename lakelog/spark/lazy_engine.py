@@ -1,4 +1,4 @@
-"""Which engine runs things, and a Spark that starts only when there is something to run."""
+"""Which engine runs the tasks; Spark starts only when there is something to run."""
 
 from __future__ import annotations
 

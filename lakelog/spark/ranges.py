@@ -1,4 +1,4 @@
-"""Which offsets a read covers, fixed by one look; and how they are dealt out to Spark's tasks."""
+"""Which offsets a read covers, fixed by one look, and how Spark's tasks share them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the driver and the executors of a Spark reach: lakelog itself, Redis, the cold root."""
+"""What Spark's driver and executors can reach: lakelog itself, Redis, the cold root."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class TaskAppend:
 
     Args:
         recover: makes a partition writable whose server may have lost its tail.
-        repair: completes a topic that was made by halves.
+        repair: completes a topic that was created only in part.
         back_off: how a call is tried again; its time begins anew when one was appended.
     """
 

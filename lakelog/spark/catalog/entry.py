@@ -1,4 +1,4 @@
-"""What a catalog has under a name, asked in SQL alone, so that it works on Spark Connect too."""
+"""What a catalog has under a name. Asks in SQL alone, so it works on Spark Connect too."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A table at a path is given a name in a catalog.
+"""Gives a table at a path a name in a catalog.
 
 The name is all that is made: the table stays where it is, and ``DROP TABLE`` takes the name away
 again and nothing else. When a topic was dropped and made again, its name moves to the new table.

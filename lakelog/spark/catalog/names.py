@@ -1,4 +1,4 @@
-"""How a topic is called in a catalog.
+"""The name of a topic's table in a catalog.
 
 A schema holds, for each topic, the table ``{name}`` and the views ``{name}_view`` and
 ``{name}_latest``. Catalogs take fewer characters than Kafka does and tell no case: Spark's own

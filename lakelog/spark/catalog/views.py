@@ -1,7 +1,7 @@
 """Two views of a topic's table: its records decoded, and the last value of each key.
 
-``{topic}_view`` has a row a record, ``{topic}_latest`` a row a key. Both have these columns and,
-after them, the topic's typed columns:
+``{topic}_view`` has a row for each record, ``{topic}_latest`` one for each key. Both have these
+columns and, after them, the topic's typed columns:
 
 | column       | type                        |                                                     |
 |--------------|-----------------------------|-----------------------------------------------------|
