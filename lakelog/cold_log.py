@@ -17,11 +17,11 @@ from .cleanup.report import CleanupReport
 from .clock import Clock, SystemClock
 from .cold.catalogue import Catalogue
 from .cold.table import ColdTable
-from .engine import Engine
+from .engines.engine import Engine
 from .errors import ColdTierError, InvalidArgumentError
 from .explore.explorer.launch import launch
-from .explore.summary import Status, TopicFailure, status
 from .offsets import PositionLike
+from .operate.status import Status, TopicFailure, status
 from .read.consumer import Consumer
 from .read.hot_tier import HotTier, NothingHot
 from .read.topic_log import TopicLog

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -24,15 +25,14 @@ from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
-from .engine import Engine
+from .engines.engine import Engine
 from .errors import LakelogError
-from .explore.summary import Status, status
 from .hot import HotLog, TopicRegistry
 from .hot.keys import DEFAULT_KEYSPACE
-from .hot.planned_stop import pause_all, resume_all
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import Latest
 from .operate.quarantine import Quarantine
+from .operate.status import Status, status
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
@@ -60,7 +60,7 @@ class Lakelog(ColdLog):
     def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
         super().__init__(place, engine, clock=clock)
         self._given_clock = clock
-        self._closers: list[Any] = []
+        self._closing = ExitStack()  # what is let go of with the connections, last first
         self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
         self.hot = place.source.connect(clock=clock)
         self.topics = self.hot.topics(self._mirror)
@@ -143,13 +143,7 @@ class Lakelog(ColdLog):
         chosen = choose_engine(engine, place.object_stores)
         if place.hot is None:
             return ColdLog.of(place, chosen, clock=clock)
-        lakelog = cls(place, chosen, clock=clock)
-        try:
-            lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
-        except BaseException:
-            lakelog.close()
-            raise
-        return lakelog
+        return cls._answering(place, chosen, clock)
 
     @classmethod
     def embedded(cls, directory: str | Path, *, engine: Engine | str | None = None) -> Lakelog:
@@ -163,19 +157,22 @@ class Lakelog(ColdLog):
             EmbeddedRedisError: it does not start, or a folder is somebody else's or may be written
                 by others.
         """
-        from .embedded.private_folder import PrivateFolder
-        from .embedded.redis_server import EmbeddedRedis
+        from .spark.place.embedded import embedded_place
 
-        directory = Path(directory).expanduser().absolute()
-        cold = PrivateFolder(directory / "cold", close=False).path  # it may be shared on purpose
-        server = EmbeddedRedis(directory / "redis", before_stop=_pause, after_start=_resume)
-        server.start()
+        with ExitStack() as opened:
+            place = opened.enter_context(embedded_place(directory))
+            lakelog = cls._answering(place, choose_engine(engine, place.object_stores))
+            lakelog._closing = opened.pop_all()
+        return lakelog
+
+    @classmethod
+    def _answering(cls, place: LogPlace, engine: Engine, clock: Clock | None = None) -> Lakelog:
+        lakelog = cls(place, engine, clock=clock)
         try:
-            lakelog = cls.connect(server.url, cold, engine=engine)
+            lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
         except BaseException:
-            server.stop()
+            lakelog.close()
             raise
-        lakelog._closers.append(server.stop)
         return lakelog
 
     # -- the stages ----------------------------------------------------------------------------
@@ -380,8 +377,7 @@ class Lakelog(ColdLog):
     def close(self) -> None:
         """Closes the connections; the embedded Redis stops with its last user."""
         self.hot.close()
-        while self._closers:
-            self._closers.pop()()
+        self._closing.close()
 
     def __repr__(self) -> str:
         source = self._place.source
@@ -419,7 +415,7 @@ class Lakelog(ColdLog):
         if not topic.config.tiered or not self._place.opens_in_tasks(topic):
             return
         try:
-            self._cold_table(topic).describe(topic)
+            self._cold_table(topic).mirror(topic)
         except LakelogError as error:
             logger.warning(
                 "the settings of %s hold, but its table does not say so yet, so a cleanup without "
@@ -486,19 +482,3 @@ class _HotClock:
 
     def now_ms(self) -> int:
         return self._hot.now_ms()
-
-
-def _pause(url: str) -> None:
-    hot = HotLog.connect(url)
-    try:
-        pause_all(hot)
-    finally:
-        hot.close()
-
-
-def _resume(url: str) -> None:
-    hot = HotLog.connect(url)
-    try:
-        resume_all(hot)
-    finally:
-        hot.close()

@@ -16,7 +16,7 @@ import pytest
 import redis
 from hypothesis import HealthCheck, settings
 
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
 from lakelog.testing.object_store import FaultyFront, S3Server, s3_options

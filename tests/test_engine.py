@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 
 
 def test_each_task_has_its_result_and_errors_come_as_they_were():

@@ -6,6 +6,7 @@ import ast
 import json
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,11 +24,11 @@ VALUES = {
     "value_ddl",
     "json_text",
     "keyspace_defaults",
+    "notebook",
     "once_a_process",
     "clock",
     "errors",
     "failpoints",
-    "engine",
     "secret_reference",
     "text_table",
 }
@@ -35,25 +36,17 @@ VALUES = {
 #: folder → folders it may import besides the values and itself
 ALLOWED = {
     "codec": set(),
+    "engines": set(),
+    "embedded": set(),
     "hot": {"codec"},
-    "cold": {"codec"},
+    "cold": {"codec", "engines"},
     "ingest": {"codec", "hot"},
     "cleanup": {"cold"},
-    "archive": {"hot", "cold"},
+    "archive": {"hot", "cold", "engines"},
     "read": {"hot", "cold"},
-    "spark": {"codec", "embedded", "hot", "cold", "ingest", "archive", "read"},
-    "operate": {"hot", "cold"},
-    "explore": {
-        "codec",
-        "hot",
-        "cold",
-        "cleanup",
-        "read",
-        "archive",
-        "spark",
-        "embedded",
-        "lakelog",
-    },
+    "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
+    "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
+    "explore": {"cold", "cleanup", "read", "operate"},
     "jobs": {
         "hot",
         "cold",
@@ -61,29 +54,57 @@ ALLOWED = {
         "archive",
         "cleanup",
         "spark",
-        "explore",
+        "operate",
         "cold_log",
         "lakelog",
     },
 }
 
+#: room of cold → rooms of cold that it may import besides cold's own modules. Those lie above all
+#: rooms: what they hold is true of both kinds of table.
+COLD_ROOMS: dict[str, set[str]] = {
+    "store": set(),
+    "by_path": {"store"},
+    "by_name": set(),
+}
 
-def imported(file: Path) -> set[str]:
-    """The top-level names inside lakelog that a module imports, also within functions."""
-    found = set()
+#: folder → libraries that nothing in it may import, not even within a function.
+STRANGE: dict[str, set[str]] = {
+    "cold/by_path": {"pyspark"},
+    "cold/store": {"pyspark"},
+    "cold/by_name": {"deltalake"},
+    "hot": {"pyspark", "deltalake"},
+    "ingest": {"pyspark", "deltalake"},
+    "read": {"deltalake"},
+    "operate": {"ipywidgets", "plotly"},
+}
+
+#: Names with an underscore that belong to others' public interface.
+UNDERSCORED = {
+    "_exit",  # of os
+    "_run_exitfuncs",  # of atexit, which has no other name for it
+    "_replace",  # of named tuples
+    "_repr_html_",  # of IPython
+    "_repr_mimebundle_",
+}
+
+
+def modules(file: Path) -> Iterator[str]:
+    """The modules, with their dots, that a module imports, also within functions and for types."""
     package = ("lakelog", *file.relative_to(ROOT).parts[:-1])
     for node in ast.walk(ast.parse(file.read_text("utf-8"))):
-        if not isinstance(node, ast.ImportFrom):
-            continue
-        if node.level:
-            base = package[: len(package) - node.level + 1]
-            names = (*base, *(node.module or "").split("."))
-        else:
-            names = tuple((node.module or "").split("."))
-        names = tuple(name for name in names if name)
-        if names[:1] == ("lakelog",):
-            found |= {names[1]} if len(names) > 1 else {alias.name for alias in node.names}
-    return found
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *filter(None, [node.module])])
+            yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def imported(file: Path) -> set[str]:
+    """The top-level names inside lakelog that a module imports."""
+    inside = [name.split(".") for name in modules(file)]
+    return {parts[1] for parts in inside if parts[0] == "lakelog" and len(parts) > 1}
 
 
 @pytest.mark.parametrize("folder", sorted(ALLOWED))
@@ -91,6 +112,69 @@ def test_a_stage_imports_only_what_lies_before_it(folder: str) -> None:
     for file in sorted((ROOT / folder).rglob("*.py")):
         beyond = imported(file) - VALUES - ALLOWED[folder] - {folder}
         assert not beyond, f"{file.relative_to(ROOT)} imports {beyond}"
+
+
+@pytest.mark.parametrize("room", sorted(COLD_ROOMS))
+def test_a_kind_of_table_knows_nothing_of_the_other(room: str) -> None:
+    for file in sorted((ROOT / "cold" / room).rglob("*.py")):
+        beyond = rooms_of_cold(file) - COLD_ROOMS[room] - {room}
+        assert not beyond, f"{file.relative_to(ROOT)} imports {beyond}"
+
+
+def test_what_is_true_of_every_table_knows_no_kind_of_table() -> None:
+    for file in sorted((ROOT / "cold").glob("*.py")):
+        assert not rooms_of_cold(file), file.name
+
+
+def rooms_of_cold(file: Path) -> set[str]:
+    parts = [name.split(".") for name in modules(file) if name.startswith("lakelog.cold.")]
+    return {part[2] for part in parts} & COLD_ROOMS.keys()
+
+
+@pytest.mark.parametrize("folder", sorted(STRANGE))
+def test_a_room_keeps_out_the_libraries_of_others(folder: str) -> None:
+    for file in sorted((ROOT / folder).rglob("*.py")):
+        strange = {name.partition(".")[0] for name in modules(file)} & STRANGE[folder]
+        assert not strange, f"{file.relative_to(ROOT)} imports {strange}"
+
+
+def test_nobody_reaches_into_a_class_that_is_not_their_own() -> None:
+    reached = []
+    for file in sorted(ROOT.rglob("*.py")):
+        tree = ast.parse(file.read_text("utf-8"))
+        reached += [f"{file.relative_to(ROOT)}: {found}" for found in foreign_fields(tree, set())]
+    assert not reached
+
+
+def foreign_fields(tree: ast.AST, own: set[str]) -> Iterator[str]:
+    """Fields with an underscore of what is neither `self` nor another of a class around it."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.Attribute) and is_private(node.attr):
+            of = ast.unparse(node.value)
+            if of not in ("self", "cls", "super()") and not (
+                of.isidentifier() and node.attr in own
+            ):
+                yield f"{node.lineno}: {ast.unparse(node)}"
+        yield from foreign_fields(node, own | fields_of(node))
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__") and name not in UNDERSCORED
+
+
+def fields_of(node: ast.AST) -> set[str]:
+    """The names of the methods and fields that a class defines."""
+    if not isinstance(node, ast.ClassDef):
+        return set()
+    found: set[str] = set()
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.FunctionDef):
+            found.add(inner.name)
+        elif isinstance(inner, ast.AnnAssign) and isinstance(inner.target, ast.Name):
+            found.add(inner.target.id)
+        elif isinstance(inner, ast.Attribute) and isinstance(inner.ctx, ast.Store):
+            found.add(inner.attr)
+    return found
 
 
 @pytest.mark.parametrize("module", sorted(VALUES - {"errors"}))

@@ -17,8 +17,8 @@ from lakelog.archive import continuous
 from lakelog.archive.archiver import Archiver
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.clock import ManualClock
-from lakelog.cold.catalogue import tables
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.listing import tables
+from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
     ArchiveFailedError,
     ColdTierError,

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from ..cold.by_path.orphans import SETTLING_MS
 from ..cold.change import Change, HotRange
-from ..cold.orphans import SETTLING_MS
 from ..cold.reserve import reserving
 from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
@@ -420,7 +420,7 @@ class Archiver:
                 topic_id=self._topic.topic_id,
             )
         self._topic = _tiered(topic)
-        self._table.describe(topic)
+        self._table.mirror(topic)
 
 
 def _tiered(topic: Topic) -> Topic:

@@ -72,16 +72,12 @@ class Cleanup:
         hot_ends: Callable[[], Mapping[int, int]] | None = None,
         current_topic: Callable[[], Topic] | None = None,
     ) -> None:
-        self._topic = topic
-        self._table = table
-        self._clock = clock or SystemClock()
-        self._hot_ends = hot_ends
-        self._current_topic = current_topic
+        self._subject = _Subject(topic, table, clock or SystemClock(), hot_ends, current_topic)
 
     @property
     def topic(self) -> Topic:
         """The topic as last looked up."""
-        return self._topic
+        return self._subject.topic
 
     def plan(self, settings: Mapping[str, object | None] | None = None) -> CleanupPlan:
         """What a run would do now.
@@ -92,11 +88,12 @@ class Cleanup:
         Raises:
             InvalidConfigError: the settings are not legal.
         """
-        current = self._reload_topic()
-        hot_ends, cold = self._look()
+        subject = self._subject
+        current = subject.reload_topic()
+        hot_ends, cold = subject.ends_and_snapshot()
         topic = replace(current, config=current.config.replace(settings or {}))
-        planned = plan_cleanup(topic, cold, self._clock.now_ms(), hot_ends)
-        return replace(planned, vacuum=self._table.vacuum(dry_run=True))
+        planned = plan_cleanup(topic, cold, subject.clock.now_ms(), hot_ends)
+        return replace(planned, vacuum=subject.table.vacuum(dry_run=True))
 
     def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
         """Does the steps, in their one order. Running it again does nothing more.
@@ -117,25 +114,13 @@ class Cleanup:
                 f"{sorted(unknown)[0]!r} is not a step of cleanup; they are {', '.join(STEPS)}"
             )
         started_s = time.monotonic()
-        run = _Run(self)
-        run.do("describe")
+        self._subject.reload_topic()
+        run = _Run(self._subject)
+        run.do("mirror")
         for step in STEPS:
             if step in steps:
                 run.do(step)
         return run.report(time.monotonic() - started_s)
-
-    def _reload_topic(self) -> Topic:
-        """Take up changed settings."""
-        if self._current_topic is not None:
-            self._topic = self._current_topic()
-        elif self._table.snapshot().config_version > self._topic.config_version:
-            self._topic = self._table.described() or self._topic
-        return self._topic
-
-    def _look(self) -> tuple[Mapping[int, int] | None, ColdSnapshot]:
-        """Hot first: what it says is archived is so in the snapshot that comes after."""
-        hot_ends = None if self._hot_ends is None else self._hot_ends()
-        return hot_ends, self._table.snapshot()
 
 
 def clean_all(
@@ -180,10 +165,34 @@ def clean_all(
 
 
 @dataclass(eq=False)
+class _Subject:
+    """The topic and the table that are cleaned up, asked anew for each plan; see `Cleanup`."""
+
+    topic: Topic  # as last looked up
+    table: ColdTable
+    clock: Clock
+    hot_ends: Callable[[], Mapping[int, int]] | None
+    current_topic: Callable[[], Topic] | None
+
+    def reload_topic(self) -> Topic:
+        """Take up changed settings."""
+        if self.current_topic is not None:
+            self.topic = self.current_topic()
+        elif self.table.snapshot().config_version > self.topic.config_version:
+            self.topic = self.table.mirrored() or self.topic
+        return self.topic
+
+    def ends_and_snapshot(self) -> tuple[Mapping[int, int] | None, ColdSnapshot]:
+        """Hot first: what it says is archived is so in the snapshot that comes after."""
+        hot_ends = None if self.hot_ends is None else self.hot_ends()
+        return hot_ends, self.table.snapshot()
+
+
+@dataclass(eq=False)
 class _Run:
     """The steps of one run and what came of them."""
 
-    cleanup: Cleanup
+    subject: _Subject
     retained: list[PartitionRetention] = field(default_factory=list)
     compacted: list[PartitionCompacted] = field(default_factory=list)
     optimized: list[PartitionOptimized] = field(default_factory=list)
@@ -192,10 +201,13 @@ class _Run:
     warnings: dict[str, None] = field(default_factory=dict)  # in order, each once
     failures: list[Failure] = field(default_factory=list)
 
-    def __post_init__(self) -> None:
-        self.topic = self.cleanup._reload_topic()
-        self.table = self.cleanup._table
-        self.clock = self.cleanup._clock
+    @property
+    def topic(self) -> Topic:
+        return self.subject.topic
+
+    @property
+    def table(self) -> ColdTable:
+        return self.subject.table
 
     def do(self, step: str) -> None:
         try:
@@ -221,16 +233,16 @@ class _Run:
 
     # -- the steps ---------------------------------------------------------------------------------
 
-    def describe(self) -> None:
+    def mirror(self) -> None:
         """Have the table say the topic's settings."""
-        self.table.describe(self.topic)
+        self.table.mirror(self.topic)
 
     def retain(self) -> None:
         """Drop whole segments by Kafka's three passes; new log start and removals in one commit."""
         for _ in self._attempts("retain"):
-            self._reload_topic()
-            hot_ends, cold = self.cleanup._look()
-            plans = plan_retention(self.topic, cold, self.clock.now_ms(), hot_ends)
+            self.subject.reload_topic()
+            hot_ends, cold = self.subject.ends_and_snapshot()
+            plans = plan_retention(self.topic, cold, self.subject.clock.now_ms(), hot_ends)
             for plan in plans:
                 self.warnings.update(dict.fromkeys(plan.warnings))
             dropping = [plan for plan in plans if plan.dropped]
@@ -253,9 +265,9 @@ class _Run:
         failed: set[int] = set()
         cleaned: set[int] = set()
         for _ in self._attempts("compact"):
-            self._reload_topic()
+            self.subject.reload_topic()
             cold = self.table.snapshot()
-            now_ms = self.clock.now_ms()
+            now_ms = self.subject.clock.now_ms()
             chosen = [
                 one
                 for one in cleanables(self.topic, cold, now_ms)
@@ -319,9 +331,6 @@ class _Run:
         self.orphans_removed += len(self.table.remove_orphans().old)
 
     # -- how ---------------------------------------------------------------------------------------
-
-    def _reload_topic(self) -> None:
-        self.topic = self.cleanup._reload_topic()
 
     def _attempts(self, step: str) -> Iterator[int]:
         yield from range(ATTEMPTS)

@@ -20,7 +20,7 @@ def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
     Raises:
         InvalidArgumentError: no NAME=VALUE, or a secret in clear.
     """
-    from ..cold.store_options import parse_options
+    from ..cold.store.store_options import parse_options
 
     return parse_options(arguments.storage_option) if arguments.storage_option else None
 

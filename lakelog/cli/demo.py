@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from .output import ConsoleProgress, Failed, Message, Page, Table
 
 if TYPE_CHECKING:
-    from ..embedded.demo import DemoResult
+    from .flights import DemoResult
 
 _EPILOG = """\
 Reads the flights that left New York in 2013, appends all but the last day's to a topic of four
@@ -59,8 +59,8 @@ def _run(arguments: argparse.Namespace) -> Page:
 
 
 def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
-    from ..embedded.demo import run_demo
     from ..lakelog import Lakelog
+    from .flights import run_demo
 
     progress = ConsoleProgress()
     engine = _engine(arguments, progress)
@@ -73,7 +73,7 @@ def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
 def _engine(arguments: argparse.Namespace, progress: ConsoleProgress) -> Any:
     if arguments.engine == "inline":
         return "inline"
-    from ..spark.engine import SparkEngine
+    from ..engines.spark import SparkEngine
     from ..spark.session import session
 
     with progress.step("start Spark"):

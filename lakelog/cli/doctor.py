@@ -41,7 +41,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Table:
-    from ..explore.diagnosis import diagnose
+    from ..operate.diagnosis import diagnose
 
     if arguments.spark and arguments.dir:
         raise InvalidArgumentError(

@@ -10,7 +10,7 @@ from .connect import open_log
 from .output import Message, Table
 
 if TYPE_CHECKING:
-    from ..cold.quarantine import QuarantinedFile
+    from ..cold.by_path.quarantine import QuarantinedFile
     from ..hot.quarantine import QuarantinedEntry
 _EPILOG = """\
 What is moved aside is kept byte for byte: an entry in Redis, in the key

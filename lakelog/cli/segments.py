@@ -13,9 +13,9 @@ from .connect import open_archived
 from .output import ConsoleProgress, Failed, Message, Page, Table
 
 if TYPE_CHECKING:
-    from ..cold.file_scan import FileScan
-    from ..explore.finding import Finding
-    from ..explore.segments import EntryRow, SegmentRow
+    from ..cold.by_path.file_scan import FileScan
+    from ..operate.finding import Finding
+    from ..operate.segments import EntryRow, SegmentRow
     from ..read.topic_log import TopicLog
     from ..record import Record
 
@@ -101,7 +101,7 @@ def _add_tier(added: argparse.ArgumentParser) -> None:
 
 
 def _tiers(unified: TopicLog, arguments: argparse.Namespace) -> tuple[str, ...]:
-    from ..explore.segments import inspection_of, tiers_of
+    from ..operate.segments import inspection_of, tiers_of
 
     if arguments.tier == "hot":
         inspection_of(unified)  # refuses if there is none
@@ -144,7 +144,7 @@ def _rows(
     findings: list[Finding],
 ) -> list[SegmentRow]:
     from ..errors import LakelogError
-    from ..explore.segments import segments
+    from ..operate.segments import segments
 
     rows: list[SegmentRow] = []
     for tier in tiers:
@@ -194,8 +194,8 @@ def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool
 
 def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
     from ..errors import InvalidArgumentError, LakelogError
-    from ..explore.segments import segment_range
     from ..offsets import check_offset
+    from ..operate.segments import segment_range
 
     if arguments.limit is not None and arguments.limit < 0:
         raise InvalidArgumentError(f"--limit {arguments.limit} is negative")
@@ -235,7 +235,7 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
 def _dump_hot(
     unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
 ) -> Iterator[Any]:
-    from ..explore.segments import dump_hot
+    from ..operate.segments import dump_hot
     from ..record import to_records
 
     topic_partition = unified.topic.partition(arguments.partition)
@@ -272,7 +272,7 @@ def _between(records: Any, low: int, high: int) -> Any:
 def _dump_cold(
     unified: TopicLog, arguments: argparse.Namespace, start: int, end: int | None, as_json: bool
 ) -> Iterator[Any]:
-    from ..explore.segments import cold_records, dump_cold
+    from ..operate.segments import cold_records, dump_cold
 
     left = left_records = arguments.limit
     for scan in dump_cold(unified, arguments.partition, start, end):
@@ -366,7 +366,7 @@ def _file_object(scan: FileScan) -> dict[str, Any]:
 
 
 def _file_text(scan: FileScan) -> str:
-    from ..explore.finding import predicate
+    from ..operate.finding import predicate
 
     file, found, tombstones = scan.file, scan.found, scan.said_tombstones
     lines = [file.path]
@@ -452,7 +452,7 @@ def _verify(
     start: int = 0,
     end: int | None = None,
 ) -> tuple[list[Finding], dict[tuple[int, int], int]]:
-    from ..explore.verification import verify
+    from ..operate.verification import verify
 
     findings: list[Finding] = []
     entries: dict[tuple[int, int], int] = {}

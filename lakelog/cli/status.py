@@ -9,7 +9,7 @@ from .connect import open_archived
 from .output import Failed, Message, Page, Table, describe
 
 if TYPE_CHECKING:
-    from ..explore.skipped import Skipped
+    from ..operate.skipped import Skipped
     from ..record import TopicPartition
 
 _SENTENCES = 3  # about what was skipped
@@ -93,7 +93,7 @@ def _run(arguments: argparse.Namespace) -> Page:
         }
         for one in seen.warnings
     ]
-    from ..explore.skipped import may_be_lost
+    from ..operate.skipped import may_be_lost
 
     at_most = may_be_lost(seen.servers)
     skipped = [

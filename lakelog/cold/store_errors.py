@@ -96,3 +96,9 @@ def error_class(error: object) -> type[ColdTierError]:
     if number in _AWAY or _AWAY_WORDS.search(said):
         return ColdTierUnavailableError
     return ColdTierRefusedError
+
+
+def one_line(error: object) -> str:
+    """What a library says, to stand in a sentence: delta-rs colours its text and breaks lines."""
+    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
+    return " ".join(plain.split()).rstrip(".")

@@ -196,11 +196,11 @@ class ColdTable(ColdRows, Protocol):
         """The first record at or above `from_offset` that carries the largest timestamp."""
         ...
 
-    def describe(self, topic: Topic) -> None:
+    def mirror(self, topic: Topic) -> None:
         """Make the table's properties say the topic's settings, for those without a Redis.
 
         A commit only if they say something else. What a newer config version said stays. Costs
-        nothing when the version was described before; a table that is not there yet is made with
+        nothing when that version was written before; a table that is not there yet is made with
         these settings.
 
         Raises:
@@ -208,7 +208,7 @@ class ColdTable(ColdRows, Protocol):
         """
         ...
 
-    def described(self) -> Topic | None:
+    def mirrored(self) -> Topic | None:
         """The topic as the newest version's properties say it; None where there is no table.
 
         Raises:

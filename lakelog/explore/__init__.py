@@ -1,1 +1,1 @@
-"""Looking at a log."""
+"""Looking at a log in a notebook: the explorer and the charts."""

@@ -71,7 +71,7 @@ class Producer:
         self._accumulator = Accumulator(self._config)
         self._sender = Sender(self._accumulator, hot, topics, recover, self._config)
         # One registration a producer: they run before that of the embedded Redis, which it is in.
-        self._at_exit = functools.partial(_close_at_exit, weakref.ref(self))
+        self._at_exit = functools.partial(Producer._close_at_exit, weakref.ref(self))
         atexit.register(self._at_exit)
 
     def send(
@@ -276,12 +276,12 @@ class Producer:
             state.topic.partition(partition)
         return state
 
-
-def _close_at_exit(reference: weakref.ref[Producer]) -> None:
-    producer = reference()
-    if producer is None or not producer._accumulator.unsettled_records:
-        return
-    try:
-        producer.close(EXIT_TIMEOUT_MS)
-    except LakelogError as error:
-        logger.error("a producer that was left open: %s", error)  # the process is ending
+    @staticmethod
+    def _close_at_exit(reference: weakref.ref[Producer]) -> None:
+        producer = reference()
+        if producer is None or not producer._accumulator.unsettled_records:
+            return
+        try:
+            producer.close(EXIT_TIMEOUT_MS)
+        except LakelogError as error:
+            logger.error("a producer that was left open: %s", error)  # the process is ending

@@ -11,7 +11,7 @@ from functools import partial
 from pathlib import Path
 
 from ..archive.first_answer import first_answer
-from ..cold.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
+from ..cold.store.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
 from ..cold_log import ColdLog
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE

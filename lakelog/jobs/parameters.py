@@ -11,8 +11,8 @@ from typing import Any
 from ..cleanup.cleanup import STEPS
 from ..config import boolean
 from ..errors import InvalidArgumentError
-from ..explore.notebook import of_notebook
 from ..hot.connection import mask
+from ..notebook import of_notebook
 from ..secret_reference import check_secret_reference
 from ..text_table import text_table
 

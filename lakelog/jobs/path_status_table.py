@@ -16,8 +16,8 @@ from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundErr
 from deltalake.transaction import Transaction
 
 from ..back_off import Tries
-from ..cold.storage import Storage, one_line
-from ..cold.store_errors import error_class
+from ..cold.store.storage import Storage
+from ..cold.store_errors import error_class, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
 from ..topic import STATUS_TABLE

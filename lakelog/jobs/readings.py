@@ -11,7 +11,7 @@ from ..ingest.partitioner import partition_of_key
 from ..lakelog import Lakelog
 from ..record import TopicPartition
 from ..topic import Topic
-from .done import Appended
+from .effects import Appended
 
 #: The topic of the notebooks.
 READINGS = "readings"

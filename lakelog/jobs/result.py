@@ -9,8 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from ..lakelog import Lakelog
+from ..operate.standing import standing_of
 from ..text_table import text_table
-from .look import look_of
 from .parameters import databricks_utilities
 from .status_rows import RunKey, status_rows
 
@@ -62,9 +62,9 @@ def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult
     Raises:
         LakelogError: of the first topic of which nothing can be said.
     """
-    look = look_of(lakelog.status(topics))
-    look.check()
-    return JobResult.of("look", status_rows(RunKey("look", ""), look, {}, 0.0))
+    found = standing_of(lakelog.status(topics))
+    found.check()
+    return JobResult.of("look", status_rows(RunKey("look", ""), found, {}, 0.0))
 
 
 def finish(result: Mapping[str, Any]) -> ResultLine:

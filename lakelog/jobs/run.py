@@ -27,9 +27,9 @@ from ..errors import (
 )
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
-from .done import Report, done_by
+from ..operate.standing import Standing, standing_of
+from .effects import Report, effects_of
 from .in_time import in_time
-from .look import Look, look_of
 from .open_status_table import open_status_table
 from .result import JobResult
 from .status_rows import RunKey, status_rows
@@ -165,19 +165,19 @@ class JobRun:
             stalls.check()
             return untold
 
-        def look() -> Look:
+        def stand() -> Standing:
             # Whose time is over does not fail because Redis is away just then.
             patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
             found = patiently(
                 "looking where things stand",
-                lambda: in_time(self._look, CALL_TIMEOUT_S, "looking where things stand"),
+                lambda: in_time(self._standing, CALL_TIMEOUT_S, "looking where things stand"),
                 ASK_AGAIN.within(patience_s),
             )
             for failure in found.failures:  # told, as what could not be archived is
                 logger.warning("nothing can be said of %s: %s", failure.topic, failure.error)
             return replace(found, failures=())
 
-        return self._unless_done(work, look)
+        return self._unless_done(work, stand)
 
     def rows(self) -> pa.Table:
         """What the table has of this run by now, oldest first, as `STATUS`."""
@@ -189,7 +189,9 @@ class JobRun:
     # -- how -----------------------------------------------------------------------------------
 
     def _unless_done(
-        self, work: Callable[[float], list[Report]], look_after: Callable[[], Look] | None = None
+        self,
+        work: Callable[[float], list[Report]],
+        stand_after: Callable[[], Standing] | None = None,
     ) -> JobResult:
         if self._is_repeatable:
             rows = self._table.done_rows(self.key)
@@ -199,24 +201,24 @@ class JobRun:
         started_s = time.monotonic()
         try:
             reports = work(started_s)
-            look = (look_after or self._checked_look)()
+            standing = (stand_after or self._checked_standing)()
         except Exception as error:  # Spark's errors, too, are to be seen in the rows
             self._tell_failure(error, started_s)
             raise
         failpoint("jobs.before_rows")
         seconds = time.monotonic() - started_s
-        rows = status_rows(self.key, look, done_by(reports), seconds, done=True)
+        rows = status_rows(self.key, standing, effects_of(reports), seconds, done=True)
         if rows.num_rows:
             rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
 
-    def _checked_look(self) -> Look:
-        look = self._look()
-        look.check()
-        return look
+    def _checked_standing(self) -> Standing:
+        standing = self._standing()
+        standing.check()
+        return standing
 
-    def _look(self) -> Look:
-        return look_of(self._log.status(self._topics))
+    def _standing(self) -> Standing:
+        return standing_of(self._log.status(self._topics))
 
     def _tell(
         self,
@@ -228,16 +230,16 @@ class JobRun:
         """Rows of a run that goes on, or failed. False: not all could be said or written."""
         is_whole = True
         try:
-            look = in_time(self._look, CALL_TIMEOUT_S, "looking where things stand")
+            standing = in_time(self._standing, CALL_TIMEOUT_S, "looking where things stand")
         except Exception as failure:  # what cannot be told ends no archiving
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 is_whole = False
-            look = Look((), None, time.time_ns() // 1_000_000)
+            standing = Standing((), None, time.time_ns() // 1_000_000)
         seconds = time.monotonic() - started_s
         try:
-            done = done_by(reports) if is_whole else {}
-            rows = status_rows(self.key, look, done, seconds, error=error, troubles=troubles)
+            done = effects_of(reports) if is_whole else {}
+            rows = status_rows(self.key, standing, done, seconds, error=error, troubles=troubles)
             if rows.num_rows:
                 in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing that down")
         except Exception as failure:

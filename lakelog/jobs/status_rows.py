@@ -33,9 +33,9 @@ from typing import Any
 import pyarrow as pa
 
 from ..archive.trouble import Trouble
+from ..operate.standing import Standing
 from ..record import TopicPartition
-from .done import Done
-from .look import Look
+from .effects import Effect
 
 STATUS = pa.schema(
     [
@@ -82,24 +82,24 @@ class RunKey:
 
 def status_rows(
     key: RunKey,
-    look: Look,
-    done_by: Mapping[TopicPartition, Done],
+    standing: Standing,
+    effects: Mapping[TopicPartition, Effect],
     seconds: float,
     *,
     done: bool = False,
     error: str | None = None,
     troubles: Sequence[Trouble] = (),
 ) -> pa.Table:
-    """A row a partition of the look, a topic that it could not see, and a trouble, as `STATUS`."""
+    """A row a partition, a topic of which nothing can be said, and a trouble, as `STATUS`."""
     rows: list[dict[str, Any]] = []
-    for one in look.partitions:
-        did = done_by.get(TopicPartition(one.topic, one.partition))
+    for one in standing.partitions:
+        effect = effects.get(TopicPartition(one.topic, one.partition))
         row: dict[str, Any] = {name: getattr(one, name) for name in type(one).__slots__}
-        if did is not None:
-            row |= {"start_offset": did.start_offset, "end_offset": did.end_offset}
-            row["records"] = did.records
+        if effect is not None:
+            row |= {"start_offset": effect.start_offset, "end_offset": effect.end_offset}
+            row["records"] = effect.records
         rows.append(row)
-    rows += [{"topic": one.topic, "error": str(one.error)} for one in look.failures]
+    rows += [{"topic": one.topic, "error": str(one.error)} for one in standing.failures]
     rows += [
         {"topic": one.topic or None, "state": NOT_ARCHIVED, "error": str(one)} for one in troubles
     ]
@@ -108,16 +108,16 @@ def status_rows(
     common: dict[str, Any] = {
         "run_id": key.run_id,
         "job": key.job,
-        "recorded_at": look.now_ms * 1000,
+        "recorded_at": standing.now_ms * 1000,
         "seconds": seconds,
         "done": done,
         "error": error,
     }
-    if look.redis is not None:
+    if standing.redis is not None:
         common |= {
-            "redis_used_bytes": look.redis.used_bytes,
-            "redis_max_bytes": look.redis.max_bytes,
-            "redis_headroom_bytes": look.redis.headroom_bytes,
+            "redis_used_bytes": standing.redis.used_bytes,
+            "redis_max_bytes": standing.redis.max_bytes,
+            "redis_headroom_bytes": standing.redis.headroom_bytes,
         }
     columns = [
         pa.array([{**common, **row}.get(field.name) for row in rows], field.type)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..archive.trouble import Trouble
+from ..operate.standing import Standing
 from ..spark.place import ColdRoot
-from .look import Look
 from .open_status_table import open_status_table
 from .status_rows import NOT_ARCHIVED, RunKey, status_rows
 
@@ -38,9 +38,9 @@ class TroubleRows:
         Raises:
             ColdTierError: the table takes no commit.
         """
-        look = Look((), None, time.time_ns() // 1_000_000)
+        standing = Standing((), None, time.time_ns() // 1_000_000)
         seconds = time.monotonic() - self._began_s
-        rows = status_rows(self._key, look, {}, seconds, troubles=troubles)
+        rows = status_rows(self._key, standing, {}, seconds, troubles=troubles)
         if rows.num_rows:
             open_status_table(self._root).append(rows)
 

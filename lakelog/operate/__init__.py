@@ -1,1 +1,1 @@
-"""What keeps a log going when something is broken."""
+"""What tells how a log stands and keeps it going: status, doctor, segments, sizing, quarantine."""

@@ -7,7 +7,7 @@ import socket
 from dataclasses import dataclass
 
 from ..clock import Clock, SystemClock
-from ..cold.quarantine import ColdQuarantine, QuarantinedFile
+from ..cold.by_path.quarantine import ColdQuarantine, QuarantinedFile
 from ..cold.reserve import reserving
 from ..cold.table import ColdTable
 from ..errors import InvalidArgumentError, PolicyViolationError

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..cold.file_scan import merged
+from ..cold.offset_ranges import merged
 from ..cold.table import ColdRows, ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
 from ..offsets import HotOffsets, LogOffsets

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from ..clock import Clock, SystemClock
 from ..codec.value_columns import value_schema
+from ..cold.by_name.names import quoted
 from ..cold.table import ColdSnapshot, ColdTable
 from ..config import MIB
 from ..errors import InvalidArgumentError
@@ -26,7 +27,6 @@ from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from ..value_ddl import VALUE_ERROR
-from .catalog.names import quoted
 from .frame_parts import NO_ROWS, condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .offsets_json import StreamOffset
@@ -181,8 +181,8 @@ def _hot_frame(
     look: Look,
     ranges: Mapping[int, OffsetRange],
 ) -> DataFrame:
+    from ..engines.spark import cores
     from .datasource import NAME
-    from .engine import cores
 
     register(spark)
     ids = {topic.name: topic.topic_id}

@@ -30,7 +30,8 @@ from pyspark.sql.types import StructType
 
 from ..back_off import patiently
 from ..codec.value_columns import value_schema
-from ..cold.vended_credentials import Vended
+from ..cold.store.vended_credentials import Vended
+from ..engines.spark_worker import spare_imports
 from ..errors import (
     InvalidArgumentError,
     OffsetOutOfRangeError,
@@ -49,7 +50,6 @@ from .options import ReadOptions, check, parse, parse_write
 from .range_rows import not_covered, range_rows, spark_rows
 from .ranges import SizedRange, advance, resolve, share, sized_range, split
 from .sink import LakelogStreamWriter, LakelogWriter
-from .worker import spare_imports
 
 try:
     from pyspark.sql.streaming.datasource import (

@@ -14,7 +14,7 @@ from itertools import starmap
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..cold.file_scan import merged
+from ..cold.offset_ranges import merged
 from ..cold.segment import SegmentIndex
 from ..read.tiers import Look
 from ..record import OffsetRange

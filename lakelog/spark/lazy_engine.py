@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from typing import TypeVar
 
-from ..engine import Engine, InlineEngine
+from ..engines.engine import Engine, InlineEngine
 from ..errors import InvalidArgumentError
 
 T = TypeVar("T")
@@ -51,7 +51,7 @@ class LazySparkEngine:
             return iter(())
         with self._lock:
             if self._engine is None:
-                from .engine import SparkEngine
+                from ..engines.spark import SparkEngine
                 from .session import session
 
                 self._engine = SparkEngine(session(object_stores=self._object_stores))

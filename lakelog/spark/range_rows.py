@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..back_off import Tries
 from ..codec.value_columns import columns_of
-from ..cold.as_archived import AsArchived
+from ..cold.by_path.as_archived import AsArchived
 from ..errors import LakelogError, OffsetOutOfRangeError
 from ..offsets import HotOffsets
 from ..read.fetch import fetches

@@ -15,11 +15,11 @@ import pyarrow as pa
 
 import lakelog
 
-from ..cold.storage import Storage
+from ..cold.store.storage import Storage
+from ..engines.spark import cores
 from ..errors import LakelogError
 from ..hot.hot_log import HotSource
 from ..hot.reachability import Way, ways_to_redis
-from .engine import cores
 from .place import NamedRoot, PathRoot, cold_root
 
 if TYPE_CHECKING:

@@ -41,6 +41,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from ..back_off import patiently
+from ..engines.spark_worker import spare_imports
 from ..errors import InvalidArgumentError, LakelogError, RecoveryNeededError
 from ..read.unified_log import UnifiedLog
 from ..record import TopicPartition
@@ -49,7 +50,6 @@ from .kafka_columns import source_schema
 from .options import WriteOptions
 from .sink_append import TaskAppend, TaskIdentity
 from .sink_rows import TaskRows
-from .worker import spare_imports
 
 try:
     from pyspark.sql.datasource import DataSourceStreamArrowWriter

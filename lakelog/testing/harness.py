@@ -24,12 +24,12 @@ from ..archive.archiver import Archiver
 from ..archive.copy import HotRows
 from ..clock import ManualClock
 from ..codec import ProducedBatch
-from ..cold.path_table import PathTable
+from ..cold.by_path.path_table import PathTable
 from ..cold.segment import archived_start
-from ..cold.storage import Storage
+from ..cold.store.storage import Storage
 from ..cold.table import ColdTable
 from ..config import MIB
-from ..engine import Engine, InlineEngine
+from ..engines.engine import Engine, InlineEngine
 from ..errors import (
     InvalidRecordError,
     LakelogError,

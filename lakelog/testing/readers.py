@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
-from ..cold.segment_reader import shaped
+from ..cold.projection import shaped
 from ..cold.table import NO_TABLE
 from ..explore.explorer.answer import answer
 from ..explore.explorer.opened_topic import OpenedTopic

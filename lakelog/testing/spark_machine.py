@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
 from ..archive.copy import HotRows
+from ..cold.by_name.named_table import NamedTable
 from ..cold.table import ColdTable
-from ..engine import Engine
+from ..engines.engine import Engine
+from ..engines.spark import SparkEngine
 from ..hot.hot_log import HotSource
-from ..spark.engine import SparkEngine
-from ..spark.named.table import NamedTable
 from ..spark.place import NamedRoot
 from .cleanup_rules import CleanupRules
 from .log_rules import LogRules

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 from uuid import uuid4
 
 from ..clock import SystemClock
+from ..cold.by_name.named_table import NamedTable
 from ..hot.hot_log import HotSource
 from ..read.unified_log import UnifiedLog
 from ..record import Record
 from ..spark.dataframe import dataframe, read
 from ..spark.datasource import NAME
-from ..spark.named.table import NamedTable
 from ..spark.place import LogPlace, NamedRoot
 from ..spark.session import register
 from .model import Difference

@@ -15,10 +15,10 @@ from lakelog.archive.continuous import ContinuousArchive
 from lakelog.archive.copy import HotRows
 from lakelog.cli.stop_signals import on_stop_signal
 from lakelog.codec import ProducedBatch, encode
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage
 from lakelog.config import Compression, EntryFormat
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.record import produced_batch
 from lakelog.testing.later_clock import LaterClock

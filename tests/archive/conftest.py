@@ -20,10 +20,10 @@ from lakelog.archive import Archiver
 from lakelog.archive.copy import HotRows
 from lakelog.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage
 from lakelog.config import Compression, EntryFormat
-from lakelog.engine import Engine, InlineEngine
+from lakelog.engines.engine import Engine, InlineEngine
 from lakelog.failpoints import ENVIRONMENT_VARIABLE
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.offsets import HotOffsets
@@ -32,6 +32,7 @@ from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 
 sys.path.insert(0, str(Path(__file__).parent))  # paused.py is no test module
+sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.py
 
 
 @dataclass

@@ -15,11 +15,11 @@ from lakelog.archive import Archiver
 from lakelog.archive.copy import HotRows
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.codec import ProducedBatch, encode
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdTable
 from lakelog.config import HOUR_MS, Compression, EntryFormat
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import produced_batch

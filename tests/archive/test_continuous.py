@@ -12,7 +12,7 @@ import pytest
 
 from lakelog.archive import ArchiveReport
 from lakelog.cold.schema import mirrored_topic
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import UnknownTopicIdError
 from lakelog.hot.hot_log import HotLog
 from lakelog.offsets import HotOffsets

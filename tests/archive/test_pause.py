@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from mutants import PAUSE_MUTANTS
 from paused import PARTITION, SETTINGS, Party, Producing, go_on
 
 from lakelog import failpoints
@@ -16,7 +17,6 @@ from lakelog.config import HOUR_MS
 from lakelog.errors import LakelogError, PolicyViolationError
 from lakelog.failpoints import Pause
 from lakelog.hot.hot_log import HotLog
-from lakelog.testing.mutants import PAUSE_MUTANTS
 
 PROGRAM = Path(__file__).with_name("paused.py")
 STEPS = [
@@ -210,7 +210,7 @@ def altered_before_the_commit(make_party: Callable[..., Party], mirrored: bool) 
         if topic.config_version == other.renewed().config_version:
             topic = other.hot.topics().alter("orders", {"cleanup.policy": "compact"})
             if mirrored:
-                other.table.describe(topic)
+                other.table.mirror(topic)
 
     with failpoints.armed("cold.after_check" if mirrored else "cold.before_commit", alter):
         report = old.cleanup().run()
@@ -237,7 +237,7 @@ def test_delete_records_is_refused_when_the_policy_changes_under_it(make_party):
     def alter() -> None:
         if other.topic.config_version == other.renewed().config_version:
             topic = other.hot.topics().alter("orders", {"cleanup.policy": "compact"})
-            other.table.describe(topic)
+            other.table.mirror(topic)
 
     with (
         failpoints.armed("cold.after_check", alter),
@@ -254,7 +254,7 @@ def test_compaction_is_refused_once_the_topic_keeps_all_records(make_party):
     def alter() -> None:
         if other.topic.config_version == other.renewed().config_version:
             topic = other.hot.topics().alter("orders", {"cleanup.policy": "delete"})
-            other.table.describe(topic)
+            other.table.mirror(topic)
 
     with failpoints.armed("cleanup.after_find", alter):
         report = old.cleanup().run()

@@ -12,7 +12,7 @@ import pytest
 from lakelog import failpoints
 from lakelog.archive.archiver import Archiver
 from lakelog.cleanup.optimize import plan_optimize
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
     ContradictionError,
     CorruptRecordError,
@@ -21,9 +21,9 @@ from lakelog.errors import (
     MissingFileError,
     PolicyViolationError,
 )
-from lakelog.explore.verification import verify
 from lakelog.hot.keys import Keys
 from lakelog.operate.quarantine import Quarantine
+from lakelog.operate.verification import verify
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import OffsetRange
 from lakelog.spark.place import PathRoot

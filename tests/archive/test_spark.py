@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from lakelog import failpoints
+from lakelog.engines.spark import SparkEngine
 from lakelog.errors import UnknownTopicIdError
-from lakelog.spark.engine import SparkEngine
 
 
 def test_spark_workers_copy_what_the_plan_says(make_tiers, spark):

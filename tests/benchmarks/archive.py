@@ -38,13 +38,13 @@ from lakelog.archive import Archiver
 from lakelog.archive.copy import HotRows
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold import schema
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage
 from lakelog.config import GIB, KIB, MIB, Compression, EntryFormat
+from lakelog.engines.spark import SparkEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys
 from lakelog.record import PRODUCED, Fetched
-from lakelog.spark.engine import SparkEngine
 from lakelog.spark.session import session
 from lakelog.testing.servers import RedisServer
 from lakelog.topic import Topic

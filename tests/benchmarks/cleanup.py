@@ -60,15 +60,15 @@ from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cleanup.report import CleanupReport
 from lakelog.clock import Clock, ManualClock, SystemClock
 from lakelog.cold import schema
-from lakelog.cold.delta_log import DeltaLog
-from lakelog.cold.path_table import PathTable
+from lakelog.cold.by_path.delta_log import DeltaLog
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.by_path.segment_writer import WrittenFile, _time_statistic
 from lakelog.cold.segment import SegmentFile, file_name
-from lakelog.cold.segment_writer import WrittenFile, _time_statistic
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import HOUR_MS, KIB, MIB, TopicConfig
-from lakelog.engine import Engine, InlineEngine
+from lakelog.engines.engine import Engine, InlineEngine
+from lakelog.engines.spark import SparkEngine
 from lakelog.hot.hot_log import HotSource
-from lakelog.spark.engine import SparkEngine
 from lakelog.spark.session import session
 from lakelog.testing.servers import RedisServer
 

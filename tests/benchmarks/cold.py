@@ -46,11 +46,11 @@ import redis
 
 from lakelog import Lakelog, Topic, UnifiedLog
 from lakelog.cold import schema
-from lakelog.cold.delta_log import DeltaLog
+from lakelog.cold.by_path.delta_log import DeltaLog
+from lakelog.cold.by_path.segment_writer import WrittenFile, _time_statistic
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart, app_id
 from lakelog.cold.segment import SegmentFile, file_name
-from lakelog.cold.segment_writer import WrittenFile, _time_statistic
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.hot.keys import Keys
 from lakelog.offsets import AtTimestamp
 from lakelog.record import HEADERS_TYPE

@@ -25,12 +25,12 @@ from uuid import uuid4
 import pyarrow as pa
 
 from lakelog import Topic
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange, Rewrite
-from lakelog.cold.path_table import PathTable
 from lakelog.cold.registers import ArchivedEnd, LogStart
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdSnapshot
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.record import RECORDS
 
 FILES_AT_MOST = 50

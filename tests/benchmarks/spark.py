@@ -35,7 +35,7 @@ import pyarrow.parquet as pq
 from archive import PARTITIONS, PROCESSES, Case, fill, rows
 
 from lakelog import Lakelog, Topic
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import GIB, KIB
 from lakelog.spark.session import session
 from lakelog.testing.servers import RedisServer

@@ -17,11 +17,11 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakelog.cleanup.cleanup import Cleanup
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange
-from lakelog.cold.path_table import PathTable
 from lakelog.cold.registers import ArchivedEnd
-from lakelog.cold.storage import Storage
-from lakelog.engine import InlineEngine
+from lakelog.cold.store.storage import Storage
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import CommitConflictError
 from lakelog.record import HEADERS_TYPE, RECORDS
 from lakelog.testing.later_clock import LaterClock

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 
 from lakelog.clock import ManualClock
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange
-from lakelog.cold.path_table import PathTable
 from lakelog.cold.registers import ArchivedEnd
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import TopicConfig
-from lakelog.engine import Engine, InlineEngine
+from lakelog.engines.engine import Engine, InlineEngine
 from lakelog.record import HEADERS_TYPE, RECORDS, Record, TopicPartition, to_records
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic

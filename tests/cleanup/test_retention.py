@@ -15,14 +15,14 @@ from hypothesis import strategies as st
 
 from lakelog.cleanup.retention import PartitionRetention, plan_retention, retention_change
 from lakelog.cold import contradictions
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange, Rewrite
-from lakelog.cold.path_table import PathTable
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import COLUMNS, UNKNOWN_TIMESTAMP_MS, Segment, SegmentIndex, file_name
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdSnapshot
 from lakelog.config import DAY_MS, HOUR_MS, TopicConfig
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.failpoints import armed
 from lakelog.record import RECORDS
 from lakelog.testing.later_clock import LaterClock

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lakelog.cleanup.cleanup import Cleanup
-from lakelog.spark.engine import SparkEngine
+from lakelog.engines.spark import SparkEngine
 
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
 

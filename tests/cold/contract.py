@@ -363,10 +363,10 @@ class ColdTableContract:
 
     def test_a_table_is_made_with_the_topics_settings(self, table, topic: Topic):
         changed = settings(topic, 4, retention_ms=5)
-        table.describe(changed)
+        table.mirror(changed)
         assert table.snapshot().version == NO_TABLE  # it is made by the first change
         after = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
-        table.describe(changed)
+        table.mirror(changed)
         assert table.snapshot() is after
         assert table.vacuum().retention_ms == topic.config["file.delete.delay.ms"]
 
@@ -377,22 +377,22 @@ class ColdTableContract:
         changed = settings(topic, 7, file_delete_delay_ms=1234)
         for opened in (table, make_table()):
             for _ in range(2):
-                opened.describe(changed)
+                opened.mirror(changed)
             assert opened.snapshot().version == before.version + 1
             assert opened.vacuum().retention_ms == 1234
 
     def test_an_older_config_version_never_comes_back(self, table, make_table, topic: Topic):
         table.apply(archive(topic, table.snapshot(), 10), table.snapshot())
-        table.describe(settings(topic, 7, file_delete_delay_ms=7000))
+        table.mirror(settings(topic, 7, file_delete_delay_ms=7000))
         version = table.snapshot().version
         for opened in (table, make_table()):
-            opened.describe(settings(topic, 6, file_delete_delay_ms=6000))
+            opened.mirror(settings(topic, 6, file_delete_delay_ms=6000))
             assert opened.vacuum().retention_ms == 7000
         assert table.snapshot().version == version
 
     def test_changed_settings_stand_in_nobodys_way(self, table, make_table, topic: Topic):
         before = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
-        make_table().describe(settings(topic, 2, retention_ms=5))
+        make_table().mirror(settings(topic, 2, retention_ms=5))
         applied = table.apply(archive(topic, before, 150), before)
         assert applied.superseded == frozenset()
         assert applied.snapshot.version == before.version + 2
@@ -410,7 +410,7 @@ class ColdTableContract:
         assert (day.files, day.size_bytes, day.retention_ms) == (0, 0, DAY_MS)
         assert offsets(table, before) == list(range(100))  # a reader of then still may
 
-        table.describe(settings(topic, 2, file_delete_delay_ms=0))
+        table.mirror(settings(topic, 2, file_delete_delay_ms=0))
         told_bytes = size_bytes if self.dry_vacuum_tells_bytes else None
         assert table.vacuum(dry_run=True) == Vacuumed(2, told_bytes, 0)
         assert make_table().vacuum() == Vacuumed(2, size_bytes, 0)

@@ -14,9 +14,9 @@ sys.path.insert(0, str(Path(__file__).parent))
 from contract import rewrite
 from made_up import MadeUpRows
 
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
-from lakelog.engine import InlineEngine
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage
+from lakelog.engines.engine import InlineEngine
 from lakelog.topic import Topic
 
 

@@ -20,11 +20,11 @@ from contract import offsets, read, rewrite
 from made_up import EPOCH_MS, MadeUpRows, archive
 
 from lakelog.back_off import POLL, wait_until
-from lakelog.cold.catalogue import tables
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.listing import tables
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import Orphans
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, MissingFileError
 from lakelog.record import OffsetAndTimestamp, TopicPartition
 from lakelog.testing.later_clock import LaterClock

@@ -13,7 +13,8 @@ from contract import settings
 from deltalake import DeltaTable, write_deltalake
 from made_up import archive
 
-from lakelog.cold.catalogue import Catalogue, tables
+from lakelog.cold.by_path.listing import tables
+from lakelog.cold.catalogue import Catalogue
 from lakelog.cold.schema import (
     CONFIG_PROPERTY,
     FILE_RETENTION_PROPERTY,
@@ -23,7 +24,7 @@ from lakelog.cold.schema import (
     mirrored_topic,
     table_properties,
 )
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import DAY_MS, INT64_MAX, TopicConfig
 from lakelog.errors import ColdTierError, ColdTierRefusedError, ForeignTableError
 from lakelog.topic import Topic
@@ -61,7 +62,7 @@ def test_topics_come_back_as_they_were_described(make, make_table, storage, topi
     assert tables(storage) == Catalogue((other, orders))
 
     altered = replace(orders, config_version=4, partitions=6)
-    make_table(topic=orders).describe(altered)
+    make_table(topic=orders).mirror(altered)
     assert tables(storage).topics == (other, altered)
 
 
@@ -79,7 +80,7 @@ def test_folders_of_others_are_passed_over(make, storage, root, topic, caplog):
     (root / "orders" / "backup").mkdir()
     (root / "orders" / str(topic.topic_id).upper()).mkdir(exist_ok=True)
     (root / "empty" / str(UUID(int=4))).mkdir(parents=True)
-    with caplog.at_level("INFO", "lakelog.cold.catalogue"):
+    with caplog.at_level("INFO", "lakelog.cold.by_path.listing"):
         assert tables(storage) == Catalogue((topic,))
     for name in ("bad name!", "orders/backup", f"empty/{UUID(int=4)}"):
         assert f"{name} " in caplog.text

@@ -14,11 +14,11 @@ from deltalake import DeltaTable
 from made_up import archive
 
 from lakelog import failpoints
+from lakelog.cold.by_path.delta_log import LAST_CHECKPOINT, DeltaLog
 from lakelog.cold.change import Change
-from lakelog.cold.delta_log import LAST_CHECKPOINT, DeltaLog
 from lakelog.cold.registers import LogStart
 from lakelog.cold.schema import CHECKPOINT_INTERVAL
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import Orphans
 from lakelog.errors import ColdTierError
 
@@ -86,7 +86,7 @@ def test_a_checkpoint_that_fails_fails_no_commit(table, topic, monkeypatch, capl
     commit(table, topic, CHECKPOINT_INTERVAL - 2)
     with (
         monkeypatch.context() as patched,
-        caplog.at_level(logging.WARNING, "lakelog.cold.delta_log"),
+        caplog.at_level(logging.WARNING, "lakelog.cold.by_path.delta_log"),
     ):
         patched.setattr(DeltaTable, "create_checkpoint", refuse)
         snapshot = commit(table, topic, 1)

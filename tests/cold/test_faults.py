@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 from made_up import MadeUpRows, archive
 
 from lakelog import failpoints
-from lakelog.cold import path_table
+from lakelog.cold.by_path import path_table
+from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.change import Change
-from lakelog.cold.delta_log import DeltaLog
 from lakelog.cold.registers import LogStart
 from lakelog.cold.schema import mirrored_topic, mirrored_version
 from lakelog.cold.table import Orphans
@@ -299,7 +299,7 @@ def test_archiving_and_changing_settings_do_not_stop_each_other(
 ):
     process = start_applier(0, 2000, 20)
     for version in range(2, 22):
-        table.describe(settings(topic, version, retention_ms=version))
+        table.mirror(settings(topic, version, retention_ms=version))
     _, errors = process.communicate(timeout=120)
     assert process.returncode == 0, errors
     snapshot = table.snapshot()
@@ -317,11 +317,11 @@ def test_settings_of_two_at_once_end_with_the_newer(
 
     def late(self: DeltaLog, *args: Any) -> None:
         monkeypatch.setattr(DeltaLog, "set_properties", set_properties)
-        other.describe(settings(topic, other_version, retention_ms=other_version))
+        other.mirror(settings(topic, other_version, retention_ms=other_version))
         set_properties(self, *args)
 
     monkeypatch.setattr(DeltaLog, "set_properties", late)
-    table.describe(settings(topic, 5, retention_ms=5))
+    table.mirror(settings(topic, 5, retention_ms=5))
 
     mirrored = mirrored_topic(DeltaTable(table.path).metadata().configuration)
     assert mirrored == settings(topic, winner, retention_ms=winner)
@@ -335,7 +335,7 @@ def test_a_lost_reply_to_changed_settings_is_settled_too(table, topic, archived,
         raise OSError("connection reset by peer")
 
     monkeypatch.setattr(DeltaLog, "set_properties", lossy)
-    table.describe(settings(topic, 5, retention_ms=5))
+    table.mirror(settings(topic, 5, retention_ms=5))
     assert table.snapshot().version == archived.version + 1
 
 
@@ -346,8 +346,8 @@ def test_settings_that_the_store_does_not_take_say_so(table, topic, archived, mo
     with monkeypatch.context() as patched:
         patched.setattr(DeltaLog, "set_properties", refuse)
         with pytest.raises(ColdTierError, match=r"takes no commit.*No space left"):
-            table.describe(settings(topic, 5, file_delete_delay_ms=5))
-    table.describe(settings(topic, 5, file_delete_delay_ms=5))
+            table.mirror(settings(topic, 5, file_delete_delay_ms=5))
+    table.mirror(settings(topic, 5, file_delete_delay_ms=5))
     assert table.vacuum().retention_ms == 5
 
 

@@ -204,7 +204,7 @@ def test_a_vacuum_that_takes_a_file_in_flight(table, topic, archived, neighbour,
 def test_spark_understands_the_properties(table, topic, neighbour):
     for delay_ms in (0, 86_400_000, INT64_MAX):
         changed = settings(topic, table.snapshot().version + 2, file_delete_delay_ms=delay_ms)
-        table.describe(changed)
+        table.mirror(changed)
         properties = neighbour.properties()
         assert properties[CONFIG_PROPERTY] == changed.config.to_json()
         assert properties[FILE_RETENTION_PROPERTY].endswith(" milliseconds")
@@ -221,7 +221,7 @@ def test_spark_vacuums_by_the_topics_delay(table, topic, archived, neighbour):
     vacuum = f"VACUUM delta.`{table.path}`"
     neighbour.spark.sql(vacuum).collect()
     assert offsets(table, archived) == [*range(1000), *range(1200, 1600)]
-    table.describe(settings(topic, 2, file_delete_delay_ms=0))
+    table.mirror(settings(topic, 2, file_delete_delay_ms=0))
     neighbour.spark.sql(vacuum).collect()
     with pytest.raises(MissingFileError):
         offsets(table, archived)
@@ -321,7 +321,7 @@ def test_what_a_stream_needs_to_survive(
 
     applied = table.apply(change(archived), archived)
     assert applied.superseded == frozenset()
-    table.describe(settings(topic, 2, retention_ms=5))
+    table.mirror(settings(topic, 2, retention_ms=5))
     neighbour.optimize()
     after = table.snapshot()
     table.apply(archive(topic, after, 1700, segment=1200), after)

@@ -21,12 +21,12 @@ from made_up import MadeUpRows, archive, batch_of
 
 from lakelog import Lakelog
 from lakelog.cli import main as cli
-from lakelog.cold import object_store
-from lakelog.cold.catalogue import tables
+from lakelog.cold.by_path.listing import tables
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import HotRange
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
-from lakelog.engine import InlineEngine
+from lakelog.cold.store import object_store
+from lakelog.cold.store.storage import Storage
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, CorruptRecordError, MissingFileError
 from lakelog.record import Record, TopicPartition
 from lakelog.testing.later_clock import LaterClock

@@ -11,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_up import MadeUpRows
 
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import RowsOf
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
-from lakelog.engine import InlineEngine
+from lakelog.cold.store.storage import Storage
+from lakelog.engines.engine import InlineEngine
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 

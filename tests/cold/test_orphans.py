@@ -9,7 +9,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.cold.orphans import is_settled, may_be_orphan
+from lakelog.cold.by_path.orphans import is_settled, may_be_orphan
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.segment import COLUMNS, SegmentFile, SegmentIndex, file_name, sources_digest
 from lakelog.cold.table import ColdSnapshot

@@ -11,10 +11,10 @@ from contract import ColdTableContract, offsets, rewrite
 from made_up import archive
 
 from lakelog import failpoints
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import Orphans
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
 

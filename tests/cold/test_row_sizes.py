@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakelog.cold.by_path.segment_reader import BATCH_BYTES, SegmentReader
 from lakelog.cold.row_sizes import cut_rows, row_bytes
 from lakelog.cold.schema import FILE_SCHEMA
 from lakelog.cold.segment import SegmentFile
-from lakelog.cold.segment_reader import BATCH_BYTES, SegmentReader
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import KIB, MIB
 
 ROWS = 96

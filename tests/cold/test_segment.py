@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from made_up import MadeUpRows, archive, batch_of
 
 from lakelog.cold import schema
+from lakelog.cold.by_path.footers import Footer, FooterCache, read_footer
+from lakelog.cold.by_path.segment_writer import write_segment_file
 from lakelog.cold.change import HotRange
-from lakelog.cold.footers import Footer, FooterCache, read_footer
 from lakelog.cold.segment import (
     COLUMNS,
     UNKNOWN_TIMESTAMP_MS,
@@ -23,8 +24,7 @@ from lakelog.cold.segment import (
     file_name,
     is_ours,
 )
-from lakelog.cold.segment_writer import write_segment_file
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdSnapshot
 from lakelog.config import MIB
 from lakelog.errors import ColdTierError, ContradictionError

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from made_up import MadeUpRows, archive
 
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage, check_deltalake, one_line
-from lakelog.engine import InlineEngine
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store.storage import Storage, check_deltalake
+from lakelog.cold.store_errors import one_line
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError, InvalidArgumentError
 
 

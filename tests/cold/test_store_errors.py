@@ -15,9 +15,9 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakelog import back_off
-from lakelog.cold import object_store
-from lakelog.cold.storage import Storage, one_line
-from lakelog.cold.store_errors import error_class
+from lakelog.cold.store import object_store
+from lakelog.cold.store.storage import Storage
+from lakelog.cold.store_errors import error_class, one_line
 from lakelog.errors import (
     ColdTierAccessError,
     ColdTierError,

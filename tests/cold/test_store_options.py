@@ -6,8 +6,8 @@ import pickle
 
 import pytest
 
-from lakelog.cold.storage import Storage
-from lakelog.cold.store_options import NAMES, SECRETS, StoreOptions, parse_options
+from lakelog.cold.store.storage import Storage
+from lakelog.cold.store.store_options import NAMES, SECRETS, StoreOptions, parse_options
 from lakelog.errors import InvalidArgumentError
 
 AZURE = "abfss://box@account.dfs.core.windows.net/logs"

@@ -16,12 +16,12 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import PrimitiveType
 from made_up import archive, batch_of
 
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import Change, HotRange, Rewrite
-from lakelog.cold.path_table import PathTable
 from lakelog.cold.schema import TABLE_SCHEMA
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import TopicConfig
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ContradictionError
 from lakelog.record import Record
 from lakelog.topic import Topic
@@ -108,10 +108,10 @@ def test_columns_are_added_before_the_files_that_have_them(make, topic: Topic) -
     table = make("")
     add(table, topic, 30)
     assert rows(table) == {n: {} for n in range(30)}
-    table.describe(with_columns(topic, FLIGHT, 2))
+    table.mirror(with_columns(topic, FLIGHT, 2))
     assert rows(table) == {n: nothing(FLIGHT) for n in range(30)}
     add(table, topic, 50)
-    table.describe(with_columns(topic, MORE, 3))
+    table.mirror(with_columns(topic, MORE, 3))
     add(table, topic, 70)
     found = rows(table)
     older = dict.fromkeys(("delay", "legs"))
@@ -129,7 +129,7 @@ def test_a_rewrite_fills_in_what_older_files_lack_and_readers_of_records_see_no_
 ) -> None:
     table = make("")
     add(table, topic, 30)
-    table.describe(with_columns(topic, FLIGHT, 2))
+    table.mirror(with_columns(topic, FLIGHT, 2))
     before = add(table, topic, 50).snapshot
     files = tuple(before.files.files_between(0, 0, 50))
     records = list(table.read(files, 0, 50))
@@ -145,8 +145,8 @@ def test_an_archiver_with_older_settings_goes_on_without_them(make, topic: Topic
     older = make("")
     add(older, topic, 20)
     newer = make(FLIGHT, 2)
-    newer.describe(with_columns(topic, FLIGHT, 2))
-    older.describe(with_columns(topic, "", 1))
+    newer.mirror(with_columns(topic, FLIGHT, 2))
+    older.mirror(with_columns(topic, "", 1))
     add(older, topic, 40)
     add(newer, topic, 60)
     found = rows(newer)
@@ -162,7 +162,7 @@ def test_archivers_and_changed_columns_at_the_same_time_lose_nothing(make, topic
         try:
             for version, columns in enumerate(versions, 1):
                 table = make(columns, version)
-                table.describe(with_columns(topic, columns, version))
+                table.mirror(with_columns(topic, columns, version))
                 for _ in range(3):
                     end = table.snapshot().archived_end(partition) + 20
                     add(table, topic, end, partition=partition)
@@ -192,7 +192,7 @@ def test_somebody_else_s_column_of_that_name_is_not_taken_for_it(make, topic: To
     add(table, topic, 10)
     DeltaTable(table.path).alter.add_columns([Field("Flight", PrimitiveType("string"))])
     with pytest.raises(ContradictionError, match="'Flight' of type string"):
-        table.describe(with_columns(topic, FLIGHT, 2))
+        table.mirror(with_columns(topic, FLIGHT, 2))
     add(table, topic, 20)
     assert rows(table)[15] == {"Flight": None}
 

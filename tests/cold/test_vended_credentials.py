@@ -12,10 +12,10 @@ from contract import offsets
 from made_up import MadeUpRows, archive
 from workspace import Workspace
 
-from lakelog.cold import vended_credentials
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
-from lakelog.engine import InlineEngine
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.store import vended_credentials
+from lakelog.cold.store.storage import Storage
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError
 
 VENDED = {"CREDENTIALS": "unity-catalog"}

@@ -44,10 +44,9 @@ LANES = {
         ),
         (
             *("tests/codec", "tests/hot", "tests/cold", "tests/ingest", "tests/archive"),
-            *("tests/cleanup", "tests/read", "tests/cli", "tests/explore"),
+            *("tests/cleanup", "tests/read", "tests/cli", "tests/operate"),
             *("--ignore=tests/archive/test_spark.py", "--ignore=tests/cleanup/test_spark.py"),
             "--ignore=tests/cold/test_neighbours.py",
-            *("--ignore=tests/explore/explorer", "--ignore=tests/explore/charts"),  # an extra's
         ),
         extras="",
         environment="floor",

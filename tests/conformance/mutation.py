@@ -13,17 +13,19 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from case import Case, runs
-from runner import Run
+sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # mutants.py is no test module
 
-from lakelog.errors import LakelogError
-from lakelog.testing.mutants import (
+from case import Case, runs
+from mutants import (
     CASE_MUTANTS,
     CLEANUP_MUTANTS,
     MUTANTS,
     PAUSE_MUTANTS,
     Mutant,
 )
+from runner import Run
+
+from lakelog.errors import LakelogError
 from lakelog.testing.servers import RedisServer
 
 ALL_MUTANTS = {

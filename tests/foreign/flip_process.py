@@ -14,10 +14,10 @@ import signal
 import sys
 from pathlib import Path
 
-from lakelog.cold.file_scan import ScanTask, scan_file
+from lakelog.cold.by_path.file_scan import ScanTask, scan_file
+from lakelog.cold.by_path.segment_reader import SegmentReader
 from lakelog.cold.segment import SegmentFile
-from lakelog.cold.segment_reader import SegmentReader
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierError, CorruptRecordError
 from lakelog.record import MAX_OFFSET
 

@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from lakelog import Lakelog
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.explore.explorer.paging import page_before
 from lakelog.explore.explorer.scan import ScanLimit, scan_backward, scan_forward
 from lakelog.hot import HotSource

@@ -17,9 +17,9 @@ from lakelog.archive.trouble import Trouble
 from lakelog.codec import ProducedBatch, encode
 from lakelog.config import Compression, EntryFormat
 from lakelog.errors import LakelogError
-from lakelog.explore.summary import status
 from lakelog.hot.hot_log import HotLog
 from lakelog.hot.keys import Keys
+from lakelog.operate.status import status
 from lakelog.record import produced_batch
 from lakelog.topic import Topic
 

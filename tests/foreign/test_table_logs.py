@@ -19,15 +19,15 @@ from test_texts import odd_values, places
 
 from lakelog import Lakelog
 from lakelog.archive.trouble import Trouble
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.quarantine import QuarantinedFile
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.by_path.quarantine import QuarantinedFile
 from lakelog.errors import LakelogError
-from lakelog.explore.verification import verify
-from lakelog.jobs.look import Look
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.status_rows import RunKey, status_rows
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.quarantine import Quarantine
+from lakelog.operate.standing import Standing
+from lakelog.operate.verification import verify
 from lakelog.topic import STATUS_TABLE
 
 TROUBLE = Trouble("orders", 1_700_000_000_000, "no room", 1, None)
@@ -87,7 +87,7 @@ def fill(lake: Lakelog, root: Path) -> None:
     kept.write_bytes(backup)
     TroubleRows(lake.place.cold)([TROUBLE])
     open_status_table(lake.place.cold).append(
-        status_rows(RUN, Look((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
+        status_rows(RUN, Standing((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
     )
 
 
@@ -104,7 +104,7 @@ USES: dict[str, Callable[[Root], Any]] = {
     "snapshot": lambda root: root.table().snapshot(),
     "read": lambda root: list(root.lake.log("orders").fetches(0, 5)),
     "archive": lambda root: root.lake.archive("orders", patience=timedelta(0)),
-    "described": lambda root: root.table().described(),
+    "mirrored": lambda root: root.table().mirrored(),
     "orphans": lambda root: root.table().remove_orphans(),
     "vacuum": lambda root: root.table().vacuum(),
     "verify": lambda root: list(verify(root.lake.log("orders"))),
@@ -119,7 +119,7 @@ USES: dict[str, Callable[[Root], Any]] = {
     "rows of a run": lambda root: open_status_table(root.lake.place.cold).rows_of(RUN),
     "a row": lambda root: TroubleRows(root.lake.place.cold)([TROUBLE]),
     "the last row of a run": lambda root: open_status_table(root.lake.place.cold).append(
-        status_rows(RUN, Look((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
+        status_rows(RUN, Standing((), None, 5), {}, 1.0, troubles=[TROUBLE]), RUN
     ),
 }
 

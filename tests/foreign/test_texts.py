@@ -17,7 +17,8 @@ from hypothesis import strategies as st
 from lakelog.cli.delete_records import _of_file
 from lakelog.cli.produce import json_record
 from lakelog.codec.entry import EntryId
-from lakelog.cold.delta_log import parse_commit
+from lakelog.cold.by_name.notes import Note, parse_copy
+from lakelog.cold.by_path.delta_log import parse_commit
 from lakelog.config import TopicConfig
 from lakelog.errors import LakelogError
 from lakelog.hot.declared_topics import load_declared
@@ -27,7 +28,6 @@ from lakelog.keyspace_defaults import KeyspaceDefaults
 from lakelog.offsets import position
 from lakelog.read.json_path import JsonPath
 from lakelog.secret_reference import resolve_secret
-from lakelog.spark.named.notes import Note, parse_copy
 from lakelog.spark.offsets_json import parse_offsets
 from lakelog.spark.options import _assigned, _storage_options
 

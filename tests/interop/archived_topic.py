@@ -176,7 +176,7 @@ class ArchivedTopic:
             config = TopicConfig.of(
                 retention_ms=1000 * version, lakelog_value_columns=VALUE_COLUMNS
             )
-            self.table.describe(replace(self.topic, config_version=version, config=config))
+            self.table.mirror(replace(self.topic, config_version=version, config=config))
 
     def _apply(self, change: Change) -> None:
         applied = self.table.apply(change, self.table.snapshot())

@@ -11,10 +11,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # archived_topic.py is no test m
 
 from archived_topic import TOPIC, ArchivedTopic, made_up
 
-from lakelog.cold.path_table import PathTable
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.schema import CHECKPOINT_INTERVAL
-from lakelog.cold.storage import Storage
-from lakelog.engine import InlineEngine
+from lakelog.cold.store.storage import Storage
+from lakelog.engines.engine import InlineEngine
 
 
 @pytest.fixture(scope="session")

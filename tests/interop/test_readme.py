@@ -13,7 +13,7 @@ import table_statements
 from archived_topic import ArchivedTopic
 from deltalake import DeltaTable
 
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.topic import Topic
 
 if TYPE_CHECKING:

@@ -9,22 +9,22 @@ from typing import Any
 
 import pyarrow as pa
 
-from lakelog.jobs.done import Done
-from lakelog.jobs.look import Look, PartitionLook, RedisLook
+from lakelog.jobs.effects import Effect
 from lakelog.jobs.status_rows import STATUS, RunKey, status_rows
 from lakelog.jobs.status_table import StatusTable
+from lakelog.operate.standing import PartitionStanding, RedisMemory, Standing
 from lakelog.record import TopicPartition
 
 NOW_MS = int(datetime.now(timezone.utc).timestamp()) * 1000 + 123
 
 
-def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> Look:
-    partition = PartitionLook(
+def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> Standing:
+    partition = PartitionStanding(
         "", 0, "ok", 10, 90, 100, log_end, log_end - 100, 1500, 0, 4096, 65_536, 3
     )
-    return Look(
+    return Standing(
         tuple(replace(partition, topic=topic) for topic in topics),
-        RedisLook(2**20, None, None),
+        RedisMemory(2**20, None, None),
         now_ms,
     )
 
@@ -32,7 +32,7 @@ def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> Look:
 def rows_of(key: RunKey, *topics: str, **more: Any) -> pa.Table:
     asked = {"done": True, **more}
     seen = look(*topics, **{name: asked.pop(name) for name in ("now_ms", "log_end") & asked.keys()})
-    return status_rows(key, seen, {TopicPartition("orders", 0): Done(50, 100, 50)}, 1.25, **asked)
+    return status_rows(key, seen, {TopicPartition("orders", 0): Effect(50, 100, 50)}, 1.25, **asked)
 
 
 Make = Callable[[], StatusTable]

@@ -12,9 +12,9 @@ from status_contract import rows_of
 
 from lakelog.hot.server_info import ServerInfo
 from lakelog.jobs import finish
-from lakelog.jobs.look import RedisLook, redis_look
 from lakelog.jobs.result import JobResult
 from lakelog.jobs.status_rows import RunKey
+from lakelog.operate.standing import RedisMemory, redis_memory
 
 RESULT = JobResult.of("archive", rows_of(RunKey("archive", "4711"), "orders", "clicks"))
 
@@ -61,6 +61,6 @@ def server(used: int, limit: int) -> ServerInfo:
 
 
 def test_the_headroom_of_a_cluster_is_that_of_its_fullest_server() -> None:
-    assert redis_look((server(10, 100), server(70, 100))) == RedisLook(80, 200, 30)
-    assert redis_look((server(10, 0), server(70, 100))) == RedisLook(80, None, 30)
-    assert redis_look((server(10, 0),)) == RedisLook(10, None, None)
+    assert redis_memory((server(10, 100), server(70, 100))) == RedisMemory(80, 200, 30)
+    assert redis_memory((server(10, 0), server(70, 100))) == RedisMemory(80, None, 30)
+    assert redis_memory((server(10, 0),)) == RedisMemory(10, None, None)

@@ -15,8 +15,8 @@ from status_contract import CONTRACT, NOW_MS, Make, rows_of
 
 from lakelog import failpoints
 from lakelog.back_off import BackOff
-from lakelog.cold.catalogue import tables
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path.listing import tables
+from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
     ColdTierAccessError,
     ColdTierError,

@@ -5,4 +5,4 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))  # stories.py is no test module
+sys.path.insert(0, str(Path(__file__).parent))  # mutants.py and stories.py are no test modules

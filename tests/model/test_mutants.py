@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
+from mutants import CLEANUP_MUTANTS, MUTANTS, Mutant
 from stories import run
 
 from lakelog.errors import LakelogError
@@ -14,7 +15,6 @@ from lakelog.testing.cleanup_rules import CleanupRules
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.model import Difference
-from lakelog.testing.mutants import CLEANUP_MUTANTS, MUTANTS, Mutant
 
 #: How many seeds and steps a mutant has to be caught in.
 OF_A_LOG = (80, 30)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from mutants import Mutant, _patch
 from stories import run
 
 from lakelog.errors import HotTierUnavailableError
@@ -23,7 +24,6 @@ from lakelog.spark import datasource, ranges, sink_append
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.model import Difference
-from lakelog.testing.mutants import Mutant, _patch
 
 
 def _resent_as_new(answer: Any, **known: Any) -> Verdict:

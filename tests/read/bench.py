@@ -13,12 +13,12 @@ from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
 from lakelog.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
+from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import RowsOf
-from lakelog.cold.path_table import PathTable
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdTable
 from lakelog.config import Compression, EntryFormat
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.hot.append import AppendCall
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys

@@ -18,12 +18,12 @@ from gapped_story import Story, batch_of, beginnings, happenings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.cold.by_path.segment_reader import SegmentReader
+from lakelog.cold.by_path.segment_writer import WrittenFile, write_segment_file
 from lakelog.cold.change import Change, HotRange
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, app_id
 from lakelog.cold.segment import SegmentFile, file_name
-from lakelog.cold.segment_reader import SegmentReader
-from lakelog.cold.segment_writer import WrittenFile, write_segment_file
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import EntryFormat
 from lakelog.errors import MissingFileError, OffsetOutOfRangeError
 from lakelog.read.record_count import RecordCount, count_records

@@ -16,12 +16,13 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "cleanup"))  # nor is cleanup
 sys.path.insert(0, str(Path(__file__).parents[1] / "read"))  # nor are bench.py, gapped_story.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))  # nor is paused.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "jobs"))  # nor is status_contract.py
+sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.py
 
 from spark_log import SparkLog
 
+from lakelog.cold.by_name.named_table import NamedTable
+from lakelog.cold.by_name.names import quoted
 from lakelog.cold.change import RowsOf
-from lakelog.spark.catalog.names import quoted
-from lakelog.spark.named.table import NamedTable
 from lakelog.topic import Topic
 
 if TYPE_CHECKING:

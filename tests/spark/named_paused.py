@@ -20,9 +20,9 @@ from named_process import register
 from paused import Party, work
 
 from lakelog.archive.copy import HotRows
+from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.hot.hot_log import HotSource
 from lakelog.spark import session
-from lakelog.spark.named.table import NamedTable
 from lakelog.spark.place import NamedRoot
 
 DONE = "done:"

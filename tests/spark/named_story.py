@@ -8,8 +8,8 @@ from typing import Any
 from bench import Bench
 from gapped_story import Story
 
+from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import RowsOf
-from lakelog.spark.named.table import NamedTable
 from lakelog.spark.place import NamedRoot
 
 

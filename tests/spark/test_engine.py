@@ -10,7 +10,7 @@ import threading
 
 import pytest
 
-from lakelog.engine import InlineEngine
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import CorruptRecordError, LakelogError, TrimmedError
 from lakelog.spark import SparkEngine
 

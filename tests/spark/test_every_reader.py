@@ -18,17 +18,17 @@ from gapped_story import Story, beginnings, happened
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import run_state_machine_as_test
+from mutants import FRAME_MUTANT
 from named_story import NamedBench, NamedStory
 
-from lakelog.cold import segment_writer
-from lakelog.cold.storage import Storage
+from lakelog.cold.by_path import segment_writer
+from lakelog.cold.store.storage import Storage
 from lakelog.config import EntryFormat
 from lakelog.hot.hot_log import HotSource
 from lakelog.spark.catalog.registration import register_topic
 from lakelog.spark.place import LogPlace, NamedRoot, PathRoot
 from lakelog.testing.machine import LogMachine, log_machine
 from lakelog.testing.model import Difference
-from lakelog.testing.mutants import FRAME_MUTANT
 from lakelog.testing.readers import Readers
 from lakelog.testing.spark_readers import NamedReaders, SparkReaders
 

@@ -9,6 +9,7 @@ from itertools import combinations_with_replacement
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mutants import FRAME_MUTANT
 
 from lakelog.cold.registers import CleanedEnd
 from lakelog.cold.segment import SegmentIndex, file_name
@@ -18,7 +19,6 @@ from lakelog.read.tiers import Look
 from lakelog.record import OffsetRange
 from lakelog.spark.frame_parts import condition, divide
 from lakelog.testing.layouts import ColdLayout, LaidFile, RowTable, cold_layouts
-from lakelog.testing.mutants import FRAME_MUTANT
 
 
 def check(layout: ColdLayout, several: Iterable[dict[int, OffsetRange]]) -> None:

@@ -12,14 +12,14 @@ from uuid import uuid4
 import pytest
 from made_up import archive
 
+from lakelog.cold.by_name import named_table as named_table
+from lakelog.cold.by_name.history import read_history
+from lakelog.cold.by_name.named_table import REGISTERS_PROPERTY, NamedTable
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.registers import LogStart
 from lakelog.cold.segment import SegmentFile, SegmentIndex
 from lakelog.errors import ColdTierError, ContradictionError, ForeignTableError
 from lakelog.record import to_records
-from lakelog.spark.named import table as named_table
-from lakelog.spark.named.history import read_history
-from lakelog.spark.named.table import REGISTERS_PROPERTY, NamedTable
 from lakelog.topic import Topic
 
 
@@ -120,7 +120,7 @@ def test_registers_outlive_the_history(make_named, filled, topic, monkeypatch):
     change = Change(removes=first, registers={LogStart(0): 35})
     before = filled.apply(change, snapshot).snapshot
     monkeypatch.setattr(named_table, "COPY_AFTER_MS", -1)
-    filled.describe(Topic("orders", topic.topic_id, 1, config_version=5))
+    filled.mirror(Topic("orders", topic.topic_id, 1, config_version=5))
     (kept,) = [
         row["value"]
         for row in sql(filled, "SHOW TBLPROPERTIES {name}")

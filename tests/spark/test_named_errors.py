@@ -15,9 +15,9 @@ import made_up
 import pyarrow as pa
 import pytest
 
+from lakelog.cold.by_name.task_errors import TaskErrors
 from lakelog.cold.change import HotRange
 from lakelog.errors import LakelogError, RecordTooLargeError, TrimmedError
-from lakelog.spark.named.task_errors import TaskErrors
 from lakelog.topic import Topic
 
 

@@ -11,21 +11,14 @@ import pyarrow as pa
 import pytest
 from made_up import EPOCH_MS, MadeUpRows, archive
 
+from lakelog.cold.by_name import measures as named_measures
+from lakelog.cold.by_name import named_table as named_table
+from lakelog.cold.by_name.measures import MEASURE, Measuring, RangeMeasure, known, measured, parsed
+from lakelog.cold.by_name.named_table import NamedTable
+from lakelog.cold.by_name.notes import Slice
 from lakelog.cold.change import HotRange
 from lakelog.cold.segment import SegmentFile
 from lakelog.config import TopicConfig
-from lakelog.spark.named import measures as named_measures
-from lakelog.spark.named import table as named_table
-from lakelog.spark.named.measures import (
-    MEASURE,
-    Measuring,
-    RangeMeasure,
-    known,
-    measured,
-    parsed,
-)
-from lakelog.spark.named.notes import Slice
-from lakelog.spark.named.table import NamedTable
 from lakelog.topic import Topic
 
 

@@ -8,13 +8,13 @@ from uuid import UUID
 
 import pytest
 
+from lakelog.cold.by_name.commit import NamedCommit
+from lakelog.cold.by_name.notes import ARCHIVE, CLEANUP, FOUND, Note, Slice, State, version_of_path
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import SegmentFile, archived_start, clean_sources, is_ours
 from lakelog.errors import ContradictionError
-from lakelog.spark.named.commit import NamedCommit
-from lakelog.spark.named.notes import ARCHIVE, CLEANUP, FOUND, Note, Slice, State, version_of_path
 from lakelog.topic import Topic
 
 TOPIC = Topic("orders", UUID(int=7), 2)

@@ -19,6 +19,8 @@ from lakelog.archive.archiver import Flushed
 from lakelog.archive.copy import HotRows
 from lakelog.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
+from lakelog.cold.by_name import named_table as named_table
+from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
@@ -26,8 +28,6 @@ from lakelog.config import TopicConfig
 from lakelog.errors import ColdTierError, CommitUnknownError
 from lakelog.hot.hot_log import HotSource
 from lakelog.record import to_records
-from lakelog.spark.named import table as named_table
-from lakelog.spark.named.table import NamedTable
 from lakelog.topic import Topic
 
 COMPACTED = {

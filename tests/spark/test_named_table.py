@@ -11,7 +11,7 @@ import pytest
 from contract import ColdTableContract
 from hypothesis import settings
 
-from lakelog.spark.named.table import NamedTable
+from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.topic import Topic
 
 TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions=3)

@@ -11,11 +11,11 @@ from uuid import uuid4
 import pytest
 from made_up import archive
 
+from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
 from lakelog.errors import CorruptRecordError, MissingFileError
 from lakelog.record import to_records
-from lakelog.spark.named.table import NamedTable
 from lakelog.topic import Topic
 
 Hurt = Callable[[Path], object]

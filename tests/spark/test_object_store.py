@@ -13,9 +13,9 @@ import pytest
 from spark_log import EPOCH_MS, rows_of
 
 from lakelog import Lakelog
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
+from lakelog.engines.spark import SparkEngine
 from lakelog.errors import InvalidArgumentError, SparkUnavailableError
-from lakelog.spark.engine import SparkEngine
 from lakelog.spark.options import log_place
 from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.topic import Topic

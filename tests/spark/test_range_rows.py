@@ -9,7 +9,7 @@ import pytest
 from spark_log import SparkLog
 
 from lakelog.back_off import ASK_AGAIN, Tries
-from lakelog.cold.storage import Storage
+from lakelog.cold.store.storage import Storage
 from lakelog.config import MIB
 from lakelog.errors import HotTierUnavailableError
 from lakelog.hot import HotSource

@@ -12,9 +12,9 @@ from pyspark import cloudpickle
 
 from lakelog import __version__
 from lakelog.cli import main as cli
-from lakelog.explore.diagnosis import BROKEN, OK, Finding, places_found
 from lakelog.hot import HotSource
 from lakelog.hot.reachability import Way
+from lakelog.operate.diagnosis import BROKEN, OK, Finding, places_found
 from lakelog.spark import reach
 from lakelog.spark.reachability import DRIVER, EXECUTOR, TASKS_A_CORE, Check, Place, _probe
 from lakelog.testing.servers import free_port
@@ -54,7 +54,7 @@ def test_a_password_that_only_the_driver_has(make_redis, spark, monkeypatch) -> 
 
 def test_a_folder_that_is_another_one_on_each_machine(tmp_path) -> None:
     """As an executor elsewhere finds it: the path is there, what the driver wrote is not."""
-    from lakelog.cold.storage import Storage
+    from lakelog.cold.store.storage import Storage
 
     storage = Storage(str(tmp_path / "cold"))
     (way,) = Check(None, storage, marker=f"{storage.root}/.written-by-the-driver")()

@@ -11,6 +11,8 @@ from spark_log import SparkLog, rows_of
 
 from lakelog import Lakelog
 from lakelog.cli import main as cli
+from lakelog.cold.by_name.entry import CatalogEntry, look_up
+from lakelog.cold.by_name.names import TableName
 from lakelog.cold.schema import COLUMN_COMMENTS
 from lakelog.errors import (
     ColdTierError,
@@ -19,9 +21,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.spark import register_topics
-from lakelog.spark.catalog.entry import CatalogEntry, look_up
 from lakelog.spark.catalog.external_table import Step, plan
-from lakelog.spark.catalog.names import TableName
 from lakelog.topic import Topic
 
 OLD_ID, NEW_ID = UUID(int=1), UUID(int=2)

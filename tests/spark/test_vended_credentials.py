@@ -21,7 +21,7 @@ from spark_log import EPOCH_MS, limited
 from workspace import SECRET, TOKEN, Workspace
 
 from lakelog import Lakelog
-from lakelog.cold import vended_credentials
+from lakelog.cold.store import vended_credentials
 from lakelog.spark.datasource import InputRange, LakelogDataSource
 
 HERE = Path(__file__).parent

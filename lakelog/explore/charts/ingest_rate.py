@@ -14,10 +14,10 @@ from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
 from ...errors import InvalidArgumentError
 from ...offsets import HotOffsets, LogOffsets, timestamp_ms
+from ...operate.segments import inspection_of
 from ...read.tiers import Look, Tiers
 from ...read.topic_log import TopicLog
 from ...record import TopicPartition
-from ..segments import inspection_of
 from . import words
 from .drawing import drawn
 from .facts import about, checked, described, float64, int64, notes_of

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...cold.table import ColdSnapshot
 from ...offsets import HotOffsets, LogOffsets
+from ...operate.finding import COLD, HOT
+from ...operate.segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
 from ...read.tiers import Tiers
 from ...read.topic_log import TopicLog
 from ...record import OffsetRange
-from ..finding import COLD, HOT
-from ..segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
 from . import words
 from .drawing import drawn
 from .facts import NULL, about, checked, described, float64, int64, notes_of, partitions_of
@@ -71,7 +71,7 @@ def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.T
         ``first_timestamp`` the smallest (hot: of its first entry), null with ``max_timestamp``
         where records have none or nothing says; ``compacted`` the share of its offsets, skipped
         ones not counted, that hold no record any more (cold; null if unknown); ``state`` as in
-        `explore.segments`. A further column ``start_offset`` is the first that can be read.
+        `operate.segments`. A further column ``start_offset`` is the first that can be read.
 
     Raises:
         LakelogError: a tier cannot be read.

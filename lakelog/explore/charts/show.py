@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 from ...errors import InvalidArgumentError
-from ..notebook import of_notebook
+from ...notebook import of_notebook
 from .plain_table import PlainTable
 
 

@@ -12,11 +12,11 @@ import logging
 from enum import Enum
 from typing import TYPE_CHECKING
 
+from ...cold.by_name.entry import CatalogEntry, look_up, run, same_place
+from ...cold.by_name.names import TableName, quoted_text
 from ...cold.schema import GENERATION_PROPERTY, TOPIC_ID_PROPERTY
 from ...errors import CommitConflictError, ForeignTableError
 from ...topic import Topic
-from .entry import CatalogEntry, look_up, run, same_place
-from .names import TableName, quoted_text
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from ...cold.by_name.names import TableName, catalog_name, parse_schema
 from ...cold.table import NO_TABLE, ColdTable
 from ...errors import ColdTierRefusedError, InvalidArgumentError
 from ...topic import Topic
 from ..place import ColdRoot, cold_root
-from .names import TableName, catalog_name, parse_schema
 from .views import create_views
 
 if TYPE_CHECKING:

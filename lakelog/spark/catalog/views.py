@@ -33,11 +33,11 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
+from ...cold.by_name.entry import column_comments, look_up, run
+from ...cold.by_name.names import TableName, latest_name, quoted, quoted_text, view_name
 from ...cold.schema import COLUMN_COMMENTS, TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
 from ...errors import ForeignTableError
 from ...topic import Topic
-from .entry import column_comments, look_up, run
-from .names import TableName, latest_name, quoted, quoted_text, view_name
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -7,17 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
+from ...cold.by_name.entry import read_properties
+from ...cold.by_name.named_table import NamedTable
+from ...cold.by_name.names import TableName, catalog_name, parse_schema, quoted
+from ...cold.by_name.query_errors import naming
 from ...cold.catalogue import Catalogue, described_topic
 from ...cold.change import RowsOf, nothing_hot
 from ...cold.schema import TOPIC_ID_PROPERTY
 from ...cold.table import ColdTable
-from ...engine import Engine, InlineEngine
+from ...engines.engine import Engine, InlineEngine
 from ...errors import ColdTierError, ColdTierRefusedError, InvalidArgumentError
 from ...topic import Topic
-from ..catalog.entry import read_properties
-from ..catalog.names import TableName, catalog_name, parse_schema, quoted
-from ..named.query_errors import naming
-from ..named.table import NamedTable
 from ..session import session
 
 if TYPE_CHECKING:

@@ -8,19 +8,20 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from ...cold.catalogue import Catalogue, tables
+from ...cold.by_name.names import TableName, catalog_name, parse_schema
+from ...cold.by_path.listing import tables
+from ...cold.by_path.path_table import PathTable
+from ...cold.by_path.quarantine import ColdQuarantine
+from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
-from ...cold.path_table import PathTable
-from ...cold.quarantine import ColdQuarantine
-from ...cold.storage import Storage
+from ...cold.store.storage import Storage
+from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
-from ...cold.vended_credentials import Vended
-from ...engine import Engine, InlineEngine
+from ...engines.engine import Engine, InlineEngine
+from ...engines.spark import spark_context
 from ...errors import SparkUnavailableError
 from ...topic import Topic
 from ..catalog.external_table import register_external
-from ..catalog.names import TableName, catalog_name, parse_schema
-from ..engine import spark_context
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol
 
+from ...cold.by_path.path_table import PathTable
+from ...cold.by_path.quarantine import ColdQuarantine
 from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
-from ...cold.path_table import PathTable
-from ...cold.quarantine import ColdQuarantine
+from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
-from ...cold.vended_credentials import Vended
-from ...engine import Engine, InlineEngine
+from ...engines.engine import Engine, InlineEngine
 from ...topic import Topic
 
 if TYPE_CHECKING:

@@ -11,11 +11,11 @@ from uuid import UUID
 
 from ...archive.copy import HotRows
 from ...clock import Clock
+from ...cold.by_path.path_table import PathTable
 from ...cold.change import nothing_hot
-from ...cold.path_table import PathTable
+from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
-from ...cold.vended_credentials import Vended
-from ...engine import Engine, InlineEngine
+from ...engines.engine import Engine, InlineEngine
 from ...errors import ColdTierRefusedError, InvalidArgumentError
 from ...hot.hot_log import HotLog, HotSource
 from ...hot.keys import DEFAULT_KEYSPACE

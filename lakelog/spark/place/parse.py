@@ -15,9 +15,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...cold.storage import Storage
+from ...cold.by_name.names import SCHEMA
+from ...cold.store.storage import Storage
 from ...errors import InvalidArgumentError
-from ..catalog.names import SCHEMA
 from ..session import session
 from .by_name import NamedRoot
 from .by_path import PathRoot

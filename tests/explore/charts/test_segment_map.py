@@ -13,7 +13,7 @@ from lakelog.explore.charts import segment_choices, segment_map, segment_rows
 from lakelog.explore.charts.facts import described
 from lakelog.explore.charts.offset_scale import OffsetScale
 from lakelog.explore.charts.segment_map import SEGMENTS
-from lakelog.explore.segments import segments
+from lakelog.operate.segments import segments
 
 pytest.importorskip("plotly")
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)

@@ -1,0 +1,192 @@
+"""What a change becomes as one commit of a table by name: its note and the rows that go. Pure."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from uuid import uuid4
+
+from ..change import Change, HotRange, Rewrite
+from ..registers import ReservedEnd
+from ..segment import SegmentFile, SegmentIndex
+from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, Note, Slice, State
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NamedCommit:
+    """The parts of a change that stand."""
+
+    note: Note
+    ranges: tuple[HotRange, ...]  # copied from the hot tier
+    rewrites: tuple[Rewrite, ...]  # written anew, without some rows
+    merges: tuple[Rewrite, ...]  # the same rows in fewer files, which is Spark's OPTIMIZE
+    removed: tuple[SegmentFile, ...]  # whose rows go, or are written anew
+
+    @classmethod
+    def of(
+        cls, change: Change, standing: frozenset[int], noted: State, state: State
+    ) -> NamedCommit:
+        """As planned on a state.
+
+        Args:
+            standing: the partitions that are committed.
+            noted: what the notes say; the state says besides what was looked up.
+        """
+        adds = [add for add in change.adds if add.topic_partition.partition in standing]
+        ranges = tuple(add for add in adds if isinstance(add, HotRange))
+        rewrites = tuple(add for add in adds if isinstance(add, Rewrite))
+        removes = [file for file in change.removes if file.partition in standing]
+        merges: tuple[Rewrite, ...] = ()
+        if not change.data_change and all(
+            one.without is None and one.delete_horizon_ms is None for one in rewrites
+        ):
+            merges, rewrites = rewrites, ()
+        kept = {file.path for rewrite in merges for file in rewrite.files}
+        note = _note(change, standing, [*ranges, *rewrites, *merges], merges, noted, state)
+        removed = tuple(file for file in removes if file.path not in kept and file.records)
+        return cls(note, ranges, rewrites, merges, removed)
+
+    def where(self, files: SegmentIndex) -> str:
+        """The rows that go or are written anew, as SQL.
+
+        Of partition columns alone wherever all rows of a segment go and no archiver can add any:
+        then Delta drops files without reading them. The newest segment may grow meanwhile, and only
+        what was planned on may go.
+        """
+        segments: dict[int, set[int]] = {}
+        spans: list[str] = []
+        by_segment: dict[tuple[int, int], list[SegmentFile]] = {}
+        for file in self.removed:
+            by_segment.setdefault((file.partition, file.segment), []).append(file)
+        whole = all(
+            _is_whole(files, partition, base, together)
+            for (partition, base), together in by_segment.items()
+        )
+        for (partition, base), together in by_segment.items():
+            if whole:
+                segments.setdefault(partition, set()).add(base)
+            else:
+                bases = sorted({file.segment for file in self.removed})
+                spans += [
+                    f"(partition = {partition} AND segment IN ({', '.join(map(str, bases))}) "
+                    f"AND offset >= {one.start_offset} AND offset < {one.end_offset})"
+                    for one in together
+                ]
+        return where_segments(segments) if whole else " OR ".join(spans)
+
+    def where_merged(self, files: SegmentIndex) -> str:
+        """The segments whose files become fewer, as SQL; empty if there are none.
+
+        Delta merges all files of a segment or none, so the newest slices of an open one become one
+        slice in as many files, until there is as much of them as of the rest: so a record is copied
+        as seldom as at a path. A merge of the whole segment then merges the files too.
+        """
+        merged = {file.path for rewrite in self.merges for file in rewrite.files}
+        segments: dict[int, set[int]] = {}
+        for partition in {rewrite.topic_partition.partition for rewrite in self.merges}:
+            for segment in files.segments(partition):
+                paths = {file.path for file in segment.files if file.records}
+                if paths and paths <= merged:
+                    segments.setdefault(partition, set()).add(segment.base_offset)
+        return where_segments(segments)
+
+
+def where_segments(segments: dict[int, set[int]]) -> str:
+    """Segments by partition, as SQL over partition columns alone."""
+    return " OR ".join(
+        f"(partition = {partition} AND segment IN ({', '.join(map(str, sorted(bases)))}))"
+        for partition, bases in sorted(segments.items())
+    )
+
+
+def _is_whole(
+    files: SegmentIndex, partition: int, base: int, removed: Iterable[SegmentFile]
+) -> bool:
+    rows = files.rows_of_partition(partition)
+    paths = {file.path for file in removed}
+    left = [
+        path
+        for path, segment, records in zip(
+            rows["path"].to_pylist(),
+            rows["segment"].to_pylist(),
+            rows["records"].to_pylist(),
+            strict=True,
+        )
+        if segment == base and records and path not in paths
+    ]
+    newest = max(rows["segment"].to_pylist(), default=base)
+    return not left and base < newest
+
+
+def _note(
+    change: Change,
+    standing: frozenset[int],
+    adds: Iterable[HotRange | Rewrite],
+    merges: Iterable[Rewrite],
+    noted: State,
+    state: State,
+) -> Note:
+    # Of an archive and a reservation, the second one must find out about the first.
+    reserves = any(isinstance(register, ReservedEnd) for register in change.registers)
+    kind = ARCHIVE if change.hot_partitions or reserves else CLEANUP
+    now_ms = time.time_ns() // 1_000_000
+    keys = {one.path: key for key, one in state.slices.items()}
+    state = _looked_at(noted, state)
+    gone = {keys[file.path] for file in change.removes if file.partition in standing}
+    of_file = {one.path: one for one in state.slices.values()}
+    added = [_added(add, merges, of_file, now_ms) for add in adds]
+    changed = {
+        key: one
+        for key, one in state.slices.items()
+        if key not in gone and noted.slices.get(key) != one
+    }
+    # Of two archivers both may note what somebody else's commit left, so only cleanups do: of them
+    # the second would plan again.
+    found = [one for one in changed.values() if one.kind == FOUND] if kind == CLEANUP else []
+    lost = noted.slices.keys() - state.slices.keys() if kind == CLEANUP else set()
+    epochs = {**dict.fromkeys((ARCHIVE, CLEANUP), 0), **state.epochs}
+    base = None
+    strange = any(one.kind == FOUND for one in changed.values())
+    if not state.epochs or strange or sum(epochs.values()) % BASE_INTERVAL == 0:
+        base = state
+    return Note(
+        uuid4().hex,
+        kind,
+        epochs[kind] + 1,
+        state.version,
+        {name: value for name, value in change.registers.items() if name.partition in standing},
+        [*added, *found],
+        [one for one in changed.values() if one.kind != FOUND],
+        sorted(gone | lost),
+        base,
+    )
+
+
+def _looked_at(noted: State, state: State) -> State:
+    """Without what is assumed of slices: whoever can read them is to look."""
+    slices = {
+        key: noted.slices.get(key, one) if one.is_assumed else one
+        for key, one in state.slices.items()
+    }
+    return replace(state, slices=slices)
+
+
+def _added(
+    add: HotRange | Rewrite, merges: Iterable[Rewrite], of_file: dict[str, Slice], now_ms: int
+) -> Slice:
+    """The slice that it becomes; of a merge everything is known beforehand."""
+    new = Slice.of(add, now_ms)
+    if not isinstance(add, Rewrite) or add not in merges:
+        return new
+    sources = [of_file[file.path] for file in add.files]
+    filled = [one for one in sources if one.records]
+    return replace(
+        new,
+        records=sum(one.records for one in sources),
+        first=min((one.first for one in filled), default=new.start_offset),
+        last=max((one.last for one in filled), default=-1),
+        min_timestamp_ms=min((one.min_timestamp_ms for one in filled), default=-1),
+        max_timestamp_ms=max((one.max_timestamp_ms for one in filled), default=-1),
+        size_bytes=sum(one.size_bytes for one in sources),
+    )

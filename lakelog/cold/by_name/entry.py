@@ -1,0 +1,154 @@
+"""What a catalog has under a name. Asks in SQL alone, so it works on Spark Connect too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote
+
+from ..schema import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
+from ..store_errors import error_class
+from .names import TableName
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+#: What stands before the rows that tell of the table, and not of its columns.
+_DETAILS = "# Detailed Table Information"
+
+#: Characters of a refused statement that say which it was.
+STATEMENT_SHOWN = 200
+
+
+@dataclass(frozen=True, slots=True)
+class CatalogEntry:
+    """A table or a view."""
+
+    kind: str  # EXTERNAL, MANAGED or VIEW, as catalogs say
+    location: str = ""
+    properties: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def topic_name(self) -> str | None:
+        """Whose it is; None if it says nothing of a topic."""
+        return self.properties.get(TOPIC_NAME_PROPERTY)
+
+    def __str__(self) -> str:
+        what = "view" if self.kind == "VIEW" else f"{self.kind.lower()} table"
+        if self.topic_name is None:
+            owner = "that is no topic's"
+        else:
+            owner = f"of topic {self.topic_name!r} with id {self.properties.get(TOPIC_ID_PROPERTY)}"
+        return f"the {what} {owner}" + (f", at {self.location}" if self.location else "")
+
+
+def look_up(spark: SparkSession, name: TableName) -> CatalogEntry | None:
+    """What is there under a name; None: nothing.
+
+    Raises:
+        ColdTierError: the catalog does not say.
+    """
+    try:
+        if not spark.catalog.tableExists(str(name)):
+            return None
+    except Exception as error:
+        raise error_class(first_sentence(error))(
+            f"the catalog does not say what {name} is: {first_sentence(error)}. If that folder was "
+            f"deleted, DROP TABLE {name} takes the name away too",
+            path=str(name),
+        ) from error
+    with _refused(f"DESCRIBE TABLE EXTENDED {name}"):
+        details = read_details(spark, str(name))
+    with _refused(f"SHOW TBLPROPERTIES {name}"):
+        properties = read_properties(spark, str(name))
+    return CatalogEntry(details.get("Type", ""), details.get("Location", ""), properties)
+
+
+def read_details(spark: SparkSession, name: str) -> dict[str, str]:
+    """What a catalog tells of a table or view besides its columns: ``Type``, ``Location`` and more.
+
+    What Spark refuses is raised as it is.
+    """
+    details: dict[str, str] = {}
+    among_details = False
+    for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect():
+        # A column may be called Type or Location too.
+        among_details = among_details or row["col_name"] == _DETAILS
+        if among_details:
+            details[row["col_name"]] = row["data_type"]
+    return details
+
+
+def read_properties(spark: SparkSession, name: str) -> dict[str, str]:
+    """The properties of a table or view; what Spark refuses is raised as it is."""
+    return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+
+
+def column_comments(spark: SparkSession, name: TableName) -> dict[str, str]:
+    """The columns of a table, each with its comment or an empty text.
+
+    Raises:
+        ColdTierError: there is no such table.
+    """
+    try:
+        return {
+            field.name: field.metadata.get("comment", "") for field in spark.table(str(name)).schema
+        }
+    except Exception as error:
+        raise error_class(first_sentence(error))(
+            f"the table {name} cannot be read: {first_sentence(error)}", path=str(name)
+        ) from error
+
+
+def run(spark: SparkSession, sql: str) -> list[Any]:
+    """The rows that a statement gives.
+
+    Raises:
+        ColdTierError: Spark or the catalog refuses it.
+    """
+    with _refused(sql):
+        return list(spark.sql(sql).collect())
+
+
+def table_of(spark: SparkSession, sql: str) -> pa.Table:
+    """The rows that a statement gives, where they may be many; see `run`.
+
+    Raises:
+        ColdTierError: Spark or the catalog refuses it.
+    """
+    with _refused(sql):
+        return spark.sql(sql).toArrow()
+
+
+@contextmanager
+def _refused(sql: str) -> Iterator[None]:
+    """Say which statement Spark or the catalog refused."""
+    try:
+        yield
+    except Exception as error:
+        raise error_class(first_sentence(error))(
+            f"the catalog refuses {sql[:STATEMENT_SHOWN]!r}: {first_sentence(error)}"
+        ) from error
+
+
+def first_sentence(error: Exception) -> str:
+    """What Spark says, without the JVM's stack below it."""
+    return str(error).strip().partition("\n")[0].rstrip(" ;.")
+
+
+def same_place(one: str, other: str) -> bool:
+    """Whether two spellings of a location are one: a catalog writes them its own way."""
+    return bool(_spellings(one) & _spellings(other))
+
+
+def _spellings(location: str) -> set[str]:
+    scheme, separator, rest = location.partition(":/")
+    if not separator:
+        scheme, rest = "file", location
+    scheme = {"s3a": "s3", "s3n": "s3"}.get(scheme, scheme)
+    rest = re.sub("/+", "/", rest).strip("/")
+    return {f"{scheme}:/{rest}", f"{scheme}:/{unquote(rest)}"}

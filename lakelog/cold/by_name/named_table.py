@@ -1,0 +1,669 @@
+"""The cold tier of a topic as a Delta table of a catalog, which only Spark may touch.
+
+Unity Catalog lets nobody but Spark write a managed table, and shows nobody its files. So Spark
+writes the rows and commits them, and what lakelog must know of the table stands in the commits'
+``userMetadata`` (see `notes`). A commit names its kind's epoch as Delta's txn version: of two
+that were planned on the same one, Delta refuses or skips the second. It skips in silence, so each
+commit is looked for in the table's history afterwards.
+
+Runs on: driver. Needs no more than the DataFrame API and SQL, so Spark Connect will do.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import pyarrow as pa
+
+from ...back_off import BackOff, Tries
+from ...config import DAY_MS
+from ...errors import (
+    ColdTierError,
+    ColdTierRefusedError,
+    ContradictionError,
+    ForeignTableError,
+    InvalidArgumentError,
+)
+from ...failpoints import failpoint
+from ...topic import Topic
+from .. import contradictions
+from ..change import Change, HotRange, RowsOf
+from ..committing import (
+    Attempt,
+    CommitBackOff,
+    Committing,
+    LostCommits,
+    NotLanded,
+    read_back,
+)
+from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
+from ..planned import check_plan
+from ..registers import Register
+from ..schema import (
+    PARTITION_COLUMNS,
+    TABLE_SCHEMA,
+    TOPIC_ID_PROPERTY,
+    columns_to_write,
+    file_retention_ms,
+    mirrored_properties,
+    mirrored_topic,
+    mirrored_version,
+    value_columns,
+)
+from ..segment import SegmentFile
+from ..store_errors import one_line
+from ..table import Applied, ColdSnapshot, Orphans, Vacuumed
+from ..timestamp_lookup import TimestampLookup
+from .commit import NamedCommit
+from .definition import add_columns, create_table, set_comment, set_properties, table_columns
+from .entry import read_details, read_properties
+from .history import Commit, is_newest, read_history
+from .lookup import find, look_up
+from .measures import MEASURE, Measuring
+from .names import quoted
+from .notes import ARCHIVE, CLEANUP, Note, State, copy_to_json, parse_copy
+from .query_errors import naming
+from .reader import NamedReader
+from .task_errors import TaskErrors
+from .task_rows import ArchivedRows, RewrittenRows
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Each lost race means that the rows are written again; each has a winner of the same kind.
+BACK_OFF = CommitBackOff(
+    races=BackOff(0.1, 2.0, tries=20),
+    refusals=BackOff(0.2, 2.0, tries=3),
+    reads=BackOff(0.2, 2.0, tries=3),
+)
+
+#: Of two that create a table at once Delta lets one fail, before the catalog knows the other's.
+CREATE_BACK_OFF = BackOff(1.0, 2.0, tries=3)
+
+#: A copy of the registers. Delta cleans up its history in the end, and the notes with it; the
+#: properties stay. Written when the newest note is older than `COPY_AFTER_MS`.
+REGISTERS_PROPERTY = "lakelog.registers"
+COPY_AFTER_MS = DAY_MS
+
+
+class NamedTable(TimestampLookup[NamedReader]):
+    """A `ColdTable` in a catalog, by name. Thread-safe.
+
+    Made by the first change. A `SegmentFile` of it stands for a range of offsets of a segment; in
+    which files the rows lie is Spark's business. So there are no `orphans` here: what a failed
+    write left, Delta's own VACUUM finds.
+
+    Args:
+        spark: gives the session, Spark Connect or not, when it is needed first.
+        name: ``catalog.schema.table``, quoted as SQL wants it.
+        rows_of: how hot ranges are read, on executors.
+        newest_config: as for `PathTable`.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        spark: Callable[[], SparkSession],
+        name: str,
+        rows_of: RowsOf,
+        newest_config: Callable[[], int] | None = None,
+    ) -> None:
+        self.name = name
+        self._newest_config = newest_config
+        self._topic = topic
+        self._spark = spark
+        self._rows_of = rows_of
+        self._lock = threading.RLock()  # of what follows
+        self._noted = State()  # what the notes add up to
+        self._state = State()  # with what was looked up since
+        self._noted_ms = 0  # when the newest note was made
+        self._landed: set[str] = set()  # commits whose notes were read
+        self._heard: Measuring | None = None  # what the tasks of the last write here said
+        self._heard_of = ""  # which commit that was
+        self._properties: dict[str, str] | None = None  # None: to be read anew
+        self._columns: StructType | None = None
+        self._unchecked = ColdSnapshot()  # the newest looked at
+        self._latest = ColdSnapshot()  # the newest of those that hold together
+        self._settings_version = 0
+        self._reader = NamedReader(spark, self.version_frame, self._active)
+
+    @property
+    def spark(self) -> SparkSession:
+        return self._spark()
+
+    def version_frame(self, version: int) -> DataFrame:
+        """All columns and rows as of a version.
+
+        Raises:
+            MissingFileError: Delta no longer gives it: one that is not the newest, older than the
+                table's `delta.deletedFileRetentionDuration`.
+        """
+        with naming(self.name):
+            return self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {int(version)}")
+
+    # -- looking -----------------------------------------------------------------------------------
+
+    def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
+        """See `ColdTable.snapshot`."""
+        with self._lock:
+            self.unchecked()
+            latest = self._checked()
+        if newer_than is not None and latest.version < newer_than.version:
+            self._refuse_older(latest.version, newer_than.version)
+        return latest
+
+    def _checked(self) -> ColdSnapshot:
+        """What was looked at last, checked for contradictions."""
+        with self._lock:
+            latest = self._unchecked
+            if latest is not self._latest:
+                contradictions.check(self._topic.name, latest.files, latest.registers)
+                self._latest = latest
+            return latest
+
+    def unchecked(self) -> ColdSnapshot:
+        """See `ColdTable.unchecked`."""
+        with self._lock:
+            since = self._state.version
+            if since < 0 or not is_newest(self.spark, self.name, since):
+                self._take_news()
+            return self._unchecked
+
+    def _take_news(self) -> None:
+        """Go to the newest version."""
+        with self._lock:
+            with naming(self.name):
+                self._refresh()
+            if self._state.version != self._unchecked.version:
+                state = self._state
+                told = mirrored_version(self._read_properties())
+                self._unchecked = ColdSnapshot(state.version, state.index(), state.registers, told)
+
+    def _refresh(self) -> None:
+        since = self._state.version
+        if since < 0 and not self.spark.catalog.tableExists(self.name):
+            return
+        try:
+            commits = read_history(self.spark, self.name, self._topic.topic_id, since)
+        except Exception:
+            if since < 0:
+                self._properties = None
+                self._check_ours()  # what has no history may be no table of Delta's
+            raise
+        newest = commits[0].version if commits else -1
+        if newest < since:
+            self._refuse_older(newest, since)
+        if newest == since:
+            return
+        if since < 0 or not all(commit.moves_rows_alone for commit in commits):
+            # After the history: what is changed meanwhile, the next look sees.
+            self._properties = self._columns = None
+            self._check_ours()
+            if since < 0:
+                self._check_by_name(commits)
+            self._check_columns()
+        notes = [(commit.version, commit.note) for commit in commits if commit.note is not None]
+        # What somebody else did is known to whoever noted slices after it.
+        seen = [note.on for _, note in notes if note.kind == CLEANUP]
+        bare = False
+        if since < 0:
+            base = self._base(commits)
+            bare = base is None
+            base = base or self._copied(commits)
+            self._noted = self._state = base
+            seen.append(base.version)
+        self._noted = self._noted.after(newest, notes)
+        state = self._state.after(newest, notes)
+        strange = any(one.is_strange and one.version > max(seen, default=-1) for one in commits)
+        self._state = self._looked_up(self._measured(state, commits), strange=strange or bare)
+        self._landed |= {note.commit for _, note in notes}
+        times_ms = [commit.time_ms for commit in commits if commit.note is not None]
+        self._noted_ms = max([self._noted_ms, *times_ms])
+
+    def _base(self, commits: Sequence[Commit]) -> State | None:
+        """What the first look starts from; None if the history says nothing of it any more."""
+        bases = [commit.note.base for commit in commits if commit.note and commit.note.base]
+        if bases:
+            return max(bases, key=lambda base: base.version)
+        if commits[-1].version == 0:
+            return State()  # nothing was noted yet
+        return None
+
+    def _copied(self, commits: Sequence[Commit]) -> State:
+        """The registers alone, out of the properties."""
+        content = self._read_properties().get(REGISTERS_PROPERTY)
+        if content is None:
+            raise ColdTierRefusedError(
+                f"the history of {self.name} goes back to version {commits[-1].version} and says "
+                "nothing of lakelog's registers any more: for longer than "
+                "delta.logRetentionDuration others have committed and lakelog has not. Bring back "
+                f"an older copy of the table, or set its property {REGISTERS_PROPERTY} to what the "
+                "registers were",
+                path=self.name,
+            )
+        epochs = {ARCHIVE: commits[0].version, CLEANUP: commits[0].version}  # above any before
+        try:
+            version, registers = parse_copy(content)
+        except ContradictionError as error:
+            raise ContradictionError(
+                f"property {REGISTERS_PROPERTY} of {self.name}: {error.message}", path=self.name
+            ) from error
+        return State(version, epochs, registers)
+
+    def _measured(self, state: State, commits: Sequence[Commit]) -> State:
+        """With what this process's tasks said of the slices that they wrote."""
+        heard = next((c for c in commits if c.note and c.note.commit == self._heard_of), None)
+        said = self._heard.slices(heard.metrics) if self._heard and heard else None
+        if said is None:
+            return state
+        slices = dict(state.slices)
+        for one in said:
+            if one.key in slices:
+                slices[one.key] = replace(one, version=slices[one.key].version)
+        return replace(state, slices=slices)
+
+    def _looked_up(self, state: State, *, strange: bool) -> State:
+        """With what the notes do not say of the slices."""
+        unknown = [one for one in state.slices.values() if not one.is_known]
+        slices = dict(state.slices)
+        if unknown:
+            found = look_up(self.spark, self.name, state.version, unknown)
+            slices.update({one.key: one for one in found})
+        if strange:
+            slices = find(self.spark, self.name, state.version, slices)
+        return replace(state, slices=slices)
+
+    def _active(self, paths: Iterable[str]) -> tuple[int, set[str]]:
+        """The newest version known, and those paths that stand for nothing in it."""
+        newest = self._unchecked
+        return newest.version, newest.files.missing(paths)
+
+    # -- changing ----------------------------------------------------------------------------------
+
+    def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
+        """See `ColdTable.apply`. Of a race the loser writes its rows anew."""
+        check_plan(self._topic, change, planned_on)
+        hot = any(isinstance(add, HotRange) for add in change.adds)
+        if hot and change.removes:
+            raise InvalidArgumentError("a change of a table by name archives or cleans, not both")
+        with self._lock:
+            current = self._latest
+        # An archive that was planned on an old look finds out when it has not landed. A cleanup
+        # would put back rows that somebody has deleted since.
+        if not hot or current.version < 0 or current.version != planned_on.version:
+            current = self.snapshot(planned_on)
+        if not change.partitions:
+            return Applied(current)
+        if current.version < 0:
+            self._create()
+            self._write_settings()  # who else made it may have known older settings
+        lost = LostCommits(f"the table {self.name}", self.name, BACK_OFF)
+
+        def prepare() -> tuple[ColdSnapshot, Attempt]:
+            with self._lock:
+                current, noted, state = self._checked(), self._noted, self._state
+
+            def attempt(standing: frozenset[int]) -> Applied | NotLanded:
+                commit = NamedCommit.of(change, standing, noted, state)
+                # What Spark refuses may be the listening: the second time it just writes.
+                measuring = None if lost.refused else self._listener(commit)
+                error = self._write(commit, current, measuring)
+                if self._has_landed(commit.note.commit, error):
+                    return self._applied(commit.note, change.partitions - standing, measuring)
+                to_others = self._state.version != current.version
+                return NotLanded(error, to_others, "Check that it may be written by this user")
+
+            return current, attempt
+
+        return Committing(change, planned_on, self._newest_config).run(prepare, lost)
+
+    def _create(self) -> None:
+        """Make the table, unless it is there; who else does so meanwhile does not matter."""
+        tries = Tries(f"creating the table {self.name}", CREATE_BACK_OFF)
+        while True:
+            with naming(self.name):
+                try:
+                    create_table(self.spark, self.name, self._topic)
+                    return
+                except Exception as error:
+                    if self.spark.catalog.tableExists(self.name):
+                        return
+                    pause_s = tries.failed(one_line(error))
+                    if pause_s is None:
+                        raise
+            time.sleep(pause_s)
+
+    def _listener(self, commit: NamedCommit) -> Measuring | None:
+        """Hears what the tasks measure; None if there is nothing to hear, or it never comes."""
+        if not commit.ranges or (self._heard is not None and self._heard.is_deaf):
+            return None
+        return Measuring(commit.note.added)
+
+    def _write(
+        self, commit: NamedCommit, current: ColdSnapshot, measuring: Measuring | None
+    ) -> Exception | None:
+        """Have Spark write and commit. Whether that succeeded, the history tells.
+
+        Raises:
+            Exception: what a task raised, as it was; then nothing was committed.
+        """
+        errors = TaskErrors()
+        try:
+            self._commit(commit, current, errors, measuring)
+            failpoint("cold.after_commit")
+        except Exception as error:
+            carried = errors.found_in(str(error))
+            if carried is not None:
+                raise carried from None
+            self._columns = None  # somebody may have added some
+            return error
+        if measuring is not None:
+            with self._lock:
+                self._heard, self._heard_of = measuring, commit.note.commit
+        return None
+
+    def _commit(
+        self,
+        commit: NamedCommit,
+        current: ColdSnapshot,
+        errors: TaskErrors,
+        measuring: Measuring | None,
+    ) -> None:
+        from pyspark.sql.functions import expr
+
+        if merged := commit.where_merged(current.files):
+            self.spark.sql(f"OPTIMIZE {self.name} WHERE {merged}")
+        note = commit.note
+        writer = (
+            self._rows(commit, current, errors, measuring)
+            .writeTo(self.name)
+            .option("txnAppId", f"lakelog/{self._topic.topic_id}/{note.kind}")
+            .option("txnVersion", str(note.epoch))
+            .option("userMetadata", note.to_json(self._topic.topic_id))
+            .option("compression", "zstd")
+        )
+        if commit.removed:
+            writer.overwrite(expr(commit.where(current.files)))
+        else:
+            writer.append()
+
+    def _rows(
+        self,
+        commit: NamedCommit,
+        current: ColdSnapshot,
+        errors: TaskErrors,
+        measuring: Measuring | None,
+    ) -> DataFrame:
+        """What is to be written: each range by one task, each segment that is rewritten by one."""
+        from pyspark.sql.functions import col, lit
+
+        columns = self._read_columns()
+        values = columns_to_write(self._topic, table_columns(columns))
+        if commit.ranges:
+            count = len(commit.ranges)
+            # One task each, the largest first: whatever takes long has the rest beside it.
+            numbers = self.spark.range(0, count, 1, count)
+            names = [*TABLE_SCHEMA.names, *values.names]
+            rows = ArchivedRows(
+                commit.ranges, self._rows_of, names, values, errors, measuring is not None
+            )
+            schema = type(columns)([columns[name] for name in names])
+            if measuring is None:
+                written = numbers.mapInArrow(rows, schema)
+            else:
+                schema.add(MEASURE, "string")
+                written = measuring.observe(numbers.mapInArrow(rows, schema))
+            return written.select(
+                *(
+                    col(quoted(field.name))
+                    if field.name in names
+                    else lit(None).cast(field.dataType).alias(field.name)
+                    for field in columns
+                )
+            )
+        if commit.removed and commit.rewrites:
+            return (
+                self._reader.frame(current.version)
+                .where(commit.where(current.files))
+                .mapInArrow(RewrittenRows(commit.rewrites, columns.names, values), columns)
+                .repartition(*PARTITION_COLUMNS)
+                .sortWithinPartitions(*PARTITION_COLUMNS, "offset")
+            )
+        return self.spark.createDataFrame([], columns)
+
+    def _has_landed(self, commit_id: str, error: Exception | None) -> bool:
+        """Whether it did, by the table's history.
+
+        Raises:
+            CommitUnknownError: that cannot be read.
+        """
+
+        def ask() -> bool:
+            self._take_news()
+            return commit_id in self._landed
+
+        where = f"the table {self.name}"
+        return read_back(where, self.name, ask, error, BACK_OFF.reads, (ContradictionError,))
+
+    def _applied(
+        self, note: Note, superseded: frozenset[int], measuring: Measuring | None
+    ) -> Applied:
+        with self._lock:
+            snapshot, state = self._checked(), self._state
+        paths = {state.slices[one.key].path for one in note.added if one.key in state.slices}
+        files = [file for file in snapshot.files if file.path in paths]
+        unparsed = self._unparsed(snapshot, files, measuring)
+        return Applied(snapshot, tuple(files), superseded, unparsed)
+
+    def _unparsed(
+        self,
+        snapshot: ColdSnapshot,
+        files: Sequence[SegmentFile],
+        measuring: Measuring | None,
+    ) -> dict[int, int]:
+        """How many values of new files did not become columns, by partition."""
+        if not files or not len(value_columns(self._topic)):
+            return {}
+        counted = None if measuring is None else measuring.unparsed()
+        if counted is not None:
+            return counted
+        with naming(self.name):
+            return self._reader.unparsed(snapshot.version, files)
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`. Each piece is a query; for many rows take `version_frame`."""
+        return self._reader.read(files, start, end, columns)
+
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        *,
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
+        """See `ColdTable.map`."""
+        return self._reader.map(function, tasks, files_of, columns)
+
+    # -- what it says of itself --------------------------------------------------------------------
+
+    def mirror(self, topic: Topic) -> None:
+        """See `ColdTable.mirror`. Also keeps a copy of the registers in the properties."""
+        if topic.config_version <= self._settings_version:
+            return
+        with self._lock:
+            self._topic = topic
+        if self.unchecked().version >= 0:
+            self._write_settings()
+        self._settings_version = topic.config_version
+
+    def _write_settings(self) -> None:
+        """Make the properties say the topic, unless they say a newer one."""
+        tries = Tries(f"writing the settings of {self.name}", BACK_OFF.races)
+        while True:
+            alteration = self._alteration()
+            if alteration is None:
+                return
+            try:
+                with naming(self.name):
+                    self._alter(alteration)
+            except ColdTierError as error:  # may have landed all the same: the next look tells
+                tries.pause(error)
+            self._properties = self._columns = None
+
+    def _alteration(self) -> Alteration | None:
+        """The next commit towards a table that says the topic, and its registers; None: it does."""
+        self.unchecked()
+        with self._lock:
+            topic, held = self._topic, self._read_properties()
+        found = next_alteration(topic, held, lambda: table_columns(self._read_columns()))
+        if isinstance(found, AddColumns | SetComment):
+            return found
+        changes = {} if found is None else dict(found.properties)
+        changes |= self._registers_copy(held, at_once=bool(changes))
+        return SetProperties(changes) if changes else None
+
+    def _alter(self, alteration: Alteration) -> None:
+        if isinstance(alteration, AddColumns):
+            add_columns(self.spark, self.name, self._topic, alteration.columns)
+        elif isinstance(alteration, SetComment):
+            set_comment(self.spark, self.name, alteration.column, alteration.comment)
+        else:
+            set_properties(self.spark, self.name, dict(alteration.properties))
+
+    def _registers_copy(self, held: Mapping[str, str], *, at_once: bool) -> dict[str, str]:
+        """The registers as a property, if it is time to keep them there."""
+        with self._lock:
+            state, noted_ms = self._state, self._noted_ms
+        copied: Mapping[Register, int] | None = {}
+        if REGISTERS_PROPERTY in held:
+            copied = None  # where somebody wrote what cannot be read
+            with suppress(ContradictionError):
+                _, copied = parse_copy(held[REGISTERS_PROPERTY])
+        is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
+        if copied == state.registers or not (is_old or at_once):
+            return {}
+        return {REGISTERS_PROPERTY: copy_to_json(state.version, state.registers)}
+
+    def mirrored(self) -> Topic | None:
+        """See `ColdTable.mirrored`."""
+        with self._lock:
+            if self.unchecked().version < 0:
+                return None
+            return mirrored_topic(self._read_properties())
+
+    def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
+        """See `ColdTable.vacuum`. Delta's own; a dry run counts no more than 1,000 files."""
+        with self._lock:
+            if self.snapshot().version < 0:
+                properties = mirrored_properties(self._topic)
+                return Vacuumed(0, 0, file_retention_ms(properties))
+            retention_ms = file_retention_ms(self._read_properties())
+        with naming(self.name):
+            paths = self.spark.sql(f"VACUUM {self.name} LITE DRY RUN").collect()
+            if dry_run or not paths:
+                return Vacuumed(len(paths), None if paths else 0, retention_ms)
+            since = self._state.version
+            self.spark.sql(f"VACUUM {self.name} LITE").collect()
+            commits = read_history(self.spark, self.name, self._topic.topic_id, since)
+        for commit in commits:  # not every platform notes it
+            if commit.operation == "VACUUM START":
+                metrics = commit.metrics
+                return Vacuumed(
+                    int(metrics["numFilesToDelete"]),
+                    int(metrics["sizeOfDataToDelete"]),
+                    retention_ms,
+                )
+        return Vacuumed(len(paths), None, retention_ms)
+
+    def orphans(self) -> Orphans:
+        """None: what a failed write left, Spark's own vacuum of the platform finds."""
+        return Orphans()
+
+    def remove_orphans(self) -> Orphans:
+        """See `orphans`."""
+        return Orphans()
+
+    def _read_properties(self) -> dict[str, str]:
+        if self._properties is None:
+            with naming(self.name):
+                self._properties = read_properties(self.spark, self.name)
+        return self._properties
+
+    def _read_columns(self) -> StructType:
+        """Those of the newest version; they change with its properties alone."""
+        with self._lock:
+            if self._columns is None:
+                with naming(self.name):
+                    self._columns = self.spark.table(self.name).schema
+            return self._columns
+
+    def _check_ours(self) -> None:
+        owner = self._read_properties().get(TOPIC_ID_PROPERTY)
+        if owner == str(self._topic.topic_id):
+            return
+        what = (
+            "a table that lakelog did not make"
+            if owner is None
+            else f"the table of the topic with id {owner}: an earlier topic of this name, or one "
+            "whose name differs in '.', '-', '_' or case alone"
+        )
+        raise ForeignTableError(
+            f"{self.name} should hold the table of topic {self._topic.name!r} with id "
+            f"{self._topic.topic_id}, but holds {what}. Put it aside with ALTER TABLE … RENAME TO, "
+            "or drop it, or archive this topic to another schema",
+            path=self.name,
+        )
+
+    def _check_by_name(self, commits: Sequence[Commit]) -> None:
+        """Refuse a table that has its name besides, and is committed to by path."""
+        noted = REGISTERS_PROPERTY in self._read_properties() or any(one.note for one in commits)
+        if noted or not any(one.is_strange for one in commits):
+            return
+        if read_details(self.spark, self.name).get("Type") == "EXTERNAL":
+            raise ForeignTableError(
+                f"{self.name} should be a table that Spark alone commits to, but it is an external "
+                "one, committed to by path: none of its commits says how far it is archived. Say "
+                "where the schema's tables lie: location='…' (--location) besides cold='catalog."
+                "schema'. DESCRIBE DETAIL shows the table's own folder, {location}/{topic}/{id}",
+                path=self.name,
+            )
+
+    def _check_columns(self) -> None:
+        there = self._read_columns().names
+        lost = [name for name in TABLE_SCHEMA.names if name not in there]
+        if lost:
+            raise ColdTierRefusedError(
+                f"the table {self.name} has no column {', '.join(lost)}: somebody renamed or "
+                "dropped it. Nothing was changed. Give it its name back with ALTER TABLE … RENAME "
+                "COLUMN … TO …, or if it was dropped RESTORE the table to the version before",
+                path=self.name,
+            )
+
+    def _refuse_older(self, version: int, known: int) -> NoReturn:
+        raise ContradictionError(
+            f"the table {self.name} is at version {version}, but was seen at version {known} "
+            "before: somebody put another table in its place. Bring the newest one back, or delete "
+            "the topic and create it again",
+            path=self.name,
+        )

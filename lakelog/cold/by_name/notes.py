@@ -1,0 +1,345 @@
+"""What lakelog notes in the commits of a table by name, and the index and registers it makes up.
+
+Only Spark may touch such a table, and Spark tells nobody what lies in a table's log but for one
+text a commit, ``userMetadata``. So each commit of lakelog carries a note there, JSON:
+
+| member    |                                                                                    |
+|-----------|------------------------------------------------------------------------------------|
+| lakelog   | 1: the format                                                                      |
+| topic     | the topic id                                                                       |
+| commit    | a random name, so that a lost reply is settled by looking for it                   |
+| kind      | ``archive`` (moves archived ends) or ``cleanup`` (everything else)                 |
+| epoch     | how many commits of its kind came before, and this one; also Delta's txn version   |
+| on        | the table version that it was planned on                                           |
+| registers | those it moves: name → partition → value                                           |
+| added     | slices it adds                                                                     |
+| known     | what was looked up of earlier slices since; holds only for those still there       |
+| gone      | keys of slices it removes                                                          |
+| base      | now and then: epochs, registers and slices as of version ``on``, all of them       |
+
+Two kinds, because a commit of a kind conflicts with every other of its kind: an archiver that
+commits once a minute must not starve a compaction that runs for an hour. What the two kinds note
+adds up whichever comes first.
+
+A **slice** is what a `SegmentFile` is to a table at a path: a range of offsets of one segment. In
+which Parquet files its rows lie is Spark's business, and nobody's OPTIMIZE changes a slice.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+from uuid import UUID, uuid4
+
+import pyarrow as pa
+
+from ...config import INT64_MAX
+from ...errors import ContradictionError
+from ...json_text import parse_json
+from ..change import HotRange, Rewrite
+from ..registers import REGISTER_NAMES, Register
+from ..segment import COLUMNS, SegmentIndex, file_name, sources_digest
+
+ARCHIVE, CLEANUP = "archive", "cleanup"
+
+#: A reader looks back for as many commits of lakelog. One of 10,000 slices takes about 1 MB.
+BASE_INTERVAL = 50
+
+#: Kind of a slice that somebody else's commit left: all rows of a segment, as they were found.
+FOUND = "rows"
+
+#: What comes of making sense of JSON that is not as lakelog writes it.
+ILLEGIBLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
+
+_FORMAT = 1
+_REGISTERS = {name: register for register, name in REGISTER_NAMES.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """A range of offsets of one segment, and what is known of its rows."""
+
+    partition: int
+    segment: int  # the segment's base offset
+    kind: str  # archive, clean or FOUND
+    start_offset: int
+    end_offset: int  # exclusive
+    tag: str  # 16 hex digits; of a clean slice the digest of what it was made of
+    version: int  # the first that has it; -1: not committed yet
+    modified_ms: int
+    records: int = -1  # -1 and below: not looked up yet, as all that follows
+    first: int = -1
+    last: int = -1
+    min_timestamp_ms: int = -1
+    max_timestamp_ms: int = -1
+    size_bytes: int = -1
+
+    @classmethod
+    def of(cls, add: HotRange | Rewrite, now_ms: int) -> Slice:
+        """What a hot range or a rewrite becomes."""
+        common = (add.topic_partition.partition, add.segment)
+        edges = (add.start_offset, add.end_offset)
+        if isinstance(add, HotRange):
+            return cls(*common, "archive", *edges, uuid4().hex[:16], -1, now_ms)
+        tag = sources_digest(file.path for file in add.files)
+        modified_ms = max(file.modified_ms for file in add.files)
+        return cls(*common, "clean", *edges, tag, -1, modified_ms)
+
+    @property
+    def key(self) -> str:
+        """Names it among the slices of a table."""
+        if self.kind == FOUND:
+            return f"{self.partition}/{FOUND}-{self.segment}"
+        return f"{self.partition}/{self.tag}"
+
+    @property
+    def is_known(self) -> bool:
+        return self.size_bytes >= 0
+
+    @property
+    def is_assumed(self) -> bool:
+        """Whether its rows could not be looked at; then no note says anything of them."""
+        return self.records > 0 and not self.size_bytes
+
+    def assumed(self) -> Slice:
+        """As if it had a record at each offset, none younger than itself."""
+        first = max(self.start_offset, min(self.segment, self.end_offset - 1))
+        return replace(
+            self,
+            records=self.end_offset - first,
+            first=first,
+            last=self.end_offset - 1,
+            max_timestamp_ms=self.modified_ms,
+            size_bytes=0,
+        )
+
+    @property
+    def path(self) -> str:
+        """Stands for it in a `SegmentFile`; names no file. `version_of_path` reads it."""
+        folder = f"partition={self.partition}/segment={self.segment}"
+        if self.kind == FOUND:
+            return f"{folder}/{FOUND}-{self.start_offset}-{self.end_offset}-{self.version:016x}"
+        unique = f"{self.tag}{self.version:016x}"
+        return f"{folder}/{file_name(self.kind, self.start_offset, self.end_offset, unique)}"
+
+
+def version_of_path(path: str) -> int:
+    """The table version that first had the slice."""
+    return int(path.removesuffix(".parquet")[-16:], 16)
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What one commit of lakelog says."""
+
+    commit: str
+    kind: str
+    epoch: int
+    on: int
+    registers: Mapping[Register, int] = field(default_factory=dict)
+    added: Sequence[Slice] = ()
+    known: Sequence[Slice] = ()
+    gone: Sequence[str] = ()
+    base: State | None = None
+
+    def to_json(self, topic_id: UUID) -> str:
+        """As ``userMetadata``."""
+        content: dict[str, Any] = {
+            "lakelog": _FORMAT,
+            "topic": str(topic_id),
+            "commit": self.commit,
+            "kind": self.kind,
+            "epoch": self.epoch,
+            "on": self.on,
+            "registers": registers_to_json(self.registers),
+            "added": _rows(self.added),
+            "known": _rows(self.known),
+            "gone": list(self.gone),
+        }
+        if self.base is not None:
+            content["base"] = {
+                "epochs": dict(self.base.epochs),
+                "registers": registers_to_json(self.base.registers),
+                "slices": _rows(self.base.slices.values()),
+            }
+        return json.dumps(content, separators=(",", ":"))
+
+    @classmethod
+    def parse(cls, text: str | None, topic_id: UUID) -> Note | None:
+        """From ``userMetadata``; None if lakelog did not write it, or not of this topic.
+
+        Raises:
+            ContradictionError: it says that lakelog wrote it, and cannot be read.
+        """
+        if not text or '"lakelog"' not in text:
+            return None
+        try:
+            content = parse_json(text)
+        except ValueError:
+            return None
+        if not isinstance(content, dict) or content.get("topic") != str(topic_id):
+            return None
+        try:
+            if content.get("lakelog") != _FORMAT:
+                raise ValueError(f"its format is {content.get('lakelog')!r}, not {_FORMAT}")
+            return cls._of(content)
+        except ILLEGIBLE as error:
+            raise ContradictionError(
+                f"a commit's userMetadata is a note of lakelog on topic {topic_id} that cannot be "
+                f"read ({error!r}): {text[:80]!r}. A newer lakelog wrote it, then update this one; "
+                "or somebody did by hand, then RESTORE the table to the version before it"
+            ) from error
+
+    @classmethod
+    def _of(cls, content: Mapping[str, Any]) -> Note:
+        base = content.get("base")
+        return cls(
+            _text(content["commit"]),
+            _text(content["kind"]),
+            _whole(content["epoch"]),
+            _whole(content["on"]),
+            registers_of_json(content["registers"]),
+            _slices(content["added"]),
+            _slices(content["known"]),
+            [_text(key) for key in content["gone"]],
+            None
+            if base is None
+            else State(
+                _whole(content["on"]),
+                {_text(kind): _whole(epoch) for kind, epoch in base["epochs"].items()},
+                registers_of_json(base["registers"]),
+                {one.key: one for one in _slices(base["slices"])},
+            ),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class State:
+    """What the notes up to a version add up to."""
+
+    version: int = -1
+    epochs: Mapping[str, int] = field(default_factory=dict)  # by kind
+    registers: Mapping[Register, int] = field(default_factory=dict)
+    slices: Mapping[str, Slice] = field(default_factory=dict)
+
+    def after(self, version: int, notes: Iterable[tuple[int, Note]]) -> State:
+        """With later notes, by version; what lies at or below this state is in it already."""
+        epochs, registers, slices = dict(self.epochs), dict(self.registers), dict(self.slices)
+        for at, note in sorted(notes, key=lambda one: one[0]):
+            if at <= self.version:
+                continue
+            epochs[note.kind] = note.epoch
+            registers.update(note.registers)
+            for key in note.gone:
+                slices.pop(key, None)
+            for known in note.known:
+                if known.key in slices:
+                    slices[known.key] = known
+            for added in note.added:
+                version_of = at if added.version < 0 else added.version
+                slices[added.key] = replace(added, version=version_of)
+        return State(version, epochs, registers, slices)
+
+    def index(self) -> SegmentIndex:
+        """The slices as an index; each of them must be known."""
+        columns = [
+            (
+                one.partition,
+                one.segment,
+                one.path,
+                one.size_bytes,
+                one.records,
+                one.start_offset,
+                one.end_offset,
+                one.min_timestamp_ms,
+                one.max_timestamp_ms,
+                one.modified_ms,
+                one.first,
+                one.last,
+                one.kind != FOUND,
+            )
+            for one in self.slices.values()
+        ]
+        arrays = list(zip(*columns, strict=True)) or [() for _ in COLUMNS]
+        return SegmentIndex(
+            pa.Table.from_arrays(
+                [pa.array(array, kind.type) for array, kind in zip(arrays, COLUMNS, strict=True)],
+                schema=COLUMNS,
+            )
+        )
+
+
+def registers_to_json(registers: Mapping[Register, int]) -> dict[str, dict[str, int]]:
+    """Name → partition → value."""
+    content: dict[str, dict[str, int]] = {}
+    for register, value in registers.items():
+        of_name = content.setdefault(REGISTER_NAMES[type(register)], {})
+        of_name[str(register.partition)] = value
+    return content
+
+
+def registers_of_json(content: Mapping[str, Mapping[str, int]]) -> dict[Register, int]:
+    """What `registers_to_json` made."""
+    return {
+        _REGISTERS[name](_partition(partition)): _whole(value)
+        for name, values in content.items()
+        for partition, value in values.items()
+    }
+
+
+def copy_to_json(version: int, registers: Mapping[Register, int]) -> str:
+    """The registers as of a version, for a property of the table."""
+    content = {"version": version, "registers": registers_to_json(registers)}
+    return json.dumps(content, separators=(",", ":"))
+
+
+def parse_copy(text: str) -> tuple[int, dict[Register, int]]:
+    """What `copy_to_json` made.
+
+    Raises:
+        ContradictionError: it cannot be read.
+    """
+    try:
+        content = parse_json(text)
+        return _whole(content["version"]), registers_of_json(content["registers"])
+    except ILLEGIBLE as error:
+        raise ContradictionError(
+            f"a copy of lakelog's registers in a table's properties cannot be read ({error!r}): "
+            f"{text[:80]!r}. Somebody changed it; set it to what the registers were"
+        ) from error
+
+
+def _rows(slices: Iterable[Slice]) -> list[list[Any]]:
+    names = Slice.__slots__
+    return [[getattr(one, name) for name in names] for one in slices]
+
+
+def _slices(rows: Iterable[Sequence[Any]]) -> list[Slice]:
+    slices = []
+    for row in rows:
+        fields = dict(zip(Slice.__slots__, row, strict=True))
+        for name, value in fields.items():
+            _text(value) if name in ("kind", "tag") else _whole(value)
+        slices.append(Slice(**fields))
+    return slices
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or abs(value) > INT64_MAX:
+        raise ValueError(f"{value!r:.80} is no number")
+    return value
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r:.80} is no text")
+    return value
+
+
+def _partition(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise ValueError(f"{text!r:.80} is no partition")
+    return int(text)

@@ -1,0 +1,281 @@
+"""Reading a table by name: records by offset or by timestamp.
+
+Runs on: driver, but for `NamedReader.map`'s function.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from ...engines.spark import Failure, SparkEngine
+from ...errors import InvalidArgumentError
+from ...record import MAX_OFFSET, OffsetAndTimestamp
+from ...value_ddl import VALUE_ERROR
+from ..projection import projection
+from ..segment import SegmentFile
+from .notes import version_of_path
+from .query_errors import naming
+from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
+from .windows import Stretch
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, slots=True)
+class _Run:
+    """Offsets of one partition that follow each other, and where they lie."""
+
+    partition: int
+    first_segment: int
+    last_segment: int
+    start: int
+    end: int
+    rows: int  # about
+    size_bytes: int  # stored
+    path: str  # of its first file, for errors
+
+    @classmethod
+    def of(cls, files: Sequence[SegmentFile], start: int, end: int) -> _Run:
+        first, last = files[0], files[-1]
+        return cls(
+            first.partition,
+            min(file.segment for file in files),
+            max(file.segment for file in files),
+            # A gap lies before a segment's first record, and a query for it would find nothing.
+            max(start, first.start_offset, min(first.segment, first.end_offset)),
+            min(end, last.end_offset),
+            sum(file.records for file in files),
+            sum(file.size_bytes for file in files),
+            first.path,
+        )
+
+    def where(self, start: int, end: int) -> str:
+        """The rows of a part of it, as SQL."""
+        return (
+            f"partition = {self.partition} AND segment BETWEEN {self.first_segment} AND "
+            f"{self.last_segment} AND offset >= {start} AND offset < {end}"
+        )
+
+
+class NamedReader:
+    """Reads rows of the table ``name``. Thread-safe.
+
+    Args:
+        active: the newest version known, and which of some paths it does not have any more.
+    """
+
+    def __init__(
+        self,
+        spark: Callable[[], SparkSession],
+        frame: Callable[[int], DataFrame],
+        active: Callable[[Iterable[str]], tuple[int, set[str]]],
+    ) -> None:
+        self._spark = spark
+        self._frame = frame
+        self._active = active
+        self._kept: tuple[int, DataFrame] | None = None  # planning one costs more than a query
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
+        schema = projection(columns)
+        wanted = [
+            file
+            for file in files
+            if file.records and file.end_offset > start and file.start_offset < end
+        ]
+        if not wanted:
+            return
+        frame = self.frame(self._version(wanted))
+        frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
+        for run in _runs(wanted, start, end):
+            stretch = Stretch(frame, run.where, run.start, run.end, run.rows, run.size_bytes)
+            batches = stretch.batches(schema)
+            while True:
+                with naming(run.path):
+                    batch = next(batches, None)
+                if batch is None:
+                    break
+                yield batch
+
+    def first_at_or_after(
+        self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """See `SegmentReader.first_at_or_after`; files never share offsets here."""
+        from pyspark.sql.functions import col
+
+        for file in files:
+            found = self._first(
+                file,
+                from_offset,
+                f"timestamp >= timestamp_micros({timestamp_ms * 1000}L)",
+                col("offset"),
+            )
+            if found is not None:
+                return found
+        return None
+
+    def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
+        """See `SegmentReader.newest`."""
+        from pyspark.sql.functions import col
+
+        best: OffsetAndTimestamp | None = None
+        for file in files:
+            if file.max_timestamp_ms < 0:
+                break
+            if best is not None and not _beats(best, file.max_timestamp_ms, file.start_offset):
+                if file.max_timestamp_ms < best.timestamp_ms:
+                    break
+                continue
+            found = self._first(
+                file,
+                from_offset,
+                "timestamp >= timestamp_micros(0L)",
+                col("timestamp").desc(),
+                col("offset"),
+            )
+            if found is not None and (
+                best is None or _beats(best, found.timestamp_ms, found.offset)
+            ):
+                best = found
+        return best
+
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
+        """See `ColdTable.map`: the rows of a partition's tasks go to one worker, which keeps them
+        on its disk while it runs the tasks (see `spool`).
+        """
+        from pyspark import cloudpickle
+
+        if columns is None:
+            raise InvalidArgumentError(
+                "a table by name shows nobody its files, so there are no row groups and footers to "
+                "look at. Read its records, or look at DESCRIBE DETAIL and DESCRIBE HISTORY"
+            )
+        if not tasks:
+            return
+        by_partition: dict[int, list[tuple[int, bytes]]] = {}
+        files: dict[str, SegmentFile] = {}
+        for number, task in enumerate(tasks):
+            mine = list(files_of(task))
+            by_partition.setdefault(mine[0].partition if mine else -1, []).append(
+                (number, cloudpickle.dumps(task))
+            )
+            files.update({file.path: file for file in mine})
+        pickled = cloudpickle.dumps(function)
+        found: dict[int, bytes] = {}
+        wheres = [run.where(run.start, run.end) for run in _runs(files.values(), 0, MAX_OFFSET)]
+        if wheres:
+            rows = (
+                self.frame(self._version(list(files.values())))
+                .where(" OR ".join(f"({one})" for one in wheres))
+                .selectExpr("partition", *columns, f"value IS NULL AS {TOMBSTONE}")
+                .repartition("partition")
+                .sortWithinPartitions("partition", "offset")
+            )
+            answers = rows.mapInArrow(Mapped(pickled, by_partition, list(columns)), OUTCOMES)
+            name = getattr(function, "__name__", "a function")
+            with naming(next(iter(files))):
+                collected = SparkEngine(self._spark()).collect(answers, f"lakelog: {name}")
+            found.update({row["number"]: bytes(row["outcome"]) for row in collected})
+        with SpooledRows((), list(columns)) as nothing:  # of partitions without any rows
+            for partition_tasks in by_partition.values():
+                left = [one for one in partition_tasks if one[0] not in found]
+                for batch in outcomes(pickled, left, nothing):
+                    found[batch.column(0)[0].as_py()] = batch.column(1)[0].as_py()
+        results = [pickle.loads(found[number]) for number in range(len(tasks))]
+        for result in results:
+            if isinstance(result, Failure):
+                result.throw()
+        yield from results
+
+    def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
+        """How many records of the files have a ``value_error``, by partition."""
+        found = dict.fromkeys((file.partition for file in files), 0)
+        wheres = [run.where(run.start, run.end) for run in _runs(files, 0, MAX_OFFSET)]
+        if not wheres:
+            return found
+        rows = (
+            self.frame(version)
+            .where(" OR ".join(f"({one})" for one in wheres))
+            .groupBy("partition")
+            .agg({VALUE_ERROR: "count"})
+            .collect()
+        )
+        return found | {row[0]: row[1] for row in rows}
+
+    def frame(self, version: int) -> DataFrame:
+        """The table as of a version; that of the last call is planned once."""
+        kept = self._kept
+        if kept is None or kept[0] != version:
+            kept = self._kept = (version, self._frame(version))
+        return kept[1]
+
+    # -- where rows are ----------------------------------------------------------------------------
+
+    def _version(self, files: Sequence[SegmentFile]) -> int:
+        """A version that has all of them, which were together in some snapshot.
+
+        What was removed since is read as it was, as long as Delta keeps that.
+        """
+        newest, gone = self._active(file.path for file in files)
+        return max(version_of_path(file.path) for file in files) if gone else newest
+
+    def _first(
+        self, file: SegmentFile, from_offset: int, condition: str, *order: Column
+    ) -> OffsetAndTimestamp | None:
+        runs = list(_runs([file], from_offset, file.end_offset))
+        if not runs:
+            return None
+        with naming(file.path):
+            rows = (
+                self.frame(self._version([file]))
+                .where(f"{runs[0].where(runs[0].start, runs[0].end)} AND {condition}")
+                .orderBy(*order)
+                .limit(1)
+                .selectExpr("offset", "unix_micros(timestamp)")
+                .collect()
+            )
+        return OffsetAndTimestamp(rows[0][0], rows[0][1] // 1000) if rows else None
+
+
+def _runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[_Run]:
+    """Files with records of [start, end); those that follow each other without a gap as one."""
+    together: list[SegmentFile] = []
+    for file in sorted(files, key=lambda file: (file.partition, file.start_offset)):
+        if not file.records or file.end_offset <= start or file.start_offset >= end:
+            continue
+        last = together[-1] if together else None
+        if last is not None and (
+            (last.partition, last.end_offset) != (file.partition, file.start_offset)
+            or file.segment > file.start_offset
+        ):
+            yield _Run.of(together, start, end)
+            together = []
+        together.append(file)
+    if together:
+        yield _Run.of(together, start, end)
+
+
+def _beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
+    """Whether a record of that time (at most) and offset (at least) would come before the best."""
+    return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)

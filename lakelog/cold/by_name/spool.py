@@ -1,0 +1,156 @@
+"""Rows of a table by name, laid down on an executor's own disk, for functions that read in passes.
+
+Spark gives a task its rows once, in a stream; a function like the search for superseded records
+goes over them several times. So they are written down as they come, and read back as often as
+asked, in bounded memory.
+
+Runs on: executor.
+"""
+
+from __future__ import annotations
+
+import pickle
+import tempfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...engines.spark import outcome_of
+from ...engines.spark_worker import spare_imports
+from ..projection import projection, shaped
+from ..segment import SegmentFile
+from ..tombstones import Tombstones
+
+#: Whether a record's value is null; what tombstones are told by without reading any value.
+TOMBSTONE = "tombstone"
+
+OUTCOMES = "number long, outcome binary"
+
+
+@dataclass(frozen=True)
+class Mapped:
+    """Runs a function over tasks where the rows of their partitions are: rows in, outcomes out.
+
+    The rows of a partition come together, by offset.
+    """
+
+    function: bytes
+    tasks: Mapping[int, Sequence[tuple[int, bytes]]]  # by partition: numbers and pickled tasks
+    columns: Sequence[str]
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_imports()
+        for partition, pieces in groupby(_pieces(batches), key=lambda piece: piece[0]):
+            rows = (batch.select([*self.columns, TOMBSTONE]) for _, batch in pieces)
+            with SpooledRows(rows, self.columns) as reader:
+                yield from outcomes(self.function, self.tasks[partition], reader)
+
+
+def outcomes(
+    function: bytes, tasks: Iterable[tuple[int, bytes]], reader: SpooledRows
+) -> Iterator[pa.RecordBatch]:
+    """``function(reader, task)`` for each task, as rows of `OUTCOMES`."""
+    call: Callable[[SpooledRows, Any], Any] = pickle.loads(function)
+    for number, pickled in tasks:
+        task = pickle.loads(pickled)
+        content = outcome_of(lambda task=task: call(reader, task))  # type: ignore[misc]
+        yield pa.RecordBatch.from_arrays(
+            [pa.array([number], pa.int64()), pa.array([content])], ["number", "outcome"]
+        )
+
+
+@dataclass
+class SpooledRows(AbstractContextManager["SpooledRows"]):
+    """A `RowReader` over rows in offset order, kept in a file of its own while it is open."""
+
+    rows: Iterable[pa.RecordBatch]
+    columns: Sequence[str]
+    _edges: list[tuple[int, int]] = field(default_factory=list)  # offsets of each batch, inclusive
+
+    def __enter__(self) -> SpooledRows:
+        self._folder = tempfile.TemporaryDirectory(prefix="lakelog-spool-")
+        path = str(Path(self._folder.name) / "rows.arrow")
+        writer = None
+        for batch in self.rows:
+            if writer is None:
+                writer = pa.ipc.new_file(path, batch.schema)
+            offsets = batch.column("offset")
+            self._edges.append((offsets[0].as_py(), offsets[-1].as_py()))
+            writer.write_batch(batch)
+        self._source: Any = None
+        self._reader: Any = None
+        if writer is not None:
+            writer.close()
+            self._source = pa.memory_map(path)
+            self._reader = pa.ipc.open_file(self._source)
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._reader = None
+        if self._source is not None:
+            self._source.close()
+        self._folder.cleanup()
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `RowReader.read`."""
+        schema = projection(columns or self.columns)
+        for batch in self._between(files, start, end):
+            yield shaped(batch, schema)
+
+    def tombstones(self, file: SegmentFile) -> Tombstones:
+        """See `RowReader.tombstones`."""
+        found = Tombstones()
+        for batch in self._between([file], file.start_offset, file.end_offset):
+            dead = batch.filter(batch.column(TOMBSTONE))
+            horizons = dead.column("delete_horizon").cast(pa.timestamp("us", "UTC"))
+            earliest_us = pc.min(horizons.cast(pa.int64())).as_py()
+            found += Tombstones(
+                horizons.null_count, None if earliest_us is None else earliest_us // 1000
+            )
+        return found
+
+    def _between(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Iterator[pa.RecordBatch]:
+        for file in sorted(files, key=lambda file: file.start_offset):
+            low, high = max(start, file.start_offset), min(end, file.end_offset)
+            for number, (first, last) in enumerate(self._edges):
+                if last < low or first >= high:
+                    continue
+                batch = self._reader.get_batch(number)
+                if first < low or last >= high:
+                    offsets = batch.column("offset")
+                    inside = pc.and_(pc.greater_equal(offsets, low), pc.less(offsets, high))
+                    batch = batch.filter(inside)
+                if batch.num_rows:
+                    yield batch
+
+
+def _pieces(batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Each batch in pieces of one partition, in order."""
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        partitions = batch.column("partition").to_numpy()
+        cuts = (partitions[1:] != partitions[:-1]).nonzero()[0] + 1
+        edges = [0, *cuts.tolist(), batch.num_rows]
+        for low, high in pairwise(edges):
+            yield int(partitions[low]), batch.slice(low, high - low)

@@ -1,0 +1,1 @@
+"""Tables at paths: Parquet files that lakelog writes, committed by delta-rs."""

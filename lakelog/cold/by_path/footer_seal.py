@@ -1,0 +1,134 @@
+"""Where a Parquet file's footer lies, and whether its bytes are those that were written.
+
+| at the end of a file lakelog wrote | bytes     |
+|------------------------------------|-----------|
+| ``LKCS``                           | 4         |
+| CRC-32C of the footer, hex digits  | 8         |
+| the footer                         | see below |
+| its length, little-endian          | 4         |
+| ``PAR1``                           | 4         |
+
+Nothing in a footer speaks of where it begins, so readers that do not know the first two lines never
+see them. That they must be there the footer says (`SEALED`), so that damage to them is none to the
+footer's trust. Files of others, and older ones, have no checksum.
+
+The checksum lies in the file because a Delta add has no place for it: delta-rs writes no tags.
+
+Source: Apache Parquet, "File format".
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pyarrow as pa
+
+from ...codec.crc import crc32c
+
+#: Footer key-value metadata of a file with a checksum.
+SEALED = {"lakelog.footer.checksum": "crc32c"}
+
+MAGIC = b"PAR1"
+_SEAL = b"LKCS"
+SEAL_BYTES = len(_SEAL) + 8
+_END = struct.Struct("<I4s")
+
+#: Read at once: most footers with their seal.
+_TAIL_BYTES = 64 * 1024
+
+
+def footer_bytes(source: Any, size_bytes: int | None = None) -> tuple[bytes, bool]:
+    """The footer's bytes, and whether they have a checksum, which is right then.
+
+    Args:
+        source: `pa.NativeFile`, open for reading.
+        size_bytes: how large the file is said to be; None: nobody says.
+
+    Raises:
+        pa.ArrowInvalid: the file is not what was written.
+    """
+    found_bytes = source.size()
+    if size_bytes is not None and found_bytes != size_bytes:
+        raise pa.ArrowInvalid(f"it has {found_bytes} bytes, the table's log says {size_bytes}")
+    if found_bytes < len(MAGIC) + _END.size:
+        raise pa.ArrowInvalid(f"it has {found_bytes} bytes, too few for Parquet")
+    tail = _last(source, found_bytes, min(found_bytes, _TAIL_BYTES))
+    length, magic = _END.unpack(tail[-_END.size :])
+    if magic != MAGIC:
+        raise pa.ArrowInvalid(f"it ends in {magic!r}, not in {MAGIC!r}")
+    if length > found_bytes - len(MAGIC) - _END.size:
+        raise pa.ArrowInvalid(f"its footer is said to have {length} of its {found_bytes} bytes")
+    needed = min(found_bytes, length + SEAL_BYTES + _END.size)
+    if needed > len(tail):
+        tail = _last(source, found_bytes, needed)
+    at = len(tail) - length - _END.size
+    footer, seal = tail[at : -_END.size], tail[max(0, at - SEAL_BYTES) : at]
+    if seal[: len(_SEAL)] != _SEAL:
+        return footer, False
+    if seal != _seal(footer):
+        raise pa.ArrowInvalid(
+            f"its footer's CRC-32C is {crc32c(footer)!r}, stored is {seal[len(_SEAL) :]!r}"
+        )
+    return footer, True
+
+
+def _last(source: Any, size_bytes: int, count: int) -> bytes:
+    data = bytes(source.read_at(count, size_bytes - count))
+    if len(data) != count:
+        raise pa.ArrowInvalid(f"it ends before its {size_bytes} bytes")
+    return data
+
+
+def as_file(footer: bytes) -> bytes:
+    """A Parquet file of nothing but that footer."""
+    return MAGIC + footer + _END.pack(len(footer), MAGIC)
+
+
+class SealingSink:
+    """What a Parquet writer writes to: puts the seal in front of the footer.
+
+    Args:
+        out: `pa.NativeFile`, open for writing.
+    """
+
+    def __init__(self, out: Any) -> None:
+        self._out = out
+        self._end: list[bytes] | None = None
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        if self._end is None:
+            self._out.write(data)
+        else:
+            self._end.append(bytes(data))
+        return len(data)
+
+    def tell(self) -> int:
+        return int(self._out.tell())
+
+    def flush(self) -> None: ...
+
+    def hold(self) -> None:
+        """All that comes now is the file's end."""
+        self._end = []
+
+    def close(self) -> None:
+        """Write the end, and close the file."""
+        if self.closed:
+            return
+        self.closed = True
+        if self._end is not None:
+            self._out.write(sealed_end(b"".join(self._end)))
+        self._out.close()
+
+
+def sealed_end(end: bytes) -> bytes:
+    """The last bytes of a file, from somewhere before its footer on, with the footer's seal."""
+    length, _ = _END.unpack(end[-_END.size :])
+    at = len(end) - length - _END.size
+    return end[:at] + _seal(end[at : -_END.size]) + end[at:]
+
+
+def _seal(footer: bytes) -> bytes:
+    return _SEAL + crc32c(footer)

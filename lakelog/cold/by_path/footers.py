@@ -1,0 +1,288 @@
+"""What Parquet footers say of row groups, parsed once: the sparse index within a file.
+
+Parsed here, not by pyarrow: it ends the process over footers that hold together less than it
+believes (statistics of another length than their type's, a missing column, a histogram too long).
+Its own `pq.FileMetaData` is made of the same bytes and only handed to its readers, which raise.
+
+Source: Apache Parquet, ``parquet.thrift``; seen with pyarrow 26.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...config import MIB
+from ...record import MAX_OFFSET
+from ..tombstones import Tombstones
+from .footer_seal import SEALED, as_file, footer_bytes
+from .thrift import Struct, ThriftError, read_struct
+
+#: Footer bytes kept, as they lie in the files; parsed, they take several times that. At 1–2 KB a
+#: row group this is some ten thousand of them.
+CACHE_BYTES = 16 * MIB
+
+
+UNKNOWN_TIME_US = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """One row group; the ranges are None where it has no statistics that can be used."""
+
+    index: int
+    rows: int
+    size_bytes: int  # uncompressed, but values of a dictionary count once
+    compressed_bytes: int
+    compression: str  # of its columns, joined by "+"
+    offsets: tuple[int, int] | None  # smallest, largest
+    times_us: tuple[int, int] | None  # likewise
+    has_dictionary: bool  # for keys, values or headers
+
+    @property
+    def first(self) -> int:
+        """The smallest offset it may have."""
+        return 0 if self.offsets is None else self.offsets[0]
+
+    @property
+    def last(self) -> int:
+        """The largest, inclusive."""
+        return MAX_OFFSET if self.offsets is None else self.offsets[1]
+
+    @property
+    def max_time_us(self) -> int:
+        """UNKNOWN_TIME_US: look into it."""
+        return UNKNOWN_TIME_US if self.times_us is None else self.times_us[1]
+
+
+@dataclass(frozen=True, slots=True)
+class Footer:
+    metadata: Any  # pq.FileMetaData: for pyarrow's readers, not to be asked
+    size_bytes: int
+    columns: tuple[str, ...]  # dotted paths of all leaves
+    payload: tuple[str, ...]  # those of keys, values and headers that are bytes
+    row_groups: tuple[RowGroup, ...]
+    tombstones: Tombstones | None  # None: whoever wrote the file does not say
+
+
+class FooterCache:
+    """The footers used last, by path. Files never change, so none is ever stale. Thread-safe."""
+
+    def __init__(self, limit_bytes: int = CACHE_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        self._held_bytes = 0
+        self._footers: OrderedDict[str, Footer] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, path: str) -> Footer | None:
+        with self._lock:
+            footer = self._footers.get(path)
+            if footer is not None:
+                self._footers.move_to_end(path)
+            return footer
+
+    def put(self, path: str, footer: Footer) -> None:
+        with self._lock:
+            if path in self._footers:
+                return
+            self._footers[path] = footer
+            self._held_bytes += footer.size_bytes
+            while self._held_bytes > self._limit_bytes and len(self._footers) > 1:
+                _, oldest = self._footers.popitem(last=False)
+                self._held_bytes -= oldest.size_bytes
+
+
+def read_footer(source: Any, size_bytes: int | None = None) -> Footer:
+    """The footer of an open file, once it is known to be what was written, as far as that can be.
+
+    Args:
+        source: `pa.NativeFile`, open for reading.
+        size_bytes: how large the file is said to be; None: nobody says.
+
+    Raises:
+        pa.ArrowInvalid: it is not of a file of this table, or damaged.
+    """
+    data, is_sealed = footer_bytes(source, size_bytes)
+    return parse_footer(data, source.size(), is_sealed=is_sealed)
+
+
+def parse_footer(data: bytes, file_bytes: int, *, is_sealed: bool = False) -> Footer:
+    """A footer's bytes.
+
+    Args:
+        file_bytes: what it may point into.
+        is_sealed: whether they had a checksum.
+
+    Raises:
+        pa.ArrowInvalid: it is not of a file of this table, or damaged.
+    """
+    try:
+        footer = read_struct(data)
+        leaves = list(_leaves(_structs(footer, _SCHEMA)))
+        payload = [leaf.path for leaf in leaves if leaf.is_payload]
+        groups = tuple(
+            _row_group(index, group, leaves, file_bytes)
+            for index, group in enumerate(_structs(footer, _ROW_GROUPS))
+        )
+        said = dict(_key_values(footer))
+        tombstones = Tombstones.from_metadata(said)
+    except (ThriftError, UnicodeDecodeError) as error:
+        raise pa.ArrowInvalid(f"its footer is damaged: {error}") from error
+    if not is_sealed and any(name.encode() in said for name in SEALED):
+        raise pa.ArrowInvalid("its footer says that it has a checksum, and there is none")
+    columns = tuple(leaf.path for leaf in leaves)
+    if not {"offset", "timestamp"} <= set(columns):
+        raise pa.ArrowInvalid("it has no columns offset and timestamp")
+    metadata = pq.read_metadata(pa.BufferReader(as_file(data)))
+    return Footer(metadata, len(data), columns, tuple(payload), groups, tombstones)
+
+
+# -- Parquet's structs, by the numbers of their fields -----------------------------------------
+
+_SCHEMA, _ROW_GROUPS, _KEY_VALUES = 2, 4, 5  # FileMetaData
+_KIND, _NAME, _CHILDREN, _CONVERTED, _LOGICAL = 1, 4, 5, 6, 10  # SchemaElement
+_COLUMNS, _GROUP_BYTES, _GROUP_ROWS = 1, 2, 3  # RowGroup
+_COLUMN_METADATA = 3  # ColumnChunk
+_CODEC, _STORED_BYTES, _DATA_PAGE, _DICTIONARY_PAGE, _STATISTICS = 4, 7, 9, 11, 12  # ColumnMetaData
+_PATH = 3
+_OLD_MAX, _OLD_MIN, _MAX, _MIN = 1, 2, 5, 6  # Statistics
+_TIMESTAMP, _UNIT = 8, 2  # LogicalType, TimestampType
+_UNITS_US = {1: 1000, 2: 1}  # TimeUnit: milliseconds, microseconds
+_CONVERTED_UNITS_US = {9: 1000, 10: 1}  # ConvertedType: TIMESTAMP_MILLIS, TIMESTAMP_MICROS
+
+_INT64, _BYTE_ARRAY = 2, 6
+_CODECS = ("uncompressed", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4")
+_INT64_VALUE = struct.Struct("<q")
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A column of the schema."""
+
+    path: str  # dotted
+    parts: list[bytes]
+    kind: int | None  # Parquet's physical type
+    unit_us: int | None  # of a stored time; None for those without an order (Spark's INT96)
+
+    @property
+    def is_payload(self) -> bool:
+        return self.kind == _BYTE_ARRAY and self.parts[0] in (b"key", b"value", b"headers")
+
+
+def _leaves(elements: list[Struct]) -> Iterator[_Leaf]:
+    open_groups: list[list[Any]] = []  # name, children still to come
+    for element in elements[1:]:  # the first is the root
+        name, children = element.get(_NAME), element.get(_CHILDREN) or 0
+        if not isinstance(name, bytes) or not isinstance(children, int):
+            raise ThriftError("its schema has an element without a name")
+        if children > 0:
+            open_groups.append([name, children])
+            continue
+        parts = [group for group, _ in open_groups] + [name]
+        kind = element.get(_KIND)
+        yield _Leaf(b".".join(parts).decode(), parts, kind, _unit_us(element, kind))
+        while open_groups:
+            open_groups[-1][1] -= 1
+            if open_groups[-1][1]:
+                break
+            open_groups.pop()
+
+
+def _unit_us(element: Struct, kind: int | None) -> int | None:
+    if kind != _INT64:
+        return None
+    logical = element.get(_LOGICAL)
+    if isinstance(logical, dict) and logical:
+        time = logical.get(_TIMESTAMP)
+        unit = time.get(_UNIT) if isinstance(time, dict) else None
+        return _UNITS_US.get(next(iter(unit), 0)) if isinstance(unit, dict) else None
+    return _CONVERTED_UNITS_US.get(element.get(_CONVERTED, -1))
+
+
+def _row_group(index: int, group: Struct, leaves: list[_Leaf], file_bytes: int) -> RowGroup:
+    rows, size_bytes = _number(group, _GROUP_ROWS), _number(group, _GROUP_BYTES)
+    chunks = _structs(group, _COLUMNS)
+    if len(chunks) != len(leaves):
+        raise ThriftError(
+            f"row group {index} has {len(chunks)} columns, the schema has {len(leaves)}"
+        )
+    offsets = times_us = None
+    compressed_bytes = 0
+    codecs = set()
+    has_dictionary = False
+    for chunk, leaf in zip(chunks, leaves, strict=True):
+        column = chunk.get(_COLUMN_METADATA)
+        if not isinstance(column, dict) or column.get(_PATH) != leaf.parts:
+            raise ThriftError(f"row group {index} has another column where {leaf.path!r} should be")
+        stored, start = _number(column, _STORED_BYTES), _number(column, _DATA_PAGE)
+        dictionary = column.get(_DICTIONARY_PAGE)
+        if dictionary is not None:
+            start = min(start, _number(column, _DICTIONARY_PAGE))
+        if start + stored > file_bytes:
+            raise ThriftError(f"row group {index} lies outside the file in {leaf.path!r}")
+        compressed_bytes += stored
+        codec = _number(column, _CODEC)
+        codecs.add(_CODECS[codec] if codec < len(_CODECS) else f"codec {codec}")
+        if leaf.is_payload:
+            has_dictionary = has_dictionary or dictionary is not None
+        elif leaf.path == "offset":
+            offsets = _bounds(column, leaf, 1)
+        elif leaf.path == "timestamp" and leaf.unit_us is not None:
+            times_us = _bounds(column, leaf, leaf.unit_us)
+    return RowGroup(
+        index,
+        rows,
+        size_bytes,
+        compressed_bytes,
+        "+".join(sorted(codecs)),
+        offsets,
+        times_us,
+        has_dictionary,
+    )
+
+
+def _bounds(column: Struct, leaf: _Leaf, unit: int) -> tuple[int, int] | None:
+    statistics = column.get(_STATISTICS)
+    if not isinstance(statistics, dict) or leaf.kind != _INT64:
+        return None
+    low = statistics.get(_MIN, statistics.get(_OLD_MIN))
+    high = statistics.get(_MAX, statistics.get(_OLD_MAX))
+    if low is None or high is None:
+        return None
+    values = []
+    for value in (low, high):
+        if not isinstance(value, bytes) or len(value) != _INT64_VALUE.size:
+            raise ThriftError(f"the statistics of {leaf.path!r} are no values of its type")
+        values.append(_INT64_VALUE.unpack(value)[0] * unit)
+    return values[0], values[1]
+
+
+def _key_values(footer: Struct) -> Iterator[tuple[bytes, bytes]]:
+    if footer.get(_KEY_VALUES) is None:
+        return
+    for pair in _structs(footer, _KEY_VALUES):
+        key, value = pair.get(1), pair.get(2, b"")
+        if not isinstance(key, bytes) or not isinstance(value, bytes):
+            raise ThriftError("its key-value metadata are no texts")
+        yield key, value
+
+
+def _structs(parent: Struct, field: int) -> list[Struct]:
+    found = parent.get(field)
+    if not isinstance(found, list) or not all(isinstance(one, dict) for one in found):
+        raise ThriftError(f"its field {field} is no list of structs")
+    return found
+
+
+def _number(parent: Struct, field: int) -> int:
+    found = parent.get(field)
+    if isinstance(found, bool) or not isinstance(found, int) or found < 0:
+        raise ThriftError(f"its field {field} is no number ≥ 0")
+    return found

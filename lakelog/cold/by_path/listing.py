@@ -1,0 +1,106 @@
+"""Which topics have their tables under a cold root, told by the tables alone.
+
+For those who have no Redis to ask. Each creation of a topic has a table of its own,
+``{root}/{topic}/{topic_id}``; only the newest creation of a name is the topic.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from uuid import UUID
+
+from deltalake import DeltaTable
+from deltalake.exceptions import DeltaError, TableNotFoundError
+
+from ...errors import ColdTierError, ForeignTableError, LakelogError
+from ...topic import Topic, check_topic_name
+from ..catalogue import Catalogue, described_topic
+from ..store.storage import Storage
+from ..store_errors import error_class, one_line
+
+logger = logging.getLogger(__name__)
+
+
+def tables(storage: Storage) -> Catalogue:
+    """Reads the properties of every table that lies where a topic's table would.
+
+    A table speaks of its topic from the first archive run on. Folders of others are passed over,
+    with a line in the log. Nobody cleans up an abandoned table: when no reader needs it any more,
+    delete its folder.
+
+    Raises:
+        ColdTierError: the root cannot be listed.
+    """
+    found: dict[str, list[Topic]] = {}
+    broken: list[ColdTierError] = []
+    for name, topic_id in _places(storage):
+        path = storage.table_path(Topic(name, topic_id, partitions=1))
+        try:
+            topic = _read(storage, path)
+        except ColdTierError as error:
+            broken.append(error)
+            continue
+        if topic is None:
+            logger.info("%s holds no Delta table and is passed over", path)
+        elif (topic.name, topic.topic_id) != (name, topic_id):
+            broken.append(
+                ForeignTableError(
+                    f"{path} holds the table of topic {topic.name!r} with id {topic.topic_id}: "
+                    "somebody copied or moved it. Delete it, or put it back to where it was",
+                    path=path,
+                )
+            )
+        else:
+            found.setdefault(name, []).append(topic)
+    by_age = {name: sorted(found[name], key=lambda topic: topic.generation) for name in found}
+    return Catalogue(
+        tuple(by_age[name][-1] for name in sorted(by_age)),
+        tuple(topic for name in sorted(by_age) for topic in by_age[name][:-1]),
+        tuple(broken),
+    )
+
+
+def _places(storage: Storage) -> Iterator[tuple[str, UUID]]:
+    for folder in _folders(storage, storage.root):
+        try:
+            name = check_topic_name(folder)
+        except LakelogError:
+            logger.info("%s/%s is not a topic's folder and is passed over", storage.root, folder)
+            continue
+        for inner in _folders(storage, f"{storage.root.rstrip('/')}/{name}"):
+            try:
+                topic_id = UUID(inner)
+            except ValueError:
+                topic_id = None
+            if str(topic_id) == inner:
+                yield name, UUID(inner)
+            else:
+                logger.info(
+                    "%s/%s/%s is not a topic's table and is passed over", storage.root, name, inner
+                )
+
+
+def _folders(storage: Storage, path: str) -> list[str]:
+    listed = storage.list_files(path, recursive=False)
+    return sorted(info.base_name for info in listed if not info.is_file)
+
+
+def _read(storage: Storage, path: str) -> Topic | None:
+    """None: there is no table.
+
+    Raises:
+        ColdTierError: it cannot be opened, or says nothing of its topic.
+    """
+    try:
+        table = DeltaTable(path, storage_options=storage.delta_options())
+        properties = dict(table.metadata().configuration)
+    except TableNotFoundError:
+        return None
+    except (DeltaError, OSError) as error:
+        raise error_class(one_line(error))(
+            f"the table at {path} cannot be opened: {one_line(error)}. Check that it may be "
+            "read by this user, and that its _delta_log is whole",
+            path=path,
+        ) from error
+    return described_topic(properties, f"the table at {path}", path)

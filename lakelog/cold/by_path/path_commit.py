@@ -1,0 +1,163 @@
+"""The commit of a change to a table at a path: files that lie there, and registers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+from ...back_off import BackOff
+from ...errors import ContradictionError, MissingFileError
+from ...failpoints import failpoint
+from ..change import Change
+from ..committing import NotLanded, read_back
+from ..segment import SegmentFile
+from ..store.storage import Storage
+from ..table import Applied, ColdSnapshot
+from .delta_log import UNDO_FEATURES, Commit, DeltaLog
+from .segment_writer import WrittenFile
+from .transactions import transactions_of
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One try to make the version after `since`, which nobody else's commit can be then."""
+
+    commit_id: str
+    since: int
+    standing: frozenset[int]
+    transactions: Mapping[str, int]
+
+
+@dataclass(frozen=True)
+class PathCommit:
+    """One change on its way into a log: the same files, as often as it takes.
+
+    Whoever calls holds the log.
+
+    Args:
+        written: the files that were written for the change.
+        reads: how often the log is read that does not say what became of a commit.
+        applied: the newest snapshot, once the change is in it.
+    """
+
+    log: DeltaLog
+    storage: Storage
+    topic_id: UUID
+    change: Change
+    written: Sequence[WrittenFile]
+    reads: BackOff
+    applied: Callable[[], ColdSnapshot]
+
+    def attempt(self, snapshot: ColdSnapshot, standing: frozenset[int]) -> Applied | NotLanded:
+        """Commit what stands, on top of the log's version.
+
+        Raises:
+            MissingFileError: somebody deleted what was written.
+            CommitUnknownError: the log cannot be read.
+            ContradictionError: it landed, but without the registers it carried.
+        """
+        self._check_files(standing)
+        failpoint("cold.after_check")
+        transactions = transactions_of(self.topic_id, self.change, standing, snapshot)
+        attempt = _Attempt(uuid4().hex, snapshot.version, standing, transactions)
+        error = self._commit(attempt)
+        # Whatever the answer was, the log knows: a lost reply looks like a lost race.
+        if self._has_landed(attempt, error):
+            applied = self._applied(standing)
+            self.log.checkpoint_if_due()
+            return applied
+        return NotLanded(error, self.log.version > snapshot.version, advice(str(error)))
+
+    def _check_files(self, standing: frozenset[int]) -> None:
+        """Nobody may have deleted what was just written: delta-rs commits it all the same.
+
+        Our own runs do not (see `orphans`), but somebody's full VACUUM takes whatever no commit
+        names, and after a RESTORE, what was superseded may look as planned again.
+        """
+        paths = [f"{self.log.path}/{file.path}" for file in self._files(standing)]
+        for path in self.storage.missing(paths)[:1]:
+            raise MissingFileError(
+                f"{path} was deleted before the commit that was to name it, as a full VACUUM with "
+                "a retention shorter than a run does. Nothing was committed and nothing is lost; "
+                "run again",
+                path=path,
+            )
+
+    def _commit(self, attempt: _Attempt) -> Exception | None:
+        try:
+            self.log.commit(
+                attempt.commit_id,
+                [add for add in self.written if add.file.partition in attempt.standing],
+                [file for file in self.change.removes if file.partition in attempt.standing],
+                attempt.transactions,
+                data_change=self.change.data_change,
+            )
+            failpoint("cold.after_commit")
+        except Exception as error:
+            return error
+        return None
+
+    def _has_landed(self, attempt: _Attempt, error: Exception | None) -> bool:
+        commit = read_back(
+            f"the table at {self.log.path}",
+            self.log.path,
+            lambda: self._commit_after(attempt),
+            error,
+            self.reads,
+        )
+        if isinstance(commit, bool):
+            return commit
+        if commit.commit_id != attempt.commit_id:
+            return False
+        if commit.transactions != attempt.transactions:
+            raise ContradictionError(
+                f"version {commit.version} of {self.log.path} should carry the registers "
+                f"{attempt.transactions}, but has {dict(commit.transactions)}. Check the deltalake "
+                "version",
+                path=self.log.path,
+            )
+        return True
+
+    def _commit_after(self, attempt: _Attempt) -> Commit | bool:
+        """The one that took the attempt's version, or whether it was the attempt's own."""
+        self.log.refresh()
+        if self.log.version == attempt.since:
+            return False
+        return self.log.commit_at(attempt.since + 1) or self._left_traces(attempt)
+
+    def _left_traces(self, attempt: _Attempt) -> bool:
+        """Whether it landed, when its log file would be cleaned up already.
+
+        Nobody else names the files it added. Without any, "no" is safe to say: if it did land, the
+        registers it moved supersede the next attempt, as if somebody else had done the same.
+        """
+        own = {file.path for file in self._files(attempt.standing)}
+        return bool(own - self.log.files().missing(own) or own & self.log.tombstones())
+
+    def _files(self, standing: frozenset[int]) -> list[SegmentFile]:
+        """What was written, by partition and offset."""
+        files = [add.file for add in self.written if add.file.partition in standing]
+        return sorted(files, key=lambda file: (file.partition, file.start_offset))
+
+    def _applied(self, standing: frozenset[int]) -> Applied:
+        return Applied(
+            self.applied(),
+            tuple(self._files(standing)),
+            superseded=self.change.partitions - standing,
+            unparsed=self._unparsed(standing),
+        )
+
+    def _unparsed(self, standing: frozenset[int]) -> dict[int, int]:
+        found = dict.fromkeys(standing, 0)
+        for add in self.written:
+            if add.file.partition in standing:
+                found[add.file.partition] += add.unparsed
+        return found
+
+
+def advice(refusal: str) -> str:
+    """What to do about a store that refuses a commit with these words."""
+    if "table features" in refusal:  # read they can be, written not
+        return f"Somebody turned them on. {UNDO_FEATURES}"
+    return "Check that it may be written by this user and has room"

@@ -1,0 +1,368 @@
+"""The cold tier of a topic as one Delta table at a path, committed by delta-rs.
+
+Executors write the Parquet files; the driver commits them with the registers, as Delta ``txn``
+versions, in one compare-and-set on the table's version. Losing that race costs a look at what the
+winner did, never the files.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any, TypeVar
+from uuid import uuid4
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from ...back_off import BackOff
+from ...clock import Clock
+from ...engines.engine import Engine
+from ...errors import (
+    ColdTierRefusedError,
+    ContradictionError,
+)
+from ...failpoints import failpoint
+from ...topic import Topic
+from .. import contradictions
+from ..change import Change, RowsOf
+from ..committing import Attempt, CommitBackOff, Committing, LostCommits, NotLanded
+from ..mirror import AddColumns, Alteration, SetComment, next_alteration
+from ..planned import check_plan, standing_partitions
+from ..registers import Register, app_id
+from ..schema import (
+    columns_to_write,
+    file_retention_ms,
+    mirrored_properties,
+    mirrored_topic,
+    mirrored_version,
+    table_properties,
+    value_columns,
+)
+from ..segment import SegmentFile
+from ..store.storage import Storage, modified_ms
+from ..table import Applied, ColdSnapshot, Orphans, Vacuumed
+from ..timestamp_lookup import TimestampLookup
+from .delta_log import DeltaLog
+from .orphans import SETTLING_MS, is_settled, may_be_orphan
+from .path_commit import PathCommit, advice
+from .segment_reader import SegmentReader
+from .segment_writer import write_segment_file
+from .transactions import registers_in, registers_of
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: Each race has a winner, so one of n equal committers loses all of them with a chance of
+#: (1 - 1/n)^100: never, in practice. A store that is away for a moment is back within the others.
+BACK_OFF = CommitBackOff(
+    races=BackOff(0.01, 0.5, tries=100),
+    refusals=BackOff(0.02, 0.5, tries=5),
+    reads=BackOff(0.02, 0.5, tries=5),
+)
+
+
+class PathTable(TimestampLookup[SegmentReader]):
+    """A `ColdTable` at ``{root}/{topic}/{topic_id}``. Thread-safe.
+
+    The table is made by the first change. Local files, commits and their folders are on the disk
+    before `apply` or `snapshot` speaks of them.
+
+    Args:
+        engine: where files are written.
+        rows_of: how hot ranges are read there.
+        newest_config: asks for the topic's config version, wherever that is decided. Asked right
+            before a commit that follows from a policy; default: the table's properties alone tell.
+        store_clock: for tests; files are as old as it says. Default: what the store itself says.
+    """
+
+    def __init__(
+        self,
+        topic: Topic,
+        storage: Storage,
+        engine: Engine,
+        rows_of: RowsOf,
+        *,
+        newest_config: Callable[[], int] | None = None,
+        store_clock: Clock | None = None,
+    ) -> None:
+        self._topic = topic
+        self._engine = engine
+        self.storage = storage
+        self._newest_config = newest_config
+        self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
+        self._log = DeltaLog(storage, topic)
+        self._reader = SegmentReader(storage, self._log.path)
+        self._store_now_ms: Callable[[], int | None] = (
+            partial(storage.now_ms, self._log.path) if store_clock is None else store_clock.now_ms
+        )
+        self._unchecked = ColdSnapshot()  # the newest looked at
+        self._latest = ColdSnapshot()  # the newest of those that hold together
+        self._settings_version = 0  # the newest config version that the properties say
+        self._lock = threading.RLock()  # of the log and the latest snapshot
+
+    @property
+    def path(self) -> str:
+        """Where the Delta table is."""
+        return self._log.path
+
+    def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
+        """See `ColdTable.snapshot`."""
+        with self._lock:
+            self._log.refresh()
+            if self._log.version != self._latest.version:
+                found = self.unchecked()
+                contradictions.check(self._topic.name, found.files, found.registers)
+                self._latest = found
+            latest = self._latest
+        if newer_than is not None and latest.version < newer_than.version:
+            raise ContradictionError(
+                f"the table at {self.path} is at version {latest.version}, but was seen at version "
+                f"{newer_than.version} before: somebody put back an old copy. Bring the newest one "
+                "back",
+                path=self.path,
+            )
+        return latest
+
+    def unchecked(self) -> ColdSnapshot:
+        """See `ColdTable.unchecked`."""
+        with self._lock:
+            self._log.refresh()
+            if self._log.version != self._unchecked.version:
+                files = self._log.files()
+                registers = self._registers(files.partitions)
+                told = mirrored_version(self._log.properties())
+                self._unchecked = ColdSnapshot(self._log.version, files, registers, told)
+            return self._unchecked
+
+    def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
+        """See `ColdTable.apply`."""
+        check_plan(self._topic, change, planned_on)
+        with self._lock:
+            snapshot = self.snapshot(planned_on)
+            if not change.partitions:
+                return Applied(snapshot)
+            if snapshot.version < 0:
+                self._log.create(table_properties(self._topic), value_columns(self._topic))
+                self._write_settings()  # who else made it may have known older settings
+                snapshot = self.snapshot()
+            # Columns before the files that have them, and no others: a table says what is in it.
+            columns = columns_to_write(self._topic, self._log.columns())
+        standing = standing_partitions(change, planned_on, snapshot)
+        adds = [add for add in change.adds if add.topic_partition.partition in standing]
+        written = list(self._engine.map(partial(self._write, columns=columns), adds))
+        if len(written) != len(adds):
+            raise ColdTierRefusedError(
+                f"the engine returned {len(written)} results for {len(adds)} tasks"
+            )
+        failpoint("cold.after_files")
+        commit = PathCommit(
+            self._log,
+            self.storage,
+            self._topic.topic_id,
+            change,
+            written,
+            BACK_OFF.reads,
+            partial(self.snapshot, planned_on),
+        )
+
+        def prepare() -> tuple[ColdSnapshot, Attempt]:
+            current = self.snapshot()
+            return current, partial(commit.attempt, current)
+
+        committing = Committing(change, planned_on, self._newest_config, self._lock)
+        return committing.run(prepare, self._lost_commits())
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`."""
+        return self._reader.read(files, start, end, columns)
+
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        *,
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
+        """See `ColdTable.map`. Each task opens its files where it runs."""
+        return self._engine.map(partial(function, self._reader), tasks)
+
+    def mirror(self, topic: Topic) -> None:
+        """See `ColdTable.mirror`."""
+        if topic.config_version <= self._settings_version:
+            return
+        with self._lock:
+            self._topic = topic
+            self._log.refresh()
+        if self._log.version >= 0:
+            self._write_settings()
+        self._settings_version = topic.config_version
+
+    def mirrored(self) -> Topic | None:
+        """See `ColdTable.mirrored`."""
+        with self._lock:
+            self._log.refresh()
+            properties = self._log.properties()
+        return mirrored_topic(properties) if properties else None
+
+    def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
+        """See `ColdTable.vacuum`. Makes no commit, unlike delta-rs's own and Spark's.
+
+        What counts as removed long ago, the machine's clock says, as in every VACUUM.
+        """
+        with self._lock:
+            self.snapshot()
+            properties = self._log.properties() or mirrored_properties(self._topic)
+            expired = self._log.expired_tombstones()
+        retention_ms = file_retention_ms(properties)
+        paths: list[str] = []
+        size_bytes = 0
+        if expired:  # tombstones outlive their files
+            listed, snapshot = self._listed_then_seen()
+            paths = sorted(snapshot.files.missing(expired & listed.keys()))
+            if (
+                not dry_run
+            ):  # whoever asks may be allowed to read alone, which does not tell the time
+                paths, _ = self._by_age(listed, paths)
+            size_bytes = sum(listed[path].size for path in paths)
+        if not dry_run:
+            self._delete(paths)
+            logger.info(
+                "vacuumed %s: %d files, %d bytes, removed more than %d ms ago",
+                self._topic.name,
+                len(paths),
+                size_bytes,
+                retention_ms,
+            )
+        return Vacuumed(len(paths), size_bytes, retention_ms)
+
+    def orphans(self) -> Orphans:
+        """See `ColdTable.orphans`. Lists the table's folders."""
+        listed, snapshot = self._listed_then_seen()
+        candidates = [path for path in listed if may_be_orphan(path, snapshot)]
+        candidates = sorted(snapshot.files.missing(candidates))
+        if not candidates:  # reading the tombstones costs more than all this
+            return Orphans()
+        with self._lock:
+            self._log.refresh()
+            tombstones = self._log.tombstones()
+        settled = [
+            path for path in candidates if path not in tombstones and is_settled(path, snapshot)
+        ]
+        old, young = self._by_age(listed, settled)
+        return Orphans(tuple(old), tuple(young))
+
+    def remove_orphans(self) -> Orphans:
+        """See `ColdTable.remove_orphans`."""
+        orphans = self.orphans()
+        self._delete(orphans.old)
+        for path in orphans.old:
+            logger.info("removed %s of %s, left by a failed run", path, self._topic.name)
+        return orphans
+
+    # -- helpers -----------------------------------------------------------------------------------
+
+    def _listed_then_seen(self) -> tuple[Mapping[str, pafs.FileInfo], ColdSnapshot]:
+        """What lies there, by path, and the table as it was after that.
+
+        In this order: what is listed and was committed by others, the look knows. The other way
+        round, a file that they commit in between looks like one that nobody wants.
+        """
+        listed = self._listed()
+        failpoint("cold.after_list")
+        return listed, self.snapshot()
+
+    def _listed(self) -> dict[str, pafs.FileInfo]:
+        listed = self.storage.list_files(self.path, recursive=True)
+        top = self.storage.arrow_path(self.path).rstrip("/") + "/"
+        return {info.path.removeprefix(top): info for info in listed if info.is_file}
+
+    def _by_age(
+        self, listed: Mapping[str, pafs.FileInfo], paths: Iterable[str]
+    ) -> tuple[list[str], list[str]]:
+        """The paths that are old enough to be deleted, and the others.
+
+        By the store's clock alone, which stamped them: that of this machine may be hours off.
+        """
+        old: list[str] = []
+        young: list[str] = []
+        now_ms = self._store_now_ms() if (paths := list(paths)) else None
+        for path in paths:
+            written_ms = modified_ms(listed[path])
+            is_old = (
+                now_ms is not None and written_ms is not None and now_ms - written_ms >= SETTLING_MS
+            )
+            (old if is_old else young).append(path)
+        return old, young
+
+    def _delete(self, paths: Sequence[str]) -> None:
+        failpoint("cold.before_delete")
+        self.storage.delete_files(f"{self.path}/{path}" for path in paths)
+
+    def _write_settings(self) -> None:
+        """Make columns and properties say the topic, unless they say a newer one."""
+        lost = self._lost_commits()
+        while True:
+            with self._lock:
+                alteration = next_alteration(self._topic, self._log.properties(), self._log.columns)
+                if alteration is None:
+                    return
+                version = self._log.version
+                error: Exception | None = None
+                try:
+                    self._alter(alteration)
+                except Exception as failure:  # may have landed all the same: the next look tells
+                    error = failure
+                self._log.refresh()
+                if error is None:
+                    self._log.checkpoint_if_due()
+                    continue
+                to_others = self._log.version > version
+                lost.lost(NotLanded(error, to_others, advice(str(error))))
+            lost.wait()
+
+    def _lost_commits(self) -> LostCommits:
+        return LostCommits(f"the table at {self.path}", self.path, BACK_OFF)
+
+    def _alter(self, alteration: Alteration) -> None:
+        commit_id = uuid4().hex
+        if isinstance(alteration, AddColumns):
+            self._log.add_columns(commit_id, alteration.columns)
+        elif isinstance(alteration, SetComment):
+            self._log.set_comment(commit_id, alteration.column, alteration.comment)
+        else:
+            self._log.set_properties(commit_id, dict(alteration.properties))
+
+    def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
+        """At the log's version: from the commits since the latest snapshot, else by asking."""
+        topic_id = self._topic.topic_id
+        if self._latest.version >= 0:
+            commits = self._log.commits(after=self._latest.version)
+            if commits is not None:
+                registers = dict(self._latest.registers)
+                for commit in commits:
+                    registers.update(registers_in(topic_id, commit.transactions))
+                return MappingProxyType(registers)
+        registers = {}
+        count = max([self._topic.partitions, *(number + 1 for number in partitions)])
+        for partition in range(count):
+            # A partition is born with all of them (see `transactions_of`; older ones without the
+            # last), and to ask for one that is not there costs a pass over the log.
+            for register in registers_of(partition):
+                value = self._log.transaction_version(app_id(topic_id, register))
+                if value is None:
+                    break
+                registers[register] = value
+        return MappingProxyType(registers)

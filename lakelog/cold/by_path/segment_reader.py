@@ -1,0 +1,452 @@
+"""Reading the files of segments: by offset or by timestamp, only the row groups that matter.
+
+Files that lakelog wrote are sorted by offset. In others nothing is taken for granted but their
+statistics: somebody's OPTIMIZE merges files of a segment in any order of rows.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from ...back_off import Tries, patiently
+from ...config import MIB
+from ...errors import ColdTierError
+from ...record import RECORDS, OffsetAndTimestamp
+from ..projection import projection, shaped
+from ..row_sizes import cut_rows, row_bytes
+from ..schema import FILE_SCHEMA
+from ..segment import SegmentFile, is_ours
+from ..store.storage import Storage
+from ..tombstones import TOMBSTONE_COLUMNS, Tombstones
+from .footers import Footer, FooterCache, RowGroup, read_footer
+
+T = TypeVar("T")
+
+#: How much is decoded at a time, by the average row of a row group.
+BATCH_BYTES = 16 * MIB
+BATCH_ROWS = 64 * 1024
+
+#: Batches for the sake of a few records: the pages behind them stay undecoded.
+SEEK_BATCH_ROWS = 4 * 1024
+
+#: Row groups that take more than this in the file are read page by page.
+LARGE_GROUP_BYTES = 64 * MIB
+PAGE_BUFFER_BYTES = MIB
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A row group of an open file."""
+
+    file: SegmentFile
+    parquet: Any  # pq.ParquetFile
+    group: RowGroup
+    ordered: bool  # by offset
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """A file while it is open."""
+
+    footer: Footer
+    size_bytes: int
+    batches: Callable[[RowGroup, list[str]], Iterator[pa.RecordBatch]]  # of columns of a row group
+
+
+class SegmentReader:
+    """Reads files of one table. Thread-safe; keeps footers, no open files."""
+
+    def __init__(self, storage: Storage, table_path: str) -> None:
+        self._storage = storage
+        self._table_path = table_path
+        self._footers = FooterCache()
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
+        schema = projection(columns)
+        wanted = (
+            file
+            for file in files
+            if file.records and file.end_offset > start and file.start_offset < end
+        )
+        for together in _overlapping(
+            sorted(wanted, key=lambda file: file.start_offset),
+            lambda file: (file.start_offset, file.end_offset),
+        ):
+            with ExitStack() as opened:
+                parts = [
+                    part
+                    for file in together
+                    for part in self._parts(opened, file)
+                    if part.group.first < end and part.group.last >= start
+                ]
+                parts.sort(key=lambda part: (part.group.first, part.group.last))
+                for run in _overlapping(
+                    parts, lambda part: (part.group.first, part.group.last + 1)
+                ):
+                    if len(run) == 1 and run[0].ordered:
+                        yield from self._in_order(run[0], start, end, schema)
+                    else:
+                        yield from self._sorted(run, start, end, schema)
+
+    def first_at_or_after(
+        self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """The earliest offset at or above `from_offset` with a timestamp at or after that.
+
+        Args:
+            files: in offset order; read no further than needed.
+        """
+        target_us = timestamp_ms * 1000
+        best: OffsetAndTimestamp | None = None
+        for file in files:
+            if best is not None and file.start_offset >= best.offset:
+                break
+            with ExitStack() as opened:
+                parts = self._parts(opened, file)
+                for part in sorted(parts, key=lambda part: part.group.first):
+                    if best is not None and part.group.first >= best.offset:
+                        break
+                    if part.group.last >= from_offset and part.group.max_time_us >= target_us:
+                        best = _lower(best, self._first_hit(part, target_us, from_offset))
+        return best
+
+    def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
+        """The first record at or above `from_offset` that carries the largest timestamp.
+
+        None if no record there carries one.
+
+        Args:
+            files: by largest timestamp, then by offset; read no further than needed.
+        """
+        best: OffsetAndTimestamp | None = None
+        for file in files:
+            if not _may_beat(best, file.max_timestamp_ms, file.start_offset):
+                if best is None or file.max_timestamp_ms < best.timestamp_ms:
+                    break
+                continue
+            with ExitStack() as opened:
+                parts = self._parts(opened, file)
+                for part in sorted(parts, key=lambda p: (-p.group.max_time_us, p.group.first)):
+                    group = part.group
+                    if group.last >= from_offset and _may_beat(
+                        best, group.max_time_us // 1000, group.first
+                    ):
+                        best = _newer(best, self._newest_in(part, from_offset))
+        return best
+
+    @contextmanager
+    def opened(self, file: SegmentFile) -> Iterator[OpenFile]:
+        """The file as it lies there: its footer is read anew, its rows come unsorted."""
+        path = f"{self._table_path}/{file.path}"
+        with ExitStack() as stack:
+            with self._storage.naming(path):
+                source = stack.enter_context(
+                    self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
+                )
+                footer = read_footer(source)
+                parquet = self._parquet(source, footer, file)
+                missing = set(FILE_SCHEMA.names) - {path.split(".")[0] for path in footer.columns}
+                if missing:
+                    raise pa.ArrowInvalid(f"it has no column {min(missing)}")
+
+            def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
+                return self._batches(_Part(file, parquet, group, False), columns)
+
+            yield OpenFile(footer, source.size(), batches)
+
+    def tombstones(self, file: SegmentFile) -> Tombstones:
+        """What the file's footer says of its tombstones; of somebody else's, its columns say it."""
+        with ExitStack() as opened:
+            _, footer = self._open(opened, file)
+            if footer.tombstones is not None:
+                return footer.tombstones
+            return sum(
+                (
+                    Tombstones.of(batch)
+                    for part in self._parts(opened, file)
+                    for batch in self._batches(part, TOMBSTONE_COLUMNS)
+                ),
+                Tombstones(),
+            )
+
+    # -- files and row groups --------------------------------------------------------------------
+
+    def _parts(self, opened: ExitStack, file: SegmentFile) -> list[_Part]:
+        parquet, footer = self._open(opened, file)
+        ordered = is_ours(file.path)
+        return [_Part(file, parquet, group, ordered) for group in footer.row_groups]
+
+    def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Footer]:
+        path = f"{self._table_path}/{file.path}"
+
+        def opening() -> tuple[Any, Footer]:
+            footer = self._footers.get(path)
+            with self._storage.naming(path):
+                source = opened.enter_context(
+                    self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
+                )
+                footer = footer or self._keep(path, read_footer(source, file.size_bytes))
+                return self._parquet(source, footer, file), footer
+
+        return patiently(f"opening {path}", opening)
+
+    def _keep(self, path: str, footer: Footer) -> Footer:
+        self._footers.put(path, footer)
+        return footer
+
+    def _parquet(self, source: Any, footer: Footer, file: SegmentFile) -> Any:
+        is_large = any(group.compressed_bytes > LARGE_GROUP_BYTES for group in footer.row_groups)
+        return pq.ParquetFile(
+            source,
+            metadata=footer.metadata,
+            coerce_int96_timestamp_unit="us",
+            # Whole column chunks at once, unless they are too much of it.
+            pre_buffer=not self._storage.is_local and not is_large,
+            buffer_size=PAGE_BUFFER_BYTES if is_large else 0,
+            # Ours have at most a row group's bytes in plain; see `row_sizes`.
+            read_dictionary=None if is_ours(file.path) else footer.payload,
+            page_checksum_verification=True,
+        )
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return SegmentReader, (self._storage, self._table_path)
+
+    def _batches(
+        self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """Rows of a row group in our types, a bounded part of them at a time."""
+        schema = projection(columns)
+        path = f"{self._table_path}/{part.file.path}"
+        for batch in self._stored(part, columns, batch_rows):
+            pieces = cut_rows(batch, BATCH_BYTES)
+            while True:
+                with self._storage.naming(path):
+                    piece = next(pieces, None)
+                    rows = None if piece is None else shaped(piece, schema)
+                if rows is None:
+                    break
+                yield rows
+
+    def _stored(
+        self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
+    ) -> Iterator[pa.RecordBatch]:
+        """The same in the file's types, dictionaries as such."""
+        average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
+        path = f"{self._table_path}/{part.file.path}"
+        tries = Tries(f"reading {path}")
+        given = 0
+        while True:
+            try:
+                with self._storage.naming(path):
+                    batches = part.parquet.iter_batches(
+                        batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
+                        row_groups=[part.group.index],
+                        columns=columns,
+                    )
+                    for _ in range(given):  # those of a try that a fault of the store broke off
+                        next(batches)
+                while True:
+                    with self._storage.naming(path):
+                        batch = next(batches, None)
+                        if batch is None:
+                            return
+                        for name in ("offset", "timestamp"):
+                            if name in columns and batch.column(name).null_count:
+                                raise pa.ArrowInvalid(
+                                    f"row group {part.group.index} holds rows without an offset or "
+                                    "a timestamp"
+                                )
+                    given += 1
+                    yield batch
+                    tries.succeeded()
+            except ColdTierError as error:
+                tries.wait(error)
+
+    # -- by offset -------------------------------------------------------------------------------
+
+    def _in_order(
+        self, part: _Part, start: int, end: int, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        few = min(end, part.group.last + 1) - max(start, part.group.first) <= SEEK_BATCH_ROWS
+        for batch in self._batches(
+            part, _with_offset(schema), SEEK_BATCH_ROWS if few else BATCH_ROWS
+        ):
+            offsets = _int64_view(batch.column("offset"))
+            low = bisect_left(offsets, start)
+            high = bisect_left(offsets, end, low)
+            if low < high:
+                yield shaped(batch.slice(low, high - low), schema)
+            if high < len(offsets):
+                return
+
+    def _sorted(
+        self, parts: list[_Part], start: int, end: int, schema: pa.Schema
+    ) -> Iterator[pa.RecordBatch]:
+        """Row groups that overlap, or whose rows are in no order, as one run in order.
+
+        The offsets and sizes alone (16 bytes a row) are sorted first; they cut the run into windows
+        that are then read one by one, each from all row groups that reach into it.
+        """
+        found = [self._offsets_and_sizes(part, schema) for part in parts]
+        offsets = np.concatenate([offsets for offsets, _ in found])
+        if len(parts) == 1 and bool(np.all(offsets[1:] > offsets[:-1])):
+            yield from self._in_order(parts[0], start, end, schema)
+            return
+        sizes = np.concatenate([sizes for _, sizes in found])
+        inside = (offsets >= start) & (offsets < end)
+        offsets, sizes = offsets[inside], sizes[inside]
+        order = np.argsort(offsets, kind="stable")
+        offsets, sizes = offsets[order], sizes[order]
+        for low, high in _windows(offsets, np.cumsum(sizes)):
+            batches = [
+                # In our types first: not every kernel knows those of others (views of bytes).
+                _between(shaped(batch, _plus_offset(schema)), low, high)
+                for part in parts
+                if part.group.first < high and part.group.last >= low
+                for batch in self._batches(part, _with_offset(schema))
+            ]
+            table = pa.Table.from_batches(batches)
+            table = table.take(pc.sort_indices(table["offset"])).combine_chunks()
+            for batch in table.to_batches():
+                yield shaped(batch, schema)
+
+    def _offsets_and_sizes(self, part: _Part, schema: pa.Schema) -> tuple[np.ndarray, np.ndarray]:
+        """The offsets, in the file's order, and about each row's bytes."""
+        group = part.group
+        columns = _with_offset(schema) if group.has_dictionary else ["offset"]
+        offsets, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
+        average_bytes = max(1, group.size_bytes // max(1, group.rows))
+        for batch in self._stored(part, columns):
+            with self._storage.naming(f"{self._table_path}/{part.file.path}"):
+                offsets.append(batch.column("offset").cast(pa.int64()).to_numpy())
+                sizes.append(
+                    row_bytes(batch)
+                    if group.has_dictionary
+                    else np.full(batch.num_rows, average_bytes, np.int64)
+                )
+        return np.concatenate(offsets), np.concatenate(sizes)
+
+    # -- by timestamp ----------------------------------------------------------------------------
+
+    def _first_hit(
+        self, part: _Part, target_us: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        best: OffsetAndTimestamp | None = None
+        for offsets, times_us in self._times(part):
+            hits = pc.and_(
+                pc.greater_equal(times_us, target_us), pc.greater_equal(offsets, from_offset)
+            )
+            best = _lower(best, _first_of(offsets.filter(hits), times_us.filter(hits)))
+            if best is not None and part.ordered:
+                break
+        return best
+
+    def _newest_in(self, part: _Part, from_offset: int) -> OffsetAndTimestamp | None:
+        best: OffsetAndTimestamp | None = None
+        for offsets, times_us in self._times(part):
+            above = pc.greater_equal(offsets, from_offset)
+            offsets, times_us = offsets.filter(above), times_us.filter(above)
+            largest = pc.max(times_us).as_py()
+            if largest is None or largest < 0:
+                continue
+            hits = pc.equal(times_us, largest)
+            best = _newer(best, _first_of(offsets.filter(hits), times_us.filter(hits)))
+        return best
+
+    def _times(self, part: _Part) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Offsets and timestamps in µs."""
+        for batch in self._batches(part, ["offset", "timestamp"]):
+            times = batch.column("timestamp").cast(RECORDS.field("timestamp").type)
+            yield batch.column("offset"), times.cast(pa.int64())
+
+
+# -- small things ------------------------------------------------------------------------------
+
+
+def _windows(offsets: np.ndarray, upto_bytes: np.ndarray) -> Iterator[tuple[int, int]]:
+    """Ranges of sorted offsets, each of few enough rows and bytes."""
+    start = 0
+    while start < len(offsets):
+        before = int(upto_bytes[start - 1]) if start else 0
+        end = int(np.searchsorted(upto_bytes, before + BATCH_BYTES, side="right"))
+        end = max(start + 1, min(end, start + BATCH_ROWS))
+        yield int(offsets[start]), int(offsets[end - 1]) + 1
+        start = int(np.searchsorted(offsets, offsets[end - 1], side="right"))
+
+
+def _overlapping(items: Iterable[T], range_of: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:
+    """Runs of items (sorted by start) whose ranges touch each other's inside."""
+    run: list[T] = []
+    reach = 0
+    for item in items:
+        start, end = range_of(item)
+        if run and start >= reach:
+            yield run
+            run = []
+            reach = 0
+        run.append(item)
+        reach = max(reach, end)
+    if run:
+        yield run
+
+
+def _with_offset(schema: pa.Schema) -> list[str]:
+    return list(dict.fromkeys([*schema.names, "offset"]))
+
+
+def _plus_offset(schema: pa.Schema) -> pa.Schema:
+    return pa.schema([FILE_SCHEMA.field(name) for name in _with_offset(schema)])
+
+
+def _between(batch: pa.RecordBatch, start: int, end: int) -> pa.RecordBatch:
+    offsets = batch.column("offset")
+    return batch.filter(pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end)))
+
+
+def _int64_view(array: pa.Array) -> memoryview:
+    view = memoryview(array.buffers()[1] or b"").cast("q")
+    return view[array.offset : array.offset + len(array)]
+
+
+def _first_of(offsets: pa.Array, times_us: pa.Array) -> OffsetAndTimestamp | None:
+    if not len(offsets):
+        return None
+    at = pc.index(offsets, pc.min(offsets)).as_py()
+    return OffsetAndTimestamp(offsets[at].as_py(), times_us[at].as_py() // 1000)
+
+
+def _lower(
+    one: OffsetAndTimestamp | None, other: OffsetAndTimestamp | None
+) -> OffsetAndTimestamp | None:
+    found = [answer for answer in (one, other) if answer is not None]
+    return min(found, key=lambda answer: answer.offset, default=None)
+
+
+def _newer(
+    best: OffsetAndTimestamp | None, found: OffsetAndTimestamp | None
+) -> OffsetAndTimestamp | None:
+    beats = found is not None and _may_beat(best, found.timestamp_ms, found.offset)
+    return found if beats else best
+
+
+def _may_beat(best: OffsetAndTimestamp | None, timestamp_ms: int, offset: int) -> bool:
+    """Whether a record of that time (at most) and offset (at least) would come before the best."""
+    if best is None:
+        return timestamp_ms >= 0
+    return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)

@@ -1,0 +1,192 @@
+"""One change on its way into a table, whatever kind of table it is, as often as it takes.
+
+Each attempt looks at the newest version, commits what still stands of the change and finds out
+whether that landed: a lost reply looks like a lost race, and only the table knows.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+from ..back_off import BackOff, Tries
+from ..errors import ColdTierError, CommitConflictError, CommitUnknownError
+from ..failpoints import failpoint
+from .change import Change
+from .planned import standing_partitions
+from .store_errors import error_class, one_line
+from .table import Applied, ColdSnapshot
+
+T = TypeVar("T")
+
+_SAID_CHARACTERS = 1000  # of what Spark or a store says; a stack trace is no message
+
+
+@dataclass(frozen=True, slots=True)
+class CommitBackOff:
+    """How long commits and what belongs to them are tried again."""
+
+    races: BackOff  # commits that others won; its tries count them all
+    refusals: BackOff  # commits that failed although nobody else committed; its tries, in a row
+    reads: BackOff  # reads that find out whether a commit landed
+
+
+@dataclass(frozen=True, slots=True)
+class NotLanded:
+    """An attempt that the table does not have."""
+
+    error: Exception | None  # what it failed with; None if it did not say
+    to_others: bool  # whether somebody else committed meanwhile
+    advice: str  # what to do about a store that refuses
+
+
+#: Commits what it is given of a change: the partitions that stand.
+Attempt = Callable[[frozenset[int]], Applied | NotLanded]
+
+
+@dataclass(frozen=True)
+class Committing:
+    """A change and what decides whether it is still wanted.
+
+    Args:
+        newest_config: asks for the topic's config version, wherever that is decided; None: the
+            table's properties alone tell.
+        turn: held from a look until it is known what became of the attempt that follows from it.
+    """
+
+    change: Change
+    planned_on: ColdSnapshot
+    newest_config: Callable[[], int] | None
+    turn: AbstractContextManager[object] = nullcontext()  # noqa: RUF009, it has no state
+
+    def run(
+        self, prepare: Callable[[], tuple[ColdSnapshot, Attempt]], lost: LostCommits
+    ) -> Applied:
+        """Commits what stands of the change; the rest was superseded.
+
+        Args:
+            prepare: looks at the newest version, and gives what commits on top of it.
+
+        Raises:
+            ColdTierError, CommitConflictError: see `LostCommits`.
+            Exception: what an attempt raises.
+        """
+        while True:
+            with self.turn:
+                current, attempt = prepare()
+                standing = standing_partitions(self.change, self.planned_on, current)
+                if not standing:
+                    return Applied(current, superseded=self.change.partitions)
+                failpoint("cold.before_commit")
+                if self._is_outdated():
+                    return Applied(current, superseded=self.change.partitions)
+                outcome = attempt(standing)
+            if isinstance(outcome, Applied):
+                return outcome
+            lost.lost(outcome)
+            lost.wait()
+
+    def _is_outdated(self) -> bool:
+        """Whether the policy that asked for the change is not the topic's any more.
+
+        Who alters a topic writes the settings where this asks, and then into the table, which is
+        another commit. So whichever of the two comes too late for this look fails ours.
+        """
+        under, newest = self.change.config_version, self.newest_config
+        return under is not None and newest is not None and newest() > under
+
+
+def read_back(
+    where: str,
+    path: str,
+    ask: Callable[[], T],
+    error: Exception | None,
+    reads: BackOff,
+    at_once: tuple[type[ColdTierError], ...] = (),
+) -> T:
+    """What a table says of a commit that may have landed.
+
+    Args:
+        where: "the table at s3://…".
+        path: for errors.
+        ask: reads the table.
+        error: what the commit failed with, if it did.
+        at_once: errors of asking that asking again does not mend.
+
+    Raises:
+        CommitUnknownError: it cannot be read.
+    """
+    tries = Tries(f"reading {where} after a commit", reads)
+    while True:
+        try:
+            return ask()
+        except at_once:
+            raise
+        except ColdTierError as failure:
+            error = error or failure
+            pause_s = tries.failed(failure)
+            if pause_s is None:
+                raise CommitUnknownError(
+                    f"a commit to {where} may have landed: whoever made it did not say, and "
+                    f"reading back failed too ({failure.message}). Take a new snapshot when it "
+                    "answers again; running this once more is safe",
+                    path=path,
+                ) from error
+            time.sleep(pause_s)
+
+
+class LostCommits:
+    """The commits of one change that did not land, so far.
+
+    Args:
+        where: "the table at s3://…".
+        path: for errors.
+    """
+
+    def __init__(self, where: str, path: str, back_off: CommitBackOff) -> None:
+        self._where = where
+        self._path = path
+        self._races_lost = back_off.races.tries
+        self._races = Tries(f"a commit to {where}", back_off.races, level=logging.INFO)
+        self._refusals = Tries(f"a commit to {where}", back_off.refusals)
+        self._pause_s = 0.0
+
+    @property
+    def refused(self) -> int:
+        """How many failed in a row although nobody else committed."""
+        return self._refusals.failures
+
+    def lost(self, commit: NotLanded) -> None:
+        """Note a commit that did not land.
+
+        Raises:
+            ColdTierError: the store refuses again and again; see `store_errors`.
+            CommitConflictError: others win again and again.
+        """
+        said = "it is not in the log" if commit.error is None else one_line(commit.error)
+        if commit.to_others:
+            self._refusals.renew()
+            pause_s = self._races.failed(said[:_SAID_CHARACTERS])
+            if pause_s is None:
+                raise CommitConflictError(
+                    f"others kept committing to {self._where}: none of {self._races_lost} attempts "
+                    "won. Nothing of this change was committed; try again",
+                    path=self._path,
+                )
+        else:
+            pause_s = self._refusals.failed(said[:_SAID_CHARACTERS])
+            if pause_s is None:
+                raise error_class(said)(
+                    f"{self._where} takes no commit: {said[:_SAID_CHARACTERS]}. Nothing was "
+                    f"changed. {commit.advice}",
+                    path=self._path,
+                ) from commit.error
+        self._pause_s = pause_s
+
+    def wait(self) -> None:
+        """Before the next attempt; others should not meet us again at the same moment."""
+        time.sleep(self._pause_s)

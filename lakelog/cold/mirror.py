@@ -1,0 +1,62 @@
+"""What a table lacks that is to say its topic's settings, whatever kind of table it is. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ..topic import Topic
+from .schema import changed_comments, mirrored_properties, mirrored_version, missing_columns
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumns:
+    """Columns of values that the table does not have yet."""
+
+    columns: pa.Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SetComment:
+    """A column's comment that says something else."""
+
+    column: str
+    comment: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetProperties:
+    """Properties that say something else."""
+
+    properties: Mapping[str, str]
+
+
+#: One commit.
+Alteration = AddColumns | SetComment | SetProperties
+
+
+def next_alteration(
+    topic: Topic, held: Mapping[str, str], columns: Callable[[], pa.Schema]
+) -> Alteration | None:
+    """The next commit towards a table that says the topic; None if it does, or says a newer one.
+
+    The properties come last: they carry the config version.
+
+    Args:
+        held: the table's properties.
+        columns: asks for the columns it has.
+    """
+    if mirrored_version(held) > topic.config_version:
+        return None
+    there = columns()
+    missing = missing_columns(topic, there)
+    if len(missing):
+        return AddColumns(missing)
+    comments = changed_comments(topic, there)
+    if comments:
+        return SetComment(*comments.popitem())
+    wanted = mirrored_properties(topic)
+    changes = {name: wanted[name] for name in wanted if held.get(name) != wanted[name]}
+    return SetProperties(changes) if changes else None

@@ -1,0 +1,132 @@
+"""The rows that go into a topic's table, whatever kind of table it is: checked as they go by.
+
+Runs on: executor (or in process).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NoReturn
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..codec.value_columns import columns_of
+from ..errors import ContradictionError
+from ..record import RECORDS
+from .change import HotRange, Rewrite, RowsOf
+from .schema import FILE_SCHEMA
+from .tombstones import Tombstones
+
+
+def archived_rows(
+    add: HotRange, rows_of: RowsOf, tally: RowTally | None = None
+) -> Iterator[pa.RecordBatch]:
+    """The rows of a hot range as the table's files have them: `FILE_SCHEMA`, each record once.
+
+    Args:
+        tally: told of the rows; default: one of their own.
+
+    Raises (while iterating):
+        ContradictionError: the offsets are not ascending within the range, or it lacks a record:
+            the first one, those in between, or the last. What came before must not be committed.
+    """
+    tally = tally or RowTally(add)
+    yield from tally.count(_with_horizon(rows_of(add)))
+    tally.check_end()
+
+
+def _with_horizon(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in rows:
+        horizon = pa.nulls(batch.num_rows, FILE_SCHEMA.field("delete_horizon").type)
+        columns = [batch.column(name) for name in RECORDS.names]
+        yield pa.RecordBatch.from_arrays([*columns, horizon], schema=FILE_SCHEMA)
+
+
+def rewritten_rows(batch: pa.RecordBatch, rewrite: Rewrite) -> pa.RecordBatch:
+    """What a rewrite leaves of rows of its files; any columns, among them `FILE_SCHEMA`'s."""
+    if rewrite.without is not None:
+        batch = batch.filter(pc.invert(rewrite.without.contains(batch.column("offset"))))
+    if rewrite.delete_horizon_ms is not None:
+        batch = _set_horizon(batch, rewrite.delete_horizon_ms)
+    return batch
+
+
+def _set_horizon(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:
+    """Each tombstone without a horizon gets this one."""
+    horizons = batch.column("delete_horizon")
+    new = pa.scalar(horizon_ms * 1000, pa.int64()).cast(horizons.type)
+    fresh = pc.and_(pc.is_null(batch.column("value")), pc.is_null(horizons))
+    at = batch.schema.get_field_index("delete_horizon")
+    columns = batch.columns
+    columns[at] = pc.if_else(fresh, new, horizons)
+    return pa.RecordBatch.from_arrays(columns, schema=batch.schema)
+
+
+def with_value_columns(rows: pa.Table, columns: pa.Schema) -> pa.Table:
+    """The rows with what is made of their values.
+
+    Args:
+        columns: of `value_columns`, not empty.
+    """
+    made = columns_of(rows["value"], columns)
+    for field, column in zip(columns, made.columns, strict=True):
+        rows = rows.append_column(field, column)
+    return rows
+
+
+class RowTally:
+    """Checks the rows of one addition that go by, and remembers what they span."""
+
+    def __init__(self, add: HotRange | Rewrite) -> None:
+        self.add = add
+        self.records = 0
+        self.unparsed = 0  # records with a value_error, counted by whoever makes the columns
+        self.first = -1  # offset of the first record
+        self.last = add.start_offset - 1
+        self.min_us: int | None = None
+        self.max_us: int | None = None
+        self.tombstones = Tombstones()
+
+    def count(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """The same rows, once they are checked; no empty batch.
+
+        Raises (while iterating):
+            ContradictionError: see `archived_rows`.
+        """
+        for batch in batches:
+            if batch.num_rows:
+                self._count(batch)
+                yield batch
+
+    def _count(self, batch: pa.RecordBatch) -> None:
+        offsets = batch.column("offset")
+        first, last = offsets[0].as_py(), offsets[-1].as_py()
+        ascending = pc.all(pc.less(offsets[:-1], offsets[1:])).as_py() is not False
+        if not ascending or first <= self.last or last >= self.add.end_offset:
+            self._refuse(f"offsets {first} … {last} after {self.last} are out of order or range")
+        if isinstance(self.add, HotRange):
+            # A gap only ever lies before a segment: within one, each offset has its record.
+            expected = self.last + 1 if self.records else max(self.last + 1, self.add.segment)
+            if first != expected or last - first + 1 != batch.num_rows:
+                self._refuse(f"the records after {self.last} are not dense from {expected} on")
+        self.tombstones += Tombstones.of(batch)
+        if not self.records:
+            self.first = first
+        self.last = last
+        self.records += batch.num_rows
+        edges = pc.min_max(pc.cast(batch.column("timestamp"), pa.int64())).as_py()
+        self.min_us = edges["min"] if self.min_us is None else min(self.min_us, edges["min"])
+        self.max_us = edges["max"] if self.max_us is None else max(self.max_us, edges["max"])
+
+    def check_end(self) -> None:
+        """Raises ContradictionError if the range goes on after the last row."""
+        if isinstance(self.add, HotRange) and self.last != self.add.end_offset - 1:
+            self._refuse(f"the last record is {self.last}; no archived range ends in a gap")
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise ContradictionError(
+            f"{self.add.topic_partition} [{self.add.start_offset}, {self.add.end_offset}) of "
+            f"segment {self.add.segment} is not written: {what}. Nothing was committed",
+            topic_partition=self.add.topic_partition,
+        )

@@ -1,0 +1,233 @@
+"""The object stores: how delta-rs, Arrow and Spark are each told the same of one.
+
+Each class is one bucket or container, with what the three want of it: `arrow_path` is a place in it
+as Arrow's file system takes it, `arrow` that file system, `delta` delta-rs's storage options, and
+`spark` Hadoop's settings as options of a DataFrame reader. `values` are `StoreOptions.resolved`.
+
+All of them try again with growing pauses when the store is busy or away (500, 503 SlowDown, 429, a
+broken connection), for about a minute, and then say what it said.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias, Union
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from ...errors import ColdTierRefusedError, InvalidArgumentError
+
+#: delta-rs: pauses of 0.1, 0.2, 0.4 … seconds.
+DELTA_RETRIES = {
+    "max_retries": "10",
+    "retry_timeout": "60s",
+    "backoff_config.init_backoff": "100ms",
+    "backoff_config.max_backoff": "10s",
+}
+
+#: Of Azure: those that Arrow does not look for in the environment.
+SECRETS_ALONE = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN")
+
+#: Arrow on S3: pauses of up to 1, 2, 4 … 20 seconds.
+S3_ATTEMPTS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class S3:
+    """Amazon S3, or a store that speaks its language and knows ``If-None-Match``."""
+
+    bucket: str
+    scheme: str = "s3"
+
+    def arrow_path(self, url: str) -> str:
+        return url.partition("://")[2]
+
+    def delta(self, values: Mapping[str, str]) -> dict[str, str]:
+        endpoint = values.get("AWS_ENDPOINT_URL", "")
+        return {
+            **DELTA_RETRIES,
+            **values,
+            **self._region(values),
+            "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower(),
+            # A commit is a PUT that the store refuses if the version is there. It is the default,
+            # but an environment variable could take it away.
+            "AWS_CONDITIONAL_PUT": "etag",
+        }
+
+    def arrow(self, values: Mapping[str, str]) -> pafs.FileSystem:
+        endpoint = urlsplit(values.get("AWS_ENDPOINT_URL", ""))
+        return pafs.S3FileSystem(
+            access_key=values.get("AWS_ACCESS_KEY_ID"),
+            secret_key=values.get("AWS_SECRET_ACCESS_KEY"),
+            session_token=values.get("AWS_SESSION_TOKEN"),
+            region=self._region(values).get("AWS_REGION"),
+            scheme=endpoint.scheme or "https",
+            endpoint_override=endpoint.netloc + endpoint.path.rstrip("/") or None,
+            retry_strategy=pafs.AwsStandardS3RetryStrategy(max_attempts=S3_ATTEMPTS),
+        )
+
+    def spark(self, values: Mapping[str, str]) -> dict[str, str]:
+        a3 = "org.apache.hadoop.fs.s3a"
+        conf = {"fs.s3.impl": f"{a3}.S3AFileSystem"}
+        if region := self._region(values).get("AWS_REGION"):
+            conf["fs.s3a.endpoint.region"] = region
+        if endpoint := values.get("AWS_ENDPOINT_URL"):
+            conf["fs.s3a.endpoint"] = endpoint
+            conf["fs.s3a.path.style.access"] = "true"
+            conf["fs.s3a.connection.ssl.enabled"] = str(endpoint.startswith("https:")).lower()
+        if "AWS_SECRET_ACCESS_KEY" in values:
+            temporary = "AWS_SESSION_TOKEN" in values
+            provider = f"{'Temporary' if temporary else 'Simple'}AWSCredentialsProvider"
+            conf["fs.s3a.aws.credentials.provider"] = f"{a3}.{provider}"
+            conf["fs.s3a.access.key"] = values["AWS_ACCESS_KEY_ID"]
+            conf["fs.s3a.secret.key"] = values["AWS_SECRET_ACCESS_KEY"]
+            if temporary:
+                conf["fs.s3a.session.token"] = values["AWS_SESSION_TOKEN"]
+        return conf
+
+    def _region(self, values: Mapping[str, str]) -> dict[str, str]:
+        """One for all: left alone, each library has its own idea where it is not said."""
+        region = values.get("AWS_REGION") or (
+            "us-east-1" if "AWS_ENDPOINT_URL" in values else _region_of(self.bucket)
+        )
+        return {"AWS_REGION": region} if region else {}
+
+
+@functools.lru_cache(maxsize=64)
+def _region_of(bucket: str) -> str | None:
+    """Amazon tells anybody where a bucket is."""
+    try:
+        return str(pafs.resolve_s3_region(bucket))
+    except (OSError, ValueError):
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class Azure:
+    """A container of Azure Data Lake Storage."""
+
+    container: str
+    account: str
+    host: str  # dfs.core.windows.net
+    scheme: str = "abfss"
+
+    def arrow_path(self, url: str) -> str:
+        return self.container + urlsplit(url).path
+
+    def delta(self, values: Mapping[str, str]) -> dict[str, str]:
+        options = {**DELTA_RETRIES, **values, "AZURE_STORAGE_ACCOUNT_NAME": self.account}
+        if endpoint := options.get("AZURE_STORAGE_ENDPOINT"):
+            options["allow_http"] = str(endpoint.startswith("http://")).lower()
+        return options
+
+    def arrow(self, values: Mapping[str, str]) -> pafs.FileSystem:
+        given: dict[str, Any] = {
+            argument: values[name]
+            for argument, name in (
+                ("account_key", "AZURE_STORAGE_ACCOUNT_KEY"),
+                ("sas_token", "AZURE_STORAGE_SAS_TOKEN"),
+                ("tenant_id", "AZURE_TENANT_ID"),
+                ("client_id", "AZURE_CLIENT_ID"),
+                ("client_secret", "AZURE_CLIENT_SECRET"),
+            )
+            # An identity of the environment it finds by itself, older ones too.
+            if name in values and (name in SECRETS_ALONE or values[name] != os.environ.get(name))
+        }
+        if endpoint := values.get("AZURE_STORAGE_ENDPOINT"):
+            parts = urlsplit(endpoint)
+            for service in ("blob", "dfs"):
+                given[f"{service}_storage_authority"] = parts.netloc
+                given[f"{service}_storage_scheme"] = parts.scheme
+        try:
+            return pafs.AzureFileSystem(self.account, **given)
+        except TypeError as error:  # older ones know account keys and identities alone
+            raise ColdTierRefusedError(
+                f"pyarrow {pa.__version__} cannot open Azure with {', '.join(sorted(given))}: use "
+                "a newer pyarrow, an account key, or an identity of the machine"
+            ) from error
+
+    def spark(self, values: Mapping[str, str]) -> dict[str, str]:
+        at = f"{self.account}.{self.host}"
+        oauth = "org.apache.hadoop.fs.azurebfs.oauth2.ClientCredsTokenProvider"
+        if key := values.get("AZURE_STORAGE_ACCOUNT_KEY"):
+            return {f"fs.azure.account.key.{at}": key}
+        if token := values.get("AZURE_STORAGE_SAS_TOKEN"):
+            return {
+                f"fs.azure.account.auth.type.{at}": "SAS",
+                f"fs.azure.sas.fixed.token.{at}": token.lstrip("?"),
+            }
+        if "AZURE_CLIENT_SECRET" in values:
+            login = f"https://login.microsoftonline.com/{values['AZURE_TENANT_ID']}/oauth2/token"
+            return {
+                f"fs.azure.account.auth.type.{at}": "OAuth",
+                f"fs.azure.account.oauth.provider.type.{at}": oauth,
+                f"fs.azure.account.oauth2.client.endpoint.{at}": login,
+                f"fs.azure.account.oauth2.client.id.{at}": values["AZURE_CLIENT_ID"],
+                f"fs.azure.account.oauth2.client.secret.{at}": values["AZURE_CLIENT_SECRET"],
+            }
+        return {}
+
+
+@dataclass(frozen=True, slots=True)
+class Gcs:
+    """Google Cloud Storage; credentials by the environment alone."""
+
+    bucket: str
+    scheme: str = "gs"
+
+    def arrow_path(self, url: str) -> str:
+        return url.partition("://")[2]
+
+    def delta(self, values: Mapping[str, str]) -> dict[str, str]:
+        return dict(DELTA_RETRIES)
+
+    def arrow(self, values: Mapping[str, str]) -> pafs.FileSystem:
+        return pafs.GcsFileSystem()
+
+    def spark(self, values: Mapping[str, str]) -> dict[str, str]:
+        return {"fs.gs.impl": "com.google.cloud.hadoop.fs.gcs.GoogleHadoopFileSystem"}
+
+
+ObjectStore: TypeAlias = Union[S3, Azure, Gcs]  # noqa: UP007 - an alias at run time, on Python 3.10
+
+
+def object_store(url: str) -> ObjectStore:
+    """The store that a URL is of.
+
+    Raises:
+        InvalidArgumentError: the URL is not one of a store, has credentials in it, or characters
+            that the libraries each write differently. It is not repeated then.
+    """
+    scheme, _, rest = url.partition("://")
+    authority, _, path = rest.partition("/")
+    if scheme == "abfss":
+        found = re.fullmatch(r"([\w$-]+)@([a-z0-9]+)\.([\w.-]+)", authority)
+        wanted = "abfss://CONTAINER@ACCOUNT.dfs.core.windows.net/FOLDER"
+    else:
+        found = re.fullmatch(r"([\w.-]+)", authority)
+        wanted = f"{scheme}://BUCKET/FOLDER, without credentials"
+    # delta-rs encodes a blank or a percent sign twice when it looks for checkpoints: tried.
+    if found is None or not re.fullmatch(r"[\w.~=+@,:/-]*", path, re.ASCII):
+        raise InvalidArgumentError(
+            f"a {scheme}:// cold root is written {wanted}, of letters, digits and -_.~=+@,: only"
+        )
+    if scheme == "abfss":
+        return Azure(*found.groups())
+    return S3(found[1]) if scheme == "s3" else Gcs(found[1])
+
+
+@functools.lru_cache(maxsize=32)
+def arrow_filesystem(store: ObjectStore, values: frozenset[tuple[str, str]]) -> pafs.FileSystem:
+    """One a store and process, since it holds the connections."""
+    try:
+        return store.arrow(dict(values))
+    except (pa.ArrowException, AttributeError, OSError, ValueError) as error:
+        raise ColdTierRefusedError(
+            f"pyarrow {pa.__version__} cannot open {store.scheme}://: {error}"
+        ) from error

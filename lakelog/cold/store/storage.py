@@ -1,0 +1,443 @@
+"""Where the cold tier lies. The one place that opens storage.
+
+Small calls that may be repeated are asked again while the store is busy or away for a moment, see
+`back_off`; the libraries below do so for some errors, each for others (Arrow not for a 429).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import InitVar, dataclass, field
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+from uuid import uuid4
+
+import deltalake
+import pyarrow as pa
+import pyarrow.fs as pafs
+
+from ...back_off import patiently
+from ...errors import (
+    ColdTierRefusedError,
+    ColdTierUnavailableError,
+    CorruptRecordError,
+    InvalidArgumentError,
+    LakelogError,
+    MissingFileError,
+)
+from ...topic import Topic
+from ..store_errors import error_class, one_line
+from . import vended_credentials
+from .object_store import ObjectStore, arrow_filesystem, object_store
+from .store_options import StoreOptions
+from .vended_credentials import Vended
+
+OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
+
+DELETES_AT_ONCE = 16
+
+#: The first deltalake whose commits carry removals and txn versions together. Older ones drop the
+#: registers without a word.
+DELTALAKE_FLOOR = (1, 6, 4)
+
+
+#: Arrow's errors on object stores have no number, whether the store failed or the file is damaged.
+#: In doubt it was the store: nobody should be sent for a backup without need.
+_STORE_SAYS = re.compile(r"AWS Error|Azure Error|google::cloud::Status")
+_PARQUET_SAYS = re.compile(
+    r"Parquet |[Tt]hrift|[Pp]age|ZSTD|[Dd]ecompress|CRC|[Cc]orrupt|Unexpected end of stream"
+)
+
+
+#: What Arrow says of bytes that it cannot make sense of; OSErrors are looked at more closely.
+_DAMAGE = (
+    pa.ArrowInvalid,
+    pa.ArrowNotImplementedError,
+    pa.ArrowTypeError,
+    pa.ArrowKeyError,
+    pa.ArrowIndexError,
+    pa.ArrowSerializationError,
+    UnicodeDecodeError,
+    OverflowError,
+)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Storage:
+    """A cold root: a local folder (made when first written) or an object store's URL.
+
+    Hashable and picklable. Shows no secret, and holds one only if it was given one in clear: what
+    is in the environment, or behind a reference, is looked up where a store is opened.
+
+    Args:
+        root: a path (``~`` and relative ones are resolved here and now, since executors have
+            another working directory), a ``file://`` URL, or ``s3://``, ``abfss://``, ``gs://``.
+        options: what opens an object store, over the environment; see `store_options`.
+
+    Raises:
+        ColdTierError: a place that no Delta commit can be made in, or deltalake is too old.
+        InvalidArgumentError: not a place, or options that it does not take.
+    """
+
+    root: str
+    options: InitVar[Mapping[str, str] | None] = None
+    is_local: bool = field(init=False)
+    store_options: StoreOptions = field(init=False)
+    _store: ObjectStore | None = field(init=False)  # None: a folder
+
+    def __post_init__(self, options: Mapping[str, str] | None) -> None:
+        check_deltalake()
+        root = _resolve(self.root)
+        store = object_store(root) if "://" in root else None
+        given = StoreOptions.of("" if store is None else store.scheme, options)
+        object.__setattr__(self, "root", root)
+        object.__setattr__(self, "is_local", store is None)
+        object.__setattr__(self, "store_options", given)
+        object.__setattr__(self, "_store", store)
+
+    def table_path(self, topic: Topic) -> str:
+        """The folder of the topic's table; the id keeps a topic made again off its old data."""
+        return f"{self.root.rstrip('/')}/{topic.name}/{topic.topic_id}"
+
+    def delta_options(self) -> dict[str, str]:
+        """What delta-rs needs beside the path; not the same for ever: vended keys are renewed.
+
+        Raises:
+            InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
+            ColdTierError: Unity Catalog gives no credentials.
+        """
+        return {} if self._store is None else self._store.delta(self._values())
+
+    @property
+    def object_stores(self) -> tuple[str, ...]:
+        """The scheme of the root, if it is an object store's."""
+        return () if self._store is None else (self._store.scheme,)
+
+    def spark_options(self) -> dict[str, str]:
+        """What Spark's own readers need beside the path: options of a DataFrame reader.
+
+        The same names may be set on a session, which then shows them to all who use it. On
+        Databricks, whose clusters know their stores, nothing but what was given. Vended keys among
+        them are not renewed: they last an hour at most, and half of one at least.
+
+        Raises:
+            InvalidArgumentError, MissingExtraError, ColdTierError: as for `delta_options`.
+        """
+        on_databricks = "DATABRICKS_RUNTIME_VERSION" in os.environ
+        own = self.store_options and not self.store_options.vended
+        if self._store is None or (on_databricks and not own):
+            return {}
+        return self._store.spark(self._values(vended_credentials.HAND_ON_BEFORE_MS))
+
+    def filesystem(self) -> pafs.FileSystem:
+        """Arrow's file system of the root. Ask anew for each file: vended keys are renewed.
+
+        Raises:
+            InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
+            ColdTierError: this pyarrow cannot open such a place, or Unity Catalog gives no
+                credentials.
+        """
+        if self._store is None:
+            return pafs.LocalFileSystem()
+        return arrow_filesystem(self._store, frozenset(self._values().items()))
+
+    def to_hand_on(self) -> Vended | None:
+        """What opens the root where nobody is logged in; None if nothing is vended.
+
+        A secret, whose repr shows nothing of it: for a pickle, and for `take` in another process.
+
+        Raises:
+            MissingExtraError, ColdTierError: as for `delta_options`.
+        """
+        if not self.store_options.vended:
+            return None
+        return vended_credentials.vended(self.root, vended_credentials.HAND_ON_BEFORE_MS)
+
+    def take(self, handed_on: Vended | None) -> None:
+        """Open the root in this process by what another handed on."""
+        if handed_on is not None:
+            vended_credentials.hold(self.root, handed_on)
+
+    def _values(self, lasting_ms: int = vended_credentials.RENEW_BEFORE_MS) -> dict[str, str]:
+        if not self.store_options.vended:
+            return self.store_options.resolved()
+        vended = vended_credentials.vended(self.root, lasting_ms)
+        return self.store_options.resolved(dict(vended.values))
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        held = vended_credentials.held_for(self.root) if self.store_options.vended else None
+        return _unpickled, (self.root, dict(self.store_options), held)
+
+    def __repr__(self) -> str:
+        options = f", options={self.store_options!r}" if self.store_options else ""
+        return f"Storage({self.root!r}{options})"
+
+    def arrow_path(self, path: str) -> str:
+        """A path below the root as `filesystem` takes it."""
+        return path if self._store is None else self._store.arrow_path(path)
+
+    def list_files(self, path: str, *, recursive: bool) -> list[pafs.FileInfo]:
+        """What lies below a folder; nothing if there is none."""
+        selector = pafs.FileSelector(
+            self.arrow_path(path), allow_not_found=True, recursive=recursive
+        )
+
+        def listed() -> list[pafs.FileInfo]:
+            with self.naming(path):
+                infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
+            return infos
+
+        return patiently(f"listing {path}", listed)
+
+    def read_bytes(self, path: str) -> bytes | None:
+        """A small file's content; None if there is no such file."""
+
+        def content() -> bytes:
+            with (
+                self.naming(path),
+                self.filesystem().open_input_stream(self.arrow_path(path)) as stream,
+            ):
+                return bytes(stream.read())
+
+        try:
+            return patiently(f"reading {path}", content)
+        except MissingFileError:
+            return None
+
+    def is_file(self, path: str) -> bool:
+        (info,) = self._infos(path, [path])
+        return bool(info.type == pafs.FileType.File)
+
+    def size_bytes(self, path: str) -> int:
+        """How large a file is.
+
+        Raises:
+            MissingFileError: there is none.
+        """
+        (info,) = self._infos(path, [path])
+        with self.naming(path):
+            if info.type != pafs.FileType.File:
+                raise FileNotFoundError(path)
+        return int(info.size)
+
+    def delete_file(self, path: str) -> None:
+        """Remove a file, if it is there."""
+
+        def delete() -> None:
+            with self.naming(path):
+                self.filesystem().delete_file(self.arrow_path(path))
+
+        with suppress(MissingFileError):
+            patiently(f"deleting {path}", delete)
+
+    def missing(self, paths: Sequence[str]) -> list[str]:
+        """Those that are no files."""
+        infos = self._infos(self.root, paths)
+        return [
+            path for path, info in zip(paths, infos, strict=True) if info.type != pafs.FileType.File
+        ]
+
+    def _infos(self, about: str, paths: Sequence[str]) -> list[pafs.FileInfo]:
+        def infos() -> list[pafs.FileInfo]:
+            with self.naming(about):
+                wanted = [self.arrow_path(path) for path in paths]
+                found: list[pafs.FileInfo] = self.filesystem().get_file_info(wanted)
+            return found
+
+        return patiently(f"looking for files at {about}", infos)
+
+    def delete_files(self, paths: Iterable[str]) -> None:
+        """As `delete_file`, many at once: an object store takes its time for each."""
+        with ThreadPoolExecutor(DELETES_AT_ONCE, thread_name_prefix="lakelog-delete") as threads:
+            for _ in threads.map(self.delete_file, paths):
+                pass
+
+    def check_writable(self) -> None:
+        """Write a file below the root and remove it again.
+
+        Raises:
+            ColdTierError: that failed; the message names the path.
+        """
+        self._probe(self.root)
+
+    def now_ms(self, folder: str) -> int | None:
+        """The time by the clock that stamps a folder's files, which need not be this machine's.
+
+        That of a file written there now: milliseconds since the epoch, or whole seconds where the
+        store counts no finer. None if the store stamps none.
+
+        Raises:
+            ColdTierError: no file can be written there.
+        """
+        return modified_ms(self._probe(folder))
+
+    def _probe(self, folder: str) -> pafs.FileInfo:
+        """What the store says of a file written there now, which is removed again."""
+        # Delta's readers and vacuums leave files with a dot in front alone.
+        probe = f"{folder.rstrip('/')}/.lakelog-probe-{uuid4().hex}"
+        self.make_folder(folder)
+        with self.naming(probe):
+            filesystem = self.filesystem()
+            with filesystem.open_output_stream(self.arrow_path(probe)) as out:
+                out.write(b"lakelog")
+            info = filesystem.get_file_info(self.arrow_path(probe))
+        self.delete_file(probe)
+        return info
+
+    def make_folder(self, path: str, *, synced: bool = True) -> None:
+        """Make a folder and those above it.
+
+        Args:
+            synced: they survive a power cut from then on; else the caller sees to that.
+        """
+        if not self.is_local:
+            return
+        missing = []
+        folder = Path(path)
+        while not folder.exists():
+            missing.append(folder)
+            folder = folder.parent
+        if missing:
+            with self.naming(path):
+                Path(path).mkdir(parents=True, exist_ok=True)
+                for made in missing if synced else ():
+                    self.sync(str(made.parent))
+
+    def sync(self, *paths: str) -> None:
+        """Return once the files or folders are on the disk (object stores promise as much)."""
+        if not self.is_local:
+            return
+        for path in paths:
+            with self.naming(path):
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+
+    @contextmanager
+    def naming(self, path: str) -> Iterator[None]:
+        """Say which path an error of the file system is about.
+
+        Raises:
+            MissingFileError: there is no such file.
+            CorruptRecordError: it is there, but not the Parquet that was written.
+            ColdTierUnavailableError, ColdTierFullError, ColdTierAccessError,
+            ColdTierRefusedError: the store refuses; see `store_errors`.
+        """
+        try:
+            yield
+        except LakelogError:
+            raise
+        except FileNotFoundError as error:
+            raise MissingFileError(
+                f"{path} is missing: it was deleted behind the table's back. Put the file back "
+                "(from a backup, or the bucket's older versions), or give up the records up to the "
+                "end of the range in its name with `lakelog delete-records` (where "
+                f"cleanup.policy=compact, set compact,delete for that){_or_move_aside(path)}",
+                path=path,
+            ) from error
+        except _DAMAGE as error:
+            raise _corrupt(path, error) from error
+        except OSError as error:
+            said = one_line(error)
+            refused = error_class(error)
+            damaged = _PARQUET_SAYS.search(said) and not _STORE_SAYS.search(said)
+            unknown = refused is ColdTierRefusedError and error.errno is None
+            if unknown and (self.is_local or damaged):
+                raise _corrupt(path, error) from error
+            is_away = refused is ColdTierUnavailableError
+            advice = "The store is busy or away; try again" if is_away else self.advice()
+            raise refused(f"{path} cannot be used: {said}. {advice}", path=path) from error
+
+    def advice(self) -> str:
+        """What to do when the root cannot be used, as a sentence without its full stop."""
+        if self.is_local:
+            return (
+                f"Check that {self.root} exists, has room, and may be read and written by this user"
+            )
+        return (
+            f"Check that the bucket of {self.root} exists, and that the credentials in use here "
+            "may list, read, write and delete below it (lakelog help object-stores)"
+        )
+
+
+def modified_ms(info: pafs.FileInfo) -> int | None:
+    """When the store says that the file was written; None if it does not say."""
+    return None if info.mtime_ns is None else info.mtime_ns // 1_000_000
+
+
+def check_deltalake(version: str = deltalake.__version__) -> None:
+    """Refuse a deltalake that would lose registers.
+
+    Raises:
+        ColdTierError: it is older than `DELTALAKE_FLOOR`.
+    """
+    numbers = tuple(int(number) for number in re.findall(r"\d+", version)[:3])
+    if numbers < DELTALAKE_FLOOR:
+        floor = ".".join(map(str, DELTALAKE_FLOOR))
+        raise ColdTierRefusedError(
+            f"deltalake {version} is too old: its commits drop what lakelog needs in them. "
+            f"pip install 'deltalake>={floor}'",
+        )
+
+
+def _unpickled(root: str, options: Mapping[str, str], held: Vended | None) -> Storage:
+    storage = Storage(root, options)
+    storage.take(held)
+    return storage
+
+
+def _corrupt(path: str, error: Exception) -> CorruptRecordError:
+    return CorruptRecordError(
+        f"{path} is not the Parquet file that was written: {one_line(error)}. Put it back from a "
+        f"backup{_or_move_aside(path)}",
+        path=path,
+    )
+
+
+_OF_A_TABLE = re.compile(r"(?P<topic>[^/]+)/[0-9a-f-]{36}/(?P<file>partition=(?P<number>\d+)/.+)$")
+
+
+def _or_move_aside(path: str) -> str:
+    """The way on without a file of a topic's table, as the end of a sentence."""
+    found = _OF_A_TABLE.search(path)
+    if found is None:
+        return ""
+    command = f"lakelog quarantine add {found['topic']} -p {found['number']} --file {found['file']}"
+    return f", or move it aside, so that all others go on: `{command}`"
+
+
+def _resolve(root: str) -> str:
+    if not isinstance(root, str) or not root.strip():
+        raise InvalidArgumentError(
+            f"{root!r} is not a cold root: give a folder, s3://, abfss:// or gs://"
+        )
+    scheme = re.match(r"([a-zA-Z][a-zA-Z0-9+.-]*):/", root)
+    if scheme and scheme[1] in OBJECT_STORES:
+        return root.rstrip("/")
+    if scheme and scheme[1] == "file":
+        root = unquote(urlsplit(root).path)
+    elif scheme:
+        raise InvalidArgumentError(
+            f"{root!r} is not a cold root: {scheme[1]}:// is not one of file, "
+            f"{', '.join(sorted(OBJECT_STORES))}"
+        )
+    path = str(Path(root).expanduser().absolute())
+    if path == "/Volumes" or path.startswith("/Volumes/"):
+        raise ColdTierRefusedError(
+            f"{root} is a Databricks volume, where no Delta commit can be made (it has no atomic "
+            "rename). Use the URL of an external location (s3://, abfss://, gs://)",
+            path=root,
+        )
+    if "%" in path or "\\" in path:  # delta-rs decodes the path twice and looks elsewhere: tried
+        raise ColdTierRefusedError(
+            f"delta-rs cannot open paths with '%' or a backslash, such as {path}; choose another",
+            path=path,
+        )
+    return path

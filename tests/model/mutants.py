@@ -1,0 +1,553 @@
+"""Named ways to break lakelog, one at a time, to prove that the machine notices.
+
+A mutant patches the running process; no production module knows of it. One whose place in the code
+is gone fails loudly instead of testing nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lakelog import topic as topic_module
+from lakelog.archive import archiver
+from lakelog.archive.copy import HotRows
+from lakelog.cleanup import cleanup, compaction, dirty, plan, retention, superseded
+from lakelog.cli import partition_filter
+from lakelog.codec import arrow_entry, codec, crc, fields_entry
+from lakelog.cold import committing, reserve, rows
+from lakelog.cold.by_path import path_table, segment_reader, segment_writer
+from lakelog.cold.change import Change, HotRange, Rewrite
+from lakelog.cold.offset_set import OffsetSet
+from lakelog.cold.segment import Segment, SegmentFile
+from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
+from lakelog.config import TopicConfig
+from lakelog.failpoints import failpoint
+from lakelog.hot import connection
+from lakelog.offsets import HotOffsets, LatestTiered, Position
+from lakelog.read import seek
+from lakelog.record import OffsetRange
+from lakelog.spark import frame_parts
+from lakelog.topic import Topic
+
+
+@dataclass(frozen=True, slots=True)
+class Mutant:
+    """One defect."""
+
+    name: str
+    breaks: str  # the promise it breaks
+    applied: Callable[[], AbstractContextManager[Any]]
+
+
+def _script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
+    """The script as loaded into Redis, with some of its text changed."""
+    original = connection.script_text
+
+    def changed_text(script: str, *run: Any) -> str:
+        text = original(script, *run)
+        if script == name:
+            for old, new in changes.items():
+                if old not in text:
+                    raise LookupError(f"the mutant of {name}.lua finds no {old!r} there any more")
+                text = text.replace(old, new)
+        return text
+
+    @contextmanager
+    def applied() -> Iterator[None]:
+        connection.script_sha.cache_clear()
+        try:
+            with mock.patch.object(connection, "script_text", changed_text):
+                yield
+        finally:
+            connection.script_sha.cache_clear()
+
+    return applied
+
+
+def _patch(target: Any, attribute: str, new: Any) -> Callable[[], AbstractContextManager[Any]]:
+    return lambda: mock.patch.object(target, attribute, new)
+
+
+_NOTES_GAP = "(st[7] and st[7] .. ',' or '') .. int(log_end) .. '-' .. int(gap_end)"
+
+
+def _reserve_nothing(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRange]:
+    snapshot = table.snapshot()
+    return {number: reserve._next(snapshot, number, end) for number, end in at_least.items()}
+
+
+_copy = HotRows.__call__
+
+
+def _copy_and_trim(self: HotRows, hot_range: HotRange) -> Iterator[pa.RecordBatch]:
+    yield from _copy(self, hot_range)
+    self.source.open().trim(hot_range.topic_partition, hot_range.end_offset)
+
+
+def _trim_everything(topic: object, hot: Mapping[int, HotOffsets], *_: object) -> dict[int, int]:
+    return {number: seen.log_end for number, seen in hot.items()}
+
+
+_encode_fields = fields_entry.encode_fields
+
+
+def _encode_null_headers_as_empty(row: fields_entry.Row, flatten: bool) -> object:
+    timestamp_ms, key, value, headers = row
+    headers = [(name, data or b"") for name, data in headers]
+    return _encode_fields((timestamp_ms, key, value, headers), flatten)
+
+
+@contextmanager
+def _crc_unchecked() -> Iterator[None]:
+    with ExitStack() as stack:
+        for module, name in ((arrow_entry, "crc32c"), (fields_entry, "crc32c_of_parts")):
+            stack.enter_context(mock.patch.object(module, name, return_value=b"00000000"))
+        yield
+
+
+def _standing_by_registers(
+    change: Change, planned_on: ColdSnapshot, current: ColdSnapshot
+) -> frozenset[int]:
+    moved = {
+        register.partition
+        for register in change.registers
+        if current.registers.get(register, 0) != planned_on.registers.get(register, 0)
+    }
+    return change.partitions - moved
+
+
+def _standing_as(found: Callable[..., frozenset[int]]) -> Callable[[], AbstractContextManager[Any]]:
+    """Both who plans the files and who commits them take these partitions as standing."""
+
+    @contextmanager
+    def applied() -> Iterator[None]:
+        with (
+            mock.patch.object(path_table, "standing_partitions", found),
+            mock.patch.object(committing, "standing_partitions", found),
+        ):
+            yield
+
+    return applied
+
+
+_apply = path_table.PathTable.apply
+
+
+def _apply_whatever_the_policy(
+    self: path_table.PathTable, change: Change, planned_on: ColdSnapshot
+) -> Applied:
+    return _apply(self, replace(change, config_version=None), planned_on)
+
+
+_plan_of = compaction._Plan.of
+
+
+@contextmanager
+def _horizon_from_the_record() -> Iterator[None]:
+    def only_retention(config: TopicConfig, cleanable: Any, found: Any, now_ms: int) -> object:
+        return _plan_of(config, cleanable, found, 0)
+
+    def from_timestamp(batch: pa.RecordBatch, retention_ms: int) -> pa.RecordBatch:
+        times_us = pc.add(batch.column("timestamp").cast(pa.int64()), retention_ms * 1000)
+        return _with_horizons(batch, times_us, pc.is_null(batch.column("delete_horizon")))
+
+    with (
+        mock.patch.object(compaction._Plan, "of", only_retention),
+        mock.patch.object(rows, "_set_horizon", from_timestamp),
+    ):
+        yield
+
+
+def _renew_horizons(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:
+    return _with_horizons(batch, pa.scalar(horizon_ms * 1000), pa.scalar(value=True))
+
+
+def _with_horizons(batch: pa.RecordBatch, times_us: Any, where: Any) -> pa.RecordBatch:
+    horizons = batch.column("delete_horizon")
+    chosen = pc.and_(pc.is_null(batch.column("value")), where)
+    new = pc.if_else(chosen, pc.cast(times_us, horizons.type), horizons)
+    return pa.RecordBatch.from_arrays([*batch.columns[:-1], new], schema=batch.schema)
+
+
+_rewritten = segment_writer._rewritten
+
+
+def _rewritten_without_horizons(rewrite: Rewrite, *more: Any) -> Iterator[pa.RecordBatch]:
+    for batch in _rewritten(rewrite, *more):
+        if rewrite.delete_horizon_ms is None:
+            nothing = pa.nulls(batch.num_rows, batch.schema.field("delete_horizon").type)
+            yield pa.RecordBatch.from_arrays([*batch.columns[:-1], nothing], schema=batch.schema)
+        else:
+            yield batch
+
+
+_read_keys = superseded._read
+
+
+def _read_hashes(reader: Any, file: Any, columns: list[str]) -> Iterator[pa.RecordBatch]:
+    for batch in _read_keys(reader, file, columns):
+        if "key" in columns:
+            at = batch.schema.names.index("key")
+            keys = [key and bytes([int(crc.crc32c(key), 16) % 4]) for key in batch[at].to_pylist()]
+            batch = batch.set_column(at, batch.schema.field(at), pa.array(keys, pa.binary()))
+        yield batch
+
+
+def _tombstones_go_at_once(
+    reader: Any, file: SegmentFile, now_ms: int, gone: Any, keyless: int
+) -> superseded.FileFindings:
+    batches = list(reader.read([file], file.start_offset, file.end_offset, ["offset", "value"]))
+    tombstones = [
+        row["offset"] for batch in batches for row in batch.to_pylist() if row["value"] is None
+    ]
+    return superseded.FileFindings(
+        OffsetSet.of(np.union1d(gone, np.array(tombstones, np.int64))), keyless
+    )
+
+
+_cleanable = dirty.cleanable
+
+
+def _cleanable_with_the_open(topic: Topic, cold: Any, *more: Any) -> dirty.Cleanable:
+    def segments(partition: int) -> list[Segment]:
+        found = cold.files.segments(partition)
+        return [*found, *found[-1:]]
+
+    files = mock.Mock(wraps=cold.files, segments=segments)
+    return _cleanable(topic, mock.Mock(wraps=cold, files=files), *more)
+
+
+_compaction_change = compaction._change
+
+
+def _change_without_cleaned_end(plans: Any) -> Change:
+    change = _compaction_change(plans)
+    return Change(change.adds, change.removes)
+
+
+_expired = retention._expired
+_limits = retention._limits
+_plan_retention = retention.plan_retention
+
+
+def _oldest_expired(segment: Segment, *more: int) -> bool:
+    return _expired(replace(segment, max_timestamp_ms=segment.min_timestamp_ms), *more)
+
+
+def _plan_without_asking(topic: Topic, cold: ColdSnapshot, now_ms: int, *_: object) -> object:
+    ends = dict.fromkeys(range(topic.partitions), 0)
+    return _plan_retention(topic, cold, now_ms, ends)
+
+
+def _seen_then_listed(self: path_table.PathTable) -> tuple[Mapping[str, Any], ColdSnapshot]:
+    snapshot = self.snapshot()
+    failpoint("cold.after_list")
+    return self._listed(), snapshot
+
+
+#: Those that only a pause brings to light: see the tests that hold somebody up.
+PAUSE_MUTANTS = (
+    Mutant(
+        "files judged by a look that is older than they are",
+        "nothing that somebody committed is ever deleted",
+        _patch(path_table.PathTable, "_listed_then_seen", _seen_then_listed),
+    ),
+    Mutant(
+        "policies of when the topic was looked up",
+        "what a policy forgets goes only while the topic has that policy",
+        _patch(path_table.PathTable, "apply", _apply_whatever_the_policy),
+    ),
+)
+
+#: What every comparison of readers notices: the condition as it once was.
+FRAME_MUTANT = Mutant(
+    "offsets unsaid where the range's own files lie inside",
+    "a frame has the rows of its range, whatever else lies in their segments",
+    _patch(frame_parts, "_of_their_segments", lambda _, found: found),
+)
+
+#: Those that `LogRules` alone notice.
+MUTANTS = (
+    Mutant(
+        "trim before commit",
+        "copy, commit, then trim: a crash between them loses nothing",
+        _patch(HotRows, "__call__", _copy_and_trim),
+    ),
+    Mutant(
+        "no sequence check",
+        "a record appended once, also through a resend, is in the log once",
+        _script(
+            "append",
+            {
+                "    if same then": "    if false then",
+                "first_sequence ~= expected": "false",
+            },
+        ),
+    ),
+    Mutant(
+        "no register check",
+        "two archivers at once never duplicate a record",
+        _standing_as(lambda change, *_: change.partitions),
+    ),
+    Mutant(
+        "base id off by one",
+        "offsets are dense at append",
+        _script(
+            "append", {"local last = p.log_end + e.count - 1": "local last = p.log_end + e.count"}
+        ),
+    ),
+    Mutant(
+        "time index floor off by one",
+        "a search by timestamp finds the earliest offset",
+        _script("find_timestamp", {"tonumber(floor) + 1": "tonumber(floor) + 2"}),
+    ),
+    Mutant(
+        "a gap of a fixed width",
+        "no offset names two records, also when the tail was lost and then the recovery",
+        _script(
+            "recover",
+            {"start or end_by_clock()": "math.max(log_end, known_end) + GAP_SPAN"},
+        ),
+    ),
+    Mutant(
+        "a gap as wide as the clock says",
+        "no offset names two records, whatever the clock does",
+        _script("recover", {"start or end_by_clock()": "end_by_clock()"}),
+    ),
+    Mutant(
+        "offsets given out before they are reserved",
+        "cold knows of an offset before Redis gives it out",
+        _patch(reserve, "reserve", _reserve_nothing),
+    ),
+    Mutant(
+        "appends beyond what is reserved",
+        "cold knows of an offset before Redis gives it out",
+        _script("append", {"if st[16] and": "if false and"}),
+    ),
+    Mutant(
+        "gap not noted",
+        "a hole is declared, or it is an error",
+        _script("recover", {_NOTES_GAP: "st[7] or ''"}),
+    ),
+    Mutant(
+        "clean mark not removed",
+        "only a server that lost nothing goes on without a gap",
+        _script(
+            "pause",
+            {
+                "redis.call('HDEL', state, 'clean')": "local kept = true",
+                "if st[2] ~= RUN_ID or st[3] then": "if st[2] ~= RUN_ID then",
+            },
+        ),
+    ),
+    Mutant(
+        "null header value lost",
+        "headers come back byte for byte, null is not empty",
+        _patch(codec, "encode_fields", _encode_null_headers_as_empty),
+    ),
+    Mutant("CRC unchecked", "damaged bytes are an error, never records", _crc_unchecked),
+    Mutant(
+        "no fencing",
+        "an older epoch of a producer writes no more",
+        _script("append", {"elseif epoch < known_epoch then": "elseif false then"}),
+    ),
+    Mutant(
+        "resent as new after a change of server",
+        "unknown is not failed: what may have been written is not sent as new",
+        _script("append", {"if sent_under ~= '' and sent_under ~= RUN_ID": "if false"}),
+    ),
+    Mutant(
+        "trim ignores what is archived",
+        "nothing unarchived is dropped",
+        _patch(archiver, "trim_points", _trim_everything),
+    ),
+    Mutant(
+        "keyless records taken",
+        "a compacted topic refuses a record without a key",
+        _script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
+    ),
+    FRAME_MUTANT,
+)
+
+#: Those that `CleanupRules` alone notice.
+CLEANUP_MUTANTS = (
+    Mutant(
+        "optimize without compare-and-set",
+        "what is committed replaces files that are still there",
+        _standing_as(_standing_by_registers),
+    ),
+    Mutant(
+        "horizon from the record's time",
+        "a tombstone's time begins when cleaning first keeps it, however old it is",
+        _horizon_from_the_record,
+    ),
+    Mutant(
+        "horizon set anew",
+        "a tombstone's time begins when cleaning first keeps it, and only then",
+        _patch(rows, "_set_horizon", _renew_horizons),
+    ),
+    Mutant(
+        "optimize forgets horizons",
+        "optimize changes no row",
+        _patch(segment_writer, "_rewritten", _rewritten_without_horizons),
+    ),
+    Mutant(
+        "tombstones go at once",
+        "a tombstone is kept for delete.retention.ms after its first cleaning",
+        _patch(superseded, "_with_tombstones", _tombstones_go_at_once),
+    ),
+    Mutant(
+        "compaction that drops by hash",
+        "keys are compared byte for byte",
+        _patch(superseded, "_read", _read_hashes),
+    ),
+    Mutant(
+        "clean part left as it is",
+        "of each key one record stays, wherever the older ones lie",
+        _patch(superseded, "_superseded_clean", lambda *_: superseded._NONE),
+    ),
+    Mutant(
+        "open segment compacted",
+        "compaction leaves the newest segment alone",
+        _patch(plan, "cleanable", _cleanable_with_the_open),
+    ),
+    Mutant(
+        "young records compacted",
+        "min.compaction.lag.ms keeps what is younger, and all after it",
+        _patch(dirty, "_too_young", lambda *_: False),
+    ),
+    Mutant(
+        "cleaned end not moved",
+        "a register moves in the commit of the files that it speaks of",
+        _patch(compaction, "_change", _change_without_cleaned_end),
+    ),
+    Mutant(
+        "retention not strict",
+        "a record is kept while it is not older than retention.ms",
+        _patch(retention, "_expired", lambda one, ms, now_ms: _expired(one, ms - 1, now_ms)),
+    ),
+    Mutant(
+        "age by the oldest record",
+        "a segment is as old as its youngest record",
+        _patch(retention, "_expired", _oldest_expired),
+    ),
+    Mutant(
+        "retention.bytes undershot",
+        "what remains is at least as large as retention.bytes",
+        _patch(retention, "_limits", lambda config: (_limits(config)[0] // 2, _limits(config)[1])),
+    ),
+    Mutant(
+        "open segment expires unasked",
+        "the newest segment goes only when hot has nothing that is not archived",
+        _patch(cleanup, "plan_retention", _plan_without_asking),
+    ),
+    Mutant(
+        "a stranger's file taken as sorted",
+        "readers trust statistics, never the order inside a file that somebody else wrote",
+        _patch(segment_reader, "is_ours", lambda _: True),
+    ),
+)
+
+_cut = superseded.Search.cut
+_offset_of = seek.offset_of
+
+
+def _tiered_end(position: Position, *more: Any) -> int | None:
+    found = _offset_of(position, *more)
+    return found if found is None or not isinstance(position, LatestTiered) else found + 1
+
+
+_rule = partition_filter._rule
+
+
+def _rule_with_its_end(item: str) -> partition_filter.Rule:
+    rule = _rule(item)
+    assert isinstance(rule.partitions, range)
+    wider = range(rule.partitions.start, rule.partitions.stop + (len(rule.partitions) > 1))
+    return replace(rule, partitions=wider)
+
+
+#: Those that Kafka's own test cases alone notice, beside many of the above.
+CASE_MUTANTS = (
+    Mutant(
+        "four calls remembered",
+        "a resend of any of a producer's last five calls is known",
+        _script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 3)"}),
+    ),
+    Mutant(
+        "six calls remembered",
+        "of a producer the last five calls are known, and no more",
+        _script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 5)"}),
+    ),
+    Mutant(
+        "sequences without an end",
+        "0 follows a producer's largest sequence",
+        _script("append", {"(newest + 1) % SEQUENCES": "newest + 1"}),
+    ),
+    Mutant(
+        "producers remembered for ever",
+        "an idle producer is forgotten after producer.id.expiration.ms",
+        _script("append", {"now - last_ms >= settings.producer_expiration_ms": "false"}),
+    ),
+    Mutant(
+        "max.message.bytes of a record",
+        "max.message.bytes bounds an entry with all its records",
+        _script(
+            "append", {"e.bytes > settings.max_message": "e.bytes / e.count > settings.max_message"}
+        ),
+    ),
+    Mutant(
+        "segment.bytes of a record",
+        "what is larger than a segment is refused",
+        _script(
+            "append", {"e.bytes > settings.segment_b": "e.bytes / e.count > settings.segment_b"}
+        ),
+    ),
+    Mutant(
+        "segments that are too large",
+        "a segment rolls before it would become larger than segment.bytes",
+        _script("append", {"settings.segment_bytes - e.bytes\n": "settings.segment_bytes\n"}),
+    ),
+    Mutant(
+        "rolled by the clock",
+        "segments of records with timestamps roll by those alone",
+        _script("append", {"s.first >= 0 and max - s.first or now": "now"}),
+    ),
+    Mutant(
+        "a range of keys not searched",
+        "a map of keys that is full makes compaction slower, and nothing else",
+        _patch(superseded.Search, "cut", lambda self, bounds: _cut(self, bounds)[:-1]),
+    ),
+    Mutant(
+        "latest tiered exclusive",
+        "latest-tiered is the last offset of the cold tier, and not the next",
+        _patch(seek, "offset_of", _tiered_end),
+    ),
+    Mutant(
+        "a range with its end",
+        "orders:0-3 are the partitions 0, 1 and 2",
+        _patch(partition_filter, "_rule", _rule_with_its_end),
+    ),
+    Mutant(
+        "patterns that may end early",
+        "a pattern is of the whole name",
+        _patch(
+            partition_filter.Rule,
+            "allows_topic",
+            lambda self, topic: self.topic.match(topic) is not None,
+        ),
+    ),
+    Mutant(
+        "internal topics never left out",
+        "--exclude-internal-topics leaves out Kafka's own",
+        _patch(topic_module, "INTERNAL_TOPICS", frozenset()),
+    ),
+)

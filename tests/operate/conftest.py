@@ -1,0 +1,10 @@
+"""Makes the bench of `segment_bench`, which is no test module, and its fixtures known."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from segment_bench import bench, full, make_bench  # noqa: F401

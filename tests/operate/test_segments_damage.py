@@ -1,0 +1,583 @@
+"""Each kind of damage, done for real: found, named, and everything else still looked through."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import struct
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from deltalake import DeltaTable, write_deltalake
+
+from lakelog.cold.by_path.footer_seal import SEAL_BYTES, sealed_end
+from lakelog.cold.schema import PARTITION_COLUMNS
+from lakelog.config import EntryFormat
+from lakelog.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
+from lakelog.operate.finding import MOST, Findings
+from lakelog.operate.verification import verify
+
+
+def only(said: list[str], *patterns: str) -> None:
+    """Each pattern is matched by one finding, and there is no other."""
+    left = list(said)
+    for pattern in patterns:
+        found = [line for line in left if re.search(pattern, line)]
+        assert len(found) == 1, (pattern, said)
+        left.remove(found[0])
+    assert left == []
+
+
+# -- hot: the entries --------------------------------------------------------------------------
+
+
+def test_a_changed_byte(full):
+    def change(entries: list[Any]) -> list[Any]:
+        message = bytearray(entries[2][1][b"a"])
+        message[-20] ^= 1
+        entries[2][1][b"a"] = bytes(message)
+        return entries
+
+    full.rewrite_stream(change)
+    only(full.said(), r"hot \| entry 259-20 \| is not what was written: its CRC-32C")
+
+
+def test_a_changed_field(bench):
+    bench.appends(10, count=1, entry_format=EntryFormat.FIELDS)
+
+    def change(entries: list[Any]) -> list[Any]:
+        entries[4][1][b"value"] = b"v4v4v4v4v5"
+        return entries
+
+    bench.rewrite_stream(change)
+    only(bench.said(), r"entry 4-1 .* its CRC-32C is")
+
+
+def test_a_deleted_entry(full):
+    full.client.xdel(full.keys.stream, "259-20")
+    only(full.said(), r"hot \| offsets 240\.\.259 \| have no entry, and no gap entry says")
+
+
+def test_entries_missing_at_the_end(full):
+    full.client.xdel(full.keys.stream, "399-20")
+    said = full.said()
+    assert any("offsets 380..399 | have no entry" in line for line in said)
+
+
+def test_an_entry_whose_id_counts_wrong(full):
+    full.rewrite_stream(
+        lambda entries: [(b"259-19" if i == b"259-20" else i, f) for i, f in entries]
+    )
+    only(
+        full.said(),
+        r"entry 259-19 .* it holds 20 records, its id says 19",
+        r"offsets 240\.\.240 \| have no entry",
+    )
+
+
+def test_entries_that_overlap(full):
+    full.rewrite_stream(lambda entries: [*entries[:3], (b"260-21", entries[2][1]), *entries[3:]])
+    said = full.said()
+    assert any("entry 260-21 | holds offsets that the entry before it holds too" in s for s in said)
+    assert any(
+        "entry 279-20 | holds offsets that the entry before it holds too: 260" in s for s in said
+    )
+
+
+def test_an_entry_of_somebody_else(full):
+    full.client.xadd(full.keys.stream, {"hello": "world"}, id="400-1")
+    assert full.findings() == []  # past the log end: nothing anybody reads, until it is appended to
+    full.client.xdel(full.keys.stream, "400-1")
+    full.rewrite_stream(lambda entries: [*entries[:-1], (entries[-1][0], {b"hello": b"world"})])
+    assert any("entry 399-20 | was not written by lakelog" in s for s in full.said())
+
+
+def test_an_id_of_somebody_else(full):
+    full.rewrite_stream(lambda entries: [(b"1-500", {b"x": b"y"}), *entries])
+    only(full.said(), r"entry 1-500 \| stream id 1-500 was not given by lakelog")
+
+
+def test_an_entry_that_the_trim_missed(full):
+    full.rewrite_stream(lambda entries: [(b"100-1", {b"x": b"y"}), *entries])
+    said = full.said()
+    assert any("entry 100-1 | lies wholly below the local log start 200" in s for s in said)
+
+
+def test_a_key_that_is_no_stream(full):
+    full.client.delete(full.keys.stream)
+    full.client.set(full.keys.stream, "mine")
+    only(full.said(), r"hot \| lakelog:stream:orders:0 \| cannot be read: .*WRONGTYPE")
+
+
+def test_a_deleted_stream(full):
+    full.client.delete(full.keys.stream)
+    said = full.said()
+    assert any("offsets 200..399 | have no entry" in line for line in said)
+
+
+def test_a_deleted_gap_entry(full):
+    full.lose_tail()
+    full.append(20)
+    full.client.xdel(full.keys.stream, full.entries()[-2][0])
+    said = full.said()
+    assert any("have no entry, and no gap entry says" in line for line in said)
+    assert any(":state | declares the offsets 400.." in line for line in said)
+
+
+def test_a_gap_that_nobody_declared(full):
+    full.lose_tail()
+    full.append(20)
+    full.client.hdel(full.keys.state, "gaps")
+    said = full.said()
+    assert any(re.search(r"entry \d+-\d+ \| declares the offsets 400\.\.", line) for line in said)
+    assert any(":segments | has no segment for the offsets 400.." in line for line in said)
+
+
+# -- hot: what is said of them -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("place", "by", "pattern"),
+    [
+        (2, 7, r"segment \d+ \| says bytes \d+, but its entries have bytes \d+"),
+        (3, 1, r"segment \d+ \| says first timestamp \d+, but its first entry has"),
+        (4, -1, r"segment \d+ \| says largest timestamp \d+, but its entries have"),
+        (4, 9, r"segment \d+ \| says largest timestamp \d+, but its entries have"),
+    ],
+)
+def test_a_closed_segment_that_lies(full, place, by, pattern):
+    (text, score) = full.client.zrange(full.keys.segments, 1, 1, withscores=True)[0]
+    numbers = [int(part) for part in text.split()]
+    numbers[place] += by
+    full.client.zrem(full.keys.segments, text)
+    full.client.zadd(full.keys.segments, {" ".join(map(str, numbers)): score})
+    found = full.said()
+    also = [r":state \| says closed_bytes \d+, but the closed segments have"] if place == 2 else []
+    only(found, pattern, *also)
+
+
+def test_a_segment_with_other_ends(full):
+    (text, score) = full.client.zrange(full.keys.segments, 1, 1, withscores=True)[0]
+    base, end, *rest = (int(part) for part in text.split())
+    full.client.zrem(full.keys.segments, text)
+    full.client.zadd(full.keys.segments, {" ".join(map(str, (base, end - 5, *rest))): score})
+    said = full.said()
+    assert any(
+        f":segments | has no segment for the offsets {end - 5}..{end - 1}" in s for s in said
+    )
+    assert any("only partly segment" in line for line in said)
+
+
+def test_a_segment_that_is_gone(full):
+    full.client.zremrangebyrank(full.keys.segments, 1, 1)
+    said = full.said()
+    assert any(":segments | has no segment for the offsets" in line for line in said)
+
+
+@pytest.mark.parametrize("text", ["hello", "1 2 3", "x y z 1 2 3 4", ""])
+def test_a_segment_that_is_none(full, text):
+    full.client.zadd(full.keys.segments, {text: 5})
+    assert any("which is no segment" in line for line in full.said())
+
+
+def test_a_segment_under_another_score(full):
+    (text, score) = full.client.zrange(full.keys.segments, 1, 1, withscores=True)[0]
+    full.client.zadd(full.keys.segments, {text: score + 1})
+    assert any("which is no segment" in line for line in full.said())
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "pattern"),
+    [
+        ("log_end", 390, r"entry 399-20 \| holds offsets 380\.\.399, which only partly segment"),
+        ("log_end", 420, r"offsets 400\.\.419 \| have no entry"),
+        ("log_end", 250, r":state \| says the log ends at 250, but the cold tier holds it up to"),
+        ("log_end", "many", r":state \| should hold 1 whole numbers as log_end, not b'many'"),
+        ("local_log_start", 150, r"offsets 150\.\.199 \| have no entry"),
+        ("local_log_start", 220, r"entry 219-20 \| lies wholly below the local log start 220"),
+        ("closed_bytes", 5, r":state \| says closed_bytes 5, but the closed segments have"),
+        ("producer_count", 3, r":state \| says producer_count 3, but there are producer_count 20"),
+        ("segment", "1 2", r":state \| should hold 6 whole numbers as segment"),
+        ("index", "0 0 0", r":state \| says the largest timestamp is 0, but a record has"),
+        ("largest_entry", 10, r":state \| says the largest entry has 10 bytes, but one has"),
+        ("gaps", "1-x", r":state \| has among its gaps b'1-x'"),
+    ],
+)
+def test_a_state_that_lies(full, field, value, pattern):
+    full.client.hset(full.keys.state, field, value)
+    said = full.said()
+    assert [line for line in said if re.search(pattern, line)], said
+
+
+@pytest.mark.parametrize("field", ["log_end", "local_log_start", "segment", "index"])
+def test_a_state_that_says_nothing(full, field):
+    full.client.hdel(full.keys.state, field)
+    assert any(f"whole numbers as {field}, not None" in line for line in full.said())
+
+
+@pytest.mark.parametrize("key", ["segments", "times", "producers"])
+def test_a_key_of_another_type(full, key):
+    name = getattr(full.keys, key)
+    full.client.delete(name)
+    full.client.lpush(name, "x")
+    assert any(name in line and "WRONGTYPE" in line for line in full.said())
+
+
+@pytest.mark.parametrize("by", [-3, 3])
+def test_a_time_index_that_lies(full, by):
+    (offset, score) = full.client.zrange(full.keys.times, 4, 4, withscores=True)[0]
+    full.client.zadd(full.keys.times, {offset: score + by})
+    only(
+        full.said(),
+        rf":times, offset {offset.decode()} \| says the largest timestamp up to it is",
+    )
+
+
+@pytest.mark.parametrize(
+    ("offset", "score", "pattern"),
+    [
+        (245, 1_700_000_000_245, "is the last offset of no entry"),
+        (100, 1, "lies below the local log start 200"),
+        (900, 1_800_000_000_000, "lies past the log end 400"),
+        (210, 1_700_000_000_390, "stands behind a higher offset"),
+    ],
+)
+def test_a_time_index_of_other_offsets(full, offset, score, pattern):
+    full.client.zadd(full.keys.times, {str(offset): score})
+    assert any(re.search(rf":times, offset {offset} \| {pattern}", s) for s in full.said())
+
+
+def test_a_time_index_of_no_offsets(full):
+    full.client.zadd(full.keys.times, {"soon": 5})
+    assert any("no offset" in line for line in full.said())
+
+
+# -- cold: the files ---------------------------------------------------------------------------
+
+
+def test_swapped_rows(full):
+    file = full.files()[1]
+
+    def swap(table: pa.Table) -> pa.Table:
+        order = [1, 0, *range(2, table.num_rows)]
+        return table.take(order)
+
+    full.rewrite_file(file, swap)
+    only(full.said(), rf"cold \| {file.path} \| holds rows out of order")
+
+
+def test_rows_that_stand_twice_in_a_file(full):
+    file = full.files()[1]
+    full.rewrite_file(file, lambda table: pa.concat_tables([table, table.slice(3, 2)]))
+    low = file.start_offset + 3
+    only(
+        full.said(),
+        r"holds rows out of order",
+        rf"{file.path} \| holds offsets more than once: {low}..{low + 1}$",
+        r"in the table's log \| says rows \d+, but the file has rows \d+",
+    )
+
+
+def test_a_row_that_is_gone(full):
+    file = full.files()[1]
+    full.rewrite_file(file, lambda table: pa.concat_tables([table.slice(0, 4), table.slice(5)]))
+    gone = file.start_offset + 4
+    only(
+        full.said(),
+        rf"{file.path} \| no row has the offsets {gone}, though nothing says",
+        r"in the table's log \| says rows \d+, but the file has rows \d+",
+    )
+
+
+def test_a_dropped_row_group(full):
+    file = full.files()[0]
+    path = full.path(file)
+    with pq.ParquetFile(path) as parquet:
+        table = parquet.read()
+    half = table.num_rows // 2
+    full.rewrite_file(file, lambda table: table.slice(half))
+    said = full.said()
+    assert any(f"no row has the offsets 0..{half - 1}, though" in line for line in said)
+    assert any("says the smallest offset is 0, but it is" in line for line in said)
+
+
+def test_a_changed_value(full):
+    file = full.files()[-1]
+
+    def change(table: pa.Table) -> pa.Table:
+        values = table["value"].to_pylist()
+        values[0] = b"other"
+        at = table.column_names.index("value")
+        return table.set_column(at, "value", pa.array(values, pa.binary()))
+
+    full.rewrite_file(file, change)
+    only(
+        full.said(),
+        rf"both \| offsets {file.start_offset} \| are not the same record in both tiers: they "
+        r"differ in value$",
+    )
+
+
+def test_a_changed_header_and_timestamp_type(full):
+    file = full.files()[-1]
+
+    def change(table: pa.Table) -> pa.Table:
+        names = table.column_names
+        kinds = pa.array([1] * table.num_rows, pa.int32())
+        table = table.set_column(names.index("timestampType"), "timestampType", kinds)
+        headers = pa.array([[{"key": "h", "value": None}]] * table.num_rows, table["headers"].type)
+        return table.set_column(names.index("headers"), "headers", headers)
+
+    full.rewrite_file(file, change)
+    only(
+        full.said(),
+        rf"offsets {file.start_offset}..{file.end_offset - 1} \| .* in timestampType, headers",
+    )
+
+
+def test_tombstones_that_the_footer_does_not_count(full):
+    file = full.files()[0]
+
+    def change(table: pa.Table) -> pa.Table:
+        none = pa.nulls(table.num_rows, pa.binary())
+        return table.set_column(table.column_names.index("value"), "value", none)
+
+    full.rewrite_file(file, change)
+    only(full.said(), r"says in its footer that it has 0 tombstones .* but it has \d+ and None")
+
+
+def test_a_missing_file_and_the_rest_goes_on(full):
+    gone, damaged = full.files()[:2]
+    full.path(gone).unlink()
+    full.rewrite_file(damaged, lambda table: table.take([1, 0, *range(2, table.num_rows)]))
+    only(
+        full.said(),
+        rf"cold \| {gone.path} \| is missing: it was deleted behind the table's back",
+        rf"{damaged.path} \| holds rows out of order",
+    )
+
+
+@pytest.mark.parametrize("place", ["page", "footer", "cut", "empty"])
+def test_a_damaged_file(full, place):
+    file = full.files()[1]
+    path = full.path(file)
+    content = bytearray(path.read_bytes())
+    with pq.ParquetFile(path) as parquet:
+        values = parquet.metadata.row_group(0).column(parquet.schema_arrow.names.index("value"))
+    if place == "cut":
+        content = content[:-20]
+    elif place == "empty":
+        content = bytearray()
+    else:
+        end_of_values = values.data_page_offset + values.total_compressed_size
+        content[{"page": end_of_values - 9, "footer": len(content) - 6}[place]] ^= 0xFF
+    path.write_bytes(content)
+    only(full.said(), rf"cold \| {file.path} \| is not the Parquet file that was written")
+
+
+def test_a_damaged_file_in_the_overlap_is_named_once(full):
+    file = full.files()[-1]
+    full.path(file).write_bytes(b"no Parquet")
+    only(full.said(), rf"cold \| {file.path} \| is not the Parquet file that was written")
+
+
+def test_a_file_without_a_column(full):
+    file = full.files()[0]
+    full.rewrite_file(file, lambda table: table.drop_columns(["headers"]))
+    only(full.said(), rf"{file.path} \| .* it has no column headers")
+
+
+def test_a_file_with_nulls_for_offsets(full):
+    file = full.files()[0]
+
+    def change(table: pa.Table) -> pa.Table:
+        field = pa.field("offset", pa.int64())
+        offsets = pc.if_else(pc.equal(table["offset"], 3), None, table["offset"])
+        return table.set_column(0, field, offsets)
+
+    full.rewrite_file(file, change)
+    only(full.said(), r"holds rows without an offset or a timestamp")
+
+
+def test_rows_of_another_segment(full):
+    first, second = full.files()[:2]
+    moved = Path(full.table.path) / second.path
+    content = moved.read_bytes()
+    shutil.copy(full.path(first), moved)
+    full.forge(second, size=moved.stat().st_size)
+    said = full.said()
+    assert content != moved.read_bytes()
+    assert any("hold the same offsets: " in line for line in said)
+    assert any("but its segment and name allow" in line for line in said)
+    assert any(f"no row has the offsets {second.start_offset}.." in line for line in said)
+
+
+# -- cold: what is said of them ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("forged", "pattern"),
+    [
+        ({"min_offset": 3}, "says the smallest offset is 3, but it is 0"),
+        ({"max_offset": 20}, r"says the largest offset is 20, but it is \d+"),
+        ({"max_offset": 35_000}, r"says the largest offset is 35000, but it is \d+"),
+        (
+            {"min_timestamp": "2023-11-14T22:13:21.000Z"},
+            "says the smallest timestamp is 1700000001000, but it is 1700000000000",
+        ),
+        (
+            {"max_timestamp": "2030-01-01T00:00:00.000Z"},
+            r"says the largest timestamp is 1893456000000, but it is \d+",
+        ),
+        ({"numRecords": 7}, r"says rows 7, but the file has rows \d+"),
+        ({"numRecords": 7_000}, r"says rows 7000, but the file has rows \d+"),
+        ({"numRecords": 0}, r"says rows 0, but the file has rows \d+"),
+        ({"size": 17}, r"says bytes 17, but the file has bytes \d+"),
+    ],
+)
+def test_an_add_action_that_lies(full, forged, pattern):
+    file = full.files()[0]
+    full.forge(file, **forged)
+    said = full.said()
+    where = rf"cold \| {file.path}, in the table's log \| "
+    assert [line for line in said if re.search(where + pattern, line)], said
+
+
+@pytest.mark.parametrize("column", ["offset", "timestamp"])
+@pytest.mark.parametrize("edge", ["smallest", "largest"])
+def test_a_footer_that_lies(full, column, edge):
+    """Row-group statistics are what seeks trust within a file: forged byte by byte."""
+    file = full.files()[1]
+    path = full.path(file)
+    with pq.ParquetFile(path) as parquet:
+        at = parquet.schema_arrow.names.index(column)
+        statistics = parquet.metadata.row_group(0).column(at).statistics
+        true = statistics.min_raw if edge == "smallest" else statistics.max_raw
+    content = path.read_bytes()
+    footer = len(content) - 8 - struct.unpack("<i", content[-8:-4])[0]
+    before, after = struct.pack("<q", true), struct.pack("<q", true + 5_000)
+    assert before in content[footer:]
+    forged = sealed_end(content[footer:].replace(before, after))
+    path.write_bytes(content[: footer - SEAL_BYTES] + forged)
+    said = full.said()
+    shown = true if column == "offset" else true // 1000
+    pattern = rf"{file.path}, row group 0 \| says the {edge} {column} is \d+, but it is {shown}"
+    assert [line for line in said if re.search(pattern, line)], said
+
+
+def test_inserted_rows(full):
+    rows = pa.Table.from_batches(
+        full.table.read(full.files(), 10, 15, columns=full_columns()),
+    )
+    rows = rows.add_column(0, "segment", pa.array([0] * 5, pa.int64()))
+    rows = rows.add_column(0, "partition", pa.array([0] * 5, pa.int32()))
+    write_deltalake(full.table.path, rows, mode="append", partition_by=PARTITION_COLUMNS)
+    only(full.said(), r"cold \| partition=0/segment=0/.* \| hold the same offsets: 10\.\.14")
+
+
+def full_columns() -> list[str]:
+    from lakelog.cold.schema import FILE_SCHEMA
+
+    return list(FILE_SCHEMA.names)
+
+
+@pytest.mark.parametrize(
+    ("predicate", "gone"),
+    [
+        ("offset = 7", "7"),
+        ("offset >= 100 AND offset < 105", r"100\.\.104"),
+        ("offset = 299", "299"),
+    ],
+)
+def test_deleted_rows(full, predicate, gone):
+    DeltaTable(full.table.path).delete(predicate)
+    only(full.said(), rf"cold \| .* \| no row has the offsets {gone}, though nothing says")
+
+
+def test_a_deleted_segment(full):
+    base = full.files()[1].segment
+    end = full.table.snapshot().files.segments(0)[1].end_offset
+    DeltaTable(full.table.path).delete(f"segment = {base}")
+    only(full.said(), rf"no row has the offsets {base}..{end - 1}, though nothing says")
+
+
+def test_a_restored_older_version(full):
+    version = full.table.snapshot().version
+    full.archive()
+    full.trim(400)
+    DeltaTable(full.table.path).restore(version)
+    said = full.said()
+    assert any(r"the end of the table | no row has the offsets 300..399" in s for s in said)
+
+
+def test_a_table_that_is_gone(full):
+    full.table.snapshot()
+    shutil.rmtree(full.table.path)
+    said = full.said()
+    assert any(line.startswith("cold | the table | ") for line in said)
+
+
+def test_a_table_that_was_never_there_any_more(full, make_bench):
+    """Another process, that has not seen it: nothing is archived, and hot begins at 200."""
+    shutil.rmtree(full.table.path)
+    full.table._log._table = None
+    full.table._latest = type(full.table._latest)()
+    only(full.said(), r"both \| between 0 and 200 \| no tier holds the offsets 0\.\.199: cold ends")
+
+
+def test_a_broken_log(full):
+    log = Path(full.table.path) / "_delta_log"
+    for path in log.glob("*.json"):
+        path.write_text("{}")
+    full.table._log._table = None
+    assert any(line.startswith("cold | the table | ") for line in full.said())
+
+
+def test_trimmed_beyond_what_is_archived(full):
+    full.trim(340)
+    only(
+        full.said(),
+        r"both \| between 300 and 340 \| no tier holds the offsets 300\.\.339: cold ends at 300",
+    )
+
+
+# -- in all ------------------------------------------------------------------------------------
+
+
+def test_a_dropped_topic_is_an_error(full):
+    full.hot.topics().delete("orders")
+    with pytest.raises(UnknownTopicOrPartitionError, match="orders"):
+        full.findings()
+    full.hot.topics().create("orders", 1)
+    with pytest.raises(UnknownTopicIdError):
+        full.findings()
+
+
+def test_a_partition_that_is_gone_from_redis(full):
+    full.client.delete(*full.keys.all())
+    only(full.said(), r"hot \| the partition \| orders-0 is not in the hot tier")
+
+
+def test_damage_outside_what_is_named_is_not_judged(full):
+    full.client.xdel(full.keys.stream, "399-20")
+    full.path(full.files()[0]).unlink()
+    assert full.findings(start_offset=200, end_offset=300) == []
+    assert full.findings(tiers=("hot",), end_offset=380) == []
+
+
+def test_findings_are_bounded():
+    findings = Findings("hot", ("orders", 0))
+    for number in range(MOST + 5):
+        findings.add("here", str(number))
+    assert len(findings.all()) == MOST + 1
+    assert findings.all()[-1].what == "5 more were found; mend these first"
+
+
+def test_partitions_come_one_by_one(full):
+    (verified,) = verify(full.log, [0])
+    assert verified.topic_partition == ("orders", 0)
+    assert verified.findings == ()
