@@ -96,7 +96,7 @@ def may_read(
     ]
 
 
-@pytest.mark.parametrize("most", [4, pytest.param(None, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("most", [2, pytest.param(None, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", sorted(OPERATIONS))
 def test_a_file_cut_within_it_loses_no_record_and_uses_no_offset_twice(
     make_redis, make_tiers, redis_program, name, most

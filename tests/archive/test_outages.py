@@ -167,7 +167,7 @@ def archived(log: Lakelog, topic: str) -> int:
 # -- Redis ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("away_s", [2.0, 6.0])
+@pytest.mark.parametrize("away_s", [2.0, pytest.param(6.0, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("clean", [True, False], ids=["stopped", "killed"])
 def test_a_redis_that_is_away_for_seconds_is_waited_for(server, log, cold, start, clean, away_s):
     log.topics.create("t", 2, AT_ONCE)

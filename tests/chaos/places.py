@@ -74,7 +74,7 @@ class SingleServer:
         """A power cut: what was written in the last second before is gone, in part or whole."""
         killed_s = time.monotonic()
         self.server.kill()
-        size = self.server.append_only_size()
+        size = self.server.append_only_size_now()
         oldest_s = killed_s - draws.uniform(0.0, CUT_S)
         kept = max((n for at_s, n in list(self._sizes) if at_s <= oldest_s), default=size)
         # Anywhere above: in the middle of a command, or of a transaction, as a disk's block ends.
@@ -113,7 +113,7 @@ class SingleServer:
         """How long the file was at each moment: what a power cut may take."""
         while not self._measuring.wait(_SAMPLE_S):
             with contextlib.suppress(OSError, ValueError):  # between a kill and a start
-                self._sizes.append((time.monotonic(), self.server.append_only_size()))
+                self._sizes.append((time.monotonic(), self.server.append_only_size_now()))
 
 
 class ReplicatedCluster:

@@ -83,7 +83,10 @@ def cleanup(log: SparkLog) -> None:
 
 @pytest.mark.parametrize(
     ("statements", "feature"),
-    [(DELETION_VECTORS, "deletionVectors"), (RENAMED_COLUMN, "columnMapping")],
+    [
+        (DELETION_VECTORS, "deletionVectors"),
+        pytest.param(RENAMED_COLUMN, "columnMapping", marks=pytest.mark.slow),
+    ],
     ids=["deletion vectors", "a renamed column"],
 )
 def test_what_would_give_wrong_rows_is_refused_everywhere_until_it_is_undone(
@@ -111,6 +114,7 @@ def test_what_would_give_wrong_rows_is_refused_everywhere_until_it_is_undone(
     altered.check_whole()
 
 
+@pytest.mark.slow
 def test_what_delta_rs_cannot_write_can_still_be_read(altered: Altered) -> None:
     altered.sql(*ROW_TRACKING)
     after = altered.version()

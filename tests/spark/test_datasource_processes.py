@@ -19,7 +19,8 @@ from lakelog.testing.eventually import eventually
 PROGRAM = "stream_process.py"
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(3, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 3])
 def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
     make_log, tmp_path, kills
 ) -> None:
@@ -73,6 +74,7 @@ def test_each_record_is_in_the_sink_once_however_often_the_driver_is_killed(
     assert rows == log.expected()
 
 
+@pytest.mark.slow
 def test_the_password_is_nowhere_to_be_read(make_redis, tmp_path) -> None:
     secret = "s3cr3t-wörd"
     server = make_redis(requirepass=secret)

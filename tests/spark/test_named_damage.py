@@ -59,6 +59,7 @@ def test_somebodys_optimize_changes_nothing_of_the_index(make_named, filled, top
     assert archived.snapshot.archived_end(0) == 100
 
 
+@pytest.mark.slow
 def test_rows_that_somebody_moves_stop_the_work_until_they_are_back(make_named, filled, topic):
     version = filled.snapshot().version
     for statement, why in (

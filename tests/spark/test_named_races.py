@@ -95,6 +95,7 @@ def test_an_archiver_killed_at_any_step_is_settled_by_the_next_run(log: SparkLog
         assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
 
 
+@pytest.mark.slow
 def test_a_cleanup_killed_at_any_step_is_settled_by_the_next_run(make_named):
     topic = topic_of()
     rows = made.KeyedRows()
@@ -152,6 +153,7 @@ def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: Spar
     assert sum(report.records for report in reports) == len(log.rows)
 
 
+@pytest.mark.slow
 def test_cleanups_and_an_archiver_at_once_keep_each_record_once(make_named, spark):
     topic = topic_of(**{"file.delete.delay.ms": "3600000"})
     rows = made.KeyedRows()
@@ -189,6 +191,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return tried
 
 
+@pytest.mark.slow
 def test_an_archiver_never_makes_a_cleanup_start_again(make_named, monkeypatch):
     topic = Topic("orders", uuid4(), 1)
     table, other = make_named(topic), make_named(topic)

@@ -56,7 +56,7 @@ def offsets(table: NamedTable, topic: Topic, start: int, end: int) -> list[int]:
 @pytest.mark.parametrize(
     ("at", "kind"),
     [
-        pytest.param(10, "missing", id="old-missing"),
+        pytest.param(10, "missing", id="old-missing", marks=pytest.mark.slow),
         pytest.param(70, "damaged", id="newest-damaged"),
         pytest.param(10, "damaged", id="old-damaged", marks=pytest.mark.slow),
         pytest.param(70, "missing", id="newest-missing", marks=pytest.mark.slow),

@@ -147,6 +147,7 @@ def test_tasks_that_fail_halfway_append_each_record_once_and_write_no_password_d
         assert b"s3cr3t" not in text
 
 
+@pytest.mark.slow
 def test_speculative_copies_of_a_task_append_each_record_once(
     make_log, spark_cluster, tmp_path
 ) -> None:

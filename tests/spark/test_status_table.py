@@ -45,6 +45,7 @@ def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: NamedSt
     assert table.rows_of(key).equals(table.done_rows(key))
 
 
+@pytest.mark.slow
 def test_old_rows_go_and_files_are_merged(
     table: NamedStatusTable, spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
