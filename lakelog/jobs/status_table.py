@@ -69,7 +69,7 @@ class StatusTable(Protocol):
 
 
 def app_id(key: RunKey) -> str:
-    """How a run is called among a table's Delta transactions."""
+    """The name of a run among a table's Delta transactions."""
     return f"lakelog-status/{key.job}/{key.run_id}"
 
 
