@@ -303,6 +303,7 @@ def test_a_store_that_refuses_one_topic_refuses_no_other(
     assert process.end() == 0, "".join(process.said)
 
 
+@pytest.mark.slow
 def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
     server, s3_log, bucket, front, start
 ):

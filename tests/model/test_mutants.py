@@ -12,6 +12,7 @@ from stories import run
 
 from lakelog.errors import LakelogError
 from lakelog.testing.cleanup_rules import CleanupRules
+from lakelog.testing.harness import LogHarness
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.model import Difference
@@ -23,7 +24,6 @@ OF_CLEANUP = (40, 12)
 #: Caught within seconds; the others, when asked for.
 QUICK = {
     "no sequence check",
-    "no register check",
     "base id off by one",
     "a gap of a fixed width",
     "a gap as wide as the clock says",
@@ -34,8 +34,12 @@ QUICK = {
     "open segment expires unasked",
     "age by the oldest record",
     "a stranger's file taken as sorted",
-    "young records compacted",
 }
+
+
+def by_calls(machine: type[LogHarness]) -> type[LogHarness]:
+    """Whose stories have no writer but the machine itself: the others' defects are not these."""
+    return type(machine.__name__, (machine,), {"WRITERS": ("calls",)})
 
 
 def each(mutants: Sequence[Mutant]) -> list[ParameterSet]:
@@ -56,7 +60,7 @@ def test_the_rules_of_a_log_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> 
         log_machine(tmp_path, LogRules) as machine,
         pytest.raises((Difference, LakelogError)),
     ):
-        run(machine, *OF_A_LOG)
+        run(by_calls(machine), *OF_A_LOG)
 
 
 @pytest.mark.parametrize("mutant", each(CLEANUP_MUTANTS))
@@ -66,7 +70,7 @@ def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -
         log_machine(tmp_path, CleanupRules) as machine,
         pytest.raises((Difference, LakelogError)),
     ):
-        run(machine, *OF_CLEANUP)
+        run(by_calls(machine), *OF_CLEANUP)
 
 
 @pytest.mark.parametrize(
@@ -75,4 +79,4 @@ def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -
 def test_without_a_mutant_the_same_stories_pass(tmp_path: Path, of_all: bool) -> None:
     for rules, (seeds, steps) in ((LogRules, OF_A_LOG), (CleanupRules, OF_CLEANUP)):
         with log_machine(tmp_path / rules.__name__, rules) as machine:
-            run(machine, seeds if of_all else 1, steps)
+            run(by_calls(machine), seeds if of_all else 1, steps)
