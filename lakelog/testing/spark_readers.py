@@ -211,11 +211,21 @@ class NamedReaders(SparkReaders):
             stored = self._stored(partition, held)
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
             self._check("a frame without Redis", stored, archived, self._collected(frames))
-        low, high = offsets.local_log_start, offsets.log_end
-        gaps = self._tiers().look([partition]).hot[partition].gaps
-        there = [one for one in held if not any(low <= one.offset < end for low, end in gaps)]
+        tier = self._tiers().look([partition]).hot[partition]
+        # Where hot lost its tail and nobody recovered it yet, its log ends below what is archived.
+        low, high = offsets.local_log_start, tier.log_end
+        if low > high:
+            return  # nothing is hot, nor can be before that
+        there = [
+            one
+            for one in held
+            if one.offset < high and not any(s <= one.offset < e for s, e in tier.gaps)
+        ]
         # Each is planned by a worker of its own.
-        hot = [(max(start, low), max(end, low)) for start, end in ranges[:HOT_RANGES]]
+        hot = [
+            (min(max(start, low), high), min(max(end, low), high))
+            for start, end in ranges[:HOT_RANGES]
+        ]
         frames = [self._batch(partition, start, end) for start, end in hot]
         self._check("a batch by Spark", there, hot, self._collected(frames))
         streamed = {0: self._streamed(partition, low)}
