@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -157,10 +157,10 @@ class Lakelog(ColdLog):
             EmbeddedRedisError: it does not start, or a folder is somebody else's or may be written
                 by others.
         """
-        from .spark.place.embedded import embedded_place
+        from .spark.place.embedded import EmbeddedPlace
 
         with ExitStack() as opened:
-            place = opened.enter_context(embedded_place(directory))
+            place = opened.enter_context(closing(EmbeddedPlace(directory))).place
             lakelog = cls._answering(place, choose_engine(engine, place.object_stores))
             lakelog._closing = opened.pop_all()
         return lakelog

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
@@ -287,6 +288,18 @@ def test_two_users_of_a_directory_share_one_log(tmp_path: Path) -> None:
         with Lakelog.embedded(tmp_path / "log", engine="inline") as second:
             assert values(second, "t") == [b"0", b"1"]
         append(first, "t", 1)
+
+
+def test_an_embedded_log_that_is_dropped_unclosed_stops_nobody_who_still_writes(
+    tmp_path: Path,
+) -> None:
+    log = Lakelog.embedded(tmp_path / "log", engine="inline")
+    log.topics.create("orders", 1, {})
+    producer = log.producer()
+    del log
+    gc.collect()
+    assert producer.send("orders", "late").result().offset == 0
+    producer.close()
 
 
 def test_nobody_else_looks_into_an_embedded_log(tmp_path: Path) -> None:

@@ -183,8 +183,9 @@ class HotLog:
             for call in calls
         ]
         confirm: list[Command] = []
-        wait_ms = server.block_ms(REPLICA_TIMEOUT_MS)
+        wait_ms = 0
         if acks.replicas:
+            wait_ms = server.block_ms(REPLICA_TIMEOUT_MS)
             # WAIT speaks of its own connection's writes, so it goes behind them on the same one.
             confirm.append(("WAIT", acks.replicas, wait_ms))
         elif acks.fsync:

@@ -126,10 +126,13 @@ def _programs() -> Iterator[Finding]:
 
 
 def _embedded(directory: str) -> Iterator[Finding]:
-    from ..spark.place.embedded import embedded_place
+    from ..spark.place.embedded import EmbeddedPlace
 
     try:
-        with embedded_place(directory) as place, closing(place.source.connect()) as hot:
+        with (
+            closing(EmbeddedPlace(directory)) as embedded,
+            closing(embedded.place.source.connect()) as hot,
+        ):
             hot.now_ms()
             yield Finding(OK, "directory", directory)
             yield from _privacy(Path(directory).expanduser())

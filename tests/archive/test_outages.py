@@ -29,7 +29,7 @@ from lakelog.failpoints import ENVIRONMENT_VARIABLE, Pause
 from lakelog.jobs import status_history
 from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.testing.eventually import eventually
-from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
+from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisServer
 
 LIVENESS_S = 120.0
@@ -131,16 +131,9 @@ def log(server: RedisServer, cold: str) -> Iterator[Lakelog]:
 
 
 @pytest.fixture
-def front(s3_server: S3Server) -> Iterator[FaultyFront]:
-    opened = FaultyFront(s3_server.port).start()
-    yield opened
-    opened.stop()
-
-
-@pytest.fixture
-def bucket(front: FaultyFront, monkeypatch: pytest.MonkeyPatch) -> str:
+def bucket(s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch) -> str:
     """A cold root behind the front; this process and those it starts know how to open it."""
-    for name, value in s3_options(front.url).items():
+    for name, value in s3_options(s3_front.url).items():
         monkeypatch.setenv(name, value)
     return f"s3://lakelog/{uuid4().hex}"
 
@@ -250,11 +243,11 @@ def test_a_stop_while_redis_is_away_ends_the_process_with_a_sentence(server, log
 # -- the store -----------------------------------------------------------------------------------
 
 
-def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, front, start):
+def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, s3_front, start):
     for name in ("limited", "other"):
         s3_log.topics.create(name, 1, AT_ONCE)
     limited = Fault("GET", "list-type=2.*limited", status=429, times=1)
-    front.inject(limited)
+    s3_front.inject(limited)
     process = start(server.url, bucket)
     for name in ("limited", "other"):
         append(s3_log, name, 3)
@@ -267,11 +260,11 @@ def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, front, start):
 
 @pytest.mark.parametrize("status", [429, 403, 500])
 def test_a_store_that_refuses_one_topic_refuses_no_other(
-    server, s3_log, bucket, front, start, capsys, status
+    server, s3_log, bucket, s3_front, start, capsys, status
 ):
     for name in ("refused", "other"):
         s3_log.topics.create(name, 1, AT_ONCE)
-    front.inject(*(Fault(method, "refused", status=status, times=None) for method in METHODS))
+    s3_front.inject(*(Fault(method, "refused", status=status, times=None) for method in METHODS))
     process = start(server.url, bucket)
     append(s3_log, "refused", 3)
     for _ in range(5):
@@ -298,14 +291,14 @@ def test_a_store_that_refuses_one_topic_refuses_no_other(
             for row in status_history(s3_log).to_pylist()
         )
     )
-    front.inject()
+    s3_front.inject()
     assert {row["topic"] for row in process.archived(3)} == {"refused"}
     assert process.end() == 0, "".join(process.said)
 
 
 @pytest.mark.slow
 def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
-    server, s3_log, bucket, front, start
+    server, s3_log, bucket, s3_front, start
 ):
     for name in ("kept", "deleted"):
         s3_log.topics.create(name, 1, AT_ONCE)
@@ -313,33 +306,35 @@ def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
     for name in ("kept", "deleted"):
         append(s3_log, name, 1)
     process.archived(2)
-    front.inject(*(Fault(method, ".", status=429, times=None) for method in METHODS))
+    s3_front.inject(*(Fault(method, ".", status=429, times=None) for method in METHODS))
     for name in ("kept", "deleted"):
         append(s3_log, name, 2)
     process.says("archiving kept failed")
     s3_log.topics.delete("deleted")
     time.sleep(20)  # an outage, not a wait for something
     assert process.process.poll() is None
-    front.inject()
+    s3_front.inject()
     assert {row["topic"] for row in process.archived(2)} == {"kept"}
     assert process.end() == 0, "".join(process.said)
     assert archived(s3_log, "kept") == 3
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_store_that_hangs_does_not_hold_up_a_stop(server, s3_log, bucket, front, start, number):
+def test_a_store_that_hangs_does_not_hold_up_a_stop(
+    server, s3_log, bucket, s3_front, start, number
+):
     for name in ("hangs", "other"):
         s3_log.topics.create(name, 1, LATER)
     process = start(server.url, bucket)
     eventually(lambda: bool(s3_log.hot.beats().alive()))
-    front.inject(
+    s3_front.inject(
         *(Fault(m, "hangs", hang=True, times=None) for m in ("PUT", "POST", "GET", "HEAD"))
     )
     for name in ("hangs", "other"):
         append(s3_log, name, 4)
     assert process.end(number) == 1
     said = "".join(process.said)
-    front.inject()
+    s3_front.inject()
     if "hangs: not archived" in said:
         assert "What is left is in Redis" in said
         assert archived(s3_log, "other") == 4  # what could be archived was

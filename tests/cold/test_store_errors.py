@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -27,7 +27,7 @@ from lakelog.errors import (
     CorruptRecordError,
     MissingFileError,
 )
-from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
+from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import free_port
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
@@ -43,16 +43,9 @@ def _libraries_ask_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def front(s3_server: S3Server) -> Iterator[FaultyFront]:
-    opened = FaultyFront(s3_server.port).start()
-    yield opened
-    opened.stop()
-
-
-@pytest.fixture
-def storage(front: FaultyFront) -> Storage:
+def storage(s3_front: FaultyFront) -> Storage:
     """A root with a file and a table."""
-    made = Storage(f"s3://lakelog/{uuid4().hex}", s3_options(front.url))
+    made = Storage(f"s3://lakelog/{uuid4().hex}", s3_options(s3_front.url))
     write(made, f"{made.root}/file", b"content")
     write_deltalake(
         f"{made.root}/table", pa.table({"n": [1]}), storage_options=made.delta_options()
@@ -94,19 +87,19 @@ CALLS: dict[str, Callable[[Storage], Any]] = {
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", BUSY)
-def test_one_refusal_of_a_busy_store_is_asked_again(storage, front, call, status):
+def test_one_refusal_of_a_busy_store_is_asked_again(storage, s3_front, call, status):
     expected = CALLS[call](storage) if call != "delete" else None
     fault = [Fault(method, ".", status=status, times=1) for method in METHODS]
-    front.inject(*fault)
+    s3_front.inject(*fault)
     assert CALLS[call](storage) == expected
     assert sum(one.happened for one in fault) >= 1
 
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", BUSY)
-def test_a_store_that_stays_busy_is_told_as_such(storage, front, monkeypatch, call, status):
+def test_a_store_that_stays_busy_is_told_as_such(storage, s3_front, monkeypatch, call, status):
     monkeypatch.setattr(back_off, "ASK_AGAIN", back_off.ASK_AGAIN.within(0.2))
-    front.inject(*(Fault(method, ".", status=status, times=None) for method in METHODS))
+    s3_front.inject(*(Fault(method, ".", status=status, times=None) for method in METHODS))
     with pytest.raises(ColdTierUnavailableError) as caught:
         CALLS[call](storage)
     assert caught.value.retriable
@@ -114,9 +107,9 @@ def test_a_store_that_stays_busy_is_told_as_such(storage, front, monkeypatch, ca
 
 @pytest.mark.parametrize("call", CALLS)
 @pytest.mark.parametrize("status", DENIED)
-def test_a_denial_is_told_at_once(storage, front, call, status):
+def test_a_denial_is_told_at_once(storage, s3_front, call, status):
     faults = [Fault(method, ".", status=status, times=None) for method in METHODS]
-    front.inject(*faults)
+    s3_front.inject(*faults)
     with pytest.raises(ColdTierAccessError) as caught:
         CALLS[call](storage)
     assert not caught.value.retriable
@@ -124,8 +117,8 @@ def test_a_denial_is_told_at_once(storage, front, call, status):
 
 
 @pytest.mark.parametrize("status", [*BUSY, *DENIED])
-def test_a_write_is_refused_by_the_same_words(storage, front, status):
-    front.inject(*(Fault(method, ".", status=status, times=None) for method in METHODS))
+def test_a_write_is_refused_by_the_same_words(storage, s3_front, status):
+    s3_front.inject(*(Fault(method, ".", status=status, times=None) for method in METHODS))
     with pytest.raises(ColdTierError) as caught:
         write(storage, f"{storage.root}/other", b"x")
     assert type(caught.value) is (
@@ -135,9 +128,9 @@ def test_a_write_is_refused_by_the_same_words(storage, front, status):
 
 @pytest.mark.parametrize("status", [*BUSY, *DENIED])
 @pytest.mark.parametrize("call", [open_table, append])
-def test_delta_rs_says_it_in_words_of_its_own(storage, front, status, call):
+def test_delta_rs_says_it_in_words_of_its_own(storage, s3_front, status, call):
     methods = METHODS if call is open_table else ("PUT", "POST")
-    front.inject(*(Fault(method, ".", status=status, times=None) for method in methods))
+    s3_front.inject(*(Fault(method, ".", status=status, times=None) for method in methods))
     with pytest.raises(Exception) as caught:
         call(storage)
     expected = ColdTierUnavailableError if status in BUSY else ColdTierAccessError

@@ -72,7 +72,7 @@ def _script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractConte
     return applied
 
 
-def _patch(target: Any, attribute: str, new: Any) -> Callable[[], AbstractContextManager[Any]]:
+def patched(target: Any, attribute: str, new: Any) -> Callable[[], AbstractContextManager[Any]]:
     return lambda: mock.patch.object(target, attribute, new)
 
 
@@ -258,12 +258,12 @@ PAUSE_MUTANTS = (
     Mutant(
         "files judged by a look that is older than they are",
         "nothing that somebody committed is ever deleted",
-        _patch(path_table.PathTable, "_listed_then_seen", _seen_then_listed),
+        patched(path_table.PathTable, "_listed_then_seen", _seen_then_listed),
     ),
     Mutant(
         "policies of when the topic was looked up",
         "what a policy forgets goes only while the topic has that policy",
-        _patch(path_table.PathTable, "apply", _apply_whatever_the_policy),
+        patched(path_table.PathTable, "apply", _apply_whatever_the_policy),
     ),
 )
 
@@ -271,7 +271,7 @@ PAUSE_MUTANTS = (
 FRAME_MUTANT = Mutant(
     "offsets unsaid where the range's own files lie inside",
     "a frame has the rows of its range, whatever else lies in their segments",
-    _patch(frame_parts, "_of_their_segments", lambda _, found: found),
+    patched(frame_parts, "_of_their_segments", lambda _, found: found),
 )
 
 #: Those that `LogRules` alone notice.
@@ -279,7 +279,7 @@ MUTANTS = (
     Mutant(
         "trim before commit",
         "copy, commit, then trim: a crash between them loses nothing",
-        _patch(HotRows, "__call__", _copy_and_trim),
+        patched(HotRows, "__call__", _copy_and_trim),
     ),
     Mutant(
         "no sequence check",
@@ -325,7 +325,7 @@ MUTANTS = (
     Mutant(
         "offsets given out before they are reserved",
         "cold knows of an offset before Redis gives it out",
-        _patch(reserve, "reserve", _reserve_nothing),
+        patched(reserve, "reserve", _reserve_nothing),
     ),
     Mutant(
         "appends beyond what is reserved",
@@ -351,7 +351,7 @@ MUTANTS = (
     Mutant(
         "null header value lost",
         "headers come back byte for byte, null is not empty",
-        _patch(codec, "encode_fields", _encode_null_headers_as_empty),
+        patched(codec, "encode_fields", _encode_null_headers_as_empty),
     ),
     Mutant("CRC unchecked", "damaged bytes are an error, never records", _crc_unchecked),
     Mutant(
@@ -367,7 +367,7 @@ MUTANTS = (
     Mutant(
         "trim ignores what is archived",
         "nothing unarchived is dropped",
-        _patch(archiver, "trim_points", _trim_everything),
+        patched(archiver, "trim_points", _trim_everything),
     ),
     Mutant(
         "keyless records taken",
@@ -392,67 +392,67 @@ CLEANUP_MUTANTS = (
     Mutant(
         "horizon set anew",
         "a tombstone's time begins when cleaning first keeps it, and only then",
-        _patch(rows, "_set_horizon", _renew_horizons),
+        patched(rows, "_set_horizon", _renew_horizons),
     ),
     Mutant(
         "optimize forgets horizons",
         "optimize changes no row",
-        _patch(segment_writer, "_rewritten", _rewritten_without_horizons),
+        patched(segment_writer, "_rewritten", _rewritten_without_horizons),
     ),
     Mutant(
         "tombstones go at once",
         "a tombstone is kept for delete.retention.ms after its first cleaning",
-        _patch(superseded, "_with_tombstones", _tombstones_go_at_once),
+        patched(superseded, "_with_tombstones", _tombstones_go_at_once),
     ),
     Mutant(
         "compaction that drops by hash",
         "keys are compared byte for byte",
-        _patch(superseded, "_read", _read_hashes),
+        patched(superseded, "_read", _read_hashes),
     ),
     Mutant(
         "clean part left as it is",
         "of each key one record stays, wherever the older ones lie",
-        _patch(superseded, "_superseded_clean", lambda *_: superseded._NONE),
+        patched(superseded, "_superseded_clean", lambda *_: superseded._NONE),
     ),
     Mutant(
         "open segment compacted",
         "compaction leaves the newest segment alone",
-        _patch(plan, "cleanable", _cleanable_with_the_open),
+        patched(plan, "cleanable", _cleanable_with_the_open),
     ),
     Mutant(
         "young records compacted",
         "min.compaction.lag.ms keeps what is younger, and all after it",
-        _patch(dirty, "_too_young", lambda *_: False),
+        patched(dirty, "_too_young", lambda *_: False),
     ),
     Mutant(
         "cleaned end not moved",
         "a register moves in the commit of the files that it speaks of",
-        _patch(compaction, "_change", _change_without_cleaned_end),
+        patched(compaction, "_change", _change_without_cleaned_end),
     ),
     Mutant(
         "retention not strict",
         "a record is kept while it is not older than retention.ms",
-        _patch(retention, "_expired", lambda one, ms, now_ms: _expired(one, ms - 1, now_ms)),
+        patched(retention, "_expired", lambda one, ms, now_ms: _expired(one, ms - 1, now_ms)),
     ),
     Mutant(
         "age by the oldest record",
         "a segment is as old as its youngest record",
-        _patch(retention, "_expired", _oldest_expired),
+        patched(retention, "_expired", _oldest_expired),
     ),
     Mutant(
         "retention.bytes undershot",
         "what remains is at least as large as retention.bytes",
-        _patch(retention, "_limits", lambda config: (_limits(config)[0] // 2, _limits(config)[1])),
+        patched(retention, "_limits", lambda config: (_limits(config)[0] // 2, _limits(config)[1])),
     ),
     Mutant(
         "open segment expires unasked",
         "the newest segment goes only when hot has nothing that is not archived",
-        _patch(cleanup, "plan_retention", _plan_without_asking),
+        patched(cleanup, "plan_retention", _plan_without_asking),
     ),
     Mutant(
         "a stranger's file taken as sorted",
         "readers trust statistics, never the order inside a file that somebody else wrote",
-        _patch(segment_reader, "is_ours", lambda _: True),
+        patched(segment_reader, "is_ours", lambda _: True),
     ),
 )
 
@@ -524,22 +524,22 @@ CASE_MUTANTS = (
     Mutant(
         "a range of keys not searched",
         "a map of keys that is full makes compaction slower, and nothing else",
-        _patch(superseded.Search, "cut", lambda self, bounds: _cut(self, bounds)[:-1]),
+        patched(superseded.Search, "cut", lambda self, bounds: _cut(self, bounds)[:-1]),
     ),
     Mutant(
         "latest tiered exclusive",
         "latest-tiered is the last offset of the cold tier, and not the next",
-        _patch(seek, "offset_of", _tiered_end),
+        patched(seek, "offset_of", _tiered_end),
     ),
     Mutant(
         "a range with its end",
         "orders:0-3 are the partitions 0, 1 and 2",
-        _patch(partition_filter, "_rule", _rule_with_its_end),
+        patched(partition_filter, "_rule", _rule_with_its_end),
     ),
     Mutant(
         "patterns that may end early",
         "a pattern is of the whole name",
-        _patch(
+        patched(
             partition_filter.Rule,
             "allows_topic",
             lambda self, topic: self.topic.match(topic) is not None,
@@ -548,6 +548,6 @@ CASE_MUTANTS = (
     Mutant(
         "internal topics never left out",
         "--exclude-internal-topics leaves out Kafka's own",
-        _patch(topic_module, "INTERNAL_TOPICS", frozenset()),
+        patched(topic_module, "INTERNAL_TOPICS", frozenset()),
     ),
 )

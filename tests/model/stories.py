@@ -5,6 +5,13 @@ from __future__ import annotations
 from hypothesis import Phase, seed, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
+from lakelog.testing.harness import LogHarness
+
+
+def written_by(writer: str, machine: type[LogHarness]) -> type[LogHarness]:
+    """The machine with that writer alone in its stories: the others have other defects."""
+    return type(machine.__name__, (machine,), {"WRITERS": (writer,)})
+
 
 def run(machine: type[RuleBasedStateMachine], seeds: int, steps: int) -> None:
     """The same stories each time, to the first that fails.

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from _pytest.mark import ParameterSet
 from mutants import CLEANUP_MUTANTS, MUTANTS, Mutant
-from stories import run
+from stories import run, written_by
 
 from lakelog.errors import LakelogError
 from lakelog.testing.cleanup_rules import CleanupRules
-from lakelog.testing.harness import LogHarness
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 from lakelog.testing.model import Difference
@@ -37,11 +36,6 @@ QUICK = {
 }
 
 
-def by_calls(machine: type[LogHarness]) -> type[LogHarness]:
-    """Whose stories have no writer but the machine itself: the others' defects are not these."""
-    return type(machine.__name__, (machine,), {"WRITERS": ("calls",)})
-
-
 def each(mutants: Sequence[Mutant]) -> list[ParameterSet]:
     return [
         pytest.param(one, id=one.name, marks=[] if one.name in QUICK else [pytest.mark.slow])
@@ -60,7 +54,7 @@ def test_the_rules_of_a_log_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> 
         log_machine(tmp_path, LogRules) as machine,
         pytest.raises((Difference, LakelogError)),
     ):
-        run(by_calls(machine), *OF_A_LOG)
+        run(written_by("calls", machine), *OF_A_LOG)
 
 
 @pytest.mark.parametrize("mutant", each(CLEANUP_MUTANTS))
@@ -70,7 +64,7 @@ def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -
         log_machine(tmp_path, CleanupRules) as machine,
         pytest.raises((Difference, LakelogError)),
     ):
-        run(by_calls(machine), *OF_CLEANUP)
+        run(written_by("calls", machine), *OF_CLEANUP)
 
 
 @pytest.mark.parametrize(
@@ -79,4 +73,4 @@ def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -
 def test_without_a_mutant_the_same_stories_pass(tmp_path: Path, of_all: bool) -> None:
     for rules, (seeds, steps) in ((LogRules, OF_A_LOG), (CleanupRules, OF_CLEANUP)):
         with log_machine(tmp_path / rules.__name__, rules) as machine:
-            run(by_calls(machine), seeds if of_all else 1, steps)
+            run(written_by("calls", machine), seeds if of_all else 1, steps)

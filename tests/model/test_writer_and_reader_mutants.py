@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from mutants import Mutant, _patch
-from stories import run
+from mutants import Mutant, patched
+from stories import run, written_by
 
 from lakelog.errors import HotTierUnavailableError
 from lakelog.ingest import delivery, sender
@@ -70,14 +70,14 @@ def _ranges_begin_late(self: Any, ranges: Any, *more: Any) -> list[datasource.In
 SEEDS = 10
 
 #: By who has the defect: who writes in the stories that show it.
-WRITERS = {"producer": ("producer",), "sink": ("sink",), "reader": ("calls",)}
+WRITER = {"producer": "producer", "sink": "sink", "reader": "calls"}
 MUTANTS = (
     (
         "producer",
         Mutant(
             "what may be written sent as new",
             "a record sent once, also when an answer is lost, is in the log once",
-            _patch(sender, "verdict", _resent_as_new),
+            patched(sender, "verdict", _resent_as_new),
         ),
     ),
     (
@@ -85,7 +85,7 @@ MUTANTS = (
         Mutant(
             "a call's first offset for all its records",
             "a producer is told where each record went",
-            _patch(delivery.Delivery, "metadata_of", _metadata_of_the_first),
+            patched(delivery.Delivery, "metadata_of", _metadata_of_the_first),
         ),
     ),
     (
@@ -93,7 +93,7 @@ MUTANTS = (
         Mutant(
             "a new producer for each attempt of a task",
             "the rows of a task are appended once, however often it is repeated",
-            _patch(
+            patched(
                 sink_append.TaskIdentity, "producer_id", property(lambda _: uuid.uuid4().int >> 66)
             ),
         ),
@@ -103,7 +103,7 @@ MUTANTS = (
         Mutant(
             "a poll that goes on behind what it left",
             "a consumer hands out each record",
-            _patch(consumer._Cursor, "_handed_out", _one_more_handed_out),
+            patched(consumer._Cursor, "_handed_out", _one_more_handed_out),
         ),
     ),
     (
@@ -111,7 +111,7 @@ MUTANTS = (
         Mutant(
             "tasks that overlap",
             "the tasks of a batch read each record once",
-            _patch(ranges, "_cut", _cut_with_its_end),
+            patched(ranges, "_cut", _cut_with_its_end),
         ),
     ),
     (
@@ -119,7 +119,7 @@ MUTANTS = (
         Mutant(
             "micro-batches that begin late",
             "a stream goes on where the micro-batch before it ended",
-            _patch(datasource.LakelogStreamReader, "_input_ranges", _ranges_begin_late),
+            patched(datasource.LakelogStreamReader, "_input_ranges", _ranges_begin_late),
         ),
     ),
 )
@@ -132,11 +132,11 @@ def test_the_rules_of_a_log_catch_the_mutant(who: str, mutant: Mutant, tmp_path:
         log_machine(tmp_path, LogRules) as machine,
         pytest.raises(Difference),
     ):
-        run(type(who, (machine,), {"WRITERS": WRITERS[who]}), seeds=SEEDS, steps=20)
+        run(written_by(WRITER[who], machine), seeds=SEEDS, steps=20)
 
 
 @pytest.mark.parametrize("seeds", [1, pytest.param(SEEDS, marks=pytest.mark.slow)])
-@pytest.mark.parametrize("who", WRITERS)
+@pytest.mark.parametrize("who", WRITER)
 def test_without_a_mutant_the_same_stories_pass(who: str, seeds: int, tmp_path: Path) -> None:
     with log_machine(tmp_path, LogRules) as machine:
-        run(type(who, (machine,), {"WRITERS": WRITERS[who]}), seeds=seeds, steps=20)
+        run(written_by(WRITER[who], machine), seeds=seeds, steps=20)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from ...embedded.private_folder import PrivateFolder
@@ -13,21 +11,28 @@ from ...hot.planned_stop import pause_all, resume_all
 from .log_place import LogPlace
 
 
-@contextmanager
-def embedded_place(directory: str | Path) -> Iterator[LogPlace]:
-    """Where the tiers of a directory are; its Redis runs until the last user leaves.
+class EmbeddedPlace:
+    """Where the tiers of a directory are; its Redis runs until the last user closes.
+
+    One that is merely dropped ends nothing: a producer may still be at work.
 
     Raises:
         MissingExtraError, EmbeddedRedisError: see `Lakelog.embedded`.
     """
-    directory = Path(directory).expanduser().absolute()
-    cold = PrivateFolder(directory / "cold", close=False).path  # it may be shared on purpose
-    server = EmbeddedRedis(directory / "redis", before_stop=_pause, after_start=_resume)
-    server.start()
-    try:
-        yield LogPlace.of(server.url, cold)
-    finally:
-        server.stop()
+
+    def __init__(self, directory: str | Path) -> None:
+        directory = Path(directory).expanduser().absolute()
+        cold = PrivateFolder(directory / "cold", close=False).path  # it may be shared on purpose
+        self._server = EmbeddedRedis(directory / "redis", before_stop=_pause, after_start=_resume)
+        self._server.start()
+        try:
+            self.place = LogPlace.of(self._server.url, cold)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._server.stop()
 
 
 def _pause(url: str) -> None:
