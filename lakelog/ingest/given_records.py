@@ -160,18 +160,16 @@ def _array(values: Sequence[object]) -> pa.ChunkedArray:
 
 
 def _binary(name: str, column: pa.ChunkedArray) -> pa.ChunkedArray:
-    kind = column.type
-    if pa.types.is_dictionary(kind):
-        column = column.cast(kind.value_type)
-        kind = column.type
     return (
         _cast(name, column, pa.binary(), "binary or text")
-        if _is_bytes(kind)
-        else _refuse(name, kind, "binary or text; cast or serialize it first")
+        if _is_bytes(column.type)
+        else _refuse(name, column.type, "binary or text; cast or serialize it first")
     )
 
 
 def _is_bytes(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
     return "binary" in str(kind) or "string" in str(kind) or pa.types.is_null(kind)
 
 
@@ -246,9 +244,21 @@ def _cast(name: str, column: pa.ChunkedArray, kind: pa.DataType, legal: str) -> 
     if column.type == kind:
         return column
     try:
-        return column.cast(kind)
+        return pa.chunked_array([_cast_chunk(chunk, kind) for chunk in column.chunks], kind)
     except pa.ArrowException as error:
         raise InvalidArgumentError(f"column {name} takes {legal}: {error}") from error
+
+
+def _cast_chunk(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(chunk.type):
+        # Values before rows: Arrow takes no row out of a view, which the values of polars are.
+        return _cast_chunk(chunk.dictionary, kind).take(chunk.indices)
+    try:
+        return chunk.cast(kind)
+    except pa.ArrowNotImplementedError:
+        if "_view" not in str(chunk.type):
+            raise
+        return pa.array(chunk.to_pylist(), kind)  # pyarrow 17 casts no view
 
 
 def _refuse(name: str, kind: pa.DataType, legal: str) -> NoReturn:

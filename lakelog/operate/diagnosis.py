@@ -87,7 +87,7 @@ def _packages() -> Iterator[Finding]:
         check_deltalake()
         yield _package("deltalake")
     except LakelogError as error:
-        yield Finding(BROKEN, "deltalake", error.message, "pip install -U 'deltalake>=1.6.4'")
+        yield Finding(BROKEN, "deltalake", error.message, "pip install -U 'deltalake>=1.6.6'")
     for name, extra in (
         ("pyspark", "spark"),
         ("delta-spark", "spark"),

@@ -81,13 +81,13 @@ def test_checking_a_root_leaves_nothing(tmp_path):
     assert list((tmp_path / "cold").iterdir()) == []
 
 
-@pytest.mark.parametrize("version", ["1.6.3", "1.5.9", "0.25.5"])
+@pytest.mark.parametrize("version", ["1.6.5", "1.5.9", "0.25.5"])
 def test_an_older_deltalake_is_refused(version):
-    with pytest.raises(ColdTierError, match=r"pip install 'deltalake>=1\.6\.4'"):
+    with pytest.raises(ColdTierError, match=r"pip install 'deltalake>=1\.6\.6'"):
         check_deltalake(version)
 
 
-@pytest.mark.parametrize("version", ["1.6.4", "1.10.0", "2.0.0rc1"])
+@pytest.mark.parametrize("version", ["1.6.6", "1.10.0", "2.0.0rc1"])
 def test_a_newer_deltalake_will_do(version):
     check_deltalake(version)
 

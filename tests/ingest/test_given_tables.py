@@ -72,10 +72,28 @@ def test_a_table_of_any_library_is_its_rows(made_of):
         pd.Series([b"a", None]),
         pd.Series(["a", None], dtype="string"),
         pd.Series(["a", None], dtype="category"),
+        pl.Series(["a", None], dtype=pl.Categorical),
+        pl.Series(["a", None], dtype=pl.Enum(["b", "a"])),
+        pa.chunked_array(
+            [
+                pa.DictionaryArray.from_arrays(pa.array([1]), pa.array(["b", "a"])),
+                pa.DictionaryArray.from_arrays(pa.array([0]), pa.array([None, "a"])),
+            ]
+        ),
     ],
 )
 def test_a_column_without_a_name_is_one_of_values(values):
     assert keys_and_values(values) == [(None, b"a"), (None, None)]
+
+
+def test_headers_of_polars_are_taken():
+    rows = [{"value": "a", "headers": [{"key": "h" * 20, "value": b"x" * 20}]}, {"value": "b"}]
+    frame = pl.DataFrame(
+        rows,
+        {"value": pl.String, "headers": pl.List(pl.Struct({"key": pl.String, "value": pl.Binary}))},
+    )
+    table, _ = as_columns(frame, NOW_MS)
+    assert table["headers"].to_pylist() == [[{"key": "h" * 20, "value": b"x" * 20}], []]
 
 
 @pytest.mark.parametrize("missing", [None, NAN, pd.NA])

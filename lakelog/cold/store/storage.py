@@ -41,9 +41,9 @@ OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
 DELETES_AT_ONCE = 16
 
-#: The first deltalake whose commits carry removals and txn versions together. Older ones drop the
-#: registers without a word.
-DELTALAKE_FLOOR = (1, 6, 4)
+#: 1.6.4 is the first deltalake whose commits carry removals and txn versions together: older ones
+#: drop the registers without a word. It and 1.6.5 were withdrawn by their makers.
+DELTALAKE_FLOOR = (1, 6, 6)
 
 
 #: Arrow's errors on object stores have no number, whether the store failed or the file is damaged.
