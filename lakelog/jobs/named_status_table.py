@@ -19,7 +19,7 @@ from ..cold.by_name.names import TableName, parse_schema, quoted_text
 from ..cold.store_errors import error_class
 from ..errors import ColdTierError, ForeignTableError
 from ..topic import STATUS_TABLE
-from .status_rows import STATUS, RunKey
+from .status_rows import STATUS, RunKey, check_times
 from .status_table import (
     COMMITS,
     DESCRIPTION,
@@ -149,7 +149,7 @@ class NamedStatusTable:
             for name in STATUS.names
         )
         sql = f"SELECT {names} FROM {self.name} WHERE {condition}"
-        return table_of(self._spark(), sql).cast(STATUS)
+        return check_times(table_of(self._spark(), sql).cast(STATUS), str(self.name))
 
     def _maintain(self) -> None:
         """As `PathStatusTable` does it, by what the catalog tells; a failure is logged."""

@@ -21,7 +21,7 @@ from ..cold.store_errors import error_class, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
 from ..topic import STATUS_TABLE
-from .status_rows import STATUS, RunKey
+from .status_rows import STATUS, RunKey, check_times
 from .status_table import (
     COMMITS,
     DESCRIPTION,
@@ -180,7 +180,8 @@ class PathStatusTable:
     def _rows(self, table: DeltaTable, condition: Any) -> pa.Table:
         with self._reading():
             dataset = table.to_pyarrow_dataset()
-            return dataset.to_table(columns=STATUS.names, filter=condition).cast(STATUS)
+            rows = dataset.to_table(columns=STATUS.names, filter=condition).cast(STATUS)
+        return check_times(rows, self.path)
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -236,5 +237,6 @@ def rows_are_due(actions: pa.Table, now: datetime) -> bool:
     """
     if "min.recorded_at" not in actions.column_names:
         return False
-    oldest = pc.min(actions["min.recorded_at"]).as_py()
-    return bool(oldest is not None and oldest < kept_from(now) - timedelta(days=1))
+    due = pa.scalar(kept_from(now) - timedelta(days=1))
+    oldest = pc.min(actions["min.recorded_at"])  # compared by Arrow: it may be any number
+    return pc.less(oldest, due.cast(oldest.type)).as_py() is True

@@ -28,11 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..archive.trouble import Trouble
+from ..errors import CorruptRecordError
 from ..operate.standing import Standing
 from ..record import TopicPartition
 from .effects import Effect
@@ -124,3 +127,26 @@ def status_rows(
         for field in STATUS
     ]
     return pa.Table.from_arrays(columns, schema=STATUS)
+
+
+def check_times(rows: pa.Table, where: str) -> pa.Table:
+    """The rows, if Python can show each one's time.
+
+    Raises:
+        CorruptRecordError: a file of the table at `where` is damaged, or somebody else wrote it.
+    """
+    times_us = pc.min_max(rows["recorded_at"].cast(pa.int64())).as_py()
+    for time_us in times_us.values():
+        if time_us is not None and not _EARLIEST_US <= time_us <= _LATEST_US:
+            raise CorruptRecordError(
+                f"a row of {where} was recorded_at {time_us} µs since 1970, which is no time "
+                "between the years 1 and 9999. Put the file that has it back from a backup, or "
+                "move the table away: the next run makes a new one",
+                path=where,
+            )
+    return rows
+
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_EARLIEST_US = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)
+_LATEST_US = (datetime.max.replace(tzinfo=timezone.utc) - _EPOCH) // timedelta(microseconds=1)

@@ -20,6 +20,7 @@ from lakelog.cold.store.storage import Storage
 from lakelog.errors import (
     ColdTierAccessError,
     ColdTierError,
+    CorruptRecordError,
     ForeignTableError,
 )
 from lakelog.jobs import path_status_table as module
@@ -177,3 +178,19 @@ def test_rows_recorded_by_another_clock_are_told_by_that(table: PathStatusTable)
     table.append(rows_of(key, "orders", now_ms=NOW_MS + DAY_MS), key)
     since = datetime.fromtimestamp(NOW_MS / 1000, timezone.utc) + timedelta(hours=1)
     assert table.read(since).num_rows == 1
+
+
+@pytest.mark.parametrize("at_us", [2**62, -(2**62)])
+def test_a_row_whose_time_is_damaged_is_named_and_stops_no_run(
+    table: PathStatusTable, at_us: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = rows_of(RunKey("archive", "1"), "orders")
+    at = pa.array([at_us] * rows.num_rows).cast(pa.timestamp("us", "UTC"))
+    table.append(rows.set_column(rows.column_names.index("recorded_at"), "recorded_at", at))
+    with pytest.raises(CorruptRecordError, match="recorded_at") as caught:
+        table.read()
+    assert caught.value.path == table.path
+    monkeypatch.setattr(module, "MERGED_FILES", 2)  # the next one looks after the table, too
+    for _ in range(2):
+        table.append(rows_of(RunKey("archive", "2"), "orders"))
+    assert table.rows_of(RunKey("archive", "2")).num_rows == 2

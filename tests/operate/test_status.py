@@ -154,7 +154,8 @@ def test_redis_is_asked_once_a_topic(log, append):
     topic = log.topics.create("t", 3)
     append(0, 0)
     counted = Counted()
-    assert status(counted, [topic], log._table, redis=counted) == log.status()
+    seen = status(counted, [topic], log._table, redis=counted)
+    assert seen.partitions == log.status().partitions  # servers say how much memory they use
     assert asked == [topic.topic_partitions()]
 
 

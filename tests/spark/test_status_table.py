@@ -10,7 +10,7 @@ import pytest
 from status_contract import CONTRACT, NOW_MS, rows_of
 
 from lakelog import Lakelog
-from lakelog.errors import ForeignTableError
+from lakelog.errors import CorruptRecordError, ForeignTableError
 from lakelog.jobs import JobRun, add_readings, named_status_table, status_history
 from lakelog.jobs.named_status_table import NamedStatusTable
 from lakelog.jobs.open_status_table import open_status_table
@@ -43,6 +43,16 @@ def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: NamedSt
         table._write(rows_of(key, "orders", log_end=log_end), key)
     assert table.done_rows(key)["log_end"].to_pylist() == [120]
     assert table.rows_of(key).equals(table.done_rows(key))
+
+
+def test_a_row_whose_time_is_damaged_is_named(table: NamedStatusTable, spark: SparkSession) -> None:
+    table.append(rows_of(RunKey("archive", "1"), "orders"))
+    spark.sql(
+        f"INSERT INTO {table.name} (run_id, recorded_at) VALUES ('2', timestamp_micros({2**62}))"
+    )
+    with pytest.raises(CorruptRecordError, match=f"{2**62} µs"):
+        table.read()
+    assert table.rows_of(RunKey("archive", "1")).num_rows == 1
 
 
 @pytest.mark.slow
