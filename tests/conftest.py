@@ -44,12 +44,31 @@ settings.load_profile(
 )
 
 
-#: On two cores one thread that collects garbage is enough.
-_JAVA_OPTIONS = os.environ.get("SPARK_SUBMIT_OPTS", "-XX:+UseSerialGC")
+#: Tables here have a few rows, and each query runs a few times: to compile it, or to plan it anew
+#: by what it read, takes longer than to run it. The lanes of `compat` run as everybody does.
+_SPARK_CONF: dict[str, str] = (
+    {}
+    if "LAKELOG_TEST_CODEGEN" in os.environ
+    else {
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.sql.adaptive.enabled": "false",
+        "spark.databricks.delta.snapshotPartitions": "1",
+    }
+)
 
-#: For Sparks of a minute, which processes of tests start: they spend most of it on compiling what
-#: runs once, and half as much with the first compiler alone.
-os.environ.setdefault("SPARK_SUBMIT_OPTS", f"-XX:TieredStopAtLevel=1 {_JAVA_OPTIONS}")
+#: The same of Java's own compilers: the first one alone, with room to keep what it made (48 MB if
+#: nobody says more, which a Spark fills again and again). On two cores one thread collects garbage.
+#: All Sparks have it, those of processes that tests start, too.
+os.environ.setdefault(
+    "SPARK_SUBMIT_OPTS",
+    " ".join(
+        [
+            "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m",
+            *(f"-D{name}={value}" for name, value in _SPARK_CONF.items()),
+        ]
+    ),
+)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -184,19 +203,6 @@ def s3_storage(s3_server: S3Server) -> Storage:
     return Storage(f"s3://lakelog/{uuid4().hex}", s3_options(s3_server.url))
 
 
-#: Tables here have a few rows: to compile what goes over them takes longer than to go. The lanes of
-#: `compat`, and Sparks of processes that tests start, compile as everybody's does.
-_SPARK_CONF: dict[str, str] = (
-    {}
-    if "LAKELOG_TEST_CODEGEN" in os.environ
-    else {
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.databricks.delta.snapshotPartitions": "1",
-    }
-)
-
-
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The run's one Spark: two tasks at once, with Delta and S3."""
@@ -204,9 +210,7 @@ def spark() -> Iterator[SparkSession]:
 
     # What ``env:LAKELOG_TEST_SECRET`` names: workers have the environment Java was started with.
     os.environ["LAKELOG_TEST_SECRET"] = "a secret word"
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_SUBMIT_OPTS", _JAVA_OPTIONS)
-        started = session("lakelog-tests", cores=2, object_stores=["s3"], conf=_SPARK_CONF)
+    started = session("lakelog-tests", cores=2, object_stores=["s3"], conf=_SPARK_CONF)
     yield started
     started.stop()
 

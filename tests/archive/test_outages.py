@@ -258,7 +258,9 @@ def test_one_429_on_one_list_ends_nothing(server, s3_log, bucket, s3_front, star
     assert process.end() == 0, "".join(process.said)
 
 
-@pytest.mark.parametrize("status", [429, 403, 500])
+@pytest.mark.parametrize(
+    "status", [403, *(pytest.param(status, marks=pytest.mark.slow) for status in (429, 500))]
+)
 def test_a_store_that_refuses_one_topic_refuses_no_other(
     server, s3_log, bucket, s3_front, start, capsys, status
 ):
@@ -319,7 +321,9 @@ def test_a_store_that_is_away_for_a_while_and_a_topic_deleted_meanwhile(
     assert archived(s3_log, "kept") == 3
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize(
+    "number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 def test_a_store_that_hangs_does_not_hold_up_a_stop(
     server, s3_log, bucket, s3_front, start, number
 ):

@@ -80,16 +80,26 @@ class Cleaner:
         return [tuple(r[:3]) for segment in [*self.closed, self.open] for r in segment]
 
 
-@settings(max_examples=60)
-@given(
-    rounds=st.lists(
-        st.tuples(segments, st.sampled_from([0, HOUR_MS, DAY_MS - 1, DAY_MS])),
-        min_size=1,
-        max_size=4,
-    ),
-    buffer_bytes=st.sampled_from([None, 64, 300]),
+rounds_of = st.lists(
+    st.tuples(segments, st.sampled_from([0, HOUR_MS, DAY_MS - 1, DAY_MS])), min_size=1, max_size=4
 )
+buffers_of = st.sampled_from([None, 64, 300])
+
+
+@settings(max_examples=20)
+@given(rounds=rounds_of, buffer_bytes=buffers_of)
 def test_it_keeps_what_kafkas_cleaner_keeps(cold_log, rounds, buffer_bytes):
+    check_against_the_cleaner(cold_log, rounds, buffer_bytes)
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(rounds=rounds_of, buffer_bytes=buffers_of)
+def test_it_keeps_what_kafkas_cleaner_keeps_in_many_logs(cold_log, rounds, buffer_bytes):
+    check_against_the_cleaner(cold_log, rounds, buffer_bytes)
+
+
+def check_against_the_cleaner(cold_log, rounds, buffer_bytes):
     log = cold_log(**COMPACT)
     if buffer_bytes is not None:
         monkeypatched = pytest.MonkeyPatch()

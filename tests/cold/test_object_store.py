@@ -200,7 +200,10 @@ def test_each_record_is_there_once_whatever_goes_wrong_at_once(open_table, topic
 
 @pytest.mark.parametrize(
     ("method", "target", "status", "said"),
-    [("PUT", COMMIT, 503, "SlowDown"), ("PUT", DATA, 500, "INTERNAL_FAILURE")],
+    [
+        ("PUT", COMMIT, 503, "SlowDown"),
+        pytest.param("PUT", DATA, 500, "INTERNAL_FAILURE", marks=pytest.mark.slow),
+    ],
 )
 def test_a_store_that_stays_away_is_told_in_its_own_words(
     table, topic, s3_front, open_table, s3_storage, method, target, status, said

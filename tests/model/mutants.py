@@ -29,12 +29,14 @@ from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.segment import Segment, SegmentFile
 from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
 from lakelog.config import TopicConfig
+from lakelog.errors import ContradictionError
 from lakelog.failpoints import failpoint
 from lakelog.hot import connection
 from lakelog.offsets import HotOffsets, LatestTiered, Position
 from lakelog.read import seek
 from lakelog.record import OffsetRange
 from lakelog.spark import frame_parts
+from lakelog.testing.model import Difference
 from lakelog.topic import Topic
 
 
@@ -45,6 +47,9 @@ class Mutant:
     name: str
     breaks: str  # the promise it breaks
     applied: Callable[[], AbstractContextManager[Any]]
+    #: As what it comes to light: an answer that is not the model's, or lakelog's own refusal to go
+    #: on. Any other failure has not caught it.
+    shows: type[Difference] | type[ContradictionError] = Difference
 
 
 def _script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
@@ -280,6 +285,7 @@ MUTANTS = (
         "trim before commit",
         "copy, commit, then trim: a crash between them loses nothing",
         patched(HotRows, "__call__", _copy_and_trim),
+        shows=ContradictionError,
     ),
     Mutant(
         "no sequence check",
@@ -296,6 +302,7 @@ MUTANTS = (
         "no register check",
         "two archivers at once never duplicate a record",
         _standing_as(lambda change, *_: change.partitions),
+        shows=ContradictionError,
     ),
     Mutant(
         "base id off by one",
@@ -336,6 +343,7 @@ MUTANTS = (
         "gap not noted",
         "a hole is declared, or it is an error",
         _script("recover", {_NOTES_GAP: "st[7] or ''"}),
+        shows=ContradictionError,
     ),
     Mutant(
         "clean mark not removed",
@@ -383,6 +391,7 @@ CLEANUP_MUTANTS = (
         "optimize without compare-and-set",
         "what is committed replaces files that are still there",
         _standing_as(_standing_by_registers),
+        shows=ContradictionError,
     ),
     Mutant(
         "horizon from the record's time",
@@ -453,6 +462,7 @@ CLEANUP_MUTANTS = (
         "a stranger's file taken as sorted",
         "readers trust statistics, never the order inside a file that somebody else wrote",
         patched(segment_reader, "is_ours", lambda _: True),
+        shows=ContradictionError,
     ),
 )
 

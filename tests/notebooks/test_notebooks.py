@@ -31,6 +31,7 @@ def run_nbval(notebooks: list[Path], directory: Path, engine: str) -> None:
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-2000:]
 
 
+@pytest.mark.slow
 def test_the_notebooks_run_one_after_the_other_in_one_directory(tmp_path: Path) -> None:
     run_nbval(NOTEBOOKS, tmp_path / "log", "inline")
 

@@ -79,7 +79,7 @@ def test_archive_and_reads_beside_a_file_go_on_in_new_processes_too(
     assert offsets(table, topic, low + 30, 110) == list(range(low + 30, 110))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["damaged", pytest.param("missing", marks=pytest.mark.slow)])
 def test_somebody_elses_commit_stops_nobody_while_a_file_cannot_be_read(
     make_named, filled, topic, kind
 ):
@@ -95,7 +95,7 @@ def test_somebody_elses_commit_stops_nobody_while_a_file_cannot_be_read(
         assert offsets(table, topic, 60, 90) == list(range(60, 90))
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", ["damaged", pytest.param("missing", marks=pytest.mark.slow)])
 def test_retention_takes_the_segment_of_such_a_file_out_unread(make_named, filled, topic, kind):
     KINDS[kind](file_of(filled, 10))
     table = make_named(topic)
