@@ -70,6 +70,7 @@ class HeldPlan:
     change: Change
     planned_on: ColdSnapshot
     starts: dict[int, tuple[int, int]]  # archive_start and log_start by partition, by the model
+    recoveries: dict[int, int]  # that the model knew of, by partition
 
 
 class LogRules(LogHarness):
@@ -235,7 +236,8 @@ class LogRules(LogHarness):
                 p: (self.models[p].archive_start, self.models[p].log_start)
                 for p in change.partitions
             }
-            self.held = HeldPlan(change, snapshot, starts)
+            recoveries = {p: self.models[p].recoveries for p in change.partitions}
+            self.held = HeldPlan(change, snapshot, starts, recoveries)
 
     @precondition(lambda self: self.held is not None)
     @rule()
@@ -244,13 +246,21 @@ class LogRules(LogHarness):
         held, self.held = self.held, None
         assert held is not None
         models = {p: self.models[p] for p in held.starts}
+        # What a recovery declared lost, nobody who copied it before may bring back.
+        standing = {
+            p
+            for p, (start, _) in held.starts.items()
+            if models[p].archive_start == start and models[p].recoveries == held.recoveries[p]
+        }
+        # A log start that was raised below what is archived may stop it or not, and so may an
+        # archiver that reserved more.
+        now = self.table.snapshot()
         untouched = {
             p
-            for p, start in held.starts.items()
-            if start == (models[p].archive_start, models[p].log_start)
+            for p in standing
+            if held.starts[p][1] == models[p].log_start
+            and held.planned_on.reserved_end(p) == now.reserved_end(p)
         }
-        # A log start that was raised below what is archived may stop it or not.
-        standing = {p for p, (start, _) in held.starts.items() if models[p].archive_start == start}
         landed: frozenset[int] = frozenset()
         try:
             applied = self._new_table().apply(held.change, held.planned_on)

@@ -106,6 +106,7 @@ class ModelLog:
         self.keys_required = keys_required
         self.records: list[Record] = []  # all that were not lost; deleted and removed ones too
         self.gaps: list[OffsetRange] = []  # what recoveries declared lost, cold's share included
+        self.recoveries = 0  # how many declared something lost, also those lost in their turn
         self.log_start = 0
         self.archived_end = 0
         self.cleaned_end = 0
@@ -264,9 +265,7 @@ class ModelLog:
     def skip_to(self, log_end: int) -> None:
         """The log goes on there, under the run that wrote it; nothing is lost."""
         require(log_end >= self.told_end, f"the log goes on at {log_end}, below {self.told_end}")
-        self.gaps.append(OffsetRange(self.hot_end, log_end))
-        self.hot_end = self.told_end = log_end
-        self.call_ends.add(log_end)
+        self._go_on_at(log_end)
 
     def recover(self, run_id: str, log_end: int) -> None:
         """The partition was settled under a new run of the server and ends there now."""
@@ -283,13 +282,17 @@ class ModelLog:
                 f"{self.topic_partition}: recovery goes on at {log_end}, but offsets up to "
                 f"{self.told_end} have been handed out and {self.archived_end} are archived",
             )
-            self.gaps.append(OffsetRange(self.hot_end, log_end))
-            self.hot_end = self.told_end = log_end
-            self.call_ends.add(log_end)
+            self._go_on_at(log_end)
             self.producers.clear()
             self.adopted_from = None
         self.run_id = run_id
         self.clean = False
+
+    def _go_on_at(self, log_end: int) -> None:
+        self.recoveries += 1
+        self.gaps.append(OffsetRange(self.hot_end, log_end))
+        self.hot_end = self.told_end = log_end
+        self.call_ends.add(log_end)
 
     # -- what a reader must find -----------------------------------------------------------------
 

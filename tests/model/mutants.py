@@ -22,10 +22,11 @@ from lakelog.archive.copy import HotRows
 from lakelog.cleanup import cleanup, compaction, dirty, plan, retention, superseded
 from lakelog.cli import partition_filter
 from lakelog.codec import arrow_entry, codec, crc, fields_entry
-from lakelog.cold import committing, reserve, rows
+from lakelog.cold import committing, planned, reserve, rows
 from lakelog.cold.by_path import path_table, segment_reader, segment_writer
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
+from lakelog.cold.registers import ReservedEnd
 from lakelog.cold.segment import Segment, SegmentFile
 from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
 from lakelog.config import TopicConfig
@@ -48,8 +49,8 @@ class Mutant:
     breaks: str  # the promise it breaks
     applied: Callable[[], AbstractContextManager[Any]]
     #: As what it comes to light: an answer that is not the model's, or lakelog's own refusal to go
-    #: on. Any other failure has not caught it.
-    shows: type[Difference] | type[ContradictionError] = Difference
+    #: on, or whichever comes first. Any other failure has not caught it.
+    shows: tuple[type[Difference | ContradictionError], ...] = (Difference,)
 
 
 def _script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
@@ -127,6 +128,23 @@ def _standing_by_registers(
         if current.registers.get(register, 0) != planned_on.registers.get(register, 0)
     }
     return change.partitions - moved
+
+
+def _standing_whatever_was_recovered(
+    change: Change, planned_on: ColdSnapshot, current: ColdSnapshot
+) -> frozenset[int]:
+    of_recoveries = {
+        register: value
+        for register, value in planned_on.registers.items()
+        if isinstance(register, ReservedEnd)
+    }
+    others = {
+        register: value
+        for register, value in current.registers.items()
+        if not isinstance(register, ReservedEnd)
+    }
+    as_if_none = replace(current, registers={**others, **of_recoveries})
+    return planned.standing_partitions(change, planned_on, as_if_none)
 
 
 def _standing_as(found: Callable[..., frozenset[int]]) -> Callable[[], AbstractContextManager[Any]]:
@@ -285,7 +303,7 @@ MUTANTS = (
         "trim before commit",
         "copy, commit, then trim: a crash between them loses nothing",
         patched(HotRows, "__call__", _copy_and_trim),
-        shows=ContradictionError,
+        shows=(ContradictionError,),
     ),
     Mutant(
         "no sequence check",
@@ -302,7 +320,7 @@ MUTANTS = (
         "no register check",
         "two archivers at once never duplicate a record",
         _standing_as(lambda change, *_: change.partitions),
-        shows=ContradictionError,
+        shows=(ContradictionError,),
     ),
     Mutant(
         "base id off by one",
@@ -343,7 +361,12 @@ MUTANTS = (
         "gap not noted",
         "a hole is declared, or it is an error",
         _script("recover", {_NOTES_GAP: "st[7] or ''"}),
-        shows=ContradictionError,
+        shows=(Difference, ContradictionError),
+    ),
+    Mutant(
+        "copied before a recovery, committed after it",
+        "what a recovery declares lost stays lost",
+        _standing_as(_standing_whatever_was_recovered),
     ),
     Mutant(
         "clean mark not removed",
@@ -391,7 +414,7 @@ CLEANUP_MUTANTS = (
         "optimize without compare-and-set",
         "what is committed replaces files that are still there",
         _standing_as(_standing_by_registers),
-        shows=ContradictionError,
+        shows=(ContradictionError,),
     ),
     Mutant(
         "horizon from the record's time",
@@ -462,7 +485,7 @@ CLEANUP_MUTANTS = (
         "a stranger's file taken as sorted",
         "readers trust statistics, never the order inside a file that somebody else wrote",
         patched(segment_reader, "is_ours", lambda _: True),
-        shows=ContradictionError,
+        shows=(ContradictionError,),
     ),
 )
 

@@ -7,12 +7,16 @@ night: with ``HYPOTHESIS_PROFILE=nightly`` before it.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import settings
 from hypothesis.stateful import run_state_machine_as_test
 
+from lakelog.config import Compression, EntryFormat
+from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
+from lakelog.testing.strategies import Batch
 
 
 def test_log_and_model_never_differ(tmp_path: Path) -> None:
@@ -31,3 +35,30 @@ def test_log_and_model_never_differ_in_a_long_run(tmp_path: Path) -> None:
                 max_examples=max(200, settings().max_examples), stateful_step_count=50
             ),
         )
+
+
+class Chosen:
+    """Draws what the test chose, by label."""
+
+    def __init__(self, **chosen: Any) -> None:
+        self._chosen = chosen
+
+    def draw(self, _: Any, label: str) -> Any:
+        return self._chosen[label]
+
+
+def test_a_plan_that_was_held_up_over_a_recovery_does_not_land(tmp_path: Path) -> None:
+    rows = ((1_700_000_000_000, b"k", b"v", ()),)
+    batch = Batch(rows, (EntryFormat.FIELDS,), Compression.NONE, flatten=False, fresh=False)
+    with log_machine(tmp_path, LogRules) as machine:
+        story = machine()
+        try:
+            story.create_topic(Chosen(writer="calls"), {}, 2**26)
+            story._produce(0, 1, [batch, batch])
+            story.hold_plan(Chosen(partitions={0}, offset=1))
+            story._lose_tail(story.server.append_only_size(), reopen=True)
+            story._produce(0, 1, [batch])
+            story.apply_held_plan()
+            assert story.table.snapshot().archived_end(0) == 0
+        finally:
+            story.teardown()
