@@ -162,7 +162,8 @@ class PolicyViolationError(LakelogError):
 class ApplyFailedError(LakelogError):
     """Some topics could not be made what was asked of them, the others were.
 
-    Fields: the changes that were made, and the errors by topic.
+    Fields: the changes that were made, and the errors by topic; where a file that declares topics
+    is wrong, by the place in it.
     """
 
     changes: Sequence[TopicChange]

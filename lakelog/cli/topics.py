@@ -12,7 +12,7 @@ from .settings import parse_changes, parse_settings
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..hot.declared_topics import TopicChange
+    from ..hot.declared_topics import DeclaredTopic, TopicChange
     from ..topic import Topic
 
 _CREATE = """\
@@ -31,7 +31,8 @@ examples:
 """
 _APPLY = """\
 A file declares one topic (name, partitions, config) or a list of them. Applying twice changes
-nothing; topics that no file declares are left alone.
+nothing; topics that no file declares are left alone. Nothing is changed while a file is wrong, and
+all that is wrong is told at once.
 
 examples:
   lakelog --dir ./log topics apply conf/topics --dry-run
@@ -248,14 +249,15 @@ def _apply(arguments: argparse.Namespace) -> Table:
     from ..errors import ApplyFailedError
     from ..hot.declared_topics import apply, load_declared
 
-    declared = load_declared(arguments.paths)
-    failed: ApplyFailedError | None = None
+    declared: Sequence[DeclaredTopic] = ()
     changes: Sequence[TopicChange]
-    with open_log(arguments) as log:
-        try:
+    failed: ApplyFailedError | None = None
+    try:
+        declared = load_declared(arguments.paths)
+        with open_log(arguments) as log:
             changes = apply(log.topics, declared, dry_run=arguments.dry_run)
-        except ApplyFailedError as error:
-            failed, changes = error, error.changes
+    except ApplyFailedError as error:
+        failed, changes = error, error.changes
     rows = [
         {
             "topic": change.topic,
@@ -269,7 +271,7 @@ def _apply(arguments: argparse.Namespace) -> Table:
     count = "no topics are declared" if not declared else f"{len(declared)} topics are as declared"
     title = "would change:" if arguments.dry_run else "changed:"
     if failed is not None:
-        said = [f"{topic}: {describe(error)}" for topic, error in failed.errors.items()]
+        said = [f"{where}: {describe(error)}" for where, error in failed.errors.items()]
         table = Table(rows, empty="nothing was changed", title=title if rows else None)
         raise Failed(table, "\n".join(said)) from failed
     return Table(rows, empty=count, title=title if rows else None)

@@ -38,7 +38,7 @@ class DeclaredTopic:
     name: str
     partitions: int
     settings: tuple[tuple[str, str], ...]  # legal one by one; together only the keyspace can tell
-    source: str  # the file, for messages
+    source: str  # the file, and which of its topics if it declares several; for messages
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,21 +65,24 @@ def load_declared(paths: Iterable[str | Path]) -> list[DeclaredTopic]:
     """The topics that files declare; of a folder, its ``*.yml`` and ``*.yaml`` in name order.
 
     Raises:
-        InvalidConfigError, InvalidTopicError: a file says something illegal; names the file.
-        InvalidConfigError: no file there, or two declare the same topic.
+        ApplyFailedError: a file is not there or says something illegal, or two declare the same
+            topic. All are read first, and every error is in it, by where it stands.
     """
     declared: dict[str, DeclaredTopic] = {}
-    for path in paths:
-        for file in _files(Path(path)):
-            for topic in _parse(file):
-                other = declared.get(topic.name)
-                if other is not None:
-                    raise InvalidConfigError(
-                        f"topic {topic.name!r} is declared in {other.source} and in {file}; "
-                        "remove one of them",
-                        name=topic.name,
-                    )
-                declared[topic.name] = topic
+    errors: dict[str, LakelogError] = {}
+    for where, found in _declarations(map(Path, paths)):
+        if isinstance(found, LakelogError):
+            errors[where] = found
+        elif found.name in declared:
+            errors[where] = InvalidConfigError(
+                f"topic {found.name!r} is declared in {declared[found.name].source} too; remove "
+                "one of them",
+                name=found.name,
+            )
+        else:
+            declared[found.name] = found
+    if errors:
+        raise ApplyFailedError(_nothing_changed(errors), changes=(), errors=errors)
     return list(declared.values())
 
 
@@ -139,11 +142,7 @@ def apply(
         except LakelogError as error:
             errors[topic.name] = error
     if errors:
-        raise ApplyFailedError(
-            f"nothing was changed: {by_topic(errors)}. Mend the files and apply them again",
-            changes=(),
-            errors=errors,
-        )
+        raise ApplyFailedError(_nothing_changed(errors), changes=(), errors=errors)
     if dry_run:
         return [change for topic in declared for change in changes[topic.name]]
     made: list[TopicChange] = []
@@ -185,61 +184,91 @@ def _applied(
         yield from (change for change in changes if change.setting is not None)
 
 
+def _nothing_changed(errors: Mapping[str, LakelogError]) -> str:
+    return f"nothing was changed: {by_topic(errors)}. Mend the files and apply them again"
+
+
+def _declarations(paths: Iterable[Path]) -> Iterator[tuple[str, DeclaredTopic | LakelogError]]:
+    """Where something is declared, and the topic, or why it is none."""
+    for path in paths:
+        try:
+            files = _files(path)
+        except LakelogError as error:
+            yield str(path), error
+            continue
+        for file in files:
+            try:
+                items = _items(file)
+            except LakelogError as error:
+                yield str(file), error
+                continue
+            for number, item in enumerate(items, 1):
+                where = str(file) if len(items) == 1 else f"{file}, topic {number}"
+                try:
+                    yield where, _declared(where, item)
+                except LakelogError as error:
+                    yield where, error
+
+
 def _files(path: Path) -> list[Path]:
-    if path.is_dir():
-        return sorted(file for file in path.iterdir() if file.suffix in {".yml", ".yaml"})
-    if path.is_file():
-        return [path]
+    try:
+        if path.is_dir():
+            return sorted(file for file in path.iterdir() if file.suffix in {".yml", ".yaml"})
+        if path.is_file():
+            return [path]
+    except OSError as error:
+        raise _unreadable(path, error) from error
     raise InvalidConfigError(
-        f"there is no file or folder {path}; give YAML files that declare topics, such as "
-        "conf/topics/",
-        name=str(path),
+        "no file or folder is there; give YAML files that declare topics, such as conf/topics/",
+        path=str(path),
     )
 
 
-def _parse(file: Path) -> list[DeclaredTopic]:
+def _items(file: Path) -> list[Any]:
+    """What a file declares: one topic, or each of a list."""
     try:
         content = yaml.safe_load(file.read_text("utf-8"))
     except RecursionError:
-        raise InvalidConfigError(f"{file} nests too deep", name=str(file)) from None
+        raise InvalidConfigError("the file nests too deep", path=str(file)) from None
     except OSError as error:
-        raise InvalidConfigError(
-            f"{file} cannot be read: {error}. Give files that this user may read", path=str(file)
-        ) from error
+        raise _unreadable(file, error) from error
     except Exception as error:  # what PyYAML makes of 2024-13-45, !!bool x … has no common base
-        raise InvalidConfigError(f"{file} is not YAML: {error}", name=str(file)) from None
-    items = content if isinstance(content, list) else [] if content is None else [content]
-    return [_declared(file, item) for item in items]
+        said = " ".join(str(error).split())
+        raise InvalidConfigError(f"the file is not YAML: {said}", path=str(file)) from None
+    return content if isinstance(content, list) else [] if content is None else [content]
 
 
-def _declared(file: Path, item: Any) -> DeclaredTopic:
+def _unreadable(path: Path, error: OSError) -> InvalidConfigError:
+    return InvalidConfigError(
+        f"it cannot be read: {error.strerror or error}. Give files that this user may read",
+        path=str(path),
+    )
+
+
+def _declared(where: str, item: Any) -> DeclaredTopic:
     if not isinstance(item, Mapping) or "name" not in item:
         raise InvalidConfigError(
-            f"{file}: a topic is declared as a mapping with name, partitions and config; got "
-            f"{item!r}",
-            name=str(file),
+            f"a topic is declared as a mapping with name, partitions and config; got {item!r}"
         )
     unknown = set(item) - _FIELDS
     if unknown:
         raise InvalidConfigError(
-            f"{file}: {', '.join(sorted(map(str, unknown)))} is not a field of a topic; legal: "
-            f"{', '.join(sorted(_FIELDS))}",
-            name=str(file),
+            f"{', '.join(sorted(map(str, unknown)))} is not a field of a topic; legal: "
+            f"{', '.join(sorted(_FIELDS))}"
         )
     partitions = item.get("partitions", 1)
     if isinstance(partitions, bool) or not isinstance(partitions, int) or partitions < 1:
         raise InvalidTopicError(
-            f"{file}: partitions: {partitions!r} is not a whole number ≥ 1", partitions=partitions
+            f"partitions: {partitions!r} is not a whole number ≥ 1", partitions=partitions
         )
     settings = item.get("config") or {}
     if not isinstance(settings, Mapping):
-        raise InvalidConfigError(f"{file}: config is a mapping of settings", name=str(file))
-    with _naming(str(file)):
-        name = check_topic_name(item["name"])
-        texts = {str(key): text_of(value) for key, value in settings.items()}
-        for key, text in texts.items():
-            parse(setting(key), text)
-    return DeclaredTopic(name, partitions, tuple(sorted(texts.items())), str(file))
+        raise InvalidConfigError("config is a mapping of settings", name="config", value=settings)
+    name = check_topic_name(item["name"])
+    texts = {str(key): text_of(value) for key, value in settings.items()}
+    for key, text in texts.items():
+        parse(setting(key), text)
+    return DeclaredTopic(name, partitions, tuple(sorted(texts.items())), where)
 
 
 @contextmanager

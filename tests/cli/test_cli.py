@@ -212,6 +212,44 @@ def test_every_topic_that_no_declaration_fits_is_named_and_none_is_changed(
     assert [row["topic"] for row in run_json(run, "topics", "list")] == ["a", "b"]
 
 
+def test_every_declaration_that_is_wrong_is_told_at_once(
+    run: Run, where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    wrong = {
+        "a.yml": "name: a\nconfig: {retention.msec: 1}\n",
+        "b.yml": "name: [\n",
+        "c.yml": "- {name: c, partitions: 0}\n- {name: d}\n- {partitions: 1}\n- {name: fine}\n",
+        "d.yml": "{name: d, partition: 2}\n",
+        "e.yml": "name: d\n",
+    }
+    folder = tmp_path / "topics"
+    (folder / "f.yml").mkdir(parents=True)
+    for name, text in wrong.items():
+        (folder / name).write_text(text)
+    nowhere = [str(tmp_path / "nowhere.yml"), str(tmp_path / ("x" * 300))]
+    command = ["topics", "apply", nowhere[0], str(folder), nowhere[1]]
+    assert cli.main([*where, *command, "--output", "json"]) == 1
+    told = capsys.readouterr()
+    assert json.loads(told.out) == []
+    said = [line.split(": ", 1) for line in told.err.removeprefix("lakelog: ").splitlines()]
+    assert {place.removeprefix(f"{tmp_path}/"): says for place, says in said} == {
+        "nowhere.yml": "no file or folder is there; give YAML files that declare topics, such as "
+        "conf/topics/",
+        "topics/a.yml": "there is no topic setting 'retention.msec'; did you mean retention.ms or "
+        "retention.bytes or local.retention.ms?",
+        "topics/b.yml": said[2][1],
+        "topics/c.yml, topic 1": "partitions: 0 is not a whole number ≥ 1",
+        "topics/c.yml, topic 3": "a topic is declared as a mapping with name, partitions and "
+        "config; got {'partitions': 1}",
+        "topics/d.yml": "partition is not a field of a topic; legal: config, name, partitions",
+        "topics/e.yml": f"topic 'd' is declared in {folder}/c.yml, topic 2 too; remove one of them",
+        "topics/f.yml": "it cannot be read: Is a directory. Give files that this user may read",
+        "x" * 300: "it cannot be read: File name too long. Give files that this user may read",
+    }
+    assert said[2][1].startswith("the file is not YAML: while parsing a flow")
+    assert run_json(run, "topics", "list") == []
+
+
 def test_an_archive_run_shows_what_it_archived_and_every_error(
     run: Run, where: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -318,7 +356,6 @@ def test_a_paused_hot_tier_refuses_appends_until_resumed(run: Run) -> None:
             "--config sets retention.ms and --unset takes it back",
         ),
         (["topics", "describe", "nope"], "there is no topic 'nope'"),
-        (["topics", "apply", "/nowhere.yml"], "no file or folder"),
         (["topics", "defaults", "--config", "retention.ms=1"], "for all topics set log.retention"),
         (["topics", "defaults", "--config", "log.retention.hours=0"], "or -1 for no limit"),
         (["topics", "defaults", "--unset", "log.retention.hour"], "did you mean log.retention"),
