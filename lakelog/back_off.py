@@ -152,6 +152,7 @@ class Tries:
 
     Args:
         what: see `Telling.failed`.
+        back_off: default `ASK_AGAIN`.
         until_s: no try begins after that time of the clock, whenever the first failure was.
         level: of the lines in the log.
         clock_s: default `time.monotonic`.
@@ -161,7 +162,7 @@ class Tries:
     def __init__(
         self,
         what: str,
-        back_off: BackOff = ASK_AGAIN,
+        back_off: BackOff | None = None,
         *,
         until_s: float = inf,
         level: int = logging.WARNING,
@@ -171,7 +172,7 @@ class Tries:
         self.what = what
         self.failures = 0  # in a row
         self.next_s = 0.0  # when the next try is due, on the clock
-        self._back_off = back_off
+        self._back_off = back_off or ASK_AGAIN
         self._until_s = until_s
         self._began_s = 0.0  # of the first failure in a row
         self._clock_s = clock_s or time.monotonic
@@ -239,7 +240,7 @@ def patiently(what: str, function: Callable[[], T], back_off: BackOff | None = N
         what: it does, for the log; see `Telling.failed`.
         back_off: default `ASK_AGAIN`.
     """
-    tries = Tries(what, back_off or ASK_AGAIN)
+    tries = Tries(what, back_off)
     while True:
         try:
             answer = function()

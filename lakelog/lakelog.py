@@ -154,8 +154,9 @@ class Lakelog(ColdLog):
 
         Raises:
             MissingExtraError: there is neither a redis-server nor the wheel that brings one.
-            EmbeddedRedisError: it does not start, or a folder is somebody else's or may be written
-                by others.
+            EmbeddedRedisError: it does not start, or a folder is somebody else's, may be written by
+                others, or has no room.
+            InvalidArgumentError: there can be no such directory.
         """
         from .spark.place.embedded import EmbeddedPlace
 

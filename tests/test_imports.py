@@ -23,6 +23,7 @@ VALUES = {
     "config",
     "value_ddl",
     "json_text",
+    "local_path",
     "keyspace_defaults",
     "notebook",
     "once_a_process",

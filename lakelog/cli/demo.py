@@ -41,13 +41,14 @@ def _run(arguments: argparse.Namespace) -> Page:
     from pathlib import Path
 
     from ..errors import InvalidArgumentError
+    from ..local_path import local_path
 
     if arguments.redis or arguments.cold:
         raise InvalidArgumentError("the demo brings its own Redis; give --dir to keep its data")
     if arguments.rows is not None and arguments.rows < 1:
         raise InvalidArgumentError(f"--rows {arguments.rows} is not a number of flights ≥ 1")
     if arguments.dir:
-        result = _job(arguments, Path(arguments.dir).expanduser().absolute())
+        result = _job(arguments, local_path(arguments.dir, "log's directory"))
         page = _page(result, kept=True)
     else:
         with tempfile.TemporaryDirectory(prefix="lakelog-demo-") as directory:

@@ -7,6 +7,7 @@ own. So the folder must belong to who uses it, nobody else may write to it, and 
 
 from __future__ import annotations
 
+import errno
 import os
 import stat
 from pathlib import Path
@@ -37,7 +38,7 @@ class PrivateFolder:
             path.mkdir(mode=OWNER_ONLY, parents=True, exist_ok=True)
             folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except OSError as error:
-            if path.is_symlink():
+            if error.errno != errno.ENAMETOOLONG and path.is_symlink():
                 raise self._refused("it is a link", "Give the folder it leads to") from error
             raise EmbeddedRedisError(
                 f"an embedded log cannot keep its data in {path}: {error.strerror}. "

@@ -43,7 +43,8 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ..back_off import POLL, Tries, wait_until
-from ..errors import EmbeddedRedisError
+from ..errors import EmbeddedRedisError, LakelogError
+from ..local_path import local_path
 from .private_folder import PrivateFolder
 from .redis_program import PIP_COMMAND, RedisProgram, redis_programs
 from .redis_settings import redis_conf
@@ -88,7 +89,7 @@ class EmbeddedRedis:
         before_stop: Hook | None = None,
         after_start: Hook | None = None,
     ) -> None:
-        self.directory = Path(directory).expanduser().absolute()
+        self.directory = local_path(directory, "server's directory")
         self._before_stop = before_stop
         self._after_start = after_start
         self._folder: PrivateFolder | None = None
@@ -115,7 +116,7 @@ class EmbeddedRedis:
         if self._users_lock is not None and self._owner_pid == os.getpid():
             return self
         self._folder = PrivateFolder(self.directory)
-        with self._starting():
+        with self._telling(), self._starting():
             users_lock = self._open("users.lock")
             fcntl.flock(users_lock, fcntl.LOCK_SH)
             try:
@@ -132,12 +133,15 @@ class EmbeddedRedis:
 
         A forked child of the process that called `start` leaves nothing: its parent still uses
         the server.
+
+        Raises:
+            EmbeddedRedisError: the server does not end, or the directory cannot be used any more.
         """
         if self._users_lock is None or self._owner_pid != os.getpid():
             return False
         atexit.unregister(self.stop)
         users_lock, self._users_lock = self._users_lock, None
-        with users_lock, self._starting():
+        with self._telling(), users_lock, self._starting():
             # Unlocking by name, not only by closing, also frees the copies forked children hold.
             fcntl.flock(users_lock, fcntl.LOCK_UN)
             if not _try_lock(users_lock):
@@ -363,7 +367,7 @@ class EmbeddedRedis:
         self._private().write("server.json", json.dumps(state))
 
     def _log(self) -> str:
-        with contextlib.suppress(FileNotFoundError, EmbeddedRedisError):
+        with contextlib.suppress(OSError, EmbeddedRedisError):
             return self._private().read("redis.log")
         return ""
 
@@ -374,6 +378,16 @@ class EmbeddedRedis:
                 directory=str(self.directory),
             )
         return self._state
+
+    @contextlib.contextmanager
+    def _telling(self) -> Iterator[None]:
+        """Say which directory an error of the file system, or of its server, is about."""
+        try:
+            yield
+        except LakelogError:
+            raise
+        except (OSError, redis.RedisError) as error:
+            raise self._error(str(error).rstrip(".")) from error
 
     def _error(self, what: str) -> EmbeddedRedisError:
         lines = self._log().splitlines()[-10:]

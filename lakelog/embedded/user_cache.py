@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from ..errors import InvalidArgumentError
+from ..local_path import local_path
 
 
 def user_cache() -> Path:
@@ -14,7 +15,7 @@ def user_cache() -> Path:
     Raises:
         InvalidArgumentError: it cannot be made or written.
     """
-    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lakelog"
+    folder = local_path(os.environ.get("XDG_CACHE_HOME") or "~/.cache", "cache folder") / "lakelog"
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -51,6 +51,7 @@ from ..errors import (
     InvalidArgumentError,
     LakelogError,
 )
+from .foreign import ILLEGIBLE
 
 Command = tuple[Any, ...]
 
@@ -237,6 +238,7 @@ class Server:
         Raises:
             HotTierUnavailableError: no connection; ``sent`` is False, nothing was executed.
             HotTierAccessError: the server refuses this user.
+            InvalidArgumentError: no connection can be made of what the URL says.
         """
         try:
             connection = get_connection(self._pool)
@@ -249,6 +251,12 @@ class Server:
                 "the server runs and accepts connections from here",
                 sent=False,
                 run_id=None,
+            ) from error
+        except ILLEGIBLE as error:  # of the host's name, the socket's timeout, an encoding, a reply
+            raise InvalidArgumentError(
+                f"no connection to {self.name} can be made of what its URL and password say, or "
+                f"what answers there is no Redis: {_reason(error)}. Check the host and the "
+                "parameters after '?'"
             ) from error
         try:
             yield Wire(connection)
@@ -429,6 +437,11 @@ def connection_options(url: str, password: str | None = None) -> tuple[dict[str,
         )
     query = parse_qs(parts.query)
     is_cluster = query.pop("cluster", ["false"])[-1].lower() in {"true", "1", "yes"}
+    if is_cluster and parts.scheme == "unix":
+        raise InvalidArgumentError(
+            f"{mask(url)!r} is a socket of one server, and the others of a Redis Cluster are not "
+            "reached by it; give redis://host:port?cluster=true"
+        )
     plain = f"{url.partition('?')[0]}?{urlencode(query, doseq=True)}"
     try:
         given = dict(parse_url(plain))  # type: ignore[no-untyped-call]
@@ -445,7 +458,7 @@ def connection_options(url: str, password: str | None = None) -> tuple[dict[str,
         if password is not None:
             options["password"] = password
         _check_options(options)
-    except (TypeError, ValueError, RedisError):
+    except (*ILLEGIBLE, RedisError):
         # What they say may quote a password that was not percent-encoded.
         raise InvalidArgumentError(
             f"{mask(url)!r} is not a Redis URL: its port, database or a parameter after '?' is "
@@ -462,9 +475,13 @@ _TCP_OPTIONS = {
 }
 
 
+#: What of redis-py's parameters is lakelog's to choose.
+_OURS = {"decode_responses", "max_connections", "timeout", "retry", "redis_connect_func"}
+
+
 def _check_options(options: dict[str, Any]) -> None:
     """Raises unless a connection can be made with them. Does not connect."""
-    refused = {"decode_responses", "max_connections", "timeout", "retry"} & options.keys()
+    refused = _OURS & options.keys()
     if refused:
         raise ValueError(f"{refused} is lakelog's to choose")
     rest = dict(options)

@@ -70,12 +70,15 @@ class Glancer:
         Raises:
             HotTierUnavailableError: the server does not answer, or holds one of them no more; then
                 `holds` says anew who does.
+            HotTierAccessError: it does not answer us.
         """
         wanted = list(topic_partitions)
         commands = [("HMGET", self._keys.partition(tp).state, *_FIELDS) for tp in wanted]
         with self._server.wire() as wire:
-            (seconds, microseconds), *replies = wire.exchange([("TIME",), *commands])
+            time, *replies = wire.exchange([("TIME",), *commands])
             run_id = wire.run_id
+        if isinstance(time, Exception):
+            raise translate(time, self._server.name)
         if run_id != self._last_run:
             self._last, self._last_run = {}, run_id
         last, seen = self._last, {}
@@ -92,7 +95,8 @@ class Glancer:
                     raise refusal
             seen[tp] = reply, _glance(reply, run_id)
         self._last = seen
-        now_ms = int(seconds) * 1000 + int(microseconds) // 1000
+        seconds, microseconds = map(int, time)
+        now_ms = seconds * 1000 + microseconds // 1000
         if self._clock is not None:
             now_ms = self._clock.now_ms()
         return Glimpse(now_ms, {tp: glance for tp, (_, glance) in seen.items()})

@@ -29,6 +29,7 @@ from redis.retry import Retry
 
 from ..errors import LakelogError
 from .connection import CONNECT_TIMEOUT_S, Server, access_error, connect, connection_options
+from .foreign import ILLEGIBLE
 from .hot_log import HotSource
 
 _FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
@@ -99,7 +100,7 @@ class _Walk:
             for hop, try_it in self._hops():
                 try:
                     try_it()
-                except (RedisError, OSError, LakelogError) as error:
+                except (RedisError, OSError, LakelogError, *ILLEGIBLE) as error:
                     found, do = self._explain(hop, error)
                     return Way(self.target, tuple(passed), hop, found, do)
                 passed.append(hop)

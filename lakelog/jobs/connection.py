@@ -8,7 +8,6 @@ import threading
 import time
 from datetime import timedelta
 from functools import partial
-from pathlib import Path
 
 from ..archive.first_answer import first_answer
 from ..cold.store.store_options import CREDENTIALS, IDENTITY, NAMES, UNITY_CATALOG
@@ -16,6 +15,7 @@ from ..cold_log import ColdLog
 from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
+from ..local_path import local_path
 from ..spark.lazy_engine import choose_engine
 from ..spark.place import LogPlace, cold_root
 from .parameters import Parameters, topic_names
@@ -98,7 +98,7 @@ def connect_cold(parameters: Parameters) -> ColdLog:
         root = cold_root(parameters.cold, location or None, options)
     elif parameters.directory:
         _refuse(parameters, ["location"], "it goes with cold=catalog.schema")
-        root = cold_root(Path(parameters.directory).expanduser().absolute() / "cold")
+        root = cold_root(local_path(parameters.directory, "log's directory") / "cold")
     else:
         raise InvalidArgumentError(
             "cold_only is true, but neither cold nor directory says where the tables lie"

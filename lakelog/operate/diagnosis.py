@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LakelogError
+from ..local_path import local_path
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -135,7 +136,7 @@ def _embedded(directory: str) -> Iterator[Finding]:
         ):
             hot.now_ms()
             yield Finding(OK, "directory", directory)
-            yield from _privacy(Path(directory).expanduser())
+            yield from _privacy(local_path(directory, "log's directory"))
             yield from _servers(hot)
             yield from _topics(hot)
     except (LakelogError, OSError) as error:

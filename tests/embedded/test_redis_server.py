@@ -221,6 +221,31 @@ def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
         EmbeddedRedis(tmp_path / "file" / "data").start()
 
 
+@pytest.mark.parametrize("name", ["redis.conf", "server.json.new"])
+def test_a_file_that_cannot_be_replaced_is_named(directory, name):
+    (directory / name).mkdir(parents=True)
+    directory.chmod(0o700)
+    with pytest.raises(EmbeddedRedisError, match=f"cannot be used: .*{name}"):
+        EmbeddedRedis(directory).start()
+
+
+def test_a_disk_without_room_is_told(directory):
+    program = (
+        "import resource, sys\n"
+        "from lakelog import Lakelog, LakelogError\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
+        "try:\n"
+        "    Lakelog.embedded(sys.argv[1], engine='inline')\n"
+        "except LakelogError as error:\n"
+        "    print(type(error).__name__, error)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(directory)], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.startswith("EmbeddedRedisError the embedded Redis in ")
+    assert "File too large" in done.stdout
+
+
 def test_a_server_that_dies_at_its_start_is_quoted(directory):
     with EmbeddedRedis(directory) as server, redis.Redis.from_url(server.url) as client:
         client.set("key", "value")

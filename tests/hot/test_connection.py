@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import select
@@ -56,6 +57,8 @@ QUICK = {"repl-diskless-sync-delay": 0}  # a replica gets its data at once, not 
         "redis://localhost:99999",
         "redis://localhost?decode_responses=true",
         "redis://localhost?max_connections=1",
+        "redis://localhost?redis_connect_func=print",
+        "redis://localhost?maint_notifications_config=on",
         None,
         b"redis://localhost",
         5,
@@ -65,6 +68,31 @@ def test_what_is_no_redis_url_is_refused_without_its_password(url):
     with pytest.raises(InvalidArgumentError, match="not a Redis URL") as caught:
         connect(url)
     assert SECRET not in "".join(traceback.format_exception(caught.value))
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "a..b:6379",
+        f"{'a' * 64}:6379",
+        "a\u202eb:6379",
+        "HERE?socket_timeout=-1",
+        "HERE?socket_connect_timeout=nan",
+        "HERE?socket_timeout=inf",
+        "HERE?socket_type=stream",
+        "HERE?socket_keepalive_options=on",
+        ":\udcff@HERE",
+    ],
+)
+def test_what_no_connection_can_be_made_of_is_refused(redis_url, place):
+    hot = HotLog.connect("redis://" + place.replace("HERE", redis_url.removeprefix("redis://")))
+    with contextlib.closing(hot), pytest.raises(InvalidArgumentError, match="no connection to"):
+        hot.now_ms()
+
+
+def test_a_socket_leads_to_no_cluster(tmp_path):
+    with pytest.raises(InvalidArgumentError, match="Redis Cluster"):
+        connect(f"unix://{tmp_path}/redis.sock?cluster=true")
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.errors import HotTierUnavailableError
+from lakelog.errors import HotTierAccessError, HotTierUnavailableError
 from lakelog.hot import HotLog
 from lakelog.hot.glance import Glance
 
@@ -43,6 +43,16 @@ def test_a_partition_that_is_not_there_is_none(bench):
     bench.hot.topics().delete(bench.topic.name)
     seen = glancer.look(bench.topic.topic_partitions()).partitions
     assert set(seen.values()) == {None}
+
+
+def test_a_server_that_does_not_tell_the_time_is_an_error_of_ours(make_bench, make_redis):
+    server = make_redis()
+    bench = make_bench(url=server.url)
+    (glancer,) = bench.hot.glancers()
+    with server.client() as client:
+        client.acl_setuser("default", enabled=True, commands=["-time"], nopass=True)
+    with pytest.raises(HotTierAccessError, match="lacks a right"):
+        glancer.look([bench.tp()])
 
 
 def test_a_server_that_restarted_shows_in_every_partition(make_bench, make_redis):

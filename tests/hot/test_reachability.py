@@ -54,6 +54,12 @@ def test_a_host_that_has_no_address() -> None:
     assert "private DNS" in found.do
 
 
+def test_a_host_that_is_no_name() -> None:
+    (way,) = ways_to_redis(HotSource("redis://a..b:6379"))
+    assert (way.failed, way.passed) == ("name", ())
+    assert "a..b has no address here" in way.found
+
+
 def test_a_port_nobody_listens_on() -> None:
     port = free_port()
     found = way(f"redis://127.0.0.1:{port}")

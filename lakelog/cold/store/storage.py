@@ -30,6 +30,7 @@ from ...errors import (
     LakelogError,
     MissingFileError,
 )
+from ...local_path import local_path
 from ...topic import Topic
 from ..store_errors import error_class, one_line
 from . import vended_credentials
@@ -428,7 +429,7 @@ def _resolve(root: str) -> str:
             f"{root!r} is not a cold root: {scheme[1]}:// is not one of file, "
             f"{', '.join(sorted(OBJECT_STORES))}"
         )
-    path = str(Path(root).expanduser().absolute())
+    path = str(local_path(root, "cold root"))
     if path == "/Volumes" or path.startswith("/Volumes/"):
         raise ColdTierRefusedError(
             f"{root} is a Databricks volume, where no Delta commit can be made (it has no atomic "

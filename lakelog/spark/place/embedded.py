@@ -8,6 +8,7 @@ from ...embedded.private_folder import PrivateFolder
 from ...embedded.redis_server import EmbeddedRedis
 from ...hot.hot_log import HotLog
 from ...hot.planned_stop import pause_all, resume_all
+from ...local_path import local_path
 from .log_place import LogPlace
 
 
@@ -21,7 +22,7 @@ class EmbeddedPlace:
     """
 
     def __init__(self, directory: str | Path) -> None:
-        directory = Path(directory).expanduser().absolute()
+        directory = local_path(directory, "log's directory")
         cold = PrivateFolder(directory / "cold", close=False).path  # it may be shared on purpose
         self._server = EmbeddedRedis(directory / "redis", before_stop=_pause, after_start=_resume)
         self._server.start()
