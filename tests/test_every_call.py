@@ -1,0 +1,765 @@
+"""Whatever became of a tier, each public call answers, or ends in an error of lakelog's own.
+
+`CALLS` has every call that asks a tier; a public one that is in no list fails the first tests. Each
+outage is made once, under a log that is open, and then all calls are made, one after the other: of
+a library's error, or a builtin one, none may come out. That no call waits for ever, the clients'
+timeouts see to.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import inspect
+import itertools
+import os
+import pkgutil
+import random
+import shutil
+import signal
+import socket
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+import lakelog.explore.charts
+import lakelog.jobs
+import lakelog.operate
+from lakelog import ColdLog, Lakelog, TopicLog, TopicPartition, UnifiedLog, back_off
+from lakelog.archive import continuous
+from lakelog.archive.archiver import Archiver
+from lakelog.archive.continuous import ContinuousArchive
+from lakelog.back_off import BackOff
+from lakelog.cleanup.cleanup import Cleanup
+from lakelog.cli.main import parser
+from lakelog.cli.output import Failed
+from lakelog.codec import ProducedBatch, encode
+from lakelog.cold.by_path import path_table
+from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.committing import CommitBackOff
+from lakelog.cold.store import object_store
+from lakelog.cold_log import ArchivedTopics
+from lakelog.config import Compression, EntryFormat
+from lakelog.errors import (
+    InvalidArgumentError,
+    LakelogError,
+    PolicyViolationError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.explore.charts.compaction_savings import compaction_rows
+from lakelog.explore.charts.ingest_rate import ingest_rates
+from lakelog.explore.charts.partition_map import partition_ranges
+from lakelog.explore.charts.segment_map import segment_rows
+from lakelog.explore.explorer.widget import LogExplorer
+from lakelog.hot import AppendCall, HotLog, TopicRegistry, planned_stop, recovery
+from lakelog.hot.beats import Beats
+from lakelog.hot.glance import Glancer
+from lakelog.hot.inspection import Inspection
+from lakelog.hot.quarantine import HotQuarantine
+from lakelog.ingest.producer import Producer
+from lakelog.jobs import JobRun, add_readings, standing, status_history
+from lakelog.jobs.open_status_table import open_status_table
+from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
+from lakelog.operate.diagnosis import diagnose
+from lakelog.operate.quarantine import Quarantine
+from lakelog.operate.segments import (
+    cold_records,
+    dump_cold,
+    dump_hot,
+    inspection_of,
+    segment_range,
+    segments,
+)
+from lakelog.operate.sizing import topic_rate
+from lakelog.operate.status import status
+from lakelog.operate.verification import verify
+from lakelog.read.consumer import Consumer
+from lakelog.read.range_read import RangeRead
+from lakelog.record import produced_batch
+from lakelog.testing.object_store import Fault, FaultyFront, s3_options
+from lakelog.testing.servers import RedisServer
+
+TP = TopicPartition("orders", 0)
+FIRST_MS = 1_700_000_000_000
+AT_ONCE = timedelta(0)
+METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
+
+
+def drained(found: Iterable[Any]) -> list[Any]:
+    """What an iterator gives, if it ends; else the beginning of it."""
+    return list(itertools.islice(found, 50))
+
+
+@dataclass
+class World:
+    """A log with records in both tiers, open in every way before something happens to it."""
+
+    url: str
+    cold: str
+    declared: Path  # the file that declares a topic
+    options: dict[str, str] | None = None
+    opened: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
+
+    def __post_init__(self) -> None:
+        self.lake = self.opened.enter_context(self.connect())
+        tiered = {"retention.ms": -1, "local.retention.ms": 0, "segment.ms": 500}
+        for name in ("orders", "doomed", "altered"):
+            self.lake.topics.create(name, 2, tiered)
+        self.lake.topics.create("local", 1, {"remote.storage.enable": "false"})
+        for batch in range(3):
+            with self.lake.producer() as producer:
+                for n in range(40):
+                    time_ms = FIRST_MS + 1000 * batch + n
+                    key = b"k%d" % (n % 5)
+                    producer.send("orders", b"{}", key=key, timestamp_ms=time_ms, partition=n % 2)
+                    producer.send("local", b"{}")
+            if batch < 2:
+                self.lake.archive("orders")
+        self.topic = self.lake.topics.get("orders")
+        self.hot = self.lake.hot
+        self.log = self.lake.log("orders")
+        table = self.log.table
+        assert isinstance(table, PathTable)
+        self.table = table
+        self.snapshot = table.snapshot()
+        self.file = self.snapshot.files.of_partition(0)[0]
+        self.archived = self.connect_cold()
+        self.archived_log = self.archived.log("orders")
+        self.producer = self.lake.producer(**IMPATIENT)
+        self.producer.send("orders", b"x").result()
+        self.consumer = self.lake.consumer()
+        self.consumer.assign([TP])
+        self.consumer.poll(100)
+        self.quarantine = self.lake.quarantine("orders", 0)
+        self.archiver = self.lake.archiver("orders")
+        self.glancers = self.hot.glancers()
+        entries = encode(
+            produced_batch([(FIRST_MS, b"k", b"v", ())]),
+            EntryFormat.FIELDS,
+            Compression.NONE,
+            max_entry_bytes=1 << 20,
+        )
+        self.batch = ProducedBatch(entries, 99, 0, 0, 0)
+
+    def connect(self) -> Lakelog:
+        return Lakelog.connect(self.url, self.cold, engine="inline", storage_options=self.options)
+
+    def connect_cold(self) -> ColdLog:
+        return Lakelog.connect(None, self.cold, engine="inline", storage_options=self.options)
+
+    def settle(self) -> None:
+        """Let go of all, whatever state it is in."""
+        with contextlib.suppress(LakelogError):
+            self.producer.close(timeout_ms=0)
+        self.opened.close()
+
+    # -- what takes more than a line -----------------------------------------------------------
+
+    def cli(self, *command: str) -> Any:
+        """What a command returns, with its lines."""
+        where = ["--redis", self.url, "--cold", self.cold, "--engine", "inline"]
+        for name, value in (self.options or {}).items():
+            shown = "env:LAKELOG_TEST_SECRET" if "SECRET" in name else value
+            where += ["--storage-option", f"{name}={shown}"]
+        arguments = parser().parse_args([*where, *command])
+        result = arguments.run(arguments)
+        return drained(result) if isinstance(result, Iterator) else result
+
+    def produced(self, act: Callable[[Producer], Any]) -> Any:
+        with self.lake.producer(**IMPATIENT) as producer:
+            return act(producer)
+
+    def polled(self, log: ColdLog) -> Any:
+        with contextlib.closing(log.consumer()) as consumer:
+            consumer.assign([TP])
+            return consumer.poll(50)
+
+    def explored(self, act: Callable[[LogExplorer], Any], log: ColdLog | None = None) -> None:
+        """Errors of what an explorer does by itself stand on its page."""
+        with contextlib.closing((log or self.lake).explore("orders")) as explorer:
+            explorer.wait(5)
+            act(explorer)
+            explorer.wait(5)
+            if explorer.error is not None:
+                raise explorer.error
+
+    def continuous(self) -> ContinuousArchive:
+        return self.lake.archive_continuously("orders", max_duration=timedelta(seconds=0.1))
+
+    def job(self) -> JobRun:
+        return JobRun(self.lake, "archive", uuid4().hex, topics=["orders"])
+
+
+#: A producer that waits for nothing for long.
+IMPATIENT = {
+    "delivery_timeout_ms": 100,
+    "max_block_ms": 50,
+    "retry_backoff_ms": 1,
+    "retry_backoff_max_ms": 10,
+}
+
+#: Each public call that asks a tier; what stands behind the name tells variants apart.
+CALLS: dict[str, Callable[[World], Any]] = {
+    "Lakelog.connect": lambda w: w.connect().close(),
+    "Lakelog.archive": lambda w: w.lake.archive(patience=AT_ONCE),
+    "Lakelog.archive one": lambda w: w.lake.archive("orders", patience=AT_ONCE),
+    "Lakelog.archive_continuously": lambda w: drained(w.continuous()),
+    "Lakelog.archived": lambda w: w.lake.archived.status(),
+    "Lakelog.archiver": lambda w: w.lake.archiver("orders").run_once(),
+    "Lakelog.cleanup": lambda w: w.lake.cleanup(),
+    "Lakelog.log": lambda w: w.lake.log("orders").offsets(),
+    "Lakelog.producer": lambda w: w.produced(lambda p: p.send("orders", b"v").result(5)),
+    "Lakelog.producer local": lambda w: w.produced(lambda p: p.send("local", b"v").result(5)),
+    "Lakelog.quarantine": lambda w: w.lake.quarantine("orders", 0).held(),
+    "Lakelog.status": lambda w: w.lake.status(),
+    "ColdLog.cleanup": lambda w: w.archived.cleanup(),
+    "ColdLog.cleanup_plan": lambda w: w.archived.cleanup_plan(),
+    "ColdLog.cleanup_plan hot": lambda w: w.lake.cleanup_plan("orders"),
+    "ColdLog.consumer": lambda w: w.polled(w.archived),
+    "ColdLog.consumer hot": lambda w: w.polled(w.lake),
+    "ColdLog.explore": lambda w: w.explored(lambda e: e.forward(), w.archived),
+    "ColdLog.explore hot": lambda w: w.explored(lambda e: e.seek("latest")),
+    "ColdLog.log": lambda w: w.archived.log("orders").offsets(),
+    "ColdLog.of": lambda w: w.connect_cold().status(),
+    "ColdLog.status": lambda w: w.archived.status(),
+    "ArchivedTopics.catalogue": lambda w: w.archived.topics.list(),
+    "ArchivedTopics.list": lambda w: w.connect_cold().topics.list(),
+    "ArchivedTopics.get": lambda w: w.connect_cold().topics.get("orders"),
+    "TopicLog.count": lambda w: w.log.count(0),
+    "TopicLog.count cold": lambda w: w.archived_log.count(0),
+    "TopicLog.explore": lambda w: w.log.explore().close(),
+    "TopicLog.fetch": lambda w: w.log.fetch(0, 0),
+    "TopicLog.fetch hot": lambda w: w.log.fetch(0, 55),
+    "TopicLog.fetches": lambda w: drained(itertools.islice(w.log.fetches(0, 0), 5)),
+    "TopicLog.fetches hot": lambda w: drained(itertools.islice(w.log.fetches(0, 55), 5)),
+    "TopicLog.offset_for_timestamp": lambda w: w.log.offset_for_timestamp(0, FIRST_MS + 1000),
+    "TopicLog.offset_for_timestamp hot": lambda w: w.log.offset_for_timestamp(0, FIRST_MS + 2020),
+    "TopicLog.offsets": lambda w: w.log.offsets(),
+    "TopicLog.offsets cold": lambda w: w.archived_log.offsets(),
+    "TopicLog.read": lambda w: w.log.read(0),
+    "TopicLog.sample": lambda w: w.log.sample(),
+    "TopicLog.seek": lambda w: w.log.seek(0, "max-timestamp"),
+    "TopicLog.seek cold": lambda w: w.archived_log.seek(0, "max-timestamp"),
+    "TopicLog.seek_each": lambda w: w.log.seek_each("latest-tiered"),
+    "RangeRead.to_arrow": lambda w: w.log.read(0).to_arrow(),
+    "RangeRead.to_arrow hot": lambda w: w.log.read(0, 45, 58).to_arrow(),
+    "RangeRead.to_arrow cold": lambda w: w.archived_log.read(0).to_arrow(),
+    "RangeRead.records": lambda w: drained(w.log.read(0).records()),
+    "RangeRead.matching": lambda w: drained(w.log.read(0).matching(key="k1")),
+    "UnifiedLog.records_below": lambda w: w.log.records_below(0, 30),
+    "UnifiedLog.recover": lambda w: w.log.recover(0, 0),
+    "UnifiedLog.raise_log_start": lambda w: w.log.raise_log_start(0, 3),
+    "Consumer.poll": lambda w: w.consumer.poll(50),
+    "Consumer.poll_arrow": lambda w: w.consumer.poll_arrow(50),
+    "Consumer.beginning_offsets": lambda w: w.consumer.beginning_offsets([TP]),
+    "Consumer.end_offsets": lambda w: w.consumer.end_offsets([TP]),
+    "Consumer.offsets_for_times": lambda w: w.consumer.offsets_for_times({TP: FIRST_MS}),
+    "Consumer.seek": lambda w: (w.consumer.seek(TP, 3), w.consumer.poll(50)),
+    "Consumer.seek_to_beginning": lambda w: (w.consumer.seek_to_beginning(TP), w.consumer.poll(9)),
+    "Consumer.seek_to_end": lambda w: (w.consumer.seek_to_end(TP), w.consumer.poll(9)),
+    "Consumer.position": lambda w: w.consumer.position(TP),
+    "Consumer.seek_to_timestamp": lambda w: w.consumer.seek_to_timestamp(TP, FIRST_MS + 1000),
+    "Producer.send": lambda w: w.producer.send("orders", b"v").result(5),
+    "Producer.send unknown": lambda w: w.producer.send("unknown", b"v").result(5),
+    "Producer.send_batch": lambda w: w.producer.send_batch("orders", [b"v"] * 5),
+    "Producer.flush": lambda w: w.producer.flush(500),
+    "TopicRegistry.create": lambda w: w.lake.topics.create("created"),
+    "TopicRegistry.get": lambda w: w.lake.topics.get("orders"),
+    "TopicRegistry.list": lambda w: w.lake.topics.list(),
+    "TopicRegistry.version": lambda w: w.lake.topics.version(),
+    "TopicRegistry.alter": lambda w: w.lake.topics.alter("altered", {"retention.ms": 10**15}),
+    "TopicRegistry.add_partitions": lambda w: w.lake.topics.add_partitions("orders", 3),
+    "TopicRegistry.defaults": lambda w: w.lake.topics.defaults(),
+    "TopicRegistry.set_defaults": lambda w: w.lake.topics.set_defaults({"log.roll.ms": 10**9}),
+    "TopicRegistry.renewed": lambda w: w.lake.topics.renewed(w.topic),
+    "TopicRegistry.repair": lambda w: w.lake.topics.repair(w.topic),
+    "HotLog.append": lambda w: w.hot.append(TP, w.topic.topic_id, w.batch),
+    "HotLog.append_all": lambda w: w.hot.append_all([AppendCall(TP, w.topic.topic_id, w.batch)]),
+    "HotLog.connect": lambda w: HotLog.connect(w.url).now_ms(),
+    "HotLog.inspection": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
+    "HotLog.max_timestamp": lambda w: w.hot.max_timestamp(TP),
+    "HotLog.memory_bytes": lambda w: w.hot.memory_bytes([TP]),
+    "HotLog.now_ms": lambda w: w.hot.now_ms(),
+    "HotLog.offset_for_timestamp": lambda w: w.hot.offset_for_timestamp(TP, 0),
+    "HotLog.offsets": lambda w: w.hot.offsets([TP]),
+    "HotLog.quarantine": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
+    "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
+    "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
+    "HotLog.recover": lambda w: w.hot.recover(TP, 0),
+    "HotLog.recover_all": lambda w: w.hot.recover_all({TP: 0}),
+    "HotLog.retain": lambda w: w.hot.retain(TopicPartition("local", 0)),
+    "HotLog.roll": lambda w: w.hot.roll(TP, 60, w.topic.topic_id),
+    "HotLog.servers": lambda w: w.hot.servers(),
+    "HotLog.topics": lambda w: w.hot.topics().list(),
+    "HotLog.trim": lambda w: w.hot.trim(TP, 1, archived_end=1),
+    "HotLog.wait": lambda w: w.hot.wait({TP: 10**6}, 50),
+    "Beats.alive": lambda w: w.hot.beats().alive(),
+    "Beats.leave": lambda w: w.hot.beats().leave("a", {}, 1000),
+    "Beats.end": lambda w: w.hot.beats().end("a"),
+    "Glancer.look": lambda w: [one.look([TP]) for one in w.glancers],
+    "Inspection.look": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
+    "Inspection.pages": lambda w: drained(w.hot.inspection().pages(TP, w.topic.topic_id, 0)),
+    "Inspection.time_index": lambda w: drained(w.hot.inspection().time_index(TP)),
+    "Inspection.indexed_around": lambda w: w.hot.inspection().indexed_around(TP, [50]),
+    "Inspection.producer_calls": lambda w: w.hot.inspection().producer_calls(TP, 0),
+    "HotQuarantine.held": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
+    "HotQuarantine.forget": lambda w: w.hot.quarantine(TP, w.topic.topic_id).forget("1-1"),
+    "HotQuarantine.is_back": lambda w: w.hot.quarantine(TP, w.topic.topic_id).is_back("1-1"),
+    "Quarantine.held": lambda w: w.quarantine.held(),
+    "Quarantine.add_entry": lambda w: w.quarantine.add_entry("81-1"),
+    "Quarantine.add_file": lambda w: w.quarantine.add_file(w.file.path, dry_run=True),
+    "Quarantine.release_entry": lambda w: w.quarantine.release_entry("81-1"),
+    "Quarantine.release_file": lambda w: w.quarantine.release_file(w.file.path),
+    "Archiver.attempt": lambda w: w.archiver.attempt(),
+    "Archiver.drain": lambda w: w.archiver.drain(),
+    "Archiver.flush": lambda w: w.archiver.flush(),
+    "Archiver.run_once": lambda w: w.archiver.run_once(),
+    "Archiver.trim": lambda w: w.archiver.trim(),
+    "Cleanup.plan": lambda w: w.lake.cleanup_plan(),
+    "Cleanup.run": lambda w: w.lake.cleanup("orders"),
+    "PathTable.snapshot": lambda w: w.table.snapshot(),
+    "PathTable.unchecked": lambda w: w.table.unchecked(),
+    "PathTable.mirror": lambda w: w.table.mirror(w.topic),
+    "PathTable.mirrored": lambda w: w.table.mirrored(),
+    "PathTable.orphans": lambda w: w.table.orphans(),
+    "PathTable.remove_orphans": lambda w: w.table.remove_orphans(),
+    "PathTable.vacuum": lambda w: w.table.vacuum(),
+    "PathTable.read": lambda w: drained(w.table.read([w.file], 0, 100)),
+    "LogExplorer.choose": lambda w: w.explored(lambda e: e.choose("local")),
+    "LogExplorer.data": lambda w: w.explored(lambda e: e.data()),
+    "LogExplorer.history": lambda w: w.explored(lambda e: e.history("k1")),
+    "LogExplorer.record": lambda w: w.explored(lambda e: e.record(5)),
+    "planned_stop.pause_all": lambda w: planned_stop.pause_all(w.hot),
+    "planned_stop.resume_all": lambda w: planned_stop.resume_all(w.hot),
+    "segments.segments": lambda w: segments(w.log),
+    "segments.segments cold": lambda w: segments(w.archived_log),
+    "segments.dump_hot": lambda w: drained(dump_hot(w.log, 0)),
+    "segments.dump_cold": lambda w: drained(dump_cold(w.log, 0)),
+    "segments.cold_records": lambda w: [
+        drained(cold_records(w.log, scan, 0, None)) for scan in dump_cold(w.log, 0)
+    ],
+    "segments.segment_range": lambda w: segment_range(w.log, 0, 0),
+    "segments.inspection_of": lambda w: inspection_of(w.log).look(TP, w.topic.topic_id),
+    "sizing.topic_rate": lambda w: topic_rate(w.log),
+    "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
+    "verification.verify": lambda w: drained(verify(w.log)),
+    "verification.verify cold": lambda w: drained(verify(w.archived_log)),
+    "diagnosis.diagnose": lambda w: diagnose(
+        redis_url=w.url, cold=w.cold, storage_options=w.options
+    ),
+    "compaction_savings.compaction_rows": lambda w: compaction_rows(w.log),
+    "ingest_rate.ingest_rates": lambda w: ingest_rates(w.log),
+    "partition_map.partition_ranges": lambda w: partition_ranges(w.log),
+    "segment_map.segment_rows": lambda w: segment_rows(w.log),
+    "JobRun.once": lambda w: w.job().once(lambda: w.lake.archive(patience=AT_ONCE)),
+    "JobRun.continuously": lambda w: w.job().continuously(1e-5, max_stall_hours=1e-5),
+    "JobRun.rows": lambda w: w.job().rows(),
+    "history.status_history": lambda w: status_history(w.lake),
+    "readings.add_readings": lambda w: add_readings(w.lake, "local", 2),
+    "result.standing": lambda w: standing(w.lake),
+    "open_status_table.open_status_table": lambda w: open_status_table(w.lake.place.cold).read(),
+    "trouble_rows.recent_troubles": lambda w: recent_troubles(w.lake.place.cold),  # type: ignore[arg-type]
+    "TroubleRows.__call__": lambda w: TroubleRows(w.lake.place.cold)([]),  # type: ignore[arg-type]
+    "lakelog archive": lambda w: w.cli("archive", "local"),
+    "lakelog cleanup plan": lambda w: w.cli("cleanup", "plan"),
+    "lakelog cleanup run": lambda w: w.cli("cleanup", "run"),
+    "lakelog consume": lambda w: w.cli("consume", "orders"),
+    "lakelog delete-records": lambda w: w.cli("delete-records", "orders", "-p", "0", "--before=2"),
+    "lakelog doctor": lambda w: w.cli("doctor"),
+    "lakelog hot pause": lambda w: w.cli("hot", "pause"),
+    "lakelog hot resume": lambda w: w.cli("hot", "resume"),
+    "lakelog offsets": lambda w: w.cli("offsets", "--topic", "orders", "--time=-3"),
+    "lakelog quarantine add": lambda w: w.cli(
+        "quarantine", "add", "orders", "-p", "0", "--file", w.file.path, "--dry-run"
+    ),
+    "lakelog quarantine list": lambda w: w.cli("quarantine", "list", "orders"),
+    "lakelog quarantine release": lambda w: w.cli(
+        "quarantine", "release", "orders", "-p", "0", "--file", w.file.path, "--dry-run"
+    ),
+    "lakelog segments dump": lambda w: w.cli("segments", "dump", "orders", "-p", "0"),
+    "lakelog segments list": lambda w: w.cli("segments", "list", "orders", "--verify"),
+    "lakelog status": lambda w: w.cli("status"),
+    "lakelog topics add": lambda w: w.cli("topics", "alter", "orders", "-p", "4"),
+    "lakelog topics apply": lambda w: w.cli("topics", "apply", str(w.declared)),
+    "lakelog topics alter": lambda w: w.cli("topics", "alter", "altered", "--config=segment.ms=9"),
+    "lakelog topics create": lambda w: w.cli("topics", "create", "made"),
+    "lakelog topics defaults": lambda w: w.cli("topics", "defaults"),
+    "lakelog topics describe": lambda w: w.cli("topics", "describe", "orders"),
+    "lakelog topics infer": lambda w: w.cli("topics", "infer", "orders"),
+    "lakelog topics list": lambda w: w.cli("topics", "list"),
+    # From here on, something is over.
+    "lakelog topics delete": lambda w: w.cli("topics", "delete", "doomed"),
+    "TopicRegistry.delete": lambda w: w.lake.topics.delete("altered"),
+    "Consumer.close": lambda w: w.consumer.close(),
+    "Producer.close": lambda w: w.producer.close(200),
+    "HotLog.close": lambda w: HotLog.connect(w.url).close(),
+    "Lakelog.close": lambda w: w.lake.close(),
+}
+
+#: Public names that ask no tier, or only what others above ask, by the same way.
+QUIET = {
+    *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
+    *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
+    *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
+    *("Consumer.resume", "HotLog.beats", "HotLog.glancers", "HotLog.keyspace", "HotLog.pause"),
+    *(
+        "HotLog.reserve_more",
+        "HotLog.resume",
+        "HotQuarantine.add",
+        "HotQuarantine.put_back",
+        "Glancer.name",
+    ),
+    *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
+    *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
+    *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
+    *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),
+    *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.scan"),
+    *("LogExplorer.follow", "LogExplorer.stop", "LogExplorer.close"),
+    "segments.tiers_of",
+    "connection.connect",  # jobs open what Lakelog.connect opens
+    *("lakelog demo", "lakelog help", "lakelog register", "lakelog produce"),
+}
+
+CLASSES = (
+    *(Lakelog, ColdLog, ArchivedTopics, TopicLog, UnifiedLog, RangeRead, Consumer, Producer),
+    *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotQuarantine, Quarantine, Archiver),
+    *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun),
+)
+
+
+def methods() -> Iterator[str]:
+    for one in CLASSES:
+        for name, member in vars(one).items():
+            asks = callable(member) or isinstance(member, (classmethod, property))
+            if asks and not name.startswith("_"):
+                yield f"{one.__name__}.{name}"
+
+
+def functions() -> Iterator[str]:
+    """Those that are given a log, or its place."""
+    given = {"TopicLog", "ColdLog", "Lakelog", "HotLog", "ColdRoot", "ColdRoot | None"}
+    for package in (lakelog.operate, lakelog.jobs, lakelog.explore.charts):
+        for found in pkgutil.iter_modules(package.__path__):
+            module = import_module(f"{package.__name__}.{found.name}")
+            for name, one in inspect.getmembers(module, inspect.isfunction):
+                first = next(iter(inspect.signature(one).parameters.values()), None)
+                is_own = one.__module__ == module.__name__ and not name.startswith("_")
+                if is_own and first is not None and first.annotation in given:
+                    yield f"{found.name}.{name}"
+
+
+def commands(of: argparse.ArgumentParser, name: str = "lakelog") -> Iterator[str]:
+    nested = [a for a in of._actions if isinstance(a, argparse._SubParsersAction)]
+    if not nested:
+        yield name
+    for action in nested:
+        for verb, one in action.choices.items():
+            yield from commands(one, f"{name} {verb}")
+
+
+@pytest.mark.parametrize(
+    "public",
+    [pytest.param(set(methods()), id="methods"), pytest.param(set(functions()), id="functions")],
+)
+def test_every_public_call_is_made_below_or_asks_nobody(public: set[str]) -> None:
+    assert public - QUIET - {name.partition(" ")[0] for name in CALLS} == set()
+
+
+def test_every_command_is_made_below_or_asks_nobody() -> None:
+    assert set(commands(parser())) - QUIET - set(CALLS) == set()
+
+
+# -- outages -------------------------------------------------------------------------------------
+
+
+class Breaking:
+    """A network in front of a server, which from some time on breaks each connection somewhere."""
+
+    def __init__(self, port: int, seed: int) -> None:
+        self._server = ("127.0.0.1", port)
+        self._draw = random.Random(seed)
+        self._is_breaking = False
+        self._sockets: list[socket.socket] = []
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = int(self._listener.getsockname()[1])
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def begin(self) -> None:
+        self._is_breaking = True
+        self._break()
+
+    def close(self) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        self._break()
+
+    def _break(self) -> None:
+        for one in tuple(self._sockets):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self) -> None:
+        with contextlib.suppress(OSError):
+            while True:
+                client, _ = self._listener.accept()
+                try:
+                    server = socket.create_connection(self._server)
+                except OSError:
+                    client.close()
+                    continue
+                self._sockets += (client, server)
+                for source, target in ((client, server), (server, client)):
+                    # A handshake takes 130 kB there, most of it scripts, and 2 kB back.
+                    most = 300_000 if source is client else 20_000
+                    left = self._draw.randrange(most) if self._is_breaking else 1 << 60
+                    thread = threading.Thread(target=_pump, args=(source, target, left))
+                    thread.daemon = True
+                    thread.start()
+
+
+def _pump(source: socket.socket, target: socket.socket, left: int) -> None:
+    with contextlib.suppress(OSError):
+        while left and (data := source.recv(min(left, 1 << 16))):
+            target.sendall(data)
+            left -= len(data)
+    for one in (source, target):
+        with contextlib.suppress(OSError):
+            one.shutdown(socket.SHUT_RDWR)
+
+
+@dataclass
+class Harm:
+    """What an outage is made with."""
+
+    server: RedisServer
+    network: Breaking
+    front: FaultyFront
+    world: World | None = None
+
+    def redis(self, *command: object) -> None:
+        with self.server.client() as client:
+            client.execute_command(*command)
+
+    def lock_out(self) -> None:
+        with self.server.client() as client:
+            client.config_set("requirepass", "another")
+            own = client.client_id()
+            for one in client.client_list():
+                if int(one["id"]) != own:
+                    client.execute_command("CLIENT", "KILL", "ID", one["id"])
+
+    def take_keys(self, put: Callable[[Any, bytes], Any]) -> None:
+        with self.server.client() as client:
+            for key in client.scan_iter():
+                client.delete(key)
+                put(client, key)
+
+    def spin(self) -> None:
+        """A script of somebody else's that never ends."""
+
+        def run() -> None:
+            with contextlib.suppress(Exception), self.server.client() as client:
+                client.eval("while true do end", 0)
+
+        self.redis("CONFIG", "SET", "busy-reply-threshold", 1)
+        threading.Thread(target=run, daemon=True).start()
+
+        def is_busy() -> bool:
+            with self.server.client() as client:
+                try:
+                    client.ping()
+                except Exception as error:
+                    return "BUSY" in str(error)
+            return False
+
+        assert back_off.wait_until("the script", is_busy, back_off.POLL.within(60))
+
+    def store(self, *methods: str, **fault: Any) -> None:
+        self.front.inject(*(Fault(method, ".", times=None, **fault) for method in methods))
+
+    def store_at_random(self, seed: int) -> None:
+        draw = random.Random(seed)
+        kinds: list[dict[str, Any]] = [{"status": status} for status in (403, 404, 500, 503)]
+        kinds += [{"cut_body": True}, {"lose_reply": True}]
+        self.front.inject(
+            *(
+                Fault(method, ".", times=1, skip=draw.randrange(400), **draw.choice(kinds))
+                for method in METHODS
+                for _ in range(60)
+            )
+        )
+
+    @property
+    def table(self) -> Path:
+        assert self.world is not None
+        return Path(self.world.table.path)
+
+    @property
+    def newest(self) -> Path:
+        return max((self.table / "_delta_log").glob("*.json"))
+
+    def next_commit(self) -> Path:
+        return self.newest.with_name(f"{int(self.newest.stem) + 1:020}.json")
+
+    def files(self, do: Callable[[Path], Any]) -> None:
+        for file in self.table.rglob("*.parquet"):
+            do(file)
+
+
+def into_a_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def into_a_file(path: Path) -> None:
+    shutil.rmtree(path)
+    path.write_text("in the way")
+
+
+OUTAGES: dict[str, Callable[[Harm], Any]] = {
+    "Redis is gone": lambda h: h.server.kill(),
+    "Redis breaks off": lambda h: h.network.begin(),
+    "Redis is full": lambda h: h.redis("CONFIG", "SET", "maxmemory", 1),
+    "Redis wants a password": lambda h: h.lock_out(),
+    "Redis forbids the clock": lambda h: h.redis("ACL", "SETUSER", "default", "-time", "-hgetall"),
+    "Redis has others' strings": lambda h: h.take_keys(lambda c, key: c.set(key, "precious")),
+    "the store is busy": lambda h: h.store(*METHODS, status=503),
+    "the store denies": lambda h: h.store(*METHODS, status=403),
+    "the table is gone": lambda h: shutil.rmtree(h.table),
+    "a commit is garbage": lambda h: h.next_commit().write_bytes(b"\x00\xffjunk"),
+    "files are garbage": lambda h: h.files(lambda file: file.write_bytes(b"PAR1junk" * 20)),
+}
+
+MORE_OUTAGES: dict[str, Callable[[Harm], Any]] = {
+    "Redis stands still": lambda h: os.kill(h.server.pid, signal.SIGSTOP),
+    "Redis is busy": lambda h: h.spin(),
+    "Redis forbids all": lambda h: h.redis("ACL", "SETUSER", "default", "-@all", "+ping"),
+    "Redis forbids the keys": lambda h: h.redis("ACL", "SETUSER", "default", "resetkeys", "~a"),
+    "Redis is a replica": lambda h: h.redis("REPLICAOF", "127.0.0.1", 1),
+    "Redis is empty": lambda h: h.redis("FLUSHALL"),
+    "Redis has others' lists": lambda h: h.take_keys(lambda c, key: c.rpush(key, "precious")),
+    "Redis has others' hashes": lambda h: h.take_keys(lambda c, key: c.hset(key, b"\xff", b"\0")),
+    "the store fails": lambda h: h.store(*METHODS, status=500),
+    "the store knows nothing": lambda h: h.store(*METHODS, status=404),
+    "the store does not understand": lambda h: h.store(*METHODS, status=400),
+    "the store is elsewhere": lambda h: h.store(*METHODS, status=301),
+    "the store takes nothing": lambda h: h.store("PUT", "POST", "DELETE", status=503),
+    "the store lets nobody write": lambda h: h.store("PUT", "POST", "DELETE", status=403),
+    "the store breaks off": lambda h: h.store(*METHODS, cut_body=True),
+    "the store loses replies": lambda h: h.store(*METHODS, lose_reply=True),
+    **{
+        f"the store is moody, {seed}": lambda h, seed=seed: h.store_at_random(seed)
+        for seed in range(3)
+    },
+    "the store is gone": lambda h: h.front.stop(),
+    "the root is gone": lambda h: shutil.rmtree(h.table.parent.parent),
+    "the root is a file": lambda h: into_a_file(h.table.parent.parent),
+    "the table is a file": lambda h: into_a_file(h.table),
+    "the log is gone": lambda h: shutil.rmtree(h.table / "_delta_log"),
+    "the log is a file": lambda h: into_a_file(h.table / "_delta_log"),
+    "a commit is a folder": lambda h: h.next_commit().mkdir(),
+    "the newest commit is garbage": lambda h: h.newest.write_bytes(b"\xff\xfejunk\n{"),
+    "files are gone": lambda h: h.files(Path.unlink),
+    "files are empty": lambda h: h.files(lambda file: file.write_bytes(b"")),
+    "files are folders": lambda h: h.files(into_a_folder),
+}
+
+
+@pytest.fixture
+def harm(
+    make_redis: Callable[..., RedisServer], s3_front: FaultyFront, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Harm]:
+    """Everybody asks again, but not for long."""
+    soon = BackOff(0.001, 0.01, tries=3)
+    monkeypatch.setattr(back_off, "ASK_AGAIN", back_off.ASK_AGAIN.within(0.02))
+    monkeypatch.setattr(path_table, "BACK_OFF", CommitBackOff(soon, soon, soon))
+    monkeypatch.setattr(object_store, "S3_ATTEMPTS", 1)
+    monkeypatch.setitem(object_store.DELTA_RETRIES, "max_retries", "1")
+    monkeypatch.setitem(object_store.DELTA_RETRIES, "backoff_config.init_backoff", "1ms")
+    monkeypatch.setattr(continuous, "STOP_TIMEOUT_S", 0.1)
+    monkeypatch.setattr(recovery, "_LOCK_MS", 100)  # of who was cut off before he let go of it
+    monkeypatch.setenv("LAKELOG_TEST_SECRET", "a secret word")
+    server = make_redis()
+    with contextlib.closing(Breaking(server.port, seed=1)) as network:
+        harm = Harm(server, network, s3_front)
+        try:
+            yield harm
+        finally:
+            s3_front.inject()
+            server.kill()  # so that nobody waits for it
+            if harm.world is not None:
+                harm.world.settle()
+
+
+#: What is refused for good reason: nothing is damaged, nothing is in quarantine.
+REFUSED: dict[str, type[Exception]] = {
+    "Producer.send unknown": UnknownTopicOrPartitionError,
+    "Quarantine.add_entry": InvalidArgumentError,
+    "Quarantine.add_file": PolicyViolationError,
+    "Quarantine.release_entry": InvalidArgumentError,
+    "Quarantine.release_file": InvalidArgumentError,
+    "lakelog archive": Failed,  # of a topic without a cold tier
+    "lakelog quarantine add": PolicyViolationError,
+    "lakelog quarantine release": InvalidArgumentError,
+}
+
+
+def escaped(world: World) -> dict[str, str]:
+    """The calls that end in an error that is not ours."""
+    found = {}
+    for name, call in CALLS.items():
+        try:
+            call(world)
+        except (LakelogError, Failed):
+            pass
+        except BaseException as error:  # a panic of delta-rs is none of Exception's
+            if isinstance(error, KeyboardInterrupt):
+                raise
+            found[name] = repr(error)
+    return found
+
+
+def world_of(harm: Harm, outage: str, tmp_path: Path) -> World:
+    url = f"redis://127.0.0.1:{harm.network.port}?socket_timeout=0.2&socket_connect_timeout=0.2"
+    declared = tmp_path / "topic.yml"
+    declared.write_text("name: declared")
+    if "store" in outage:
+        return World(url, f"s3://lakelog/{uuid4().hex}", declared, s3_options(harm.front.url))
+    return World(url, str(tmp_path / "cold"), declared)
+
+
+def check(harm: Harm, outage: str, tmp_path: Path) -> None:
+    harm.world = world_of(harm, outage, tmp_path)
+    (OUTAGES | MORE_OUTAGES)[outage](harm)
+    assert escaped(harm.world) == {}
+
+
+def test_all_calls_answer_while_all_is_well(harm: Harm, tmp_path: Path) -> None:
+    """So that none of them fails for its arguments alone."""
+    world = harm.world = world_of(harm, "none", tmp_path)
+    refused = {}
+    for name, call in CALLS.items():
+        try:
+            call(world)
+        except (LakelogError, Failed) as error:
+            refused[name] = type(error)
+    assert refused == REFUSED
+
+
+@pytest.mark.parametrize("outage", OUTAGES)
+def test_an_outage_ends_calls_in_errors_of_ours(harm: Harm, tmp_path: Path, outage: str) -> None:
+    check(harm, outage, tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("outage", MORE_OUTAGES)
+def test_a_rarer_outage_does_so_too(harm: Harm, tmp_path: Path, outage: str) -> None:
+    check(harm, outage, tmp_path)
