@@ -14,7 +14,8 @@ import pyarrow.fs as pafs
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakelog import back_off
+from lakelog import Lakelog, back_off
+from lakelog.cold.by_path.as_archived import AsArchived
 from lakelog.cold.store import object_store
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.store_errors import error_class, one_line
@@ -26,6 +27,7 @@ from lakelog.errors import (
     ColdTierUnavailableError,
     CorruptRecordError,
     MissingFileError,
+    OffsetOutOfRangeError,
 )
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import free_port
@@ -226,6 +228,31 @@ def test_a_file_that_is_missing_or_damaged_is_neither(storage, tmp_path):
         raise pa.ArrowInvalid("Parquet magic bytes not found in footer")
     with pytest.raises(CorruptRecordError), local.naming("a file"):
         raise OSError("Corrupt snappy compressed data.")
+
+
+@pytest.mark.parametrize(
+    ("status", "expected"),
+    [(503, ColdTierUnavailableError), (403, ColdTierAccessError), (404, OffsetOutOfRangeError)],
+)
+def test_an_old_version_is_gone_only_if_the_store_says_so(redis_url, s3_front, status, expected):
+    root, options = f"s3://lakelog/{uuid4().hex}", s3_options(s3_front.url)
+    with Lakelog.connect(redis_url, root, engine="inline", storage_options=options) as lake:
+        topic = lake.topics.create("orders", 1, {"segment.ms": 1})
+        for time_ms in (1_700_000_000_000, 1_700_000_001_000):
+            with lake.producer() as producer:
+                producer.send("orders", b"v", timestamp_ms=time_ms)
+            lake.archive("orders")
+        log = lake.log("orders")
+        since = log.table.snapshot().version - 1
+        log.raise_log_start(0, 1)
+        s3_front.inject(Fault("GET", "_delta_log/.*json", status=status, times=None))
+        with pytest.raises(expected):
+            AsArchived(log.table, topic, 0, since=since, start=0, end=2).snapshot()
+
+
+def test_a_name_that_is_too_long_for_the_disk_is_told(tmp_path):
+    with pytest.raises(ColdTierRefusedError, match="File name too long"):
+        Storage(str(tmp_path / ("x" * 300))).check_writable()
 
 
 def test_errors_travel(storage):

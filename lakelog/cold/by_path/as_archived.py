@@ -11,15 +11,19 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pyarrow as pa
 from deltalake import DeltaTable
-from deltalake.exceptions import DeltaError
 
-from ...errors import MissingFileError, OffsetOutOfRangeError
+from ...errors import (
+    ColdTierAccessError,
+    ColdTierRefusedError,
+    MissingFileError,
+    OffsetOutOfRangeError,
+)
 from ...record import TopicPartition
 from ...topic import Topic
 from ..registers import ArchivedEnd, LogStart, Register, app_id
 from ..segment import SegmentFile, SegmentIndex, archived_start
-from ..store_errors import error_class, one_line
 from ..table import ColdSnapshot
+from .delta_log import naming
 from .path_table import PathTable
 
 
@@ -55,6 +59,7 @@ class AsArchived:
 
         Raises:
             OffsetOutOfRangeError: the table's log does not reach back so far any more.
+            ColdTierUnavailableError, ColdTierAccessError: the store does not say.
         """
         newest = self._table.snapshot()
         partition = self._topic_partition.partition
@@ -98,27 +103,26 @@ class AsArchived:
         return covered >= end and snapshot.log_start(partition) <= self.at
 
     def _at(self, version: int) -> DeltaTable:
+        options = self._table.storage.delta_options()
         try:
-            options = self._table.storage.delta_options()
-            return DeltaTable(self._table.path, version=version, storage_options=options)
-        except (DeltaError, OSError) as error:
+            with naming(self._table.path):
+                return DeltaTable(self._table.path, version=version, storage_options=options)
+        except ColdTierAccessError:
+            raise
+        except ColdTierRefusedError as error:
             raise self._gone(f"version {version} of the table is gone from its log") from error
 
     def _snapshot(self, table: DeltaTable, version: int) -> ColdSnapshot:
         partition = self._topic_partition.partition
-        files = SegmentIndex.from_add_actions(pa.table(table.get_add_actions(flatten=True)))
+        with naming(self._table.path):
+            files = SegmentIndex.from_add_actions(pa.table(table.get_add_actions(flatten=True)))
         registers: tuple[Register, ...] = (ArchivedEnd(partition), LogStart(partition))
         found = {register: self._register(table, register) for register in registers}
         return ColdSnapshot(version, files, found)
 
     def _register(self, table: DeltaTable, register: Register) -> int:
-        try:
+        with naming(self._table.path):
             return table.transaction_version(app_id(self._topic.topic_id, register)) or 0
-        except (DeltaError, OSError) as error:
-            raise error_class(one_line(error))(
-                f"the table at {self._table.path} cannot be used: {one_line(error)}",
-                path=self._table.path,
-            ) from error
 
     def _gone(self, why: str) -> OffsetOutOfRangeError:
         return OffsetOutOfRangeError(

@@ -108,7 +108,7 @@ class DeltaLog:
             ColdTierError: it cannot be read.
         """
         known = self.version
-        with _naming(self.path):
+        with naming(self.path):
             renewed = self._opened_with != self._storage.delta_options()
             if self._table is not None and not renewed and self._is_log_file(known + 1):
                 self._table.update_incremental()  # lists the log
@@ -136,7 +136,7 @@ class DeltaLog:
             columns: value columns, after those that every table has.
         """
         self._storage.make_folder(self.path)
-        with _naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
+        with naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
             DeltaTable.create(
                 self.path,
                 pa.schema([*TABLE_SCHEMA, *(columns or ())]),
@@ -158,7 +158,7 @@ class DeltaLog:
     def files(self) -> SegmentIndex:
         if self._table is None:
             return SegmentIndex()
-        with _naming(self.path):
+        with naming(self.path):
             actions = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
             return SegmentIndex.from_add_actions(actions.read_all())
 
@@ -172,7 +172,7 @@ class DeltaLog:
     def transaction_version(self, app_id: str) -> int | None:
         if self._table is None:
             return None
-        with _naming(self.path):
+        with naming(self.path):
             return cast("int | None", self._table.transaction_version(app_id))
 
     def commit(
@@ -293,7 +293,7 @@ class DeltaLog:
     def _tombstones(self, retention_hours: int | None) -> set[str]:
         if self._table is None:
             return set()
-        with _naming(self.path):
+        with naming(self.path):
             listed = self._table.vacuum(  # a dry run of "lite" lists what the log itself names
                 retention_hours, dry_run=True, enforce_retention_duration=False, full=False
             )
@@ -384,10 +384,12 @@ class DeltaLog:
             return
         recent_s = time.time() - SYNC_S
         for version in range(self.version, self._sync_checkpoint(), -1):
-            path = Path(self._log_file(version))
-            if not path.exists() or path.stat().st_mtime < recent_s:
+            path = self._log_file(version)
+            with self._storage.naming(path):
+                is_recent = Path(path).exists() and Path(path).stat().st_mtime >= recent_s
+            if not is_recent:
                 break
-            self._storage.sync(str(path))
+            self._storage.sync(path)
         self._storage.sync(f"{self.path}/_delta_log", self.path)
         self._synced_version = self.version
 
@@ -450,7 +452,7 @@ def _partition_values(file: SegmentFile) -> dict[str, str | None]:
 
 
 @contextmanager
-def _naming(path: str) -> Iterator[None]:
+def naming(path: str) -> Iterator[None]:
     """Say which table an error of delta-rs is about."""
     try:
         yield

@@ -300,9 +300,10 @@ class Storage:
             return
         missing = []
         folder = Path(path)
-        while not folder.exists():
-            missing.append(folder)
-            folder = folder.parent
+        with self.naming(path):
+            while not folder.exists():
+                missing.append(folder)
+                folder = folder.parent
         if missing:
             with self.naming(path):
                 Path(path).mkdir(parents=True, exist_ok=True)
