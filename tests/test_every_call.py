@@ -15,11 +15,12 @@ import itertools
 import os
 import pkgutil
 import random
+import re
 import shutil
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import timedelta
 from importlib import import_module
@@ -712,10 +713,22 @@ REFUSED: dict[str, type[Exception]] = {
 }
 
 
-def escaped(world: World) -> dict[str, str]:
+#: delta-rs keeps Python to itself while it writes a table's settings, so that a front in this very
+#: process could not answer it. Where a store still lets tables be read, none are written.
+WRITES_SETTINGS = {
+    "TopicRegistry.add_partitions",
+    "TopicRegistry.set_defaults",
+    "lakelog topics add",
+}
+LETS_READ = re.compile("the store (takes|lets|is moody)")
+
+
+def escaped(world: World, left_out: Collection[str] = ()) -> dict[str, str]:
     """The calls that end in an error that is not ours."""
     found = {}
     for name, call in CALLS.items():
+        if name in left_out:
+            continue
         try:
             call(world)
         except (LakelogError, Failed):
@@ -739,7 +752,8 @@ def world_of(harm: Harm, outage: str, tmp_path: Path) -> World:
 def check(harm: Harm, outage: str, tmp_path: Path) -> None:
     harm.world = world_of(harm, outage, tmp_path)
     (OUTAGES | MORE_OUTAGES)[outage](harm)
-    assert escaped(harm.world) == {}
+    left_out = WRITES_SETTINGS if LETS_READ.match(outage) else ()
+    assert escaped(harm.world, left_out) == {}
 
 
 def test_all_calls_answer_while_all_is_well(harm: Harm, tmp_path: Path) -> None:

@@ -96,7 +96,12 @@ def _bytes(what: str, value: str | bytes | None) -> bytes | None:
     if value is None or isinstance(value, bytes):
         return value
     if isinstance(value, str):
-        return value.encode()
+        try:
+            return value.encode()
+        except UnicodeEncodeError as error:
+            raise InvalidArgumentError(
+                f"{what}={value!r} has no UTF-8 ({error.reason}); give bytes", value=value
+            ) from None
     raise InvalidArgumentError(f"{what}={value!r} is neither a text nor bytes")
 
 

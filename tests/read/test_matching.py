@@ -137,7 +137,9 @@ def test_which_texts_are_paths(text, is_path):
     assert is_json_path(text) is is_path
 
 
-@pytest.mark.parametrize("wrong", [{"key": 7}, {"header": ""}, {"header": "=x"}, {"text": 1.5}])
+@pytest.mark.parametrize(
+    "wrong", [{"key": 7}, {"key": "\udcff"}, {"header": ""}, {"header": "=x"}, {"text": 1.5}]
+)
 def test_what_cannot_be_matched_is_refused(wrong):
     with pytest.raises(InvalidArgumentError):
         Match.of(**wrong)
