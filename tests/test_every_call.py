@@ -85,7 +85,7 @@ from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
 from lakelog.record import produced_batch
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
-from lakelog.testing.servers import RedisServer
+from lakelog.testing.servers import RedisClusterServers, RedisServer
 
 TP = TopicPartition("orders", 0)
 FIRST_MS = 1_700_000_000_000
@@ -740,10 +740,15 @@ def escaped(world: World, left_out: Collection[str] = ()) -> dict[str, str]:
     return found
 
 
+def declared_in(folder: Path) -> Path:
+    file = folder / "topic.yml"
+    file.write_text("name: declared")
+    return file
+
+
 def world_of(harm: Harm, outage: str, tmp_path: Path) -> World:
     url = f"redis://127.0.0.1:{harm.network.port}?socket_timeout=0.2&socket_connect_timeout=0.2"
-    declared = tmp_path / "topic.yml"
-    declared.write_text("name: declared")
+    declared = declared_in(tmp_path)
     if "store" in outage:
         return World(url, f"s3://lakelog/{uuid4().hex}", declared, s3_options(harm.front.url))
     return World(url, str(tmp_path / "cold"), declared)
@@ -777,3 +782,15 @@ def test_an_outage_ends_calls_in_errors_of_ours(harm: Harm, tmp_path: Path, outa
 @pytest.mark.parametrize("outage", MORE_OUTAGES)
 def test_a_rarer_outage_does_so_too(harm: Harm, tmp_path: Path, outage: str) -> None:
     check(harm, outage, tmp_path)
+
+
+@pytest.mark.slow
+def test_a_cluster_that_lost_a_node_does_so_too(harm: Harm, tmp_path: Path) -> None:
+    cluster = RedisClusterServers(tmp_path / "cluster").start()
+    try:
+        patience = "&socket_timeout=0.2&socket_connect_timeout=0.2"
+        harm.world = World(cluster.url + patience, str(tmp_path / "cold"), declared_in(tmp_path))
+        cluster.nodes[0].kill()
+        assert escaped(harm.world) == {}
+    finally:
+        cluster.stop()
