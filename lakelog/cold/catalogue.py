@@ -1,4 +1,4 @@
-"""The topics that a cold root's tables speak of. For those who have no Redis to ask."""
+"""The topics that a cold root's tables name. For use without a Redis to ask."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ class Catalogue:
 
     topics: tuple[Topic, ...] = ()  # the newest creation of each name, by name
     abandoned: tuple[Topic, ...] = ()  # older creations; `Storage.table_path` says where they lie
-    broken: tuple[ColdTierError, ...] = ()  # tables that cannot be told; field: path
+    broken: tuple[ColdTierError, ...] = ()  # tables whose topic cannot be told; field: path
 
     def topic(self, name: str, root: object) -> Topic:
         """The topic of a name.
 
         Args:
-            root: what the catalogue is of, for the message.
+            root: the catalogue's cold root, for the message.
 
         Raises:
             UnknownTopicOrPartitionError: no table of that name lies there.
@@ -38,14 +38,14 @@ class Catalogue:
 
 
 def described_topic(properties: Mapping[str, str], table: str, path: str) -> Topic:
-    """The topic that a table's properties say it is of.
+    """The topic that a table's properties name.
 
     Args:
-        table: how people call it.
-        path: for the error.
+        table: its name in the error's message.
+        path: the error's field.
 
     Raises:
-        ColdTierRefusedError: they do not say it.
+        ColdTierRefusedError: they name none.
     """
     try:
         return mirrored_topic(properties)

@@ -1,6 +1,6 @@
 """A change of a topic's cold tier: rows to add, files to drop, registers to move; all or nothing.
 
-Each of its partitions stands or falls by itself when somebody else commits in between.
+When another commit comes in between, each of its partitions stands or falls by itself.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class HotRange:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rewrite:
-    """Files of one partition to be written anew as one file: the same rows, less some."""
+    """Files of one partition to be rewritten as one file: the same rows, less some."""
 
     topic_partition: TopicPartition
     segment: int  # the base offset that the new file goes to
@@ -48,7 +48,7 @@ class Rewrite:
     without: OffsetSet | None = None  # offsets to leave out
     delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
     aside: bool = False  # no rows: an empty file that stands in for one in quarantine
-    source: SegmentFile | None = None  # the rows of this one instead: it comes out of quarantine
+    source: SegmentFile | None = None  # rows to take instead: a file that leaves quarantine
 
     def __post_init__(self) -> None:
         if not self.files:
@@ -64,17 +64,15 @@ class Rewrite:
 
 
 RowsOf = Callable[[HotRange], Iterator[pa.RecordBatch]]
-
-
-def nothing_hot(hot_range: HotRange) -> Iterator[pa.RecordBatch]:
-    """The `RowsOf` of those who only read and clean."""
-    raise InvalidArgumentError(f"nothing is archived here, so {hot_range} cannot be copied")
-
-
 """How a hot range is read: `RECORDS` batches in offset order, in bounded memory. Picklable.
 
 Runs on: executor. It is given to the table, so that cold never imports hot.
 """
+
+
+def nothing_hot(hot_range: HotRange) -> Iterator[pa.RecordBatch]:
+    """The `RowsOf` of a process that only reads and cleans."""
+    raise InvalidArgumentError(f"nothing is archived here, so {hot_range} cannot be copied")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,16 +80,16 @@ class Change:
     """What one commit does.
 
     Raises:
-        InvalidArgumentError: the parts contradict: hot ranges that leave a hole or whose end is
-            not the ``ArchivedEnd`` they move, a rewrite whose files stay.
+        InvalidArgumentError: the parts contradict each other: hot ranges leave a hole, or their end
+            is not the ``ArchivedEnd`` they move, or the files of a rewrite stay.
     """
 
     adds: tuple[HotRange | Rewrite, ...] = ()
     removes: tuple[SegmentFile, ...] = ()
     registers: Mapping[Register, int] = field(default_factory=dict)
     data_change: bool = True  # False: the same records in other files
-    #: The topic's config version whose policy asks for it; None: it follows from no policy. Once
-    #: the settings are newer, such a change is refused: planned by the new ones it may be another.
+    #: The topic's config version whose policy asks for the change; None: no policy does. Such a
+    #: change is refused once the settings are newer: by them it might be planned differently.
     config_version: int | None = None
     _hot_ranges: Mapping[int, list[HotRange]] = field(init=False, repr=False)  # by partition
 
@@ -127,7 +125,7 @@ class Change:
 
     @property
     def hot_partitions(self) -> frozenset[int]:
-        """The partitions that rows are copied for out of the hot tier."""
+        """The partitions whose rows are copied from the hot tier."""
         return frozenset(self._hot_ranges)
 
     def hot_ranges(self, partition: int) -> list[HotRange]:

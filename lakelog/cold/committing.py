@@ -1,7 +1,7 @@
-"""One change on its way into a table, whatever kind of table it is, as often as it takes.
+"""Commits one change to a table of either kind, in as many attempts as it takes.
 
-Each attempt looks at the newest version, commits what still stands of the change and finds out
-whether that landed: a lost reply looks like a lost race, and only the table knows.
+Each attempt looks at the newest version, commits what still stands of the change, and finds out
+whether that landed. A lost reply looks like a lost race; only the table knows.
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ from .table import Applied, ColdSnapshot
 
 T = TypeVar("T")
 
-_SAID_CHARACTERS = 1000  # of what Spark or a store says; a stack trace is no message
+_SAID_CHARACTERS = 1000  # kept of Spark's or a store's words; a stack trace is no message
 
 
 @dataclass(frozen=True, slots=True)
 class CommitBackOff:
-    """How long commits and what belongs to them are tried again."""
+    """How long commits, and the reads that belong to them, are retried."""
 
-    races: BackOff  # commits that others won; its tries count them all
-    refusals: BackOff  # commits that failed although nobody else committed; its tries, in a row
+    races: BackOff  # commits lost to others; its tries count all of them
+    refusals: BackOff  # commits that failed although nobody else committed; tries in a row
     reads: BackOff  # reads that find out whether a commit landed
 
 
 @dataclass(frozen=True, slots=True)
 class NotLanded:
-    """An attempt that the table does not have."""
+    """An attempt that did not land."""
 
     error: Exception | None  # what it failed with; None if it did not say
     to_others: bool  # whether somebody else committed meanwhile
     advice: str  # what to do about a store that refuses
 
 
-#: Commits what it is given of a change: the partitions that stand.
+#: Commits the given partitions of a change, which are those that stand.
 Attempt = Callable[[frozenset[int]], Applied | NotLanded]
 
 
@@ -53,9 +53,9 @@ class Committing:
     """A change and what decides whether it is still wanted.
 
     Args:
-        newest_config: asks for the topic's config version, wherever that is decided; None: the
-            table's properties alone tell.
-        turn: held from a look until it is known what became of the attempt that follows from it.
+        newest_config: gives the topic's config version from where it is decided; None: the table's
+            properties alone tell.
+        turn: held from a look at the table until the outcome of the attempt after it is known.
     """
 
     change: Change
@@ -69,7 +69,7 @@ class Committing:
         """Commits what stands of the change; the rest was superseded.
 
         Args:
-            prepare: looks at the newest version, and gives what commits on top of it.
+            prepare: looks at the newest version, and gives an attempt on top of it.
 
         Raises:
             ColdTierError, CommitConflictError: see `LostCommits`.
@@ -91,10 +91,10 @@ class Committing:
             lost.wait()
 
     def _is_outdated(self) -> bool:
-        """Whether the policy that asked for the change is not the topic's any more.
+        """Whether the policy that asked for the change is no longer the topic's.
 
-        Who alters a topic writes the settings where this asks, and then into the table, which is
-        another commit. So whichever of the two comes too late for this look fails ours.
+        A topic's new settings are written where this asks first, and then committed to the table.
+        So if this look came too early to see them, that commit makes ours fail.
         """
         under, newest = self.change.config_version, self.newest_config
         return under is not None and newest is not None and newest() > under
@@ -115,10 +115,10 @@ def read_back(
         path: for errors.
         ask: reads the table.
         error: what the commit failed with, if it did.
-        at_once: errors of asking that asking again does not mend.
+        at_once: errors of `ask` that another try does not mend.
 
     Raises:
-        CommitUnknownError: it cannot be read.
+        CommitUnknownError: the table cannot be read.
     """
     tries = Tries(f"reading {where} after a commit", reads)
     while True:
@@ -131,8 +131,8 @@ def read_back(
             pause_s = tries.failed(failure)
             if pause_s is None:
                 raise CommitUnknownError(
-                    f"a commit to {where} may have landed: whoever made it did not say, and "
-                    f"reading back failed too ({failure.message}). Take a new snapshot when it "
+                    f"a commit to {where} may have landed: its outcome was not reported, and "
+                    f"reading it back failed too ({failure.message}). Take a new snapshot when it "
                     "answers again; running this once more is safe",
                     path=path,
                 ) from error
@@ -188,5 +188,5 @@ class LostCommits:
         self._pause_s = pause_s
 
     def wait(self) -> None:
-        """Before the next attempt; others should not meet us again at the same moment."""
+        """Pause before the next attempt, so as not to meet the others again at the same moment."""
         time.sleep(self._pause_s)

@@ -1,7 +1,7 @@
-"""Whether files and registers tell the same story, told from the index alone.
+"""Whether files and registers agree, judged by the index alone.
 
 Somebody who RESTOREs the table, deletes rows or inserts them by hand changes files but not
-registers; here it is noticed, before a wrong answer is given or a wrong file is written.
+registers. That is noticed here, before a wrong answer is given or a wrong file is written.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def check(topic: str, files: SegmentIndex, registers: Mapping[Register, int]) ->
     """Check that cold holds [log_start, archived_end) of each partition, each record once.
 
     Raises:
-        ContradictionError: the first thing that does not fit.
+        ContradictionError: the first contradiction.
     """
     for partition in sorted({register.partition for register in registers} | set(files.partitions)):
         check_partition(TopicPartition(topic, partition), files, registers)
@@ -64,9 +64,9 @@ class _Partition:
             self._check_counts()
 
     def _check_end(self) -> None:
-        """The last record of a partition is never removed but with all before it."""
+        """The last record of a partition is only removed together with all before it."""
         end = 1 + (pc.max(self.files["last"]).as_py() if self.files.num_rows else -1)
-        # A file in quarantine may have held it: what stands in for it says up to where.
+        # A file in quarantine may have held it; then its stand-in says where it ended.
         end = max([end, *(file_end for _, file_end in self._stand_ins())])
         if end > self.archived_end:
             self._refuse(
@@ -85,9 +85,9 @@ class _Partition:
         return list(zip(starts, ends, strict=True))
 
     def _check_holes(self) -> None:
-        """Ranges follow each other without a hole from the log start on."""
+        """From the log start on, ranges follow each other without a hole."""
         if self.cleaned_end and not pc.all(self.files["ours"]).as_py():
-            return  # compaction took records off the ends of files whose ranges are gone
+            return  # compaction took records off the ends of files that no longer name their ranges
         starts = _array(self.files["start_offset"])
         reach = pc.cumulative_max(_array(self.files["end_offset"]))
         covered = pc.max_element_wise(
@@ -99,7 +99,7 @@ class _Partition:
             self._refuse(f"no file covers the offsets [{covered[row]}, {starts[row]})")
 
     def _check_counts(self) -> None:
-        """Within a segment there are never more records than offsets, nor less unless compacted."""
+        """A segment never has more records than offsets, nor fewer unless it was compacted."""
         made = self.files.filter(
             pc.match_substring_regex(self.files["path"], "/(clean|quarantine)-")
         )
@@ -116,10 +116,10 @@ class _Partition:
         if pc.any(doubled).as_py():
             base = segments["segment"].filter(doubled)[0]
             self._refuse(f"segment {base} has more rows than offsets: somebody inserted rows")
-        if self.cleaned_end:  # somebody's OPTIMIZE may have merged compacted files
+        if self.cleaned_end:  # a foreign OPTIMIZE may have merged compacted files
             return
-        # Above the log start nothing is ever missing from a segment as it was archived. (What the
-        # log start cut off may be, within a segment too.)
+        # Above the log start, no record is ever missing from a segment as it was archived. (Records
+        # below it may be missing, within a segment too.)
         whole = pc.and_(
             pc.greater_equal(segments["segment"], self.log_start),
             pc.invert(segments["rewritten_any"]),

@@ -1,4 +1,4 @@
-"""What a table lacks that is to say its topic's settings, whatever kind of table it is. Pure."""
+"""What a table of either kind lacks of its topic's settings. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AddColumns:
 
 @dataclass(frozen=True, slots=True)
 class SetComment:
-    """A column's comment that says something else."""
+    """A column's comment that differs."""
 
     column: str
     comment: str
@@ -28,7 +28,7 @@ class SetComment:
 
 @dataclass(frozen=True, slots=True)
 class SetProperties:
-    """Properties that say something else."""
+    """Properties that differ."""
 
     properties: Mapping[str, str]
 
@@ -40,13 +40,13 @@ Alteration = AddColumns | SetComment | SetProperties
 def next_alteration(
     topic: Topic, held: Mapping[str, str], columns: Callable[[], pa.Schema]
 ) -> Alteration | None:
-    """The next commit towards a table that says the topic; None if it does, or says a newer one.
+    """The next commit of a topic's settings to its table; None if it has them, or newer ones.
 
     The properties come last: they carry the config version.
 
     Args:
         held: the table's properties.
-        columns: asks for the columns it has.
+        columns: gives the columns it has.
     """
     if mirrored_version(held) > topic.config_version:
         return None

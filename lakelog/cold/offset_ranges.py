@@ -1,4 +1,4 @@
-"""Ranges of offsets: told briefly, merged, and the holes and doubles among offsets. Pure."""
+"""Ranges of offsets, shown briefly or merged, and holes and repeats among offsets. Pure."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 
 from ..record import OffsetRange
 
-#: How many ranges of a kind are told apart in one file; the others are counted.
+#: How many ranges of a kind are listed for one file; the others are only counted.
 MAX_RANGES = 100
 
 
 @dataclass(frozen=True, slots=True)
 class Ranges:
-    """Offset ranges; of very many only the first, and how many offsets there are in all."""
+    """Offset ranges (of very many, only the first) and the number of offsets in all."""
 
     ranges: tuple[OffsetRange, ...] = ()
     offsets: int = 0
@@ -25,7 +25,7 @@ class Ranges:
         return cls().plus(ranges)
 
     def plus(self, ranges: Iterable[OffsetRange]) -> Ranges:
-        """These and those."""
+        """These ranges and the given ones."""
         kept, offsets = list(self.ranges), self.offsets
         for one in ranges:
             offsets += one.end - one.start
@@ -45,11 +45,11 @@ class Ranges:
 
 
 def holes_in(offsets: np.ndarray, explained: Sequence[OffsetRange]) -> list[OffsetRange]:
-    """What lies between ascending offsets (which may repeat) and is not explained."""
+    """The holes between ascending offsets (which may repeat) that no range explains."""
     steps = np.flatnonzero(np.diff(offsets) > 1)
     starts, ends = offsets[steps] + 1, offsets[steps + 1]
     if len(explained) and len(starts):
-        # Most holes lie within one explained range (below cleaned_end): those go at once.
+        # Most holes lie within one explained range (below cleaned_end): drop those at once.
         lows = np.array([low for low, _ in explained], np.int64)
         highs = np.array([high for _, high in explained], np.int64)
         at = np.searchsorted(lows, starts, side="right") - 1
@@ -74,7 +74,7 @@ def unexplained(start: int, end: int, explained: Sequence[OffsetRange]) -> Itera
 
 
 def doubled_in(offsets: np.ndarray) -> list[OffsetRange]:
-    """The offsets that stand more than once among sorted ones, as ranges."""
+    """The offsets that occur more than once among sorted ones, as ranges."""
     repeated = np.unique(offsets[1:][offsets[1:] == offsets[:-1]])
     if not len(repeated):
         return []

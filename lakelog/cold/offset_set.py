@@ -1,4 +1,4 @@
-"""A set of offsets that travels to a task: a bit an offset where they are dense, else a list."""
+"""A set of offsets to send to tasks: a bit for each offset where they are dense, else a list."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-#: A sorted list takes 8 bytes an offset, bits take one an eighth of the span.
+#: A sorted list takes 8 bytes for each offset; bits take a byte for every 8 offsets of the span.
 _BITS_A_LISTED_OFFSET = 64
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OffsetSet:
-    """An immutable set of offsets. Its memory: a bit an offset of its span, or less."""
+    """An immutable set of offsets. Takes at most a bit for each offset of its span."""
 
     start: int  # the smallest member
     _count: int
@@ -23,7 +23,7 @@ class OffsetSet:
 
     @classmethod
     def of(cls, offsets: pa.Array | np.ndarray | Iterable[int]) -> OffsetSet:
-        """Of offsets in any order, each named once or more often."""
+        """From offsets in any order, which may repeat."""
         array = _ascending(_int64(offsets))
         count = len(array)
         if not count:
@@ -37,7 +37,7 @@ class OffsetSet:
 
     @classmethod
     def union(cls, sets: Iterable[OffsetSet]) -> OffsetSet:
-        """Of what is in any of them."""
+        """The members of all of the sets."""
         filled = [one for one in sets if len(one)]
         if len(filled) == 1:
             return filled[0]
@@ -78,7 +78,7 @@ class OffsetSet:
 
 
 def _ascending(array: np.ndarray) -> np.ndarray:
-    """Sorted and each once; as they mostly come, that is only looked at (`np.unique` hashes)."""
+    """Sorted, without repeats. Most come so, which is only checked (`np.unique` hashes)."""
     if np.all(array[1:] > array[:-1]):
         return array
     array = np.sort(array)

@@ -1,4 +1,4 @@
-"""Whether a change may be committed as it was planned, whatever table it is for. Pure."""
+"""Whether a change may be committed as planned, to a table of either kind. Pure."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def standing_partitions(
     """The partitions that can be committed as planned.
 
     Nobody moved their registers or removed the files that go. (Delta-rs's own check misses removals
-    that change no data.) None where a policy asked for the change that is not the topic's any more.
+    that change no data.) None stands if the policy that asked for the change is outdated.
 
-    Hot rows fall also where offsets were reserved meanwhile: that is how a recovery begins which
-    declares what its server lost. Rows that were copied before would fill the gap after others
-    have read over it; those committed before, whoever sees the gap finds in the table.
+    Hot rows also fall where offsets were reserved meanwhile: so begins a recovery, which declares
+    what its server lost. Rows copied before that would fill the gap after others have read past it.
+    Rows committed before that are in the table when somebody sees the gap.
     """
     if change.config_version is not None and current.config_version > change.config_version:
         return frozenset()
@@ -78,7 +78,7 @@ def check_plan(topic: Topic, change: Change, planned_on: ColdSnapshot) -> None:
 
 
 def _check_rewrite(rewrite: Rewrite, planned_on: ColdSnapshot) -> None:
-    """`orphans` tells by the files in its range whether a rewrite may still be under way."""
+    """`orphans` judges by the files in its range whether a rewrite may still be under way."""
     start, end = rewrite.start_offset, rewrite.end_offset
     within = planned_on.files.within(rewrite.topic_partition.partition, start, end)
     left_out = set(within) - {file.path for file in rewrite.files}

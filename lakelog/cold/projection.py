@@ -13,7 +13,7 @@ from .schema import FILE_SCHEMA
 
 
 def projection(columns: Sequence[str] | None) -> pa.Schema:
-    """What a reader that is asked for these columns of a record gives; None: `RECORDS`.
+    """The schema in which a reader gives these columns of a record; None: `RECORDS`.
 
     Raises:
         InvalidArgumentError: a record has no such column.
@@ -29,9 +29,9 @@ def projection(columns: Sequence[str] | None) -> pa.Schema:
 
 
 def shaped(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """The schema's columns in its types; other writers have their own ideas of nullability.
+    """The schema's columns in its types; other writers choose nullability differently.
 
-    A cast does it for all but headers: pyarrow 19 casts nothing nullable within a struct.
+    A cast is enough for all but headers: pyarrow 19 casts nothing nullable within a struct.
     """
     columns = [batch.column(name) for name in schema.names]
     return pa.RecordBatch.from_arrays(

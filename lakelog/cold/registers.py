@@ -19,7 +19,7 @@ class ArchivedEnd:
 
 @dataclass(frozen=True, slots=True)
 class LogStart:
-    """The log start offset: what lies below is forgotten, even where a file still has it."""
+    """The log start offset: records below it are gone, even if a file still holds them."""
 
     partition: int
 

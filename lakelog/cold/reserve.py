@@ -18,17 +18,17 @@ _ATTEMPTS = 10  # others may reserve for the same partitions first
 
 
 def reserve(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRange]:
-    """Reserves fresh offsets for partitions, in one commit unless others stand in the way.
+    """Reserves fresh offsets for partitions, in one commit unless others interfere.
 
     Args:
         at_least: by partition, an offset that its reservation starts at or above.
 
     Returns:
-        A range a partition that nobody else has, nor will get, above all that was reserved before.
+        A range for each partition, above all earlier ones, that nobody else has or will get.
 
     Raises:
         CommitConflictError: others kept reserving.
-        ColdTierError: see `ColdTable.apply`; what may have been committed is wasted.
+        ColdTierError: see `ColdTable.apply`; offsets that may have been reserved stay unused.
     """
     reserved: dict[int, OffsetRange] = {}
     for _ in range(_ATTEMPTS):
@@ -52,7 +52,7 @@ def reserve(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRa
 def reserving(
     topic: Topic, table: ColdTable
 ) -> Callable[[Mapping[TopicPartition, int]], dict[TopicPartition, OffsetRange]]:
-    """`reserve` in the table of a topic, as the hot tier asks for it."""
+    """`reserve` in a topic's table, in the form that the hot tier calls."""
 
     def reserved(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetRange]:
         found = reserve(table, {tp.partition: offset for tp, offset in at_least.items()})

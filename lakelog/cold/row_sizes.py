@@ -1,7 +1,7 @@
-"""How large rows are once decoded, and rows cut by that.
+"""How large rows are once decoded, and where to cut them by that.
 
-Where somebody else's writer kept values in a dictionary, a page of some bytes may stand for
-gigabytes. So pyarrow leaves those columns as dictionaries, and they are spelt out piece by piece.
+Where a foreign writer kept values in a dictionary, a page of a few bytes may decode to gigabytes.
+So pyarrow leaves those columns as dictionaries, and they are decoded piece by piece.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def cuts(sizes: np.ndarray, max_bytes: int) -> Iterator[tuple[int, int]]:
 
 
 def items_of(lists: pa.Array) -> tuple[pa.StructArray, np.ndarray]:
-    """The items of lists, those alone, and where each list's begin and the last one's end."""
+    """The items of lists, only those; and where each list's begin, and the last one's end."""
     offsets = lists.offsets.to_numpy().astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
     if first < 0 or last > len(lists.values) or bool(np.any(offsets[1:] < offsets[:-1])):

@@ -1,4 +1,4 @@
-"""The rows that go into a topic's table, whatever kind of table it is: checked as they go by.
+"""The rows that go into a topic's table, of either kind, checked as they pass.
 
 Runs on: executor (or in process).
 """
@@ -25,7 +25,7 @@ def archived_rows(
     """The rows of a hot range as the table's files have them: `FILE_SCHEMA`, each record once.
 
     Args:
-        tally: told of the rows; default: one of their own.
+        tally: counts the rows; default: a new one.
 
     Raises (while iterating):
         ContradictionError: the offsets are not ascending within the range, or it lacks a record:
@@ -44,7 +44,7 @@ def _with_horizon(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def rewritten_rows(batch: pa.RecordBatch, rewrite: Rewrite) -> pa.RecordBatch:
-    """What a rewrite leaves of rows of its files; any columns, among them `FILE_SCHEMA`'s."""
+    """The rows that a rewrite keeps of its files; `FILE_SCHEMA`'s columns, perhaps others."""
     if rewrite.without is not None:
         batch = batch.filter(pc.invert(rewrite.without.contains(batch.column("offset"))))
     if rewrite.delete_horizon_ms is not None:
@@ -64,10 +64,10 @@ def _set_horizon(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:
 
 
 def with_value_columns(rows: pa.Table, columns: pa.Schema) -> pa.Table:
-    """The rows with what is made of their values.
+    """The rows with their value columns.
 
     Args:
-        columns: of `value_columns`, not empty.
+        columns: from `value_columns`, not empty.
     """
     made = columns_of(rows["value"], columns)
     for field, column in zip(columns, made.columns, strict=True):
@@ -76,7 +76,7 @@ def with_value_columns(rows: pa.Table, columns: pa.Schema) -> pa.Table:
 
 
 class RowTally:
-    """Checks the rows of one addition that go by, and remembers what they span."""
+    """Checks the rows of one addition as they pass, and remembers what they span."""
 
     def __init__(self, add: HotRange | Rewrite) -> None:
         self.add = add
@@ -106,7 +106,7 @@ class RowTally:
         if not ascending or first <= self.last or last >= self.add.end_offset:
             self._refuse(f"offsets {first} … {last} after {self.last} are out of order or range")
         if isinstance(self.add, HotRange):
-            # A gap only ever lies before a segment: within one, each offset has its record.
+            # A gap lies only before a segment: within one, each offset has its record.
             expected = self.last + 1 if self.records else max(self.last + 1, self.add.segment)
             if first != expected or last - first + 1 != batch.num_rows:
                 self._refuse(f"the records after {self.last} are not dense from {expected} on")

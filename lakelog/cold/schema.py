@@ -9,12 +9,12 @@
 | key, value         | binary, nullable          | byte for byte                               |
 | headers            | array<struct<key, value>> | in order                                    |
 | delete_horizon     | timestamp, nullable       | set when compaction first keeps a tombstone |
-| value columns …    | of lakelog.value.columns  | made of the value; null in older files      |
-| value_error        | string, nullable          | why they could not be made of it            |
+| value columns …    | of lakelog.value.columns  | parsed from the value; null in older files  |
+| value_error        | string, nullable          | why the value could not be parsed           |
 
-The table says what each means, as column comments.
+Column comments of the table say what each means.
 
-Readers of version 1 suffice: no deletion vectors, no column mapping. Row groups are the sparse
+Readers of version 1 are enough: no deletion vectors, no column mapping. Row groups are the sparse
 index within a file: small enough to read one for one record, large enough to compress.
 """
 
@@ -35,7 +35,7 @@ from ..topic import Topic, check_topic_name
 
 PARTITION_COLUMNS = ["partition", "segment"]
 
-#: What a file holds: `RECORDS`, and what only cleanup asks for.
+#: What a file holds: `RECORDS`, and what only cleanup needs.
 FILE_SCHEMA = RECORDS.append(pa.field("delete_horizon", pa.timestamp("us", tz="UTC")))
 
 #: What catalogs and ``DESCRIBE`` show of lakelog's own columns.
@@ -60,7 +60,7 @@ def _table_field(name: str, kind: pa.DataType) -> pa.Field:
     return pa.field(name, kind, metadata={"comment": COLUMN_COMMENTS[name]})
 
 
-#: Every column is nullable to Delta, so that no writer of others is held up by a constraint.
+#: Every column is nullable to Delta, so that no constraint stops other writers.
 TABLE_SCHEMA = pa.schema(
     [
         _table_field("partition", pa.int32()),
@@ -71,18 +71,18 @@ TABLE_SCHEMA = pa.schema(
 
 
 def value_columns(topic: Topic) -> pa.Schema:
-    """The columns that are made of the topic's values, with ``value_error``; often none."""
+    """The columns parsed from the topic's values, with ``value_error``; often none."""
     return value_schema(topic.config.value_columns)
 
 
 def missing_columns(topic: Topic, there: pa.Schema) -> pa.Schema:
-    """The topic's value columns that its table has to get yet.
+    """The topic's value columns that its table does not have yet.
 
     Args:
         there: the table's columns.
 
     Raises:
-        ContradictionError: somebody gave the table a column of that name and of another type.
+        ContradictionError: the table has a column of that name and of another type.
     """
     types = {field.name.lower(): field for field in there}
     missing = []
@@ -108,7 +108,7 @@ def columns_to_write(topic: Topic, there: pa.Schema) -> pa.Schema:
 
 
 def changed_comments(topic: Topic, there: pa.Schema) -> dict[str, str]:
-    """What the table's value columns should say of themselves, and do not."""
+    """The comments that the table's value columns should have and do not have."""
     said = {field.name: comment_of(field) for field in there}
     wanted = {field.name: comment_of(field) for field in value_columns(topic)}
     return {name: text for name, text in wanted.items() if text and said.get(name) != text}
@@ -123,16 +123,16 @@ TOPIC_ID_PROPERTY = "lakelog.topic.id"
 TOPIC_NAME_PROPERTY = "lakelog.topic.name"
 GENERATION_PROPERTY = "lakelog.topic.generation"
 
-#: What of a topic may change. Where one is mirrored all are.
+#: The parts of a topic that may change. Where one is mirrored, all are.
 PARTITIONS_PROPERTY = "lakelog.topic.partitions"
 CONFIG_PROPERTY = "lakelog.topic.config"
 CONFIG_VERSION_PROPERTY = "lakelog.topic.config_version"
 
-#: How long VACUUM (anybody's) leaves files that a commit removed.
+#: How long any VACUUM keeps files that a commit removed.
 FILE_RETENTION_PROPERTY = "delta.deletedFileRetentionDuration"
 FILE_RETENTION_DEFAULT_MS = 7 * DAY_MS  # Delta's own, where a table does not say
 
-#: Spark counts intervals in µs: of a table with a longer one it opens nothing any more (tried).
+#: Spark counts intervals in µs. It cannot open a table that has a longer one (tried).
 MAX_INTERVAL_MS = INT64_MAX // 1000
 
 CHECKPOINT_PROPERTY = "delta.checkpointInterval"
@@ -143,7 +143,7 @@ ROW_GROUP_BYTES = 16 * MIB  # of Arrow memory, before compression
 
 
 def table_properties(topic: Topic) -> dict[str, str]:
-    """What the table is created with."""
+    """The properties that the table is created with."""
     return {
         TOPIC_ID_PROPERTY: str(topic.topic_id),
         TOPIC_NAME_PROPERTY: topic.name,
@@ -153,8 +153,8 @@ def table_properties(topic: Topic) -> dict[str, str]:
         "delta.enableDeletionVectors": "false",
         "delta.autoOptimize.autoCompact": "false",
         "delta.autoOptimize.optimizeWrite": "false",
-        # A checkpoint costs as much as some commits, and each log file since it costs an opener a
-        # request.
+        # A checkpoint costs as much as some commits. Each log file after it costs a request
+        # whenever the table is opened.
         CHECKPOINT_PROPERTY: str(CHECKPOINT_INTERVAL),
         # An archiver that commits once a minute makes 10,000 log files in this time, and local
         # folders are listed as a whole. A stream over the table may pause for as long.
@@ -163,7 +163,7 @@ def table_properties(topic: Topic) -> dict[str, str]:
 
 
 def mirrored_properties(topic: Topic) -> dict[str, str]:
-    """What the table's properties say of the topic, for those who have no Redis to ask."""
+    """The properties that describe the topic, for readers that have no Redis to ask."""
     delay_ms = min(topic.config["file.delete.delay.ms"], MAX_INTERVAL_MS)
     return {
         GENERATION_PROPERTY: str(topic.generation),
@@ -175,10 +175,10 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
 
 
 def mirrored_topic(properties: Mapping[str, str]) -> Topic:
-    """The topic that a table's properties speak of.
+    """The topic that a table's properties describe.
 
     Raises:
-        ValueError, KeyError: they are not what lakelog wrote; an unknown setting is among it.
+        ValueError, KeyError: they are not what lakelog wrote, or hold an unknown setting.
     """
     return Topic(
         check_topic_name(properties[TOPIC_NAME_PROPERTY]),
@@ -191,16 +191,16 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
 
 
 def mirrored_version(properties: Mapping[str, str]) -> int:
-    """The config version that the properties say; 0 if they say none."""
+    """The config version that the properties hold; 0 if they hold none."""
     text = properties.get(CONFIG_VERSION_PROPERTY, "")
     return int(text) if text.isdecimal() else 0
 
 
 def file_retention_ms(properties: Mapping[str, str]) -> int:
-    """What the table says about how long removed files stay.
+    """How long the table keeps removed files.
 
     Raises:
-        ColdTierError: it says it in another way than lakelog, delta-rs and people do.
+        ColdTierError: the property is not written as lakelog, delta-rs and people write it.
     """
     text = properties.get(FILE_RETENTION_PROPERTY)
     if text is None:
@@ -237,14 +237,14 @@ WRITER_OPTIONS: dict[str, Any] = {
 
 
 def writer_options(columns: pa.Schema) -> dict[str, Any]:
-    """The same with value columns, which do repeat, and which are filtered by."""
+    """`WRITER_OPTIONS` with value columns, which do repeat and are used in filters."""
     leaves = [path for field in columns for path in _leaf_paths(field.name, field.type)]
     more = {name: WRITER_OPTIONS[name] + leaves for name in ("use_dictionary", "write_statistics")}
     return {**WRITER_OPTIONS, **more}
 
 
 def _leaf_paths(path: str, type_: pa.DataType) -> list[str]:
-    """What Parquet calls the columns that a nested one is stored as."""
+    """Parquet's names of the columns that a nested column is stored as."""
     if pa.types.is_struct(type_):
         return [leaf for f in type_ for leaf in _leaf_paths(f"{path}.{f.name}", f.type)]
     if pa.types.is_list(type_):

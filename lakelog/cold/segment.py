@@ -26,13 +26,11 @@ class SegmentFile:
     path: str  # relative to the table
     size_bytes: int
     records: int
-    start_offset: int  # the range it covers: a gap before its first record included
+    start_offset: int  # of the range it covers, a gap before its first record included
     end_offset: int  # exclusive
     min_timestamp_ms: int  # -1: the records have none
     max_timestamp_ms: int  # -1: none; UNKNOWN_TIMESTAMP_MS: look into the file
-    modified_ms: int = (
-        -1
-    )  # the wall clock's when it was archived; a rewrite keeps its files' latest
+    modified_ms: int = -1  # wall clock when it was archived; a rewrite keeps its files' latest
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +50,7 @@ class Segment:
 
     @classmethod
     def of(cls, files: Sequence[SegmentFile]) -> Segment:
-        """Of its files, in offset order."""
+        """The segment of these files, which are in offset order."""
         return cls(
             files[0].partition,
             files[0].segment,
@@ -73,7 +71,7 @@ def file_name(kind: str, start_offset: int, end_offset: int, unique: str) -> str
 
 
 def sources_digest(paths: Iterable[str]) -> str:
-    """16 hex digits that begin a clean file's unique part: which files it was made of."""
+    """16 hex digits that begin a clean file's unique part, and tell which files it was made of."""
     return hashlib.sha256("\n".join(sorted(paths)).encode()).hexdigest()[:16]
 
 
@@ -101,14 +99,14 @@ def is_stand_in(path: str) -> bool:
 
 
 def clean_sources(path: str) -> tuple[int, int, str] | None:
-    """The range of a file that others were made to and their digest; None if it is not one."""
+    """The range of a file made of others, and their digest; None if it is not one."""
     found = re.search(_OURS, path)
     if not found or found["kind"] == "archive":
         return None
     return int(found["start"]), int(found["end"]), found["sources"]
 
 
-#: One row a file; the first ten are `SegmentFile`'s. ``first`` and ``last`` are the offsets of its
+#: A row for each file; the first ten are `SegmentFile`'s. ``first`` and ``last`` are offsets of its
 #: first and last record (inclusive): inside [start, end), which may begin or end in a gap.
 COLUMNS = pa.schema(
     [
@@ -133,8 +131,8 @@ class SegmentIndex:
     """The files of a topic by partition and offset.
 
     Immutable, made of Arrow columns: about 220 bytes a file, most of it the path. Files of one
-    partition are ordered by the start of their ranges. Ranges are disjoint in files lakelog wrote;
-    those of a segment that somebody else OPTIMIZEd may overlap.
+    partition are ordered by the start of their ranges. Ranges of files lakelog wrote are disjoint;
+    those of a segment that a foreign OPTIMIZE merged may overlap.
 
     Args:
         columns: rows of `COLUMNS`, in any order.
@@ -158,11 +156,11 @@ class SegmentIndex:
 
     @classmethod
     def from_add_actions(cls, actions: pa.Table) -> SegmentIndex:
-        """From delta-rs's flattened add actions: names for ranges, statistics for the rest.
+        """From delta-rs's flattened add actions: ranges from names, the rest from statistics.
 
-        A file of somebody else has no range in its name: it covers its records, and, if it is the
-        first of its segment, what lies before them down to the end of the segment before, since
-        a gap only ever lies there.
+        A foreign file has no range in its name. It covers its records and, if it is the first of
+        its segment, the offsets before them down to the end of the segment before, since a gap lies
+        only there.
 
         Raises:
             ContradictionError: such a file has no statistics on its offsets either, or the log
@@ -171,7 +169,7 @@ class SegmentIndex:
         try:
             columns = _columns_of(actions)
         except (pa.ArrowException, KeyError) as error:
-            raise _not_written_so(f"a file's numbers are none ({error})") from error
+            raise _not_written_so(f"a file has fields that are no numbers ({error})") from error
         for name, column in zip(columns.column_names, columns.columns, strict=True):
             if column.null_count:
                 path = columns["path"].filter(pc.is_null(column))[0]
@@ -186,7 +184,7 @@ class SegmentIndex:
 
     @property
     def partitions(self) -> list[int]:
-        """Those that have files, ascending."""
+        """The partitions that have files, ascending."""
         return list(self._slices)
 
     @property
@@ -242,8 +240,8 @@ class SegmentIndex:
     def within(self, partition: int, start: int, end: int) -> list[str]:
         """The paths of the files that lie in [start, end) as a whole.
 
-        Where a file of somebody else lies is told by its records, since the rest of its range
-        depends on its neighbours: the answer for a range changes only if files come or go.
+        A foreign file lies where its records lie, since the rest of its range depends on its
+        neighbours. So the answer for a range changes only if files come or go.
         """
         low, high = self._slices.get(partition, (0, 0))
         beyond = bisect_left(self._starts, end, low, high)
@@ -290,12 +288,12 @@ class SegmentIndex:
         ]
 
     def without(self, paths: Iterable[str]) -> SegmentIndex:
-        """The others."""
+        """The index without these paths."""
         gone = pc.is_in(self.columns["path"], value_set=pa.array(sorted(paths), pa.string()))
         return SegmentIndex(self.columns.filter(pc.invert(gone)))
 
     def missing(self, paths: Iterable[str]) -> set[str]:
-        """Those paths that are not of these files."""
+        """The paths that none of these files has."""
         paths = set(paths)
         here = pc.is_in(self.columns["path"], value_set=pa.array(sorted(paths), pa.string()))
         return paths - set(self.columns["path"].filter(here).to_pylist())
@@ -321,7 +319,7 @@ def _slices_by_partition(partitions: pa.ChunkedArray) -> dict[int, tuple[int, in
 
 
 def _with_gaps_before(table: pa.Table, slices: Mapping[int, tuple[int, int]]) -> pa.Table:
-    """Ranges of files that have none in their name stretched down over a gap before a segment."""
+    """The rows, with foreign files' ranges stretched down over a gap before their segment."""
     if pc.all(table["ours"]).as_py() is not False:
         return table
     reach = _running_maximum(table["end_offset"], slices.values())

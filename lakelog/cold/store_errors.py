@@ -1,7 +1,7 @@
-"""What a store's refusal means: to be asked again, full, or refused for good.
+"""What a store's refusal means: try again, full, or refused for good.
 
-Arrow, delta-rs and Spark each put it in words of their own, most without a number. This is the one
-place that reads them; all that open storage translate here.
+Arrow, delta-rs and Spark each put it in words of their own, mostly without a number. This is the
+one place that reads those words; all code that opens storage translates its errors here.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ..errors import (
 
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _DENIED = frozenset({errno.EACCES, errno.EPERM, errno.EROFS})
-#: Of a folder on a network, or of a machine at its limits.
+#: Errors of a network folder, or of a machine at its limits.
 _AWAY = frozenset(
     {
         errno.EIO,
@@ -69,9 +69,9 @@ _DENIED_WORDS = re.compile(
 
 
 def error_class(error: object) -> type[ColdTierError]:
-    """Which of ours says what a library's error does.
+    """The class of lakelog's error for a library's error.
 
-    `ColdTierRefusedError` where nothing can be told: to ask again is for what may pass.
+    `ColdTierRefusedError` where nothing can be told: only what may pass is worth a retry.
 
     Args:
         error: an exception, or its text on one line.
@@ -84,7 +84,7 @@ def error_class(error: object) -> type[ColdTierError]:
         return ColdTierFullError
     if number in _DENIED:
         return ColdTierAccessError
-    # The last one: a library that asked again tells the whole story.
+    # The last one counts: a library that retried names them all.
     statuses = [int(status) for status in _HTTP_STATUS.findall(said)]
     if statuses:
         if statuses[-1] in {408, 425, 429} or statuses[-1] >= 500:
@@ -99,6 +99,6 @@ def error_class(error: object) -> type[ColdTierError]:
 
 
 def one_line(error: object) -> str:
-    """What a library says, to stand in a sentence: delta-rs colours its text and breaks lines."""
+    """A library's text as part of a sentence: delta-rs colours its text and breaks lines."""
     plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
     return " ".join(plain.split()).rstrip(".")

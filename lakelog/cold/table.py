@@ -1,4 +1,4 @@
-"""The cold tier of one topic, whatever keeps it: one Delta table, changed one commit at a time."""
+"""The cold tier of one topic: one Delta table of either kind, changed one commit at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class ColdSnapshot:
     version: int = NO_TABLE
     files: SegmentIndex = field(default_factory=SegmentIndex)
     registers: Mapping[Register, int] = field(default_factory=lambda: MappingProxyType({}))
-    config_version: int = 0  # of the topic's settings that the table says
+    config_version: int = 0  # of the topic's settings in the table
 
     def archived_end(self, partition: int) -> int:
         return self.registers.get(ArchivedEnd(partition), 0)
@@ -70,11 +70,11 @@ class Orphans:
     """What failed changes left, as paths relative to the table."""
 
     old: tuple[str, ...] = ()  # those that may go
-    young: tuple[str, ...] = ()  # those that came into being too short a time ago
+    young: tuple[str, ...] = ()  # those that are still too young to go
 
 
 class RowReader(Protocol):
-    """What a function that a table maps over tasks reads with."""
+    """What a function reads with when a table maps it over tasks."""
 
     def read(
         self,
@@ -92,7 +92,7 @@ class RowReader(Protocol):
 
 
 class ColdRows(Protocol):
-    """One topic's cold tier as those see it who read on from an offset."""
+    """One topic's cold tier as readers see it that go on from an offset."""
 
     def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
         """The newest version, checked for contradictions.
@@ -134,23 +134,23 @@ class ColdTable(ColdRows, Protocol):
     """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
 
     def unchecked(self) -> ColdSnapshot:
-        """The newest version as it lies there, whether registers and files agree or not.
+        """The newest version as it is, whether registers and files agree or not.
 
-        For those who look for damage; nothing is ever planned on it.
+        For checks that look for damage; nothing is ever planned on it.
 
         Raises:
-            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`, but for what
-                the registers of the version and its files say of each other.
+            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`, except that
+                registers and files may disagree.
         """
         ...
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
         """Write the change's files and commit them with its registers; atomic.
 
-        When somebody else committed since `planned_on`, the partitions whose registers did not
-        move and whose removed files are all still there are committed all the same, with the same
-        files; the others are reported as superseded, and so are all of a change whose
-        `config_version` is not the newest any more. A lost reply is settled by reading back. The
+        If others committed since `planned_on`, the partitions whose registers did not move and
+        whose removed files are all still there are committed anyway, with the same files. The other
+        partitions are reported as superseded, and so are all of them if the change's
+        `config_version` is no longer the newest. A lost reply is settled by reading back. The
         change's files that no commit names are left for `orphans`: nothing is deleted on a guess.
         A rewrite reads all files that lie within its range.
 
@@ -176,11 +176,11 @@ class ColdTable(ColdRows, Protocol):
         Args:
             function: picklable, as the tasks are; it may run more than once.
             files_of: what a task reads.
-            columns: those of `FILE_SCHEMA` that the function reads, of a `RowReader`; None: it
+            columns: those of `FILE_SCHEMA` that the function reads, with a `RowReader`; None: it
                 looks at the files themselves, with a `SegmentReader`.
 
         Raises:
-            InvalidArgumentError: what the files look like is nobody's business but the platform's.
+            InvalidArgumentError: the platform does not show its files.
         """
         ...
 
@@ -197,11 +197,10 @@ class ColdTable(ColdRows, Protocol):
         ...
 
     def mirror(self, topic: Topic) -> None:
-        """Make the table's properties say the topic's settings, for those without a Redis.
+        """Write the topic's settings into the table's properties, for readers without a Redis.
 
-        A commit only if they say something else. What a newer config version said stays. Costs
-        nothing when that version was written before; a table that is not there yet is made with
-        these settings.
+        Commits only if they differ. Settings of a newer config version stay. Costs nothing if this
+        version was written before. A table that is not there yet will be made with these settings.
 
         Raises:
             CommitConflictError, ColdTierError: as for `apply`.
@@ -209,7 +208,7 @@ class ColdTable(ColdRows, Protocol):
         ...
 
     def mirrored(self) -> Topic | None:
-        """The topic as the newest version's properties say it; None where there is no table.
+        """The topic as the newest version's properties describe it; None if there is no table.
 
         Raises:
             ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.
@@ -219,8 +218,8 @@ class ColdTable(ColdRows, Protocol):
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """Delete files that commits removed longer ago than the table's retention.
 
-        Only files that the table's log names: one that is being written is never touched. What was
-        written but some minutes ago stays until a later call, whatever the retention.
+        Only files that the table's log names: one that is being written is never touched. A file
+        written only minutes ago stays until a later call, whatever the retention.
 
         Args:
             dry_run: only say what would go.
@@ -233,7 +232,7 @@ class ColdTable(ColdRows, Protocol):
     def orphans(self) -> Orphans:
         """The files that a failed change left and that no commit can ever name.
 
-        What a change wrote that may still be under way is not among them.
+        Files of a change that may still be under way are not among them.
 
         Raises:
             ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.

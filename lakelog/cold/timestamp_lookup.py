@@ -28,7 +28,7 @@ Reader = TypeVar("Reader", bound=TimestampReader)
 
 
 class TimestampLookup(Generic[Reader]):
-    """What every `ColdTable` does alike; a table gives its `_reader`."""
+    """The look-ups that every `ColdTable` shares; a table gives its `_reader`."""
 
     _reader: Reader
 

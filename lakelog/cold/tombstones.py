@@ -1,4 +1,4 @@
-"""What a file says of its tombstones, so that compaction need not read its values to know.
+"""What a file's footer says of its tombstones, so that compaction need not read its values.
 
 | footer key                      | value                                                     |
 |---------------------------------|-----------------------------------------------------------|
@@ -23,14 +23,14 @@ _MIN_HORIZON = b"lakelog.min_delete_horizon_ms"
 
 @dataclass(frozen=True, slots=True)
 class Tombstones:
-    """Of a file or of some rows."""
+    """The tombstones of a file or of some rows."""
 
     without_horizon: int = 0
     min_horizon_ms: int | None = None
 
     @classmethod
     def of(cls, batch: pa.RecordBatch) -> Tombstones:
-        """Of rows with at least `TOMBSTONE_COLUMNS`."""
+        """Those among rows with at least `TOMBSTONE_COLUMNS`."""
         values, horizons = (batch.column(name) for name in TOMBSTONE_COLUMNS)
         if not values.null_count:
             return cls()

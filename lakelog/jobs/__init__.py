@@ -1,4 +1,4 @@
-"""What the notebooks stand on: parameters, the log they name, a run that is done once, its rows."""
+"""What the notebooks build on: parameters, the log they name, a run that is done once, its rows."""
 
 from .connection import connect, connect_cold
 from .history import status_history

@@ -28,27 +28,27 @@ def connect(
 ) -> Lakelog:
     """Opens the log at ``redis_url`` and ``cold``, or one with a Redis of its own.
 
-    Without a ``redis_url`` that is one in ``directory`` (a temporary one if that is empty too). It
-    is there to be tried, so a topic that the parameters name (`READINGS` if they name none and
-    there is none) is made, with `SAMPLE_READINGS` readings in it. Nothing is ever made in a log
-    that has its Redis elsewhere. What archiving runs on may be said by the environment variable
-    LAKELOG_ENGINE (``spark`` or ``inline``). A URL of tables on Databricks lies in an external
-    location of Unity Catalog: see `storage_options`.
+    Without a ``redis_url`` the log is in ``directory`` (a temporary one if that is empty too). Such
+    a log is for trying things out: a topic that the parameters name (`READINGS` if they name none
+    and there is none) is created, with `SAMPLE_READINGS` readings. Nothing is ever created in a log
+    whose Redis is elsewhere. The environment variable LAKELOG_ENGINE (``spark`` or ``inline``)
+    chooses what archiving runs on. On Databricks, a URL of tables lies in an external location of
+    Unity Catalog: see `storage_options`.
 
     Args:
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
             ``cold``, ``location``, ``keyspace``.
-        samples: whether a log of its own gets a topic to look at.
-        patience: how long a Redis that is away is waited for. Until it answers, rows of
+        samples: whether a log with a Redis of its own gets a topic to look at.
+        patience: how long to wait for a Redis that is away. Until it answers, rows of
             ``_lakelog_status`` say so once a minute.
 
     Raises:
-        InvalidArgumentError: some of them go with nothing.
+        InvalidArgumentError: some parameters do not go together.
         HotTierUnavailableError, HotTierAccessError, ColdTierError: see `Lakelog.connect`.
     """
     engine = os.environ.get("LAKELOG_ENGINE") or None
     if parameters.get("redis_url"):
-        _refuse(parameters, ["directory"], "redis_url is given, and that is another log")
+        _refuse(parameters, ["directory"], "redis_url names another log")
         location = parameters.location or None
         options = storage_options(parameters.location or parameters.cold)
         opened = partial(
@@ -70,7 +70,7 @@ def connect(
         )
         deadline_s = time.monotonic() + patience.total_seconds()
         return first_answer(opened, threading.Event(), deadline_s, tell) or opened()
-    own = "redis_url is empty, so the log is one with a Redis of its own"
+    own = "redis_url is empty, so the log has a Redis of its own"
     _refuse(parameters, ["cold", "location", "redis_password_ref"], own)
     if parameters.get("keyspace", DEFAULT_KEYSPACE) != DEFAULT_KEYSPACE:
         _refuse(parameters, ["keyspace"], own)
@@ -85,14 +85,14 @@ def connect(
 
 
 def connect_cold(parameters: Parameters) -> ColdLog:
-    """Opens the tables at ``cold`` (or in ``directory``) by themselves: no Redis is asked.
+    """Opens the tables at ``cold`` (or in ``directory``) alone, without a Redis.
 
     Raises:
         InvalidArgumentError: no place is named.
-        ColdTierError: it cannot be one.
+        ColdTierError: the place cannot hold tables.
     """
     if parameters.cold:
-        _refuse(parameters, ["directory"], "cold is given, and that is another log")
+        _refuse(parameters, ["directory"], "cold names another log")
         location = parameters.location
         options = storage_options(location or parameters.cold)
         root = cold_root(parameters.cold, location or None, options)
@@ -109,10 +109,10 @@ def connect_cold(parameters: Parameters) -> ColdLog:
 
 
 def storage_options(root: str) -> dict[str, str] | None:
-    """What opens the place of tables that lie at a path, where nothing else does.
+    """The options for tables at a path, where the environment does not open it.
 
-    On Databricks that is an external location, and Unity Catalog gives short-lived keys to it. An
-    environment that has keys of its own goes over that, as it does everywhere.
+    On Databricks the path lies in an external location, and Unity Catalog gives short-lived keys to
+    it. Keys in the environment take precedence, as they do everywhere.
 
     Args:
         root: a folder or URL, or ``catalog.schema``, which needs none.

@@ -1,4 +1,4 @@
-"""What a run did to each partition, told from the reports of its stages. Pure."""
+"""What a run did to each partition, by the reports of its stages. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Report = ArchiveReport | CleanupReport | Appended
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """The offsets that a run appended, archived or cleaned, and how many records it did that to."""
+    """The offsets that a run appended, archived or cleaned, and the number of their records."""
 
     start_offset: int
     end_offset: int  # exclusive
@@ -40,7 +40,7 @@ class Effect:
 
 
 def effects_of(reports: Iterable[Report]) -> Mapping[TopicPartition, Effect]:
-    """Of each partition that something was done to."""
+    """The effect on each partition that was changed."""
     found: dict[TopicPartition, Effect] = {}
     for report in reports:
         for topic_partition, done in _parts(report):

@@ -1,4 +1,4 @@
-"""What the job runs of a log wrote down, over time."""
+"""What the job runs of a log recorded, over time."""
 
 from __future__ import annotations
 

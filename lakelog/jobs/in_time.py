@@ -1,4 +1,4 @@
-"""A call that must not be waited for without a limit, such as one of a store that hangs."""
+"""Limits the wait for a call, such as one to a store that hangs."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ T = TypeVar("T")
 
 
 def in_time(function: Callable[[], T], timeout_s: float, what: str) -> T:
-    """What a function returns, or raises; if it does not return in time, it is left alone.
+    """What a function returns or raises. If it takes too long, it is left running.
 
     Args:
         what: begins the sentence, such as "looking at the topics".
 
     Raises:
-        ColdTierUnavailableError: it did not return in time. It may go on all the same.
+        ColdTierUnavailableError: it did not return in time. It may still be running.
     """
     answers: list[T] = []
     errors: list[BaseException] = []
@@ -36,7 +36,7 @@ def in_time(function: Callable[[], T], timeout_s: float, what: str) -> T:
         raise errors[0]
     if not answers:
         raise ColdTierUnavailableError(
-            f"{what} did not come to an end within {timeout_s:g} s: a call to Redis or the store "
+            f"{what} did not end within {timeout_s:g} s: a call to Redis or the store "
             "hangs. It is tried again; look at the store"
         )
     return answers[0]

@@ -46,7 +46,7 @@ COLUMNS = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in STAT
 
 
 class NamedStatusTable:
-    """By name, through Spark, since a managed table takes commits of nobody else."""
+    """The table by name, through Spark, since a managed table takes no other commits."""
 
     def __init__(self, schema: str, spark: Callable[[], SparkSession]) -> None:
         self._spark = spark
@@ -74,7 +74,7 @@ class NamedStatusTable:
                 return rows
             try:
                 self._write(rows, key)
-            except Exception as error:  # whether it landed, the table tells
+            except Exception as error:  # the table tells whether it landed
                 failure = error
                 pause_s = tries.failed(first_sentence(error))
                 if pause_s is None:
@@ -82,7 +82,7 @@ class NamedStatusTable:
                 time.sleep(pause_s)
                 continue
             self._maintain()
-            # Of two that end the same run, Delta passes over the second without a word.
+            # If two processes end the same run, Delta silently skips the second.
             return rows if key is None else self.done_rows(key)
         raise error_class(first_sentence(failure))(
             f"the table {self.name} took no commit in {COMMITS.tries} attempts: "
@@ -143,7 +143,7 @@ class NamedStatusTable:
         )
 
     def _where(self, condition: str) -> pa.Table:
-        # As a number, which no session's zone changes.
+        # As a number, which does not depend on the session's time zone.
         names = ", ".join(
             "unix_micros(recorded_at) AS recorded_at" if name == "recorded_at" else f"`{name}`"
             for name in STATUS.names
@@ -152,7 +152,7 @@ class NamedStatusTable:
         return check_times(table_of(self._spark(), sql).cast(STATUS), str(self.name))
 
     def _maintain(self) -> None:
-        """As `PathStatusTable` does it, by what the catalog tells; a failure is logged."""
+        """As in `PathStatusTable`, by what the catalog tells; a failure is logged."""
         spark = self._spark()
         now = datetime.now(timezone.utc)
         try:
@@ -163,10 +163,10 @@ class NamedStatusTable:
             run(spark, f"OPTIMIZE {self.name}")
             run(spark, f"VACUUM {self.name}")
         except ColdTierError as error:
-            logger.warning("%s was not tidied, which is tried again: %s", self.name, error)
+            logger.warning("%s was not tidied; the next run tries again: %s", self.name, error)
 
     def _has_old_rows(self, now: datetime) -> bool:
-        """Asked once: where the catalog merges files by itself, they never become many."""
+        """Asked only once; needed where the catalog merges files itself, so that they stay few."""
         if self._looked_back:
             return False
         self._looked_back = True
@@ -176,7 +176,7 @@ class NamedStatusTable:
 
 
 def register_status(spark: SparkSession, schema: str, path: str) -> None:
-    """Have a schema know the status table at a path by name; nothing happens if it does.
+    """Give the status table at a path its name in a schema, unless it has it.
 
     Raises:
         ForeignTableError: something else has the name.

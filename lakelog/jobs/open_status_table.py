@@ -18,8 +18,8 @@ def open_status_table(root: ColdRoot | None) -> StatusTable:
     """
     if root is None:
         raise InvalidArgumentError(
-            "a job writes where things stand into a table under the cold root, and none is given; "
-            "give cold"
+            "a job records where things stand in a table under the cold root, but no cold root is "
+            "given; give cold"
         )
     if isinstance(root, NamedRoot):
         return NamedStatusTable(root.schema, root.spark)

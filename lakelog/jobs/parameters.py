@@ -1,4 +1,4 @@
-"""What a notebook is run with: a job's parameters on Databricks, the environment elsewhere."""
+"""A notebook's parameters: those of a job on Databricks, the environment's elsewhere."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ class Parameters:
         self._sources = sources or dict.fromkeys(values, "default")
 
     def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):  # a copy or a pickle in the making has no values yet
+        if name.startswith("_"):  # while a copy or a pickle is made, it has no values yet
             raise AttributeError(name)
         if name not in self._values:
             raise AttributeError(f"there is no parameter {name!r}; there are {', '.join(self)}")
         return self._values[name]
 
     def get(self, name: str, default: Any = None) -> Any:
-        """The value of a parameter; the default where this notebook has none of that name."""
+        """The value of a parameter; the default if this notebook has no such parameter."""
         return self._values.get(name, default)
 
     def __contains__(self, name: str) -> bool:
@@ -76,11 +76,11 @@ class Parameters:
 
 
 def parameters(**defaults: Value) -> Parameters:
-    """The parameters that this notebook is run with.
+    """The parameters of this notebook's run.
 
-    On Databricks each is a widget, made with its default, that a job's parameter of the same name
-    fills. Elsewhere the environment variable ``LAKELOG_{NAME}`` counts, if it is set. A value takes
-    the type of its default; a number or a yes-or-no that is left empty is the default.
+    On Databricks each is a widget with its default, which a job's parameter of the same name fills.
+    Elsewhere the environment variable ``LAKELOG_{NAME}`` counts, if it is set. A value takes the
+    type of its default; an empty number or truth value means the default.
 
     Args:
         defaults: text, whole numbers, numbers, or True and False, by name.
@@ -101,16 +101,16 @@ def parameters(**defaults: Value) -> Parameters:
 
 
 def topic_names(text: str) -> list[str] | None:
-    """The topics that a parameter names, by commas; None if it is empty, which stands for all."""
+    """The topics that a parameter names, separated by commas; None if it is empty: all topics."""
     names = [name.strip() for name in text.split(",") if name.strip()]
     return list(dict.fromkeys(names)) or None
 
 
 def step_names(text: str) -> tuple[str, ...]:
-    """The steps of cleanup that a parameter names, in their one order; all if it is empty.
+    """The steps of cleanup that a parameter names, in their fixed order; all if it is empty.
 
     Raises:
-        InvalidArgumentError: one is none.
+        InvalidArgumentError: a name is not a step.
     """
     names = topic_names(text) or STEPS
     for name in names:
@@ -181,6 +181,6 @@ def _shown(name: str, value: Value) -> str:
     if name.endswith("_ref") and text:
         try:
             check_secret_reference(text, name)
-        except InvalidArgumentError:  # it may be the secret itself; who uses it refuses it
+        except InvalidArgumentError:  # it may be the secret itself; its use will be refused
             return "***"
     return mask(text) if "@" in text or "password=" in text else text

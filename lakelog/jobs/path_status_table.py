@@ -35,7 +35,7 @@ logger = logging.getLogger(__name__)
 
 
 class PathStatusTable:
-    """At a path, by delta-rs, without Spark.
+    """The table at a path, by delta-rs, without Spark.
 
     Args:
         after_create: called once, with the table's path, before this object's first commit.
@@ -60,7 +60,7 @@ class PathStatusTable:
         failure: Exception | None = None
         while True:
             if key is not None:
-                # A lost reply and a lost race look the same, and here it is the same.
+                # A lost reply and a lost race look the same, and both end the same way here.
                 there = self._done_rows(table, key)
                 if there.num_rows:
                     return there
@@ -106,7 +106,7 @@ class PathStatusTable:
     # -- how -----------------------------------------------------------------------------------
 
     def _open(self) -> DeltaTable | None:
-        """As it is now; None: there is none.
+        """The table as it is now; None if there is none.
 
         Raises:
             ForeignTableError: something else lies there.
@@ -132,7 +132,7 @@ class PathStatusTable:
         return table
 
     def _create(self) -> DeltaTable:
-        """As it is now; made first, if need be."""
+        """The table as it is now; made first if it is not there."""
         table = self._open()
         if table is None:
             self._storage.make_folder(self.path)
@@ -144,7 +144,7 @@ class PathStatusTable:
                     name=STATUS_TABLE,
                     description=DESCRIPTION,
                     configuration=PROPERTIES,
-                    # This one is Delta's own, and newer than what delta-rs knows by name.
+                    # One of the properties is Delta's own, but newer than those delta-rs knows.
                     raise_if_key_not_exists=False,
                     storage_options=self._storage.delta_options(),
                 )
@@ -159,7 +159,7 @@ class PathStatusTable:
             table = table or self._open()
             assert table is not None  # it was just made
         if self._after_create is not None:
-            # Before any row: a run that failed here is not done, so the next one does it.
+            # Before any row: a run that fails here is not done, so the next one tries again.
             self._after_create(self.path)
             self._after_create = None
         return table
@@ -222,7 +222,7 @@ class PathStatusTable:
             table.optimize.compact()
             table.vacuum(dry_run=False)
         except (DeltaError, OSError, ColdTierError) as error:
-            logger.warning("%s was not tidied, which is tried again: %s", self.path, error)
+            logger.warning("%s was not tidied; the next run tries again: %s", self.path, error)
 
 
 def _is_run(key: RunKey) -> Any:
@@ -230,7 +230,7 @@ def _is_run(key: RunKey) -> Any:
 
 
 def rows_are_due(actions: pa.Table, now: datetime) -> bool:
-    """Whether rows are a day over their time: what is rewritten for it, is so once a day at most.
+    """Whether rows are a day past their time, so that files are rewritten once a day at most.
 
     Args:
         actions: the add actions, flattened, with their statistics.

@@ -16,12 +16,12 @@ from .effects import Appended
 #: The topic of the notebooks.
 READINGS = "readings"
 
-#: How many a log to be tried has at first.
+#: How many a new log for trying things out has.
 SAMPLE_READINGS = 360
 
 PARTITIONS = 2
 CONFIG = {
-    "retention.ms": -1,  # they are of 2023: the default would forget them
+    "retention.ms": -1,  # they are from 2023: the default would drop them
     "local.retention.ms": 0,  # archived records leave Redis at once
 }
 SENSORS = ("attic", "cellar", "garage", "garden", "hall", "kitchen", "roof", "study")
@@ -32,19 +32,18 @@ _CHUNK = 20_000
 
 
 def add_readings(lakelog: Lakelog, topic: str, records: int) -> list[Appended]:
-    """Makes sure that a topic holds the first so many readings; creates it if need be.
+    """Makes sure that a topic holds the first `records` readings; creates it if needed.
 
-    A reading's number gives all of it, its partition too, and a partition holds its readings in
-    their order: how far each got says what is missing. So a run that was cut off is finished by the
-    next, and doing it again adds nothing. One run at a time: two at once would each see the same
-    missing.
+    A reading's number determines all of it, even its partition, and a partition holds its readings
+    in order, so its end says which are missing. A run that was cut off is finished by the next, and
+    another run adds nothing. Use one run at a time: two at once would add the same readings.
 
     Args:
-        topic: its name. It should have no records but these: others count as if they were some.
-        records: how many readings there shall be, ≥ 0.
+        topic: its name. It should hold only these records: others count as readings, too.
+        records: how many readings there should be, ≥ 0.
 
     Returns:
-        What was appended, a partition that got any.
+        What was appended, for each partition that got any.
 
     Raises:
         InvalidArgumentError: a negative number.

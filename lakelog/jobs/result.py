@@ -1,4 +1,4 @@
-"""How a job answers: with where each partition stands, as one line of JSON."""
+"""A job's answer: where each partition stands, as one line of JSON."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .parameters import databricks_utilities
 from .status_rows import RunKey, status_rows
 
 #: What a job's result says of a partition: where it stands, and nothing of the run, so that a run
-#: that found all of it done says the same.
+#: that found everything done gives the same result.
 RESULT = (
     "topic",
     "partition",
@@ -54,13 +54,13 @@ class ResultLine(str):
 
 
 def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult:
-    """Where things stand now, as a job says it that does nothing else.
+    """Where things stand now, as the result of a job that does nothing else.
 
     Args:
         topics: names; None for all.
 
     Raises:
-        LakelogError: of the first topic of which nothing can be said.
+        LakelogError: that of the first topic whose state cannot be told.
     """
     found = standing_of(lakelog.status(topics))
     found.check()
@@ -68,9 +68,9 @@ def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult
 
 
 def finish(result: Mapping[str, Any]) -> ResultLine:
-    """Ends a notebook: on Databricks with that result of the task, elsewhere by showing it.
+    """Ends a notebook: on Databricks with this result of the task, elsewhere by showing it.
 
-    On Databricks nothing after it is run.
+    On Databricks, nothing after this call is run.
     """
     line = ResultLine(json.dumps(result, separators=(",", ":"), sort_keys=True))
     utilities = databricks_utilities()

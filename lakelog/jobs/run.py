@@ -40,8 +40,8 @@ logger = logging.getLogger(__name__)
 #: How often a continuous run tells where things stand.
 ROWS_INTERVAL_S = 60.0
 
-#: How long a look or its writing down may take, beside archiving that goes on: calls of a topic
-#: that hangs hold its table.
+#: How long a look, or recording it, may take while archiving goes on: the calls of a topic that
+#: hangs hold its table.
 CALL_TIMEOUT_S = 120.0
 
 #: How long a topic may make no progress before a continuous run fails: long enough for an outage
@@ -50,20 +50,20 @@ MAX_STALL_HOURS = 1.0
 
 
 class JobRun:
-    """A run of a job over some topics, told apart by its id.
+    """A run of a job over some topics, known by its id.
 
-    A run that ended well is never done again: who asks gets the result it gave. One that was cut
-    off, or failed, is: what it stands for can be done twice without a trace. Without a run id
-    every call is a run of its own; then the result says the same as long as nothing changed.
+    A run that ended well is never done again: asking for it returns its result. A run that failed
+    or was cut off is done again, since doing its work twice leaves no trace. Without a run id every
+    call is a run of its own; its result stays the same as long as nothing changes.
 
     Args:
-        log: what it works on.
-        job: what is run.
-        run_id: what repairs and retries of a run have in common; "" for none.
-        topics: whose partitions get rows; None for all.
-        steps: of cleanup, those that are done. A run of other topics or steps is another run, also
-            under the same id: tasks of one job run share it.
-        table: where the rows go; default: that of the log's cold root.
+        log: the log it works on.
+        job: the job's name.
+        run_id: the id that repairs and retries of a run share; "" for none.
+        topics: those whose partitions get rows; None for all.
+        steps: the steps of cleanup that are done. A run with other topics or steps is another run,
+            even under the same id, which the tasks of one job run share.
+        table: where the rows go; default: the status table of the log's cold root.
         rows_interval_s: how often a continuous run writes rows.
     """
 
@@ -91,14 +91,14 @@ class JobRun:
         """Does the work and writes the run's rows, unless the run was done before.
 
         Args:
-            work: may be done again without effect; returns the reports of what it did, if any.
+            work: safe to repeat; returns the reports of what it did, if any.
 
         Returns:
             The job's result: where each partition stood when the run ended.
 
         Raises:
-            Exception: of the work, or of a topic of which nothing can be said, after rows that say
-                so; or the rows could not be written.
+            Exception: the work's, or that of a topic whose state cannot be told, after rows that
+                say so; or the rows could not be written.
         """
         return self._unless_done(lambda started_s: list(work() or ()))
 
@@ -109,16 +109,16 @@ class JobRun:
         max_stall_hours: float = MAX_STALL_HOURS,
         stop: threading.Event | None = None,
     ) -> JobResult:
-        """Archives by the topics' flush policies for so long, then what is left; and ends.
+        """Archives by the topics' flush policies for `max_hours`, then what is left, and ends.
 
-        Rows are written once a `ROWS_INTERVAL_S`, also while nothing can be archived, so that a
-        growing lag is seen; and at the end. What fails is tried again, and has a row that says so.
+        Rows are written every `ROWS_INTERVAL_S`, even while nothing can be archived, so that a
+        growing lag is seen; and at the end. What fails is tried again, and a row says so.
 
         Args:
             max_hours: > 0.
-            max_stall_hours: the run fails when a topic, or Redis, made no progress for so long;
+            max_stall_hours: the run fails if a topic, or Redis, makes no progress for this long;
                 0: never.
-            stop: set it to end earlier, just as well.
+            stop: set it to end the run earlier, in the same way.
 
         Returns: see `once`.
 
@@ -151,14 +151,14 @@ class JobRun:
                         untold = []
                     if stalls.found():
                         stop.set()
-            except BaseException:  # a cancelled cell: what it began is ended in order
+            except BaseException:  # a cancelled cell: end what it began in order
                 stop.set()
                 reports.wait(None)
                 raise
             try:
                 untold += reports.result()
             except ArchiveUnfinishedError as unfinished:
-                # Not yet for too long: the next run goes on with it.
+                # It did not stall for too long yet: the next run goes on with it.
                 untold += reports.taken()
                 logger.warning("%s", unfinished)
                 self._tell((), started_s, troubles=unfinished.troubles)
@@ -166,21 +166,21 @@ class JobRun:
             return untold
 
         def stand() -> Standing:
-            # Whose time is over does not fail because Redis is away just then.
+            # A run whose time is over does not fail only because Redis is away just then.
             patience_s = 0.0 if stop.is_set() else 3600 * (max_stall_hours or max_hours)
             found = patiently(
-                "looking where things stand",
-                lambda: in_time(self._standing, CALL_TIMEOUT_S, "looking where things stand"),
+                "looking at where things stand",
+                lambda: in_time(self._standing, CALL_TIMEOUT_S, "looking at where things stand"),
                 ASK_AGAIN.within(patience_s),
             )
-            for failure in found.failures:  # told, as what could not be archived is
-                logger.warning("nothing can be said of %s: %s", failure.topic, failure.error)
+            for failure in found.failures:  # reported, as what could not be archived is
+                logger.warning("the state of %s cannot be told: %s", failure.topic, failure.error)
             return replace(found, failures=())
 
         return self._unless_done(work, stand)
 
     def rows(self) -> pa.Table:
-        """What the table has of this run by now, oldest first, as `STATUS`."""
+        """The run's rows so far, oldest first, as `STATUS`."""
         return self._table.rows_of(self.key)
 
     def __repr__(self) -> str:
@@ -202,7 +202,7 @@ class JobRun:
         try:
             reports = work(started_s)
             standing = (stand_after or self._checked_standing)()
-        except Exception as error:  # Spark's errors, too, are to be seen in the rows
+        except Exception as error:  # the rows must show Spark's errors, too
             self._tell_failure(error, started_s)
             raise
         failpoint("jobs.before_rows")
@@ -227,11 +227,11 @@ class JobRun:
         error: str | None = None,
         troubles: Sequence[Trouble] = (),
     ) -> bool:
-        """Rows of a run that goes on, or failed. False: not all could be said or written."""
+        """Writes rows of a run that goes on, or failed; whether all could be written."""
         is_whole = True
         try:
-            standing = in_time(self._standing, CALL_TIMEOUT_S, "looking where things stand")
-        except Exception as failure:  # what cannot be told ends no archiving
+            standing = in_time(self._standing, CALL_TIMEOUT_S, "looking at where things stand")
+        except Exception as failure:  # archiving goes on, whatever cannot be told
             if error is None:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 is_whole = False
@@ -241,14 +241,14 @@ class JobRun:
             done = effects_of(reports) if is_whole else {}
             rows = status_rows(self.key, standing, done, seconds, error=error, troubles=troubles)
             if rows.num_rows:
-                in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing that down")
+                in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
         except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False
         return is_whole
 
     def _tell_failure(self, error: Exception, started_s: float) -> None:
-        # What could be done was, and is told.
+        # What could be done was done, and is reported.
         reports: Sequence[Report] = ()
         if isinstance(error, (ArchiveFailedError, CleanupFailedError)):
             reports = error.reports
@@ -264,14 +264,14 @@ class _Stalls:
         self._found: list[Trouble] = []
 
     def found(self) -> bool:
-        """Whether there are some by now."""
+        """Whether there are any by now."""
         if self._max_hours > 0 and not self._found:
             before_ms = time.time_ns() // 1_000_000 - int(self._max_hours * 3_600_000)
             self._found = [one for one in self._troubles() if one.since_ms <= before_ms]
         return bool(self._found)
 
     def check(self) -> None:
-        """Raises ArchiveStalledError if there were."""
+        """Raises ArchiveStalledError if there were any."""
         if not self._found:
             return
         shown = "; ".join(f"{one.topic or 'Redis'}: {one}" for one in self._found[:3])
@@ -297,7 +297,7 @@ class _InBackground:
         self._thread.start()
 
     def wait(self, timeout_s: float | None) -> bool:
-        """Whether it ended, by then at the latest."""
+        """Waits for the end; False if the time is over first."""
         return self._ended.wait(timeout_s)
 
     def taken(self) -> list[Report]:
@@ -311,7 +311,7 @@ class _InBackground:
         """The rest of the reports.
 
         Raises:
-            BaseException: what ended it.
+            BaseException: the error that ended it.
         """
         self._thread.join()
         if self._error is not None:

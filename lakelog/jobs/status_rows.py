@@ -18,10 +18,10 @@
 | done                 | boolean   | the last rows of a run that ended well                        |
 | error                | string    | why the run failed; null: it did not                          |
 
-A topic of which nothing can be said has one row without a partition and with its error. So has one
-that a continuous run cannot archive at the moment, with the state ``not archived``: since when, why
-and the next try stand in its error. A run that failed before anything could be seen, or whose Redis
-does not answer, has one without a topic too.
+A topic whose state cannot be told has one row, without a partition and with its error. So does a
+topic that a continuous run cannot archive at the moment, with the state ``not archived``; its error
+says since when, why, and when the next try is. A run that failed before it could look, or whose
+Redis does not answer, has one row without a topic too.
 """
 
 from __future__ import annotations
@@ -77,10 +77,10 @@ NOT_ARCHIVED = "not archived"
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
-    """Whose rows they are; each is done once."""
+    """The run that rows belong to; each run is done once."""
 
     job: str
-    run_id: str  # with what tells apart several tasks of one run, as in 4711/retain
+    run_id: str  # with what distinguishes the tasks of one run, as in 4711/retain
 
 
 def status_rows(
@@ -93,7 +93,7 @@ def status_rows(
     error: str | None = None,
     troubles: Sequence[Trouble] = (),
 ) -> pa.Table:
-    """A row a partition, a topic of which nothing can be said, and a trouble, as `STATUS`."""
+    """A row for each partition, each topic that failed and each trouble, as `STATUS`."""
     rows: list[dict[str, Any]] = []
     for one in standing.partitions:
         effect = effects.get(TopicPartition(one.topic, one.partition))
@@ -107,7 +107,7 @@ def status_rows(
         {"topic": one.topic or None, "state": NOT_ARCHIVED, "error": str(one)} for one in troubles
     ]
     if error is not None and not rows:
-        rows.append({})  # that it failed must be seen all the same
+        rows.append({})  # the failure must be seen all the same
     common: dict[str, Any] = {
         "run_id": key.run_id,
         "job": key.job,

@@ -1,11 +1,11 @@
-"""The Delta table ``_lakelog_status`` of a cold root: what every job run left behind.
+"""The Delta table ``_lakelog_status`` of a cold root: what every job run recorded.
 
 It lies beside the topics' tables: ``{root}/_lakelog_status``, committed by delta-rs without Spark
 (`path_status_table`), or ``catalog.schema._lakelog_status``, which Spark alone writes
 (`named_status_table`). Anything that reads Delta reads it. A run's last rows come in one commit
-that carries the run as a Delta transaction (``lakelog-status/{job}/{run_id}``), so that of two that
-end the same run at the same time one is refused. It stays small by itself: rows go after
-`KEPT_DAYS`, files are merged.
+that carries the run as a Delta transaction (``lakelog-status/{job}/{run_id}``). So if two processes
+end the same run at the same time, one is refused. The table stays small by itself: rows go after
+`KEPT_DAYS`, and files are merged.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ DESCRIPTION = "where each partition stood at each job run; written by lakelog"
 #: Rows older than this go, at most a day later. Enough for a month's chart.
 KEPT_DAYS = 30
 
-#: How long Delta gives older versions and remembers runs. A run is repaired within that.
+#: How long Delta keeps older versions and remembers runs. A run is repaired within that time.
 PROPERTIES = {
     "delta.logRetentionDuration": "interval 7 days",
     "delta.deletedFileRetentionDuration": "interval 1 days",
     "delta.setTransactionRetentionDuration": f"interval {KEPT_DAYS} days",
 }
 
-#: After so many files they are merged. A continuous run leaves one a minute: 1,440 a day.
+#: This many files are merged. A continuous run leaves one a minute: 1,440 a day.
 MERGED_FILES = 64
 
 #: Each lost race has a winner, and a run commits once a minute.
@@ -38,7 +38,7 @@ COMMITS = BackOff(0.1, 1.0, tries=10)
 
 
 class StatusTable(Protocol):
-    """Where a run's rows go; made by the first ones. Both kinds keep the same contract."""
+    """Where a run's rows go; the first rows create it. Both kinds keep the same contract."""
 
     def done_rows(self, key: RunKey) -> pa.Table:
         """The last rows of a run that ended well, as `STATUS`; none if it did not."""
@@ -52,7 +52,7 @@ class StatusTable(Protocol):
             key: the run that they end; None for rows of a run that goes on, or failed.
 
         Returns:
-            The rows that stand for the run: these, or those of who ended the same run before.
+            The run's rows: these, or those of the process that ended the same run before.
 
         Raises:
             ColdTierError: the table takes no commit.
@@ -74,5 +74,5 @@ def app_id(key: RunKey) -> str:
 
 
 def kept_from(now: datetime) -> datetime:
-    """What was recorded before that goes."""
+    """The time before which rows go."""
     return now - timedelta(days=KEPT_DAYS)

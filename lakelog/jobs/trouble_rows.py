@@ -1,4 +1,4 @@
-"""What a continuous archiver that is no job run fails at, as rows of ``_lakelog_status``."""
+"""The troubles of a continuous archiver that is no job run, as rows of ``_lakelog_status``."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ..spark.place import ColdRoot
 from .open_status_table import open_status_table
 from .status_rows import NOT_ARCHIVED, RunKey, status_rows
 
-#: As who the command line writes rows.
+#: The job under which the command line writes rows.
 JOB = "archive --continuous"
 
-#: A row says once a minute that a trouble lasts; what is older may be over.
+#: A lasting trouble gets a row every minute; an older one may be over.
 RECENT = timedelta(minutes=3)
 
 
 class TroubleRows:
-    """Writes troubles down beside the tables, where they are seen while Redis is away."""
+    """Records troubles beside the tables, where they can be seen while Redis is away."""
 
     def __init__(self, root: ColdRoot) -> None:
         self._root = root
@@ -33,7 +33,7 @@ class TroubleRows:
         self._began_s = time.monotonic()
 
     def __call__(self, troubles: Sequence[Trouble]) -> None:
-        """A row each.
+        """Writes a row for each.
 
         Raises:
             ColdTierError: the table takes no commit.
@@ -46,7 +46,7 @@ class TroubleRows:
 
 
 def recent_troubles(root: ColdRoot) -> list[dict[str, Any]]:
-    """The newest row a topic (None: Redis) that archivers wrote in the last minutes, by topic.
+    """The newest row for each topic (None: Redis) that archivers wrote in the last minutes.
 
     Raises:
         LakelogError: the table cannot be read.

@@ -1,1 +1,1 @@
-"""What tells how a log stands and keeps it going: status, doctor, segments, sizing, quarantine."""
+"""Operating a log: status, doctor, segments, verification, sizing, quarantine."""

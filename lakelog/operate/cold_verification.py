@@ -1,4 +1,4 @@
-"""Whether a partition's Parquet files are sound, and what the table's log says of them is true."""
+"""Checks that a partition's Parquet files are sound, and the table's log is right about them."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ..errors import ContradictionError, MissingFileError
 from ..record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange, TopicPartition
 from .finding import COLD, Findings, Progress, predicate
 
-#: Files are handed to the engine in such lots, so that there is progress to be seen.
+#: Files are given to the engine in lots of this size, so that progress can be seen.
 _LOT = 64
 
 
 @dataclass(frozen=True, slots=True)
 class _Span:
-    """What is kept of a file that was looked through."""
+    """What is kept of a file that was scanned."""
 
     file: SegmentFile
     first: int
@@ -41,7 +41,7 @@ class _Span:
 
 
 class LookAgain(Exception):
-    """A file of the snapshot went since it was taken, as files of old versions do: look again."""
+    """A file of the snapshot is gone by now, as files of old versions may be: look again."""
 
 
 @dataclass
@@ -49,9 +49,9 @@ class ColdVerification:
     """One pass over the files of a partition, as of one snapshot.
 
     Args:
-        lost: what the hot tier declares as skipped.
-        start_offset: what lies below is not judged.
-        end_offset: likewise, above; exclusive.
+        lost: the offsets that the hot tier declares as skipped.
+        start_offset: offsets below it are not judged.
+        end_offset: exclusive; nor are offsets from it on.
     """
 
     table: ColdTable
@@ -79,7 +79,7 @@ class ColdVerification:
         wanted = {file.path for file in self._files}
         self._said = {row["path"]: row for row in rows.to_pylist() if row["path"] in wanted}
         self._next_base = _next_bases(self._all)
-        # Where a hole is none.
+        # Where missing offsets are no hole.
         self._lost = [
             OffsetRange(0, max(self._log_start, self.start_offset)),
             *self.lost,
@@ -95,10 +95,10 @@ class ColdVerification:
         )
 
     def run(self, progress: Progress | None = None, *, last: bool = False) -> None:
-        """Looks through it all; see `findings`.
+        """Checks all files; see `findings`.
 
         Args:
-            last: there is no other look: what went is a finding.
+            last: there is no further look, so a missing file is a finding.
 
         Raises:
             LookAgain: look again, at a newer snapshot.
@@ -170,7 +170,7 @@ class ColdVerification:
         self._judge_extent(where, group.said, group.found)
 
     def _judge_log(self, scan: FileScan) -> None:
-        """What the table's add action says."""
+        """Judges what the table's add action says."""
         file, where = scan.file, f"{scan.file.path}, in the table's log"
         differs = partial(self.findings.differs, where)
         differs("bytes", file.size_bytes, scan.size_bytes, of="the file has")
@@ -210,8 +210,8 @@ class ColdVerification:
     # -- all files ---------------------------------------------------------------------------------
 
     def _between(self, spans: list[_Span]) -> None:
-        """Holes and doubles, within files and between them."""
-        # What cannot be read is named already.
+        """Judges holes and repeats, within files and between them."""
+        # Unreadable files are reported already.
         unreadable = [
             OffsetRange(file.start_offset, file.end_offset)
             for file in self._files

@@ -1,4 +1,4 @@
-"""What lakelog stands on: installed, reachable, missing or risky, and what mends each."""
+"""What lakelog needs: whether it is installed, reachable, missing or risky, and what mends it."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ HEADROOM_SHARE = 0.1  # of maxmemory; below it appends may soon be refused
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at."""
+    """One thing that was checked."""
 
     state: str  # ok, risky, missing (only needed for some uses) or broken
     what: str
     found: str
     mend: str | None = None  # what to type or set
-    hop: str | None = None  # of a way from one machine to another: the step that failed
+    hop: str | None = None  # on the way from one machine to another, the step that failed
 
 
 def diagnose(
@@ -144,7 +144,7 @@ def _embedded(directory: str) -> Iterator[Finding]:
 
 
 def _privacy(directory: Path) -> Iterator[Finding]:
-    """Who else may look into the folders of an embedded log."""
+    """Whether other users may look into the folders of an embedded log."""
     from ..embedded.private_folder import is_open_to_others
 
     for name in ("redis", "cold"):
@@ -292,7 +292,7 @@ def _from_spark(
 
 
 def places_found(places: Sequence[Place]) -> Iterator[Finding]:
-    """What each place of a Spark reached; the driver comes first."""
+    """What each machine of a Spark reached; the driver comes first."""
     wanted = places[0].lakelog
     for place in places:
         where = f"{place.role} {place.host}"
@@ -305,7 +305,7 @@ def places_found(places: Sequence[Place]) -> Iterator[Finding]:
                 BROKEN,
                 where,
                 f"{has}{lacks}, Python {place.python}",
-                f"install lakelog {wanted} on the cluster: as a library of its, or in its image",
+                f"install lakelog {wanted} on the cluster: as one of its libraries or in its image",
                 hop="package",
             )
         for way in place.ways:

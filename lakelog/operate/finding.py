@@ -1,4 +1,4 @@
-"""What a look through a log found wrong."""
+"""What a verification of a log found wrong."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ HOT, COLD = "hot", "cold"
 TIERS = (HOT, COLD)
 BOTH = "both"
 
-#: Of one tier of one partition: a log of which every entry is damaged must not fill the memory.
+#: Kept for one tier of one partition: a log with every entry damaged must not fill the memory.
 MOST = 10_000
 
-#: Called with how many records were looked at since the last call.
+#: Called with the number of records that were read since the last call.
 Progress = Callable[[int], None]
 
 
@@ -30,7 +30,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Findings:
-    """Collects those of one tier of one partition; of more than `MOST` the rest is counted."""
+    """Collects the findings of one tier of one partition; beyond `MOST` they are only counted."""
 
     tier: str
     topic_partition: TopicPartition
@@ -50,11 +50,11 @@ class Findings:
         return [*self.found, Finding(self.tier, self.topic_partition, "the rest", more)]
 
     def differs(self, where: str, name: str, said: object, holds: object, *, of: str) -> None:
-        """Adds one if what was said of something is not what holds."""
+        """Adds a finding if what is said is not what holds."""
         if said != holds:
             self.add(where, f"says {name} {said}, but {of} {name} {holds}")
 
 
 def predicate(message: str, subject: str) -> str:
-    """An error's sentence without the subject that it begins with, which stands beside it."""
+    """An error's sentence without the subject it begins with, which is shown beside it."""
     return message.removeprefix(f"{subject} ")

@@ -1,4 +1,4 @@
-"""Whether a hot partition's entries are sound, and what its other keys say of them is true."""
+"""Checks that a hot partition's entries are sound, and its other keys are right about them."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ class SegmentTally:
 
 @dataclass
 class HotVerification:
-    """One pass over a partition's entries, from a look that was taken before.
+    """One pass over a partition's entries, based on an earlier look at its keys.
 
-    What is appended after the look is left out, and what is trimmed meanwhile is no finding.
+    Entries appended after the look are left out, and entries trimmed meanwhile are no finding.
 
     Args:
-        start_offset: where to begin; what lies below is not judged.
+        start_offset: where to begin; offsets below it are not judged.
         end_offset: exclusive; None: the log end of the look.
     """
 
@@ -52,7 +52,7 @@ class HotVerification:
     _largest_entry: int = 0
     _largest_timestamp_ms: int = NO_TIMESTAMP_MS
     _gaps: set[OffsetRange] = field(default_factory=set)
-    trimmed_to: int = 0  # what was below went while it was looked at
+    trimmed_to: int = 0  # offsets below it were trimmed during the pass
     _seen_any: bool = False
     _holes: list[OffsetRange] = field(default_factory=list)  # of the page at hand
     _broken: set[int] = field(default_factory=set)  # bases of segments that lack entries
@@ -63,14 +63,14 @@ class HotVerification:
         ends = [end for end in (self.end_offset, log_end) if end is not None]
         self._end = min(ends, default=2**53)
         self.local_log_start = self.look.number("local_log_start") or 0
-        # Where every offset has to be from on: what came before was trimmed.
+        # From here on every offset must be there; those before were trimmed.
         self._expected = max(self.start_offset, self.local_log_start)
         self._aside = set(parse_gaps(self.look.state.get("quarantined")))  # these have no entry
         self._bases = [segment.base_offset for segment in self.look.segments]
         self._index = _TimeIndex(self)
 
     def run(self, progress: Progress | None = None) -> Iterator[pa.RecordBatch]:
-        """Looks through it all; yields the records as it goes, for whoever wants to compare them.
+        """Checks everything; yields the records as it goes, so that they can be compared.
 
         The findings are complete when it ends.
         """
@@ -121,7 +121,7 @@ class HotVerification:
         if self.disowned(entry):
             self.findings.add(
                 f"entry {entry.id}",
-                f"lies in a gap that is declared, so readers skip it: half a transaction left it. "
+                f"lies in a declared gap, so readers skip it: half a transaction left it.  "
                 f"`{command(self.look.topic_partition, entry.id)}` moves it aside",
             )
             return
@@ -146,7 +146,7 @@ class HotVerification:
             self._count(entry, base, end)
 
     def disowned(self, entry: StoredEntry) -> bool:
-        """Whether it lies in a gap without being its entry."""
+        """Whether the entry lies in a gap and is not the gap's own entry."""
         if entry.base_offset is None or entry.format == "gap":
             return False
         base, end = entry.base_offset, entry.end_offset
@@ -176,10 +176,13 @@ class HotVerification:
         at = bisect_right(self._bases, base) - 1
         segment = self.look.segments[at] if at >= 0 else None
         if segment is None or end > segment.end_offset:
-            covers = "no segment" if segment is None else f"only partly segment {self._bases[at]}"
+            covers = (
+                "no segment covers"
+                if segment is None
+                else f"segment {self._bases[at]} covers only partly"
+            )
             self.findings.add(
-                f"entry {entry.id}",
-                f"holds offsets {base}..{end - 1}, which {covers} covers",
+                f"entry {entry.id}", f"holds offsets {base}..{end - 1}, which {covers}"
             )
             if segment is None:
                 return
@@ -198,7 +201,7 @@ class HotVerification:
     # -- what the other keys say -------------------------------------------------------------------
 
     def _check_segments(self) -> None:
-        """Segments follow each other from the local log start to the log end, but for gaps."""
+        """Checks that segments cover the local log start to the log end, except for gaps."""
         look, add = self.look, self.findings.add
         log_end = look.number("log_end")
         if log_end is not None and log_end < self.local_log_start:
@@ -238,8 +241,8 @@ class HotVerification:
         scanned_from = max(self.start_offset, self.local_log_start, self.trimmed_to)
         for segment in self.look.segments:
             if segment.end_offset <= self._end and segment.end_offset > scanned_from:
-                # What lacks entries is named already: of it, as of what was trimmed, the rest may
-                # only not be more than what is said.
+                # A segment that lacks entries is reported already. Of it, as of a trimmed one, what
+                # is left must only not exceed what is said.
                 whole = (
                     segment.base_offset >= scanned_from and segment.base_offset not in self._broken
                 )
@@ -301,7 +304,7 @@ class HotVerification:
 
 
 class _TimeIndex:
-    """Follows the time index beside the entries: a few of it are held at a time."""
+    """Follows the time index along with the entries; holds a few of its members at a time."""
 
     def __init__(self, verification: HotVerification) -> None:
         self._of = verification
@@ -321,7 +324,7 @@ class _TimeIndex:
         """Judges the index entries up to the page's last entry.
 
         Args:
-            holes: offsets of the page that are missed already.
+            holes: offsets of the page that are already reported missing.
         """
         entries = [
             e
@@ -394,7 +397,7 @@ class _TimeIndex:
             self._add(
                 offset, f"says the largest timestamp up to it is {score}, but it is {largest}"
             )
-        elif not self._exact:  # of what was trimmed
+        elif not self._exact:  # that of a trimmed record
             self._largest, self._exact = score, known
 
     def _add(self, offset: int, what: str) -> None:

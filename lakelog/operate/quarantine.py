@@ -1,4 +1,4 @@
-"""One bad entry or file moved aside, so that it never blocks its partition."""
+"""Moves a bad entry or file aside, so that it does not block its partition."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ class Quarantine:
     """The quarantine of one partition: entries of the hot tier, files of the cold one.
 
     What is moved aside is kept byte for byte. Its offsets become a declared gap: never given again,
-    skipped and reported by readers; producers, archivers and cleanup go on (but compaction, which
-    waits while a file of the partition is in quarantine).
+    skipped and reported by readers. Producers, archivers and cleanup go on (except compaction,
+    which waits while a file of the partition is in quarantine).
 
-    Files of a table by name stay where they are. Only a commit of Spark's takes one out, and Spark
-    reads it for that, but where a whole segment goes. Were its rows called skipped in lakelog's
-    notes alone, the table would still have it: SQL, views and everybody's OPTIMIZE would fail on it
-    as before, and disagree with lakelog on what the log holds. So such a file is left to block
-    nobody: what it holds is taken from the notes (see `Slice.assumed`), reads fail for its own rows
-    alone, and retention drops its segment unread.
+    Files of a table by name stay where they are. Only a commit by Spark takes a file out, and for
+    that Spark reads it, unless a whole segment goes. If only lakelog's notes called its rows
+    skipped, the table would still have it: SQL, views and any OPTIMIZE would fail on it as before,
+    and disagree with lakelog about what the log holds. So such a file stays, but blocks nothing:
+    what it holds is taken from the notes (see `Slice.assumed`), only reads of its own rows fail,
+    and retention drops its segment unread.
 
     Args:
         table: the cold tier; None for an untiered topic.
-        files: its damaged ones; None where nobody may move them but the catalog.
+        files: moves its damaged files; None where only the catalog may move files.
     """
 
     topic: Topic
@@ -47,7 +47,7 @@ class Quarantine:
     def add_entry(
         self, entry_id: str, reason: str = "", *, dry_run: bool = False
     ) -> QuarantinedEntry:
-        """Moves an entry of the stream aside; one that is missing is given up.
+        """Moves an entry of the stream aside, or gives it up if it is missing.
 
         Args:
             entry_id: as errors and XRANGE show it, ``{last offset}-{record count}``.
@@ -55,7 +55,7 @@ class Quarantine:
             dry_run: only say what would go.
 
         Raises:
-            InvalidArgumentError: no entry's id, or there is neither an entry nor a hole.
+            InvalidArgumentError: not an entry's id, or there is neither an entry nor a hole.
             PolicyViolationError: the entry is sound and in its place.
             ConcurrentChangeError: others kept changing the partition; nothing was moved.
         """
@@ -72,7 +72,7 @@ class Quarantine:
         )
 
     def add_file(self, path: str, reason: str = "", *, dry_run: bool = False) -> QuarantinedFile:
-        """Moves a file of the table aside; one that is missing is given up.
+        """Moves a file of the table aside, or gives it up if it is missing.
 
         Args:
             path: as errors show it, or the end of it.
@@ -86,15 +86,15 @@ class Quarantine:
         return self._files().add(path, reason, _who(), self.clock.now_ms(), dry_run=dry_run)
 
     def held(self) -> list[QuarantinedEntry | QuarantinedFile]:
-        """What lies there: entries, then files, by offset."""
+        """What is in quarantine: entries, then files, by offset."""
         return [*self._entries().held(), *(self.files.held() if self.files else [])]
 
     def release_entry(self, entry_id: str, *, dry_run: bool = False) -> QuarantinedEntry:
-        """Puts an entry back to its place, if it is sound and no archive has gone past it.
+        """Puts an entry back in its place, if it is sound and no archive has gone past it.
 
         Raises:
-            InvalidArgumentError: there is none of that id.
-            CorruptRecordError: it is not what was written, still.
+            InvalidArgumentError: no entry of that id is in quarantine.
+            CorruptRecordError: it is still not what was written.
             PolicyViolationError: its place is taken, archived or trimmed.
         """
         entries = self._entries()
@@ -104,7 +104,7 @@ class Quarantine:
             return held
         failpoint("quarantine.before_fence")
         if self.table is not None:
-            # An archiver that has copied what lies around it cannot go past it from here on.
+            # From here on, an archiver that has copied the records around it cannot pass it.
             self.hot.reserve_more(
                 self.topic.partition(self.partition),
                 reserving(self.topic, self.table),
@@ -120,10 +120,10 @@ class Quarantine:
         """Puts the records of a file back, if it can be read again.
 
         Raises:
-            InvalidArgumentError: there is none of that path.
-            CorruptRecordError, MissingFileError: it cannot be read, still.
-            ContradictionError: it has other records than it had.
-            PolicyViolationError: compaction went over its place since.
+            InvalidArgumentError: no file of that path is in quarantine.
+            CorruptRecordError, MissingFileError: it still cannot be read.
+            ContradictionError: its records are not those it had.
+            PolicyViolationError: compaction has passed its range since.
         """
         return self._files().release(path, dry_run=dry_run)
 
@@ -141,7 +141,7 @@ class Quarantine:
         if self.files is None:
             raise InvalidArgumentError(
                 f"the table of topic {self.topic.name!r} lies with a catalog, which alone moves "
-                "its files. What lies beside a damaged one is archived and read as before; "
+                "its files. Rows outside a damaged file are archived and read as before; "
                 "for its own rows put a sound copy in its place, or raise the log start above it. "
                 "Entries of the hot tier can be moved aside",
                 topic=self.topic.name,
@@ -149,7 +149,7 @@ class Quarantine:
         return self.files
 
     def _check_unarchived(self, entry_id: str, *, dry_run: bool = False) -> None:
-        """Refuses an entry that cold will never hold; takes one out again that is already back."""
+        """Refuses an entry that cold will never hold; takes it out again if it is already back."""
         if self.table is None:
             return
         archived_end = self.table.snapshot().archived_end(self.partition)
@@ -168,7 +168,7 @@ class Quarantine:
             raise PolicyViolationError(
                 f"entry {entry_id} of {self.topic.partition(self.partition)} cannot go back: the "
                 f"archive has gone past it, to {archived_end}. Its bytes stay in quarantine; "
-                "produce its records anew",
+                "produce its records again",
                 entry_id=entry_id,
             )
 

@@ -1,4 +1,4 @@
-"""The segments of a topic in either tier, and what an entry or a Parquet file says of itself."""
+"""The segments of a topic in either tier, and a look into their entries and Parquet files."""
 
 from __future__ import annotations
 
@@ -33,21 +33,21 @@ class SegmentRow:
     tier: str  # hot or cold
     base_offset: int
     end_offset: int  # exclusive
-    records: int  # that it holds: what was trimmed or compacted is not counted
+    records: int  # that it holds, without trimmed or compacted ones
     size_bytes: int  # hot: of the whole segment, as it was appended
     files: int | None  # cold
     first_timestamp_ms: int | None  # hot: its first entry's largest; cold: the smallest; -1: none
-    max_timestamp_ms: int | None  # -1: none; None: nothing says
+    max_timestamp_ms: int | None  # -1: none; None: not known
     state: str  # open, closed; cleaned or dirty where the topic is compacted; below log start
 
 
 def tiers_of(log: TopicLog) -> tuple[str, ...]:
-    """The tiers that can be looked into: of a log that was opened without a Redis, cold alone."""
+    """The tiers that can be looked into: only cold, if the log was opened without a Redis."""
     return TIERS if isinstance(log, UnifiedLog) else (COLD,)
 
 
 def inspection_of(log: TopicLog) -> Inspection:
-    """What looks into the hot tier.
+    """The inspection of the hot tier.
 
     Raises:
         InvalidArgumentError: the log was opened without a Redis.
@@ -67,7 +67,7 @@ def segments(
     *,
     tiers: Collection[str] | None = None,
 ) -> list[SegmentRow]:
-    """One row a segment and tier, by partition and offset; reads no records.
+    """One row for each segment and tier, by partition and offset; reads no records.
 
     A damaged table or ``:state`` is listed as far as it can be read; `verify` says what is wrong.
 
@@ -76,7 +76,7 @@ def segments(
         tiers: ``hot``, ``cold`` or both; None for those that the log has.
 
     Raises:
-        InvalidArgumentError: the hot tier is asked for, of a log without one.
+        InvalidArgumentError: the hot tier is asked for, but the log has none.
     """
     tiers = tiers_of(log) if tiers is None else tiers
     numbers = list(range(log.topic.partitions) if partitions is None else partitions)
@@ -101,7 +101,7 @@ def _hot_rows(look: HotLook) -> Iterator[SegmentRow]:
     for segment in look.segments:
         is_open = segment.base_offset == newest
         if not is_open and segment.end_offset <= start:
-            continue  # all of it was trimmed while it was open; the next trim forgets it
+            continue  # all of it was trimmed while it was open; the next trim drops it
         yield SegmentRow(
             look.topic_partition,
             HOT,
@@ -153,14 +153,14 @@ class EntryRow:
     """One hot entry."""
 
     entry: StoredEntry
-    segment: int | None  # base offset; None: of none, as a gap entry is
-    call: ProducerCall | None  # who wrote it, as long as Redis knows
+    segment: int | None  # base offset; None: in no segment, like a gap entry
+    call: ProducerCall | None  # the call that wrote it, as long as Redis knows
     base_sequence: int | None  # of its first record, likewise
 
 
 @dataclass(frozen=True, slots=True)
 class EntryRows:
-    """Some entries that follow each other, and their records."""
+    """Some consecutive entries, and their records."""
 
     rows: tuple[EntryRow, ...]
     records: pa.RecordBatch  # of those that are sound
@@ -169,9 +169,9 @@ class EntryRows:
 def dump_hot(
     log: TopicLog, partition: int, start_offset: int = 0, end_offset: int | None = None
 ) -> Iterator[EntryRows]:
-    """The entries of [start, end), the one that holds the start first.
+    """The entries of [start, end), beginning with the one that holds the start.
 
-    Who wrote an entry is not stored with it: it is known of the last five calls of each producer
+    An entry does not say who wrote it. That is known only for the last five calls of each producer
     that Redis still remembers (``producer.id.expiration.ms``; a recovery forgets all).
     """
     topic_partition = log.topic.partition(partition)
@@ -207,7 +207,7 @@ def dump_cold(
     log: TopicLog, partition: int, start_offset: int = 0, end_offset: int | None = None
 ) -> Iterator[FileScan]:
     """The files with records of [start, end), in offset order: what the footer of each says, and
-    what its offsets and timestamps are. A damaged or missing one carries its flaw.
+    what its offsets and timestamps are. A damaged or missing file carries its flaw.
     """
     if log.table is None:
         return
@@ -242,7 +242,7 @@ def segment_range(log: TopicLog, partition: int, base_offset: int) -> OffsetRang
     """The offsets of the segment that begins there, in either tier.
 
     Raises:
-        InvalidArgumentError: no segment does; the message names some that do.
+        InvalidArgumentError: no segment begins there; the message names some that exist.
     """
     bases = sorted({row.base_offset for row in segments(log, [partition])})
     if base_offset not in bases:

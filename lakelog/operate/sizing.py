@@ -1,4 +1,4 @@
-"""What a topic will take: Redis's memory, cold storage, hours of machines. Arithmetic, no I/O.
+"""What a topic will need: Redis's memory, cold storage, machine hours. Arithmetic, no I/O.
 
 | what                   | is                                                                   |
 |------------------------|----------------------------------------------------------------------|
@@ -7,8 +7,8 @@
 | machine hours, always  | 24 a day for each machine that the rate needs                        |
 | machine hours, at runs | runs a day · (start of a cluster + what came in since / rate copied) |
 
-Bytes are a topic's own where it has records (`topic_rate`). What is measured of lakelog stands in
-tests/benchmarks/README.md, the rest is what its argument says.
+Bytes are a topic's own where it has records (`topic_rate`). lakelog's measured figures are in
+tests/benchmarks/README.md; everything else is an argument.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MEMORY_ONE_BY_ONE = 1.13
 
 #: Bytes that Spark archives a second on two cores, measured with records of 1 KiB.
 ARCHIVED_BYTES_PER_SECOND = 550_000 * 1024
-#: And records, with small ones.
+#: Records that it archives a second, measured with small ones.
 ARCHIVED_RECORDS_PER_SECOND = 3_000_000
 
 GIB = 1024**3
@@ -42,7 +42,7 @@ GIB = 1024**3
 
 @dataclass(frozen=True, slots=True)
 class TopicRate:
-    """What comes in, and what a record takes in either tier."""
+    """How many records come in, and what a record takes in either tier."""
 
     records_per_second: float  # ≥ 0, of all partitions; the mean of the hours that count
     hot_bytes: float  # a record, as it is stored in Redis: key, value, headers, compressed
@@ -56,10 +56,10 @@ class TopicRate:
 
 @dataclass(frozen=True, slots=True)
 class Sizing:
-    """What it takes; GiB are 2^30 bytes."""
+    """What a topic needs; GiB are 2^30 bytes."""
 
-    redis_gib: float  # to be Redis's maxmemory, for this topic
-    headroom_hours: float  # that Redis takes records while nothing is archived
+    redis_gib: float  # of Redis's maxmemory, for this topic
+    headroom_hours: float  # in which Redis takes records while nothing is archived
     cold_gib: float  # once retention is reached
     archive_machines: int  # of two cores at least, while archiving
     continuous_hours_per_day: float  # machine hours of archiving always
@@ -77,11 +77,11 @@ class Sizing:
 
 
 def topic_rate(log: TopicLog) -> TopicRate:
-    """A topic's own rate, from the smallest timestamp that is known to the newest.
+    """A topic's own rate, from its smallest known timestamp to its newest.
 
-    Counts what was appended since the log start, also what compaction removed since. Reads a sample
-    of the records (their times may be in any order), and of segments what the tables and Redis say
-    of them. Of a tier without records the other one's bytes are taken.
+    Counts all records appended since the log start, even those that compaction removed. Reads a
+    sample of the records (their times may be in any order), and what the tables and Redis say of
+    segments. A tier without records gets the other tier's bytes.
 
     Raises:
         InvalidArgumentError: the topic has too few records for a rate.
@@ -96,7 +96,7 @@ def topic_rate(log: TopicLog) -> TopicRate:
     times = [
         *_sampled_times_ms(log),
         *(row.max_timestamp_ms or -1 for row in rows),
-        # One that the log start cuts may tell the time of a record that is deleted.
+        # A segment that the log start cuts may give the time of a deleted record.
         *(
             row.first_timestamp_ms or -1
             for row in rows
@@ -107,7 +107,7 @@ def topic_rate(log: TopicLog) -> TopicRate:
     seconds = (max(known) - min(known)) / 1000 if known else 0.0
     if seconds <= 0:
         raise InvalidArgumentError(
-            f"{log.topic.name} has {records} records of one time or none, which is no rate; "
+            f"{log.topic.name} has {records} records, but no two times to take a rate from; "
             "give a TopicRate of what you expect"
         )
     hot = _bytes_a_record(
@@ -118,7 +118,7 @@ def topic_rate(log: TopicLog) -> TopicRate:
 
 
 def _sampled_times_ms(log: TopicLog) -> list[int]:
-    """Of the first record of each partition, which is the oldest if times grow, and of a sample."""
+    """The times of each partition's first record, the oldest if times grow, and of a sample."""
     times_us = log.sample()["timestamp"].cast(pa.int64()).to_pylist()
     first = (islice(log.read(n, max_bytes=1).records(), 1) for n in range(log.topic.partitions))
     return [time_us // 1000 for time_us in times_us] + [
@@ -136,18 +136,19 @@ def sizing(
     archive_every_minutes: float = 15,
     start_minutes: float = 5,
 ) -> Sizing:
-    """What a topic takes.
+    """What a topic needs.
 
     Args:
-        local_retention_hours: as ``local.retention.ms`` says: archived records that stay in Redis.
-        headroom_hours: how long appends shall go on while nothing is archived.
-        retention_days: as ``retention.ms`` says.
+        local_retention_hours: ``local.retention.ms``: how long archived records stay in Redis.
+        headroom_hours: how long appends must go on while nothing is archived.
+        retention_days: ``retention.ms``.
         memory_factor: Redis's memory for a stored byte.
-        archive_every_minutes: of the scheduled job; also the longest that a record waits in Redis.
-        start_minutes: until a cluster archives; not measured, ask your workspace.
+        archive_every_minutes: how often the scheduled job runs; also the longest that a record
+            waits in Redis.
+        start_minutes: how long a cluster takes to start; not measured, so look at your workspace.
 
     Raises:
-        InvalidArgumentError: an argument that is negative, or no time between two runs.
+        InvalidArgumentError: an argument is negative, or there is no time between two runs.
     """
     given = (local_retention_hours, headroom_hours, retention_days, memory_factor, start_minutes)
     if min(given) < 0 or archive_every_minutes <= 0:
@@ -159,7 +160,7 @@ def sizing(
     work = max(
         a_second / ARCHIVED_BYTES_PER_SECOND,
         rate.records_per_second / ARCHIVED_RECORDS_PER_SECOND,
-    )  # of a second of one machine, for a second of records
+    )  # seconds of one machine for a second of records
     machines = max(1, math.ceil(work))
     runs = DAY_S / (archive_every_minutes * 60)
     return Sizing(

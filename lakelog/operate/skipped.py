@@ -1,8 +1,8 @@
 """Offsets that an unclean stop of Redis left unused, and which records may be lost with it.
 
-A gap spans every offset that may have been given before the stop, so that none names two records:
-mostly millions that never were. What may be lost is bounded by when the last kept append was and by
-how Redis writes to disk.
+A gap spans every offset that may have been given out before the stop, so that none names two
+records. Most of these, often millions, were never given out. What may be lost is bounded by the
+time of the last kept append and by how Redis writes to disk.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ..record import TopicPartition
 
 @dataclass(frozen=True, slots=True)
 class Skipped:
-    """Offsets [start, end) of one partition that no record has, nor ever will."""
+    """Offsets [start, end) of one partition that no record has or ever will have."""
 
     start_offset: int
     end_offset: int  # exclusive
-    last_append_ms: int | None = None  # the last that was kept, Redis's clock; None: not known now
+    last_append_ms: int | None = None  # the last one kept, by Redis's clock; None: not known now
     recovered_ms: int | None = None  # when the log went on above, likewise
 
     def sentence(self, topic_partition: TopicPartition, at_most: str) -> str:
@@ -40,7 +40,7 @@ class Skipped:
 
 
 def skipped(log: LogOffsets, hot: HotOffsets) -> Iterator[Skipped]:
-    """A partition's gaps, with the times that Redis's segments beside them tell."""
+    """A partition's gaps, with the times that the segments beside them in Redis tell."""
     for gap in log.gaps:
         whole = next((one for one in hot.gaps if one.start <= gap.start < one.end), gap)
         before = [
@@ -53,9 +53,9 @@ def skipped(log: LogOffsets, hot: HotOffsets) -> Iterator[Skipped]:
 
 
 def may_be_lost(servers: Iterable[ServerInfo]) -> str:
-    """At most which records an unclean stop of such servers loses.
+    """The most that an unclean stop of such servers loses.
 
-    By their settings of now; who changed them since knows better.
+    Judged by their present settings, which may have been changed since the stop.
     """
     servers = list(servers)
     how = {server.appendfsync if server.append_only_file else "snapshot" for server in servers}

@@ -10,7 +10,7 @@ from .status import PartitionStatus, Status, TopicFailure
 
 @dataclass(frozen=True, slots=True)
 class PartitionStanding:
-    """One partition. What Redis alone knows is None where it was not asked."""
+    """One partition. What only Redis knows is None if it was not asked."""
 
     topic: str
     partition: int
@@ -32,7 +32,7 @@ class RedisMemory:
     """The memory of the hot tier, of all its servers together."""
 
     used_bytes: int
-    max_bytes: int | None  # None: one at least has no limit
+    max_bytes: int | None  # None: at least one has no limit
     headroom_bytes: int | None  # of the server that has the least; None: none has a limit
 
 
@@ -43,16 +43,16 @@ class Standing:
     partitions: tuple[PartitionStanding, ...]
     redis: RedisMemory | None  # None: it was not asked
     now_ms: int
-    failures: tuple[TopicFailure, ...] = ()  # topics of which nothing can be said
+    failures: tuple[TopicFailure, ...] = ()  # topics whose state cannot be told
 
     def check(self) -> None:
-        """Raises the error of the first topic of which nothing can be said, if there is one."""
+        """Raises the error of the first topic whose state cannot be told, if there is one."""
         if self.failures:
             raise self.failures[0].error
 
 
 def standing_of(status: Status) -> Standing:
-    """What a log says of itself."""
+    """Where the partitions of a status stand."""
     partitions = map(_partition, status.partitions)
     ordered = tuple(sorted(partitions, key=lambda one: (one.topic, one.partition)))
     redis = redis_memory(status.servers) if status.servers else None
@@ -81,7 +81,7 @@ def _partition(one: PartitionStatus) -> PartitionStanding:
 
 
 def redis_memory(servers: tuple[ServerInfo, ...]) -> RedisMemory:
-    """What some servers have together; the one that is full first counts."""
+    """The memory of all servers together; the headroom is that of the one with the least."""
     limits = [server.max_memory_bytes for server in servers]
     rooms = [
         server.memory_headroom_bytes

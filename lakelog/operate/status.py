@@ -1,5 +1,5 @@
-"""Where every partition stands: offsets and size in both tiers, archive lag, gaps, Redis's room,
-and what will not go away by itself.
+"""Where every partition stands: offsets and size in both tiers, archive lag, gaps, Redis's memory,
+and problems that will not go away by themselves.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ..record import TopicPartition
 from ..topic import Topic
 from .skipped import Skipped, skipped
 
-#: What stands for a partition's state where Redis was not asked.
+#: The state of a partition if Redis was not asked.
 COLD_ONLY = "cold only"
 
 
@@ -40,17 +40,17 @@ class PartitionStatus:
     archive_lag_ms: int | None  # since the oldest unarchived append; None: nothing waits
     skipped: tuple[Skipped, ...]  # offsets that an unclean stop left unused, oldest first
     paused: bool  # for a planned stop
-    cold_size_bytes: int = 0  # of the Parquet files, what lies below the log start included
+    cold_size_bytes: int = 0  # of the Parquet files, with records below the log start
     cold_segments: int = 0
 
     @property
     def cold_only(self) -> bool:
-        """Whether Redis was not asked: what it alone knows is not known then."""
+        """Whether Redis was not asked, so that what only it knows is not known."""
         return self.hot_size_bytes is None
 
     @property
     def unarchived(self) -> int | None:
-        """How many offsets wait to be archived; None: nobody knows, or nobody archives them."""
+        """How many offsets wait to be archived; None: not known, or the topic is not archived."""
         return self.offsets.unarchived if self.tiered and not self.cold_only else None
 
     @property
@@ -75,7 +75,7 @@ class PartitionWarning:
 
 @dataclass(frozen=True, slots=True)
 class TopicFailure:
-    """A topic of which nothing can be said."""
+    """A topic whose state cannot be told."""
 
     topic: str
     error: LakelogError
@@ -83,7 +83,7 @@ class TopicFailure:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """All that was asked for, of one look."""
+    """The result of one look."""
 
     partitions: tuple[PartitionStatus, ...]
     servers: tuple[ServerInfo, ...]
@@ -100,14 +100,14 @@ def status(
     *,
     redis: HotLog | None = None,
 ) -> Status:
-    """Looks at both tiers of every partition of some topics; one that fails hides no other.
+    """Looks at both tiers of every partition of some topics; a topic that fails hides no other.
 
     Args:
-        table_of: a topic's cold tier, None for an untiered one. What it raises is of that topic.
-        redis: the hot tier, if that is one with servers.
+        table_of: gives a topic's cold tier; None if it is untiered. Its errors are that topic's.
+        redis: the hot tier, if it has servers.
 
     Raises:
-        HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
+        HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
     """
     now_ms = hot.now_ms()
     partitions: list[PartitionStatus] = []
@@ -133,7 +133,7 @@ def status(
 
 
 def _troubles(beats: Iterable[Mapping[str, Any]]) -> Iterable[Trouble]:
-    """What archivers say; what somebody else says in their place is passed over."""
+    """The troubles that archivers report; anything else in their place is ignored."""
     for beat in beats:
         said = beat.get("troubles", ())
         for one in said if isinstance(said, list) else ():
@@ -180,7 +180,7 @@ def _warnings(topic: Topic, look: Look, now_ms: int) -> Iterable[PartitionWarnin
 
 
 def _hole_warning(topic: Topic, look: Look, partition: int) -> str | None:
-    """Where records lie in neither tier and no gap says why."""
+    """A warning if records lie in neither tier and no gap says why."""
     seen = look.hot[partition]
     cold_end = max(look.cold.archived_end(partition), look.cold.log_start(partition))
     is_gap = any(gap.start <= cold_end and gap.end >= seen.local_log_start for gap in seen.gaps)
@@ -188,13 +188,13 @@ def _hole_warning(topic: Topic, look: Look, partition: int) -> str | None:
         return None
     return (
         f"the cold tier of {topic.name}-{partition} ends at {cold_end}, but Redis holds records "
-        f"from {seen.local_log_start} on only, and trims nothing that is not archived. Is this the "
+        f"only from {seen.local_log_start} on, and trims nothing that is not archived. Is this the "
         "cold root that the topic was archived to? Check --cold (cold=…)"
     )
 
 
 def _with_later_timestamps(cold: ColdSnapshot, partition: int, now_ms: int) -> list[Segment]:
-    """The cold segments with a record after now: mostly none, so the index is asked, not walked."""
+    """The cold segments with a record after now. Mostly none, so the index is filtered first."""
     files = cold.files.rows_of_partition(partition)
     later = files.filter(pc.greater(files["max_timestamp_ms"], now_ms))["segment"].unique()
     if not len(later):

@@ -1,7 +1,7 @@
-"""Whether both tiers of a topic hold what they say they hold: everything is read and compared.
+"""Checks that both tiers of a topic hold what they claim: everything is read and compared.
 
 It may run beside appends, archivers, trims and cleanups: it looks at the hot tier first, then takes
-one snapshot of the cold one, and looks again where something went in between.
+one snapshot of the cold tier, and looks again if something went away in between.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ from .hot_verification import HotVerification
 
 __all__ = ["Finding", "Verified", "verify"]
 
-#: Looks that may find a file gone that the snapshot named. Vacuum takes files a day old.
+#: How many looks may find that a file of the snapshot is gone. Vacuum takes files a day old.
 _LOOKS = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """One partition, looked through."""
+    """One partition, verified."""
 
     topic_partition: TopicPartition
     findings: tuple[Finding, ...]
@@ -56,24 +56,24 @@ def verify(
     end_offset: int | None = None,
     progress: Progress | None = None,
 ) -> Iterator[Verified]:
-    """Reads all of some partitions, or of an offset range of them, and says what is not right.
+    """Reads some partitions, or an offset range of them, in full and says what is wrong.
 
-    Found are: entries and files that are not what was written (CRCs, ids, missing files), offsets
-    out of order, missing or double, within a tier and across both, statistics and registers that
-    do not say what is there, and records that the tiers hold differently. Damage is an answer, not
-    an error. Memory is bounded by some row groups and pages of entries (and 8 bytes a row of files
-    whose rows are in no order).
+    It finds entries and files that are not what was written (CRCs, ids, missing files); offsets
+    that are out of order, missing or repeated, within a tier and across both; statistics and
+    registers that do not say what is there; and records that differ between the tiers. Damage is an
+    answer, not an error. Memory is bounded by some row groups and pages of entries (and 8 bytes a
+    row for files whose rows are in no order).
 
     Args:
         partitions: numbers; None for all.
-        tiers: ``hot``, ``cold`` or both; of a log without a Redis, cold alone is read.
-        start_offset: what lies below is not judged (whole files and entries are).
+        tiers: ``hot``, ``cold`` or both; without a Redis, only cold is read.
+        start_offset: offsets below it are not judged (but whole files and entries are).
         end_offset: likewise; exclusive; None for the log end.
-        progress: told how many records were read.
+        progress: called with the number of records read.
 
     Raises:
         UnknownTopicOrPartitionError, UnknownTopicIdError: the topic was dropped.
-        HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
+        HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
     """
     numbers = range(log.topic.partitions) if partitions is None else partitions
     for partition in numbers:
@@ -95,7 +95,7 @@ class _Once:
 
     def run(self, tiers: Collection[str], progress: Progress | None, *, last: bool) -> Verified:
         findings: list[Finding] = []
-        # Hot first, so that what is trimmed between the two looks is in the snapshot.
+        # Hot first, so that the snapshot has what is trimmed between the two looks.
         redis = self.log.hot if isinstance(self.log, UnifiedLog) else None
         look = None if redis is None else self._hot(redis, findings)
         cold = self._cold(findings) if self.log.table is not None else None
@@ -148,14 +148,14 @@ class _Once:
         assert self.log.table is not None
         try:
             return self.log.table.unchecked()
-        except _OF_THE_WORLD:
+        except _NOT_DAMAGE:
             raise
         except LakelogError as error:
             findings.append(Finding(COLD, self.topic_partition, "the table", error.message))
             return None
 
     def _join(self, redis: HotLog, look: HotLook, cold: ColdSnapshot, between: Findings) -> None:
-        """The tiers follow each other without a hole, and cold holds nothing hot never had."""
+        """Checks that the tiers meet without a hole, and that hot once had all that cold holds."""
         partition = self.topic_partition.partition
         archived_end, log_start = cold.archived_end(partition), cold.log_start(partition)
         local_log_start = look.number("local_log_start")
@@ -174,7 +174,7 @@ class _Once:
         log_end = look.number("log_end")
         if log_end is None or not look.recovered or max(archived_end, log_start) <= log_end:
             return
-        # Appended and archived since the look? A look after the snapshot must have reached it.
+        # It may have been archived since the look; a look after the snapshot must reach it.
         now = redis.inspection().look(self.topic_partition, self.log.topic.topic_id)
         log_end = now.number("log_end")
         if log_end is not None and now.recovered and max(archived_end, log_start) > log_end:
@@ -185,22 +185,22 @@ class _Once:
             )
 
 
-_OF_THE_WORLD = (HotTierAccessError, HotTierUnavailableError, UnknownTopicIdError)
+_NOT_DAMAGE = (HotTierAccessError, HotTierUnavailableError, UnknownTopicIdError)
 
 
 @dataclass
 class _Comparison:
-    """The records that both tiers hold, side by side."""
+    """Compares the records that both tiers hold."""
 
     log: TopicLog
     topic_partition: TopicPartition
     cold: ColdSnapshot | None
-    unreadable: set[str]  # paths that are named already
+    unreadable: set[str]  # paths that are reported already
     findings: Findings
     last: bool  # there is no other look
 
     def compare(self, records: pa.RecordBatch) -> None:
-        """Looks up in the cold tier what the hot one holds, as far as it is archived."""
+        """Compares hot records with the cold tier, as far as they are archived."""
         if self.cold is None or self.log.table is None or not records.num_rows:
             return
         partition = self.topic_partition.partition
@@ -225,7 +225,7 @@ class _Comparison:
                 raise LookAgain from error
             self.findings.add(error.path, predicate(error.message, error.path))
         except CorruptRecordError as error:
-            if error.path is None:  # what names no file is no finding about one
+            if error.path is None:  # an error that names no file is no finding about one
                 raise
             self.findings.add(error.path, predicate(error.message, error.path))
 
@@ -246,7 +246,7 @@ class _Comparison:
 def differing(one: pa.RecordBatch, other: pa.RecordBatch) -> list[int]:
     """The rows in which two batches of one length differ.
 
-    By halves, each compared as a whole: nulls, lists and floats are equal as Arrow has it.
+    Compares halves as a whole: Arrow decides whether nulls, lists and floats are equal.
     """
     if all(a.equals(b) for a, b in zip(one.columns, other.columns, strict=True)):
         return []

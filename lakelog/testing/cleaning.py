@@ -1,7 +1,7 @@
-"""What cleanup must do to one partition: Kafka's rules over the segments that are seen there.
+"""What cleanup must do to one partition: Kafka's rules, applied to the segments seen there.
 
-Written once more, apart from `lakelog.cleanup`, from the same source, so that a slip in one of the
-two shows.
+Written a second time from the same source, independently of `lakelog.cleanup`, so that a mistake in
+one of the two shows.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ class ColdSegment:
     end_offset: int  # exclusive; beyond the last record where cleaning removed some
     size_bytes: int
     modified_ms: int
-    records: tuple[Record, ...]  # all that the files hold, deleted ones too
+    records: tuple[Record, ...]  # everything the files hold, even deleted records
 
     @property
     def largest_timestamp_ms(self) -> int:
@@ -52,7 +52,7 @@ def retained(
     """Kafka's three passes, each from the oldest segment to the first that does not qualify.
 
     Args:
-        all_archived: nothing is known that is not in these segments, so that the newest may go.
+        all_archived: these segments hold everything, so that even the newest may go.
     """
     kept = list(segments)
 
@@ -73,7 +73,7 @@ def retained(
     if not dropped:
         return Retained((), tuple(kept), log_start, log_start)
     lowest = max(log_start, dropped[-1].end_offset)
-    # It must not pass a record that stays, and need not lie beyond the gap before it.
+    # It must not pass a record that stays, and need not pass the gap before that record.
     first = next((r.offset for s in kept for r in s.records), archived_end)
     return Retained(dropped, tuple(kept), lowest, max(lowest, first))
 
@@ -88,7 +88,7 @@ class Dirty:
 
     @property
     def cleaned_end(self) -> int:
-        """Where the cleaned part ends when all of it is cleaned."""
+        """Where the cleaned part ends once all of it is cleaned."""
         return max(self.first_dirty, self.dirty[-1].end_offset)
 
     @property
@@ -123,10 +123,10 @@ def dirty(
 
 
 def eligible(found: Dirty, config: TopicConfig, now_ms: int) -> bool | None:
-    """Whether it must be cleaned.
+    """Whether a dirty part must be cleaned.
 
-    None: it may be. Kafka asks how old the first batch of each segment is, and batches have no
-    place in the cold tier: only where all records have a timestamp is the oldest one sure to count.
+    None: it may be cleaned. Kafka goes by the age of each segment's first batch, and the cold tier
+    has no batches: only if all records have a timestamp is the oldest one sure to count.
     """
     if found.ratio > config["min.cleanable.dirty.ratio"]:
         return True
@@ -145,9 +145,9 @@ def superseded(
     """The offsets that cleaning removes.
 
     Args:
-        records: all of the clean and dirty segments.
-        horizons_ms: by offset, of the tombstones that an earlier cleaning kept.
-        first_dirty: the keys of what lies below are looked up only.
+        records: those of all clean and dirty segments.
+        horizons_ms: by offset, for the tombstones that an earlier cleaning kept.
+        first_dirty: keys of records below it are only looked up.
     """
     records = list(records)
     latest = {record.key: record.offset for record in records if record.offset >= first_dirty}

@@ -1,8 +1,8 @@
-"""What cleans up a log, and who else touches its table, as rules of the state machine.
+"""Cleanup of a log, and foreign commits to its table, as rules of the state machine.
 
-Retention, compaction, optimize and vacuum, crashed and raced at each failpoint, held up, under a
-clock that jumps, beside somebody else's OPTIMIZE and VACUUM. The outcome of each step is worked out
-by `cleaning` from the segments that were there, and the rows of the Delta table must agree.
+Retention, compaction, optimize and vacuum: crashed and raced at each failpoint, held up, under a
+clock that jumps, beside foreign OPTIMIZE and VACUUM. `cleaning` works out the outcome of each step
+from the segments that were there, and the rows of the Delta table must agree.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Layout = list[list[ColdSegment]]
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Writes to a partition that mostly begin a new segment each, archived in the end."""
+    """Writes to a partition, most of which begin a new segment; archived in the end."""
 
     partition: int
     updates: list[Batch]
@@ -72,7 +72,7 @@ class Outcome:
     log_starts: tuple[int, int]  # lowest, highest
     dropped: frozenset[int] = frozenset()  # base offsets
     cleaned: Dirty | None = None
-    optional: bool = False  # the cleaning is
+    optional: bool = False  # whether the cleaning may be left out
 
 
 def _any_archived(machine: CleanupRules) -> bool:
@@ -80,7 +80,7 @@ def _any_archived(machine: CleanupRules) -> bool:
 
 
 class CleanupRules(LogHarness):
-    """Adds cleanup, strangers and time to what happens to a log."""
+    """Adds cleanup, foreign commits and time to what happens to a log."""
 
     MEANWHILE: ClassVar[tuple[str, ...]] = (
         *LogHarness.MEANWHILE,
@@ -92,7 +92,7 @@ class CleanupRules(LogHarness):
 
     def __init__(self) -> None:
         super().__init__()
-        self.strays: dict[Path, set[Path]] = {}  # files that died with a cleaner, and their sources
+        self.strays: dict[Path, set[Path]] = {}  # files that a dead cleaner left, and their sources
 
     @precondition(any_records)
     @rule(by_ms=_jumps)
@@ -101,7 +101,7 @@ class CleanupRules(LogHarness):
 
     @rule(seasons=st.lists(st.tuples(_lives, _jumps, _cleanings), max_size=3))
     def live_on(self, seasons: list[tuple[Life, int, str]]) -> None:
-        """Keys are written again and again, time goes by, and mostly somebody cleans up."""
+        """Keys are written again and again, time passes, and a cleanup usually follows."""
         for life, by_ms, cleaning in seasons:
             self._live(life)
             self._turn_clock(by_ms)
@@ -120,7 +120,7 @@ class CleanupRules(LogHarness):
         trims=st.booleans(),
     )
     def clean_up(self, steps: tuple[str, ...], with_hot: bool, trims: bool) -> None:
-        """Some of the steps or all, then the same again: that changes nothing."""
+        """Some or all of the steps; doing the same again changes nothing."""
         report = self._clean_up(steps, with_hot=with_hot)
         self._check_optimized(steps)
         if steps == STEPS:
@@ -133,7 +133,7 @@ class CleanupRules(LogHarness):
 
     @rule(life=_lives, failpoint=st.sampled_from(FAILPOINTS), with_hot=st.booleans())
     def crash_cleaner(self, life: Life, failpoint: str, with_hot: bool) -> None:
-        """It dies there: what it had committed stays, the rest never was."""
+        """The cleaner dies there: what it committed stays, the rest never happened."""
         self._live(life)
 
         def die() -> None:
@@ -158,7 +158,7 @@ class CleanupRules(LogHarness):
     def race_cleaners(
         self, life: Life, failpoint: str, with_hot: bool, data: st.DataObject
     ) -> None:
-        """While one cleaner is there, another one runs, or an archiver, or somebody OPTIMIZEs."""
+        """While a cleaner is there, another cleaner, an archiver or a foreign OPTIMIZE runs."""
         self._live(life)
         meanwhile = self._draw_meanwhile(data)
         interfered: list[BaseException | None] = []
@@ -176,7 +176,9 @@ class CleanupRules(LogHarness):
                 meanwhile()
                 layout = self._look_cold()
                 outcomes.append(self._outcomes(layout, STEPS, with_hot=with_hot))
-            except BaseException as error:  # not for the cleaner: it may take it for the store's
+            except (
+                BaseException
+            ) as error:  # kept from the cleaner, which may take it for the store's
                 interfered[0] = error
 
         with failpoints.armed(failpoint, interfere):
@@ -189,7 +191,7 @@ class CleanupRules(LogHarness):
     @precondition(_any_archived)
     @rule(partition=partitions, data=st.data(), max_bytes=st.sampled_from([1, 500, 8 * MIB]))
     def read_across_cleanup(self, partition: int, data: st.DataObject, max_bytes: int) -> None:
-        """A reader that has begun gets what stays, in order, whatever goes away under it."""
+        """A reader gets what stays, in order, whatever is removed while it reads."""
         model = self.models[partition]
         start = self._draw_offset(data, partition)
         there = model.read(start)
@@ -232,7 +234,7 @@ class CleanupRules(LogHarness):
         data=st.data(),
     )
     def hold_cleaner_up(self, life: Life, step: str, with_hot: bool, data: st.DataObject) -> None:
-        """A cleaner plans and then gets no further until others have done this and that."""
+        """A cleaner plans, and is then held up while others change the log."""
         self._live(life)
         layout, now_ms = self._look_cold(), self.clock.now_ms()
         cold = self.table.snapshot()
@@ -249,7 +251,7 @@ class CleanupRules(LogHarness):
         self._look_cold()
 
     def _apply_late(self, change: Change, planned_on: ColdSnapshot) -> None:
-        """What no longer stands must not land, and the rest must."""
+        """Partitions that no longer stand must not land, and the others must."""
         now = self.table.snapshot()
         directory = self._table_directory()
         active = {str(path.relative_to(directory)) for path, *_ in self._active_files()}
@@ -294,12 +296,12 @@ class CleanupRules(LogHarness):
             )
             self._clean_model(model, segments, one.cleaned_end, now_ms)
 
-    # -- strangers ---------------------------------------------------------------------------------
+    # -- foreign commits ---------------------------------------------------------------------------
 
     @precondition(_any_archived)
     @rule(what=st.sampled_from(["optimize", "shuffle", "vacuum"]), data=st.data())
     def be_a_stranger(self, what: str, data: st.DataObject) -> None:
-        """Somebody else's OPTIMIZE, with Z-ORDER or without, or VACUUM, changes no answer."""
+        """A foreign OPTIMIZE, with or without Z-ORDER, or VACUUM changes no answer."""
         if what == "vacuum":
             self._vacuum_as_stranger()
         else:
@@ -316,7 +318,7 @@ class CleanupRules(LogHarness):
         self._look_cold()
 
     def _vacuum_as_stranger(self) -> None:
-        """A full one without delay, which takes files in flight too."""
+        """A full VACUUM without delay, which even takes files that are being written."""
         if self._is_table():
             self._delta_table().vacuum(
                 0, dry_run=False, enforce_retention_duration=False, full=True
@@ -360,7 +362,7 @@ class CleanupRules(LogHarness):
         return {tp.partition: seen.log_end for tp, seen in self._observe().items()}
 
     def _clean_up(self, steps: Sequence[str], *, with_hot: bool) -> CleanupReport:
-        """A run that nobody disturbs."""
+        """A cleanup run without interference."""
         layout = self._look_cold()
         outcomes = self._outcomes(layout, steps, with_hot=with_hot)
         before = [(model.cleaned_end, len(model.removed)) for model in self.models]
@@ -392,13 +394,13 @@ class CleanupRules(LogHarness):
         return report
 
     def _trim(self) -> None:
-        """What follows in the hot tier."""
+        """The trim of the hot tier that follows."""
         self.archiver.trim()
         for tp, seen in self._observe().items():
             self.models[tp.partition].local_log_start = seen.local_log_start
 
     def _outcomes(self, layout: Layout, steps: Sequence[str], *, with_hot: bool) -> list[Outcome]:
-        """What retention and compaction must come to, of each partition."""
+        """What retention and compaction must do to each partition."""
         hot_ends = self._hot_ends() if with_hot else None
         config, now_ms = self.topic.config, self.clock.now_ms()
         cold = self.table.snapshot()
@@ -430,12 +432,12 @@ class CleanupRules(LogHarness):
     def _settle_cleaned(
         self, layout: Layout, outcomes: Iterable[list[Outcome]], *, done: bool = False
     ) -> Layout:
-        """Tells the models what cleanup came to, which must be among the outcomes.
+        """Tells the models what cleanup did, which must be among the outcomes.
 
         Args:
-            layout: before.
-            outcomes: of which each partition has reached one, or a part of one.
-            done: nobody disturbed it, so it has reached the whole.
+            layout: the layout before.
+            outcomes: each partition has reached one of them, or a part of one.
+            done: nothing interfered, so it has reached all of it.
 
         Returns:
             The layout now.
@@ -450,7 +452,7 @@ class CleanupRules(LogHarness):
             unchanged = log_start <= model.log_start and not done
             require(legal or unchanged, f"the log starts at {log_start}. {where}")
             model.raise_log_start(log_start)
-            if done:  # what went with its segment is not there to be compacted
+            if done:  # what went with its segment cannot be compacted
                 kept = [s for s in layout[number] if s.base_offset not in possible[0].dropped]
                 model.deleted_rows &= {record.offset for s in kept for record in s.records}
             cleaned_end = cold.cleaned_end(number)
@@ -461,7 +463,7 @@ class CleanupRules(LogHarness):
             elif done:
                 require(
                     not ends or possible[0].optional,
-                    f"it is cleaned up to {cleaned_end} still. {where}",
+                    f"it is still cleaned up to {cleaned_end}. {where}",
                 )
         after = self._look_cold()
         if done:
@@ -481,7 +483,7 @@ class CleanupRules(LogHarness):
         model.compact(first_dirty, cleaned_end, now_ms, delete_retention_ms)
 
     def _look_cold(self) -> Layout:
-        """Checks the Delta rows against the models; the segments that they lie in."""
+        """Checks the Delta rows against the models, and returns their segments."""
         rows = self._check_delta_rows()
         files = self.table.snapshot().files
         layout: Layout = [[] for _ in range(PARTITIONS)]
@@ -508,7 +510,7 @@ class CleanupRules(LogHarness):
         return layout
 
     def _check_optimized(self, steps: Sequence[str]) -> None:
-        """Afterwards a closed segment is one file, sorted by offset."""
+        """Checks that each closed segment is one file, sorted by offset."""
         if "optimize" not in steps:
             return
         for partition in range(PARTITIONS):
@@ -520,13 +522,13 @@ class CleanupRules(LogHarness):
                 require(offsets == sorted(offsets), f"{paths} is not sorted: {offsets}")
 
     def _note_strays(self) -> None:
-        """Remember what the files that nobody will ever commit were made of."""
+        """Remembers the sources of files that will never be committed."""
         for path in self._uncommitted():
             if path.name.startswith("clean-"):
                 self.strays.setdefault(path, self._active_within(path))
 
     def _check_leftovers(self) -> None:
-        """No file is left that no commit can name any more, nor one that need not be kept."""
+        """Checks that no file is left that no commit can name, or that need not be kept."""
         self._check_orphans()
         for path in self._uncommitted():
             if path.name.startswith("clean-"):
@@ -541,7 +543,7 @@ class CleanupRules(LogHarness):
             require(not kept, f"{kept} were removed from the table and not deleted")
 
     def _active_within(self, path: Path) -> set[Path]:
-        """The active files that lie in the range of a file's name as a whole."""
+        """The active files that lie wholly in the range of a file's name."""
         start, end = map(int, path.name.split("-")[1:3])
         found = set()
         for active, partition, _ in self._active_files():

@@ -1,4 +1,4 @@
-"""A real topic of two partitions beside its models: what the rules of the machine are made with.
+"""A real topic of two partitions beside its models, for the rules of the machine to build on.
 
 `LogHarness` produces, archives and looks, and compares each answer with `ModelLog`'s.
 """
@@ -63,9 +63,9 @@ TOPIC = "orders"
 PARTITIONS = 2
 
 #: How many offsets a partition has reserved at a time: so few that appends soon pass them, or as
-#: many as in earnest.
+#: many as in real use.
 RESERVED_OFFSETS = (100, reservation.LEAST_OFFSETS)
-#: A server whose append-only file has grown beyond this makes place for a new one, since a restart
+#: A server whose append-only file is larger than this is replaced by a new one, since a restart
 #: reads all of it.
 MAX_APPEND_ONLY_BYTES = 8 * MIB
 
@@ -80,7 +80,7 @@ class Death(BaseException):
 
 @dataclass(frozen=True, slots=True)
 class Sent:
-    """A call as its producer remembers it."""
+    """A call, as its producer remembers it."""
 
     call: AppendCall
     rows: tuple[Row, ...]
@@ -103,20 +103,20 @@ def any_records(machine: LogHarness) -> bool:
 
 
 def any_new(machine: LogHarness) -> bool:
-    """Whether something was appended since the last upheaval; else that would make a dull story."""
+    """Whether anything was appended since the last upheaval; without that, a new one is dull."""
     return machine.news > 0
 
 
 class LogHarness(RuleBasedStateMachine):
     """One tiered topic of two partitions: real tiers on one side, `ModelLog` on the other.
 
-    Its one rule compares all of it.
+    Its one rule compares everything.
     """
 
     directory: ClassVar[Path]
     server: ClassVar[RedisServer]
 
-    #: Who writes: calls that the machine makes up, a `Producer`, or the tasks of Spark's sink.
+    #: What writes: calls that the machine makes up, a `Producer`, or the tasks of Spark's sink.
     WRITERS: ClassVar[tuple[str, ...]] = ("calls", "producer", "sink")
     #: What may happen while an archiver is at work.
     MEANWHILE: ClassVar[tuple[str, ...]] = ("all", "part", "produce", "delete")
@@ -192,7 +192,7 @@ class LogHarness(RuleBasedStateMachine):
     @precondition(any_records)
     @rule()
     def compare_everything(self) -> None:
-        """The whole log by each reader, the hot tier by its own, and the Delta table by pyarrow."""
+        """The whole log by each reader, the hot tier by itself, and the Delta table by pyarrow."""
         readers = self._readers()
         for model in self.models:
             tp, held = model.topic_partition, model.read()
@@ -223,7 +223,7 @@ class LogHarness(RuleBasedStateMachine):
         self._cannot_be_lost()
 
     def _open(self) -> None:
-        """Everything that a process holds in memory, anew."""
+        """Opens everything again that a process holds in memory."""
         self._close()
         self.hot = HotLog.connect(self.server.url, clock=self.clock)
         self.table = self._new_table()
@@ -274,11 +274,11 @@ class LogHarness(RuleBasedStateMachine):
             self._open()
 
     def _lose_tail(self, size_bytes: int, *, clock_ms: int = 0, reopen: bool = False) -> None:
-        """The server comes back with that much of its file, and its clock has stepped."""
+        """The server comes back with that much of its file, and its clock has jumped."""
         kept = min(size_bytes, self.server.append_only_size())
         self.server.cut_append_only_file(to_size=kept)
-        # Twice: Redis cuts a file that ends in the middle of a command of a transaction behind the
-        # command before, not before the MULTI, and would append to that. The next start mends it.
+        # Twice: if a file ends within a command of a transaction, Redis cuts it after the previous
+        # command, not before the MULTI, and would append to that. The next start mends it.
         self.server.start()
         self.server.restart(clean=False)
         self.clock.advance(clock_ms)
@@ -290,7 +290,7 @@ class LogHarness(RuleBasedStateMachine):
             model.local_log_start = seen.local_log_start
 
     def _cannot_be_lost(self) -> None:
-        """From here on no restart goes back behind this moment."""
+        """From now on, no restart goes back to before this moment."""
         self.sizes = [self.server.append_only_size()]
 
     def _observe(self) -> dict[TopicPartition, HotOffsets]:
@@ -299,7 +299,7 @@ class LogHarness(RuleBasedStateMachine):
     # producing
 
     def _produce(self, partition: int, producer: int, batches: Sequence[Batch]) -> None:
-        """As producers do it: after a change of server recover, a new epoch, and again."""
+        """Writes as producers do: if the server changed, recover, take a new epoch, try again."""
         if self.writer_kind != "calls":
             rows = [row for batch in batches for row in self._fitting(batch).rows]
             self._writer(producer).write(self.models[partition], rows, self.run_id)
@@ -318,7 +318,7 @@ class LogHarness(RuleBasedStateMachine):
         self.sequences[producer, partition] = 0
 
     def _calls(self, partition: int, producer: int, batches: Sequence[Batch]) -> list[Sent]:
-        """The producer's next calls; their sequences are used up."""
+        """The producer's next calls, which use up their sequence numbers."""
         calls = []
         for batch in batches:
             epoch, sequence = self._position(partition, producer)
@@ -328,7 +328,7 @@ class LogHarness(RuleBasedStateMachine):
         return calls
 
     def _fitting(self, batch: Batch) -> Batch:
-        """As a producer that knows the time and the topic would send it."""
+        """The batch as a producer that knows the time and the topic would send it."""
         batch = batch.at(self.clock.now_ms())
         return batch.keyed() if self.topic.config.compacted else batch
 
@@ -349,7 +349,7 @@ class LogHarness(RuleBasedStateMachine):
         return not any(isinstance(answer, RecoveryNeededError) for answer in answers)
 
     def _append(self, calls: Sequence[Sent]) -> Sequence[AppendResult | LakelogError]:
-        """Has the calls appended and compares each answer with the model's."""
+        """Appends the calls, and compares each answer with the model's."""
         self._observe_reserved()
         answers = self.hot.append_all([sent.call for sent in calls])
         for sent, answer in zip(calls, answers, strict=True):
@@ -402,21 +402,21 @@ class LogHarness(RuleBasedStateMachine):
             self.models[tp.partition].reserved_end = seen.reserved_end
 
     def _settle_recoveries(self) -> None:
-        """Tells the models of partitions that somebody has recovered."""
+        """Tells the models which partitions were recovered."""
         for tp, seen in self._observe().items():
             model = self.models[tp.partition]
             if model.run_id == self.run_id and seen.log_end > model.hot_end:
-                model.skip_to(seen.log_end)  # what was reserved next does not follow
+                model.skip_to(seen.log_end)  # the next reserved offsets do not follow on
             if seen.recovered and model.run_id != self.run_id:
                 was_clean = model.clean
                 model.recover(self.run_id, seen.log_end)
-                if was_clean:  # to take over is answered only once it is on disk
+                if was_clean:  # a takeover is answered only once it is on disk
                     self._cannot_be_lost()
 
     # archiving
 
     def _draw_ends(self, data: st.DataObject) -> dict[int, int]:
-        """Where to archive up to, of one or both partitions."""
+        """Where to archive up to, for one or both partitions."""
         chosen = data.draw(st.sets(partitions, min_size=1), "partitions")
         return {partition: self._draw_offset(data, partition) for partition in sorted(chosen)}
 
@@ -480,7 +480,7 @@ class LogHarness(RuleBasedStateMachine):
         model.local_log_start = self._observe()[tp].local_log_start
 
     def _draw_meanwhile(self, data: st.DataObject) -> Callable[[], None]:
-        """What somebody else does; it settles with the models all that it changes."""
+        """Something that another process does; it tells the models what it changes."""
         return self._meanwhile(data.draw(st.sampled_from(self.MEANWHILE), "meanwhile"), data)
 
     def _meanwhile(self, what: str, data: st.DataObject) -> Callable[[], None]:
@@ -497,7 +497,7 @@ class LogHarness(RuleBasedStateMachine):
     # the Delta table, without lakelog
 
     def _check_delta_rows(self) -> dict[tuple[int, int], list[Record]]:
-        """Each record that must be archived is one row of the table, and nothing else is.
+        """Checks that the table's rows are the records that must be archived, each of them once.
 
         Returns:
             The rows by partition and segment, in offset order.
@@ -521,7 +521,7 @@ class LogHarness(RuleBasedStateMachine):
         return segments
 
     def _rows_of(self, path: Path, partition: int) -> FileRows:
-        """What is in a file of the table; files never change, so each is read once."""
+        """The content of a file of the table; files never change, so each is read once."""
         require(path.exists(), f"{path} is gone, though the table names it")
         if path not in self._files_read:
             table = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
@@ -536,7 +536,7 @@ class LogHarness(RuleBasedStateMachine):
         return self._files_read[path]
 
     def _active_files(self) -> list[tuple[Path, int, int]]:
-        """Path, partition and segment of each file, as delta-rs has it."""
+        """Path, partition and segment of each file, as delta-rs lists them."""
         if not self._is_table():
             return []
         directory = self._table_directory()
@@ -549,7 +549,7 @@ class LogHarness(RuleBasedStateMachine):
         ]
 
     def _check_orphans(self) -> None:
-        """No archived file is left that no commit can name any more."""
+        """Checks that no archived file is left that no commit can name any more."""
         for path in self._uncommitted():
             start = archived_start(str(path))
             partition = int(path.parent.parent.name.partition("=")[2])

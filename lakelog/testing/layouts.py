@@ -1,8 +1,8 @@
-"""Cold tiers as they may come to lie, without a table: files of segments and the rows in them.
+"""Possible layouts of a cold tier, without a table: files of segments and the rows in them.
 
-A segment has one file or many, with gaps before it; compaction took rows out and emptied files;
-the log start cuts into a segment, or whole segments are gone below it; somebody's OPTIMIZE dealt
-the rows of a segment to files of its own. What an index over such a layout says is held against its
+A segment has one file or many, with gaps before it; compaction removed rows and emptied files; the
+log start cuts into a segment, or whole segments below it are gone; a foreign OPTIMIZE moved the
+rows of a segment to files of its own. What an index says of such a layout is compared with its
 rows, which are a plain list.
 """
 
@@ -38,7 +38,7 @@ class LaidFile:
     path: str
     start_offset: int
     end_offset: int  # exclusive
-    offsets: tuple[int, ...]  # in no order where somebody else wrote it
+    offsets: tuple[int, ...]  # in any order if the file is foreign
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ColdLayout:
     archived_ends: Mapping[int, int]
 
     def index(self) -> SegmentIndex:
-        """As a look at a table with these files would have it."""
+        """The index that a look at a table with these files would give."""
         columns = {
             "path": [file.path for file in self.files],
             "size_bytes": [1000 for _ in self.files],
@@ -72,7 +72,7 @@ class ColdLayout:
         )
 
     def rows(self) -> list[tuple[int, int, int]]:
-        """Partition, segment and offset of each."""
+        """Partition, segment and offset of each row."""
         return [
             (file.partition, file.segment, offset) for file in self.files for offset in file.offsets
         ]
@@ -86,7 +86,7 @@ class ColdLayout:
         )
 
     def places(self, partition: int) -> list[int]:
-        """Where an answer could be wrong: at and beside each edge that the log still covers."""
+        """Where an answer could be wrong: at and next to each edge that the log still covers."""
         low, high = self.log_starts[partition], self.archived_ends[partition]
         edges = {low, high}
         for file in self.files:
@@ -97,7 +97,7 @@ class ColdLayout:
 
 
 class RowTable:
-    """Rows of a Delta table in memory, to be asked with the SQL that Spark is asked with.
+    """Rows of a Delta table in memory, which take the same SQL conditions as Spark.
 
     Args:
         rows: partition, segment and offset of each.
@@ -109,7 +109,7 @@ class RowTable:
         self._database.executemany(_INSERT, rows)
 
     def where(self, condition: str | None) -> list[tuple[int, int]]:
-        """Partition and offset of the rows for which a condition holds, in order; None: of all."""
+        """Partition and offset of the rows for which a condition holds, in order; None: all."""
         text = "SELECT partition, offset FROM rows WHERE " + (condition or "true")
         with closing(self._database.execute(text)) as found:
             return sorted(found)
@@ -125,14 +125,14 @@ class RowTable:
 
 
 def near(edges: Iterable[int], low: int, high: int) -> list[int]:
-    """Each edge and its neighbours, as far as they lie in [low, high], in order."""
+    """Each edge and its neighbours that lie in [low, high], in order."""
     beside = {edge + step for edge in edges for step in (-1, 0, 1)}
     return sorted({low, high} | {place for place in beside if low <= place <= high})
 
 
 @st.composite
 def cold_layouts(draw: st.DrawFn, partitions: int = 2) -> ColdLayout:
-    """Some segments a partition, each of some files of some rows."""
+    """Some segments for each partition, with some files of some rows each."""
     files: list[LaidFile] = []
     log_starts, archived_ends = {}, {}
     for partition in range(partitions):
@@ -144,7 +144,7 @@ def cold_layouts(draw: st.DrawFn, partitions: int = 2) -> ColdLayout:
         if end:
             log_start = draw(st.sampled_from([0, 0, end, draw(st.integers(0, end))]))
         log_starts[partition] = log_start
-        if draw(st.booleans()):  # cleanup has been there since
+        if draw(st.booleans()):  # cleanup has run since
             ends: dict[int, int] = {}
             for file in laid:
                 ends[file.segment] = max(ends.get(file.segment, 0), file.end_offset)
@@ -157,7 +157,7 @@ def cold_layouts(draw: st.DrawFn, partitions: int = 2) -> ColdLayout:
 class _Segment:
     gap: int  # offsets before it that no record ever had
     files: tuple[tuple[bool, ...], ...]  # whether there is a row at each offset
-    dealt: int  # to how many files of somebody else; 0: as they were written
+    dealt: int  # the number of foreign files that got the rows; 0: as written
 
 
 _segments = st.builds(

@@ -1,7 +1,7 @@
 """What happens to a log and how it is read, as rules of a Hypothesis state machine.
 
 Producing, resending, archiving, trimming, deleting, reading, seeking, crashes, restarts and lost
-tails. What cleans up after them is in `cleanup_rules`.
+tails. Cleanup is in `cleanup_rules`.
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ _SMALL_BATCH = Batch(
 
 @dataclass(frozen=True, slots=True)
 class HeldPlan:
-    """What an archiver planned that then got no further for a while."""
+    """The plan of an archiver that is then held up for a while."""
 
     change: Change
     planned_on: ColdSnapshot
-    starts: dict[int, tuple[int, int]]  # archive_start and log_start by partition, by the model
+    starts: dict[int, tuple[int, int]]  # the model's archive_start and log_start, by partition
     recoveries: dict[int, int]  # that the model knew of, by partition
 
 
@@ -92,7 +92,7 @@ class LogRules(LogHarness):
     def produce(
         self, partition: int, producer: int, batches: list[Batch], restarted: bool, seconds: int
     ) -> None:
-        """After a while, calls in flight together."""
+        """Some time passes, then several calls are in flight together."""
         self.clock.advance(1000 * seconds)
         if restarted and producer in self._writers:
             self._writers.pop(producer).close()
@@ -129,15 +129,15 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(partition=partitions)
     def resend(self, partition: int) -> None:
-        """Earlier calls again, exactly: the first answer, or a refusal, never a second copy."""
+        """The same calls again: they get the first answer or a refusal, and add no second copy."""
         for sent in self.sent[partition][-2 * REMEMBERED_CALLS :]:
             self._send(partition, [sent.again()])
 
     @rule(partition=partitions, producer=producers, batch=strategies.batches())
     def produce_wrongly(self, partition: int, producer: int, batch: Batch) -> None:
-        """A hole in the sequence, a producer nobody knows, a fenced one, a timestamp far off.
+        """A hole in the sequence, an unknown producer, a fenced one, a timestamp far off.
 
-        On compacted topics also a record without a key.
+        On compacted topics, also a record without a key.
         """
         batch = self._fitting(batch)
         epoch, sequence = self._position(partition, producer)
@@ -162,7 +162,7 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(data=st.data(), in_part=st.booleans(), anew=st.booleans())
     def archive(self, data: st.DataObject, in_part: bool, anew: bool) -> None:
-        """Everything, or up to some offsets. A new archiver clears up after those that died."""
+        """Archives everything, or up to some offsets. A new archiver cleans up after dead ones."""
         if anew:
             self.archiver = self._new_archiver()
         self._archive(self.archiver, self._draw_ends(data) if in_part else None)
@@ -172,7 +172,7 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(failpoint=st.sampled_from(FAILPOINTS), data=st.data())
     def crash_archiver(self, failpoint: str, data: st.DataObject) -> None:
-        """It dies there and is opened anew. What it had committed stays, the rest never was."""
+        """The archiver dies there and is opened again. Only what it committed stays."""
 
         def die() -> None:
             raise Death
@@ -190,7 +190,7 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(failpoint=st.sampled_from(FAILPOINTS), data=st.data())
     def race_archivers(self, failpoint: str, data: st.DataObject) -> None:
-        """While one archiver is there, another one runs, or records come or are deleted."""
+        """While an archiver is there, another one runs, or records are appended or deleted."""
         meanwhile = self._draw_meanwhile(data)
         interfered: list[Exception | None] = []
 
@@ -203,7 +203,7 @@ class LogRules(LogHarness):
                 for model in self.models:  # at this failpoint it may have committed already
                     self._settle_archived(model, model.archived_end, model.archivable_end())
                 meanwhile()
-            except Exception as error:  # not for the archiver: it may take it for the store's
+            except Exception as error:  # kept from the archiver, which may take it for the store's
                 interfered[0] = error
 
         ends = {model.topic_partition.partition: model.log_end for model in self.models}
@@ -242,7 +242,7 @@ class LogRules(LogHarness):
     @precondition(lambda self: self.held is not None)
     @rule()
     def apply_held_plan(self) -> None:
-        """It goes on, however much others did meanwhile: what no longer stands must not land."""
+        """The archiver goes on, whatever others did meanwhile; outdated parts must not land."""
         held, self.held = self.held, None
         assert held is not None
         models = {p: self.models[p] for p in held.starts}
@@ -265,7 +265,7 @@ class LogRules(LogHarness):
         try:
             applied = self._new_table().apply(held.change, held.planned_on)
         except (TrimmedError, ContradictionError) as error:
-            # Somebody else trimmed what it was to copy, or the server lost it.
+            # What it was to copy was trimmed by others, or the server lost it.
             gone = any(
                 p not in untouched
                 or models[p].local_log_start > start
@@ -294,7 +294,7 @@ class LogRules(LogHarness):
     @precondition(any_new)
     @rule(data=st.data(), reopen=st.booleans(), resume=st.booleans())
     def stop_and_start_redis(self, data: st.DataObject, reopen: bool, resume: bool) -> None:
-        """A planned stop: nothing is lost and producers go on, whoever comes first."""
+        """After a planned stop nothing is lost, and producers go on, whichever comes first."""
         self.news = 0
         for model in self.models:
             if model.run_id != self.run_id:
@@ -320,13 +320,13 @@ class LogRules(LogHarness):
     @precondition(any_new)
     @rule(data=st.data(), reopen=st.booleans(), archive=st.booleans())
     def lose_tail_of_redis(self, data: st.DataObject, reopen: bool, archive: bool) -> None:
-        """Killed, and its append-only file comes back as it was some steps ago, or cut anywhere."""
+        """Redis is killed, and comes back with a file of some steps ago, or one cut anywhere."""
         self.news = 0
         steps_back = data.draw(st.integers(0, 8), "steps back")
         size = self.sizes[max(0, len(self.sizes) - 1 - steps_back)]
         size += data.draw(st.integers(0, 400), "more bytes")
         self._lose_tail(size, clock_ms=data.draw(_steps_ms, "clock"), reopen=reopen)
-        if archive:  # an archiver comes first, which knows less than the producers
+        if archive:  # an archiver, which knows less than the producers, comes first
             self._archive(self.archiver, None)
 
     @precondition(any_new)
@@ -338,7 +338,7 @@ class LogRules(LogHarness):
     def lose_tail_of_redis_again(
         self, data: st.DataObject, partition: int, archivers: list[bool]
     ) -> None:
-        """Each time with the recovery before and all that came after it, while the clock steps."""
+        """Each loss takes the last recovery and all that followed it, while the clock jumps."""
         self.news = 0
         size = self.sizes[-1]
         for archive in archivers:
@@ -350,7 +350,7 @@ class LogRules(LogHarness):
     @precondition(any_new)
     @rule(config=strategies.topic_settings())
     def create_topic_again(self, config: dict[str, object]) -> None:
-        """Dropped and created under the same name: nothing of the old one is ever met again."""
+        """The topic is dropped and created again by that name: nothing of the old one reappears."""
         self.news = 0
         held, self.held = self.held, None
         old_table, old_log, old_archiver = self.table, self.log, self.archiver
@@ -371,7 +371,7 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(partition=partitions, data=st.data(), max_bytes=st.sampled_from([1, 500, 8 * MIB]))
     def read(self, partition: int, data: st.DataObject, max_bytes: int) -> None:
-        """A range by each reader, a fetch at its start, and fetches just outside of the log."""
+        """Reads a range by each reader, and fetches at its start and just outside of the log."""
         model = self.models[partition]
         start, end = sorted(self._draw_offset(data, partition) for _ in range(2))
         self._readers().compare(partition, model.read(), [(start, end)])
@@ -381,14 +381,14 @@ class LogRules(LogHarness):
         if model.log_start > 0:
             before = model.log_start - 1
             self._refused(OffsetOutOfRangeError, lambda: self.log.fetch(partition, before))
-        # On a server that lost its tail, what lies past the end may have been there.
+        # If the server lost its tail, there may have been records past the end.
         error = OffsetOutOfRangeError if model.run_id == self.run_id else RecoveryNeededError
         self._refused(error, lambda: self.log.fetch(partition, model.log_end + 1))
 
     @precondition(any_records)
     @rule(partition=partitions, data=st.data())
     def seek(self, partition: int, data: st.DataObject) -> None:
-        """By a timestamp at or beside one that is there, and by every name."""
+        """Seeks by timestamps that are there, by those next to them, and by every name."""
         model = self.models[partition]
         known = sorted({record.timestamp_ms for record in model.read()} | {BASE_TIME_MS})
         near = data.draw(st.integers(0, 7), "every eighth from")
@@ -419,7 +419,7 @@ class LogRules(LogHarness):
     @precondition(any_records)
     @rule(partition=partitions, data=st.data())
     def damage_an_entry(self, partition: int, data: st.DataObject) -> None:
-        """A bit of a stored entry flips: reading it is an error that names it. Then mended."""
+        """A bit of a stored entry flips: reading it raises an error. Then it is mended."""
         model = self.models[partition]
         tp = model.topic_partition
         stream = Keys().partition(tp).stream

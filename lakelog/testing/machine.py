@@ -1,13 +1,13 @@
 """Hypothesis state machines over a real Redis and a real Delta table, beside the oracle.
 
 `LogMachine` produces, archives, cleans up, reads, crashes, restarts and loses tails in any order
-Hypothesis thinks of, and compares each answer with `ModelLog`'s. To run it::
+Hypothesis chooses, and compares each answer with `ModelLog`'s. To run it::
 
     with log_machine(directory) as machine:
         run_state_machine_as_test(machine, settings=settings(max_examples=200))
 
-One server serves all examples: it is emptied between them, and restarted only where the story says
-so. All times come from a clock that the machine turns, so a failure repeats from its seed.
+One server serves all examples: it is emptied between them, and restarted only if an example says
+so. All times come from a clock that the machine sets, so a failure can be repeated from its seed.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def log_machine(
 
     Args:
         directory: an empty one, for the server and for the cold tables.
-        rules: of the machine; `CleanupRules` or `LogRules` alone looks closer at fewer things.
+        rules: the machine's rules; `CleanupRules` or `LogRules` alone tests fewer things harder.
     """
     conf: dict[str, str | int | Sequence[str]] = {
         "auto-aof-rewrite-percentage": 0,  # the machine cuts the file back to sizes it had

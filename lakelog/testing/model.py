@@ -46,13 +46,13 @@ class Difference(AssertionError):
 
 
 def require(condition: object, message: str) -> None:
-    """Raises `Difference` with the message unless the condition holds (also under ``-O``)."""
+    """Raises `Difference` with the message unless the condition holds, even under ``-O``."""
     if not condition:
         raise Difference(message)
 
 
 def require_same(found: Iterable[Record], expected: Sequence[Record]) -> None:
-    """Raises `Difference`, saying what differs, unless the records are the same."""
+    """Raises `Difference`, which says what differs, unless the records are the same."""
     records = list(found)
     if records != list(expected):
         missing = [record for record in expected if record not in records]
@@ -89,8 +89,8 @@ class ModelLog:
     """One partition of a tiered topic, in both tiers.
 
     Args:
-        run_id: of the server under which the partition was created.
-        keys_required: a record without a key is refused, as compacted topics do.
+        run_id: the run of the server under which the partition was created.
+        keys_required: records without a key are refused, as by compacted topics.
     """
 
     def __init__(
@@ -104,18 +104,18 @@ class ModelLog:
         self.topic_partition = topic_partition
         self.timestamp_type = timestamp_type
         self.keys_required = keys_required
-        self.records: list[Record] = []  # all that were not lost; deleted and removed ones too
-        self.gaps: list[OffsetRange] = []  # what recoveries declared lost, cold's share included
+        self.records: list[Record] = []  # all that were not lost, even deleted and removed ones
+        self.gaps: list[OffsetRange] = []  # what recoveries declared lost, including what cold has
         self.recoveries = 0  # how many declared something lost, also those lost in their turn
         self.log_start = 0
         self.archived_end = 0
         self.cleaned_end = 0
-        self.removed: set[int] = set()  # offsets that compaction took out of the cold tier
-        self.horizons_ms: dict[int, int] = {}  # by offset, of tombstones that compaction kept
+        self.removed: set[int] = set()  # offsets that compaction removed from the cold tier
+        self.horizons_ms: dict[int, int] = {}  # by offset, for tombstones that compaction kept
         self.deleted_rows: set[int] = set()  # offsets below log_start that cold was seen to hold
         self.local_log_start = 0  # as last seen
-        self.hot_end = 0  # log end by the hot tier, which may have lost its tail
-        self.told_end = 0  # one past the highest offset anybody was ever told of
+        self.hot_end = 0  # the hot tier's log end; it may have lost its tail
+        self.told_end = 0  # one past the highest offset ever given in an answer
         self.call_ends = {0}  # where the hot tier may end after losing a tail
         self.producers: dict[int, _Producer] = {}
         self.reserved_end: int | None = None  # appends stop here, as last seen
@@ -145,11 +145,11 @@ class ModelLog:
         now_ms: int,
         sent_under: str | None = None,
     ) -> Answer | type[LakelogError]:
-        """Appends one call and says what it answers, or the class of the error it ends with.
+        """Appends one call, and gives its answer or the class of its error.
 
         Args:
-            run_id: the server's.
-            sent_under: the server's when the call was first sent without an answer.
+            run_id: the server's run.
+            sent_under: the server's run when the call was first sent without an answer.
         """
         last_sequence = first_sequence + len(rows) - 1
         if run_id != self.run_id:
@@ -185,7 +185,7 @@ class ModelLog:
         return answer
 
     def place(self, rows: Sequence[Row], now_ms: int) -> int:
-        """Gives rows the next offsets and returns the first of them."""
+        """Gives the rows the next offsets, and returns the first."""
         base_offset = self.hot_end
         require(base_offset >= self.told_end, f"offset {base_offset} would name two records")
         stamped = self.timestamp_type is TimestampType.LOG_APPEND_TIME
@@ -246,11 +246,11 @@ class ModelLog:
         return gone
 
     def pause(self) -> None:
-        """A clean mark is left for a planned stop."""
+        """A planned stop leaves a clean mark."""
         self.clean = True
 
     def lose_tail(self, hot_end: int) -> None:
-        """The server came back knowing less. Archived records are never lost."""
+        """The server came back without its tail. Archived records are never lost."""
         require(
             hot_end <= self.hot_end and hot_end in self.call_ends,
             f"{self.topic_partition}: the hot tier ended at {self.hot_end} and came back with "
@@ -258,17 +258,17 @@ class ModelLog:
         )
         self.hot_end = hot_end
         self.records = [r for r in self.records if r.offset < max(hot_end, self.archived_end)]
-        # What was trimmed or declared lost since then is so no more.
+        # Later trims and declared gaps are undone.
         self.local_log_start = 0
         self.gaps = [gap for gap in self.gaps if gap.end <= hot_end]
 
     def skip_to(self, log_end: int) -> None:
-        """The log goes on there, under the run that wrote it; nothing is lost."""
+        """The log goes on at that offset, under the run that wrote it; nothing is lost."""
         require(log_end >= self.told_end, f"the log goes on at {log_end}, below {self.told_end}")
         self._go_on_at(log_end)
 
     def recover(self, run_id: str, log_end: int) -> None:
-        """The partition was settled under a new run of the server and ends there now."""
+        """The partition was recovered under a new run of the server, and now ends there."""
         if self.clean:  # nothing can be lost: it goes on where it was
             require(
                 log_end == self.hot_end,
@@ -299,7 +299,7 @@ class ModelLog:
     def read(self, start: int = 0, end: int | None = None) -> list[Record]:
         """The records of [start, end) that the log holds.
 
-        What compaction removed is there for as long as the hot tier has it.
+        Records that compaction removed are there as long as the hot tier has them.
         """
         limit = self.log_end if end is None else end
         return [
@@ -323,7 +323,7 @@ class ModelLog:
         ]
 
     def stored(self) -> list[Record]:
-        """The rows of the Delta table: those and, as last seen, deleted ones."""
+        """The rows of the Delta table: those of `cold` and, as last seen, deleted ones."""
         return [r for r in self.records if r.offset in self.deleted_rows] + self.cold()
 
     def _is_hot(self, offset: int) -> bool:
@@ -332,7 +332,7 @@ class ModelLog:
         )
 
     def lost(self, start: int, end: int) -> list[OffsetRange]:
-        """The offsets of [start, end) that no record ever had, as ranges; also if removed since."""
+        """The offsets of [start, end) that no record ever had, removed or not, as ranges."""
         ranges, position = [], start
         for record in self.records:
             if not start <= record.offset < end:
@@ -388,7 +388,7 @@ class ModelLog:
             not seen.recovered or run_id == self.run_id,
             f"it says recovered, but the server changed since. {where}",
         )
-        # What cold got of a lost tail is not lost, but a file that spans the gap cannot tell.
+        # What cold got of a lost tail is not lost, but a file that spans the gap does not show it.
         lost = [
             hole for gap in self.gaps for hole in self.lost(max(gap.start, self.log_start), gap.end)
         ]
@@ -429,10 +429,10 @@ class ModelLog:
     def check_rows(self, rows: list[Record], horizons_ms: Mapping[int, int] | None = None) -> None:
         """Checks the rows of the Delta table: each that must be there once, and no other.
 
-        Those of deleted records may be there or not, until cleanup.
+        Rows of deleted records may be there or not, until cleanup.
 
         Args:
-            horizons_ms: the delete horizons of those rows that have one, by offset.
+            horizons_ms: the delete horizons of the rows that have one, by offset.
         """
         rows = sorted(rows, key=lambda row: row.offset)
         live = [row for row in rows if row.offset >= self.log_start]
@@ -456,7 +456,7 @@ class ModelLog:
     def check_fetched(self, seen: Fetched, offset: int) -> None:
         """Checks one fetch: the next records, and every lost offset on the way reported.
 
-        What compaction removed is passed over without a word.
+        Records that compaction removed are skipped without a report.
         """
         expected = self.read(offset)
         records = to_records(self.topic_partition, seen.records)
@@ -481,7 +481,7 @@ class ModelLog:
 
 
 def _cover(outer: Iterable[OffsetRange], inner: Iterable[OffsetRange]) -> bool:
-    """Whether the one ranges hold all offsets of the others."""
+    """Whether the outer ranges hold all offsets of the inner ones."""
     joined = _joined(sorted(outer, key=lambda gap: gap.start))
     return all(any(o.start <= i.start and i.end <= o.end for o in joined) for i in inner)
 

@@ -1,4 +1,4 @@
-"""A real S3-speaking server for tests, and a front that makes it fail on purpose."""
+"""A real server with S3's API for tests, and a proxy that makes it fail on purpose."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from typing import Any, ClassVar
 from ..back_off import wait_until
 from .servers import START_TIMEOUT_S, STARTING, free_port
 
-#: Headers that speak of one connection, not of the message.
+#: Headers about one connection, not about the message.
 _HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
 
 
 class S3Server:
-    """moto's S3 as a process of its own on a free loopback port; everything is in its memory.
+    """moto's S3 in its own process on a free loopback port; it keeps everything in memory.
 
     Needs ``moto[server]`` (``pip install 'lakelog[dev]'``).
     """
@@ -62,14 +62,14 @@ class S3Server:
             self._process = None
 
     def make_bucket(self, name: str) -> str:
-        """Makes a bucket; its URL."""
+        """Makes a bucket, and returns its URL."""
         status, said = self._request("PUT", f"/{name}")
         if status != http.client.OK:
             raise RuntimeError(f"bucket {name!r} was not made: {said.decode(errors='replace')}")
         return f"s3://{name}"
 
     def keys(self, bucket: str) -> list[str]:
-        """All keys of a bucket of at most 1,000, sorted."""
+        """All keys of a bucket that has at most 1,000, sorted."""
         text = self._request("GET", f"/{bucket}?list-type=2")[1].decode()
         return sorted(re.findall(r"<Key>(.*?)</Key>", text))
 
@@ -85,18 +85,18 @@ class S3Server:
 
 @dataclass
 class Fault:
-    """What happens to the requests it is for, until it has happened `times` times.
+    """A fault that happens to matching requests, `times` times.
 
     Args:
         method: ``PUT``, ``GET``, …
-        target: found in the path and query, a regular expression.
-        status: answer with this instead of asking the server; with the code that S3 has for it.
-        delay_s: wait so long first.
-        lose_reply: let the server do it, then close the connection without a word.
+        target: a regular expression to be found in the path and query.
+        status: answer with this, and S3's code for it, instead of asking the server.
+        delay_s: wait this long first.
+        lose_reply: let the server do it, then close the connection without an answer.
         cut_body: let the server do it, then close the connection in the middle of the answer.
-        skip: let so many such requests pass unharmed first.
-        times: how often; then it is over. None: until other faults are injected.
-        hang: give no answer before other faults are injected; then go on.
+        skip: let this many such requests pass unharmed first.
+        times: how often it happens. None: until other faults are injected.
+        hang: give no answer until other faults are injected; then go on.
     """
 
     method: str
@@ -122,7 +122,7 @@ def s3_options(url: str) -> dict[str, str]:
 
 
 class FaultyFront:
-    """HTTP on a loopback port in front of a server; faults happen to what passes through."""
+    """An HTTP proxy on a loopback port; faults happen to requests that pass through it."""
 
     CODES: ClassVar[dict[int, str]] = {
         403: "AccessDenied",
@@ -157,7 +157,7 @@ class FaultyFront:
         self._server.server_close()
 
     def inject(self, *faults: Fault) -> None:
-        """Replaces what is still to happen; without any, all is well again."""
+        """Replaces the faults that are still to happen; without any, nothing fails any more."""
         with self._lock:
             self._faults = list(faults)
             self._injected.set()  # those that hang go on
@@ -206,7 +206,7 @@ class _Server(ThreadingHTTPServer):
     request_queue_size = 128
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that went away is no news."""
+        """Ignores clients that went away."""
 
 
 def _handler(front: FaultyFront) -> type[BaseHTTPRequestHandler]:
@@ -262,7 +262,7 @@ def _handler(front: FaultyFront) -> type[BaseHTTPRequestHandler]:
             self.close_connection = self.close_connection or cut
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nobody reads it."""
+            """Logs nothing."""
 
     return Handler
 

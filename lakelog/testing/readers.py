@@ -1,9 +1,9 @@
-"""Every reader of a log that needs no Spark session, each as the same question.
+"""Every reader of a log that needs no Spark session, each called in the same way.
 
-What it answers is held against a plain list: the records of [start, end) of one partition. Readers
-that are Spark's are asked for what they do in Python: a frame for its two parts, of which Delta's
-rows are picked by the frame's own SQL, and ``format("lakelog")`` for what its planner and its tasks
-do. How Spark itself runs them is for the tests that have one.
+Its answer is compared with a plain list: the records of [start, end) of one partition. Of Spark's
+readers, the part in Python is run: for a frame, its two parts, with Delta's rows picked by the
+frame's own SQL; for ``format("lakelog")``, its planner and its tasks. How Spark itself runs them is
+left to the tests with a session.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from .model import Difference, require_same
 Reader = Callable[[int, int, int], list[Record]]
 """The records of a partition's [start, end)."""
 
-PAGE_RECORDS = 7  # what pages and polls bring: few, so that a range takes several
+PAGE_RECORDS = 7  # records of a page or poll: so few that a range takes several
 MICRO_BATCH_RECORDS = 50
 
 
@@ -49,7 +49,7 @@ class Readers:
 
     Args:
         place: how tasks open the log.
-        delta_files: what was read of the table's files, which never change; kept by the caller.
+        delta_files: the content of the table's files, which never change; kept by the caller.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Readers:
         self._delta_files = {} if delta_files is None else delta_files
 
     def named(self) -> dict[str, Reader]:
-        """All of them; those of ``format("lakelog")`` where pyspark is installed."""
+        """All readers, including ``format("lakelog")`` if pyspark is installed."""
         found: dict[str, Reader] = {
             "range read": self.range_read,
             "fetches": self.fetches,
@@ -99,7 +99,7 @@ class Readers:
     def compare_archived(
         self, partition: int, held: Sequence[Record], ranges: Iterable[tuple[int, int]]
     ) -> None:
-        """As `compare`, of those who read what is archived without asking Redis."""
+        """As `compare`, for readers of what is archived, which do not ask Redis."""
         table = self.log.table
         if table is None or (cold := table.snapshot()).version == NO_TABLE:
             return
@@ -113,7 +113,7 @@ class Readers:
         ArchivedReaders(alone, self.place).compare(partition, stored, clipped)
 
     def compare_frames(self, partition: int, held: Sequence[Record]) -> None:
-        """As `compare`, of what a frame asks Delta for, between any two places."""
+        """As `compare`, for a frame's query to Delta, between any two places."""
         tiers = self._tiers()
         look = tiers.look([partition])
         places = self.places(partition)
@@ -132,8 +132,8 @@ class Readers:
                         )
 
     def places(self, partition: int) -> list[int]:
-        """Beside which an answer could be wrong: the edges of files, segments, row groups, tiers
-        and gaps, the log start and the log end; each and its neighbours.
+        """Where an answer could be wrong: the edges of files, segments, row groups, tiers and gaps,
+        the log start and the log end, each with its neighbours.
         """
         look = self._tiers().look([partition])
         offsets, hot = look.offsets[partition], look.hot[partition]
@@ -153,7 +153,7 @@ class Readers:
         return list(self.log.read(partition, start, end).records())
 
     def fetches(self, partition: int, start: int, end: int) -> list[Record]:
-        """One step after the other, each of one entry or batch of a file."""
+        """One step after another, each of one entry or one batch of a file."""
         found: list[Record] = []
         for step in self.log.fetches(partition, start, max_bytes=500):
             found += to_records(self.log.topic.partition(partition), step.records)
@@ -183,7 +183,7 @@ class Readers:
         while True:
             shown = answer(opened, ask, on_progress=lambda _: None, stopped=lambda: False)
             page = to_records(self.log.topic.partition(partition), shown.records)
-            # At its end a log shows the last records, from before.
+            # At the end of the log, the explorer shows the last records, which lie before it.
             page = [record for record in page if record.offset >= start]
             found += page
             if not page or shown.view.end_offset >= end:
@@ -199,7 +199,7 @@ class Readers:
             ask = Ask(self.log.topic.name, partition, Before(end), page_records=PAGE_RECORDS)
             shown = answer(opened, ask, on_progress=lambda _: None, stopped=lambda: False)
             page = to_records(self.log.topic.partition(partition), shown.records)
-            # At its start a log shows the first records, from above.
+            # At the start of the log, the explorer shows the first records, which lie above it.
             page = [record for record in page if record.offset < end]
             if not page:
                 break
@@ -208,7 +208,7 @@ class Readers:
         return [record for record in found if record.offset >= start]
 
     def frame(self, partition: int, start: int, end: int) -> list[Record]:
-        """What `dataframe` reads from cold, by its SQL, and what its tasks read from hot."""
+        """What `dataframe` reads from cold with its SQL, and what its tasks read from hot."""
         look = self._tiers().look([partition])
         cold, hot = divide(look, {partition: OffsetRange(start, end)})
         records: list[Record] = []
@@ -250,7 +250,7 @@ class Readers:
         return self._of_rows(partition, batches)
 
     def stream_source(self, partition: int, start: int, end: int) -> list[Record]:
-        """One micro-batch after the other, until they have passed the end."""
+        """One micro-batch after another, until they have passed the end."""
         from ..spark.datasource import HAS_READ_LIMITS, LakelogDataSource
 
         source = LakelogDataSource(
@@ -318,7 +318,7 @@ class Readers:
         ]
 
     def _active_files(self, version: int) -> Iterator[DeltaFile]:
-        """Those of the table as of a version, as delta-rs has it."""
+        """The files of the table as of a version, as delta-rs lists them."""
         if version < 0:
             return
         root = self._delta_root()
@@ -332,13 +332,13 @@ class Readers:
             yield self._delta_files[key]
 
     def _delta_root(self) -> str:
-        """Where the table lies."""
+        """The table's path."""
         root: str = self.log.table.path  # type: ignore[union-attr]  # it is one at a path
         return root
 
 
 class ArchivedReaders(Readers):
-    """The readers of an archived part by itself, which no task of Spark has to do with."""
+    """The readers of the archived part alone, without Spark's tasks."""
 
     def named(self) -> dict[str, Reader]:
         """See `Readers.named`."""

@@ -1,4 +1,4 @@
-"""Real Redis servers for tests: started, restarted, killed, and robbed of their tail."""
+"""Real Redis servers for tests: start, restart, kill, and cut off their tail."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Conf = Mapping[str, str | int | Sequence[str]]
 
 
 class RedisServer:
-    """A server of its own in a directory: the hot tier's settings, on a free loopback port.
+    """A server in a directory of its own, with the hot tier's settings, on a free loopback port.
 
     Args:
         directory: where its files lie; made if missing. A restart finds the data there.
@@ -64,7 +64,7 @@ class RedisServer:
 
     def start(self) -> RedisServer:
         self.directory.mkdir(parents=True, exist_ok=True)
-        for _ in range(3):  # somebody else may take a port between its choice and the start
+        for _ in range(3):  # another process may take a port between its choice and the start
             self._launch()
             if self._await_answer():
                 return self
@@ -79,7 +79,7 @@ class RedisServer:
         self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """As if the process crashed. What it had written to its files stays."""
+        """Kill it, as a crash would. What it had written to its files stays."""
         self._end(signal.SIGKILL)
 
     def restart(self, *, clean: bool = True) -> None:
@@ -97,7 +97,7 @@ class RedisServer:
         return self.append_only_size_now()
 
     def append_only_size_now(self) -> int:
-        """Bytes in that part as it is: what a power cut at this moment would leave."""
+        """Bytes in that part now: what a power cut at this moment would leave."""
         return self._append_only_file().stat().st_size
 
     def cut_append_only_file(self, *, to_size: int | None = None, drop: int | None = None) -> None:
@@ -147,13 +147,13 @@ class RedisServer:
         process = self._process
 
         def answers() -> bool:
-            # Whoever took the port may take connections and never answer.
+            # Another process on the port may accept connections and never answer.
             client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S)
             with contextlib.closing(client):
                 try:
                     client.ping()
                 except (redis.AuthenticationError, NoPermissionError):
-                    return True  # who may do what is the test's business
+                    return True  # permissions are up to the test
                 except redis.RedisError:  # not listening yet, or loading
                     return process.poll() is not None
             return True
@@ -161,7 +161,7 @@ class RedisServer:
         return wait_until("the server's answer", answers, STARTING) and process.poll() is None
 
     def _has_written_all(self) -> bool:
-        """Whether nothing waits for a sync to end; nothing does in a server that is not there."""
+        """Whether no write waits for a sync to end; True if the server is not running."""
         client = redis.Redis.from_url(self.url, socket_timeout=ANSWER_TIMEOUT_S)
         with contextlib.closing(client), contextlib.suppress(redis.RedisError):
             return not int(client.info("persistence").get("aof_buffer_length", 0))
@@ -242,7 +242,7 @@ class RedisClusterServers:
 class TlsFront:
     """TLS on a loopback port in front of a server that speaks none.
 
-    Not every server program is built with TLS (the wheel's is not); to a client this is the same.
+    Not every server program is built with TLS (the wheel's is not); a client sees no difference.
     """
 
     def __init__(self, server: RedisServer, context: ssl.SSLContext) -> None:
@@ -281,7 +281,7 @@ class TlsFront:
 
 
 async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
-    with contextlib.suppress(OSError):  # either side may be gone; the other is told by the close
+    with contextlib.suppress(OSError):  # either side may be gone; the close tells the other
         while data := await source.read(1 << 16):
             target.write(data)
             await target.drain()
@@ -289,7 +289,7 @@ async def _pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> N
 
 
 def free_port() -> int:
-    """A loopback port that nobody listens on at this moment."""
+    """A loopback port that no process listens on at this moment."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -1,4 +1,4 @@
-"""The state machine over what Spark archives: tables at a path by its tasks, and tables by name."""
+"""The state machine with Spark as archiver: tables at a path by its tasks, and tables by name."""
 
 from __future__ import annotations
 
@@ -57,11 +57,11 @@ class NamedTableMachine(LogRules):
         return Path(urlsplit(details["location"]).path)
 
     def _check_orphans(self) -> None:
-        """What a failed write left is Delta's own business there."""
+        """Checks nothing: Delta itself removes what a failed write left."""
 
 
 class _FewReaders(NamedReaders):
-    """A query each: those that read on for long are enough."""
+    """Each read is a query, so readers that read long ranges are enough."""
 
     def named(self) -> dict[str, Reader]:
         few = {"range read", "consumer, poll_arrow"}

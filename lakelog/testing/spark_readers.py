@@ -1,4 +1,4 @@
-"""The readers of a log that are Spark's, many ranges to a job.
+"""Spark's readers of a log, with many ranges in a job.
 
 A frame or a batch of each range is tagged with its number, and one job collects them all; a stream
 reads from the first range's start to the log's end; the registered view is asked range by range in
@@ -38,7 +38,7 @@ _COLUMNS = ("offset", "key", "value", "headers")
 
 
 class SparkReaders(Readers):
-    """Those of `Readers`, and Spark's.
+    """The readers of `Readers`, and Spark's.
 
     Args:
         view: the name of the topic's registered view; None: there is none.
@@ -60,7 +60,7 @@ class SparkReaders(Readers):
     def compare(
         self, partition: int, held: Sequence[Record], ranges: Iterable[tuple[int, int]]
     ) -> None:
-        """See `Readers.compare`; then the same of Spark's readers."""
+        """See `Readers.compare`; then the same for Spark's readers."""
         ranges = list(ranges)
         super().compare(partition, held, ranges)
         self.compare_sparks(partition, held, ranges)
@@ -83,11 +83,11 @@ class SparkReaders(Readers):
     def compare_view(
         self, partition: int, stored: Sequence[Record], ranges: Sequence[tuple[int, int]]
     ) -> None:
-        """As `compare`, of the registered view.
+        """As `compare`, for the registered view.
 
         Args:
-            stored: the rows of the table: what is archived and was not cleaned away, below the log
-                start too until cleanup drops it.
+            stored: the rows of the table: archived records that were not cleaned away, even below
+                the log start until cleanup drops them.
         """
         names = ", ".join(_COLUMNS)
         frames = [
@@ -156,7 +156,7 @@ class SparkReaders(Readers):
         return sorted(map(_told, rows), key=_offset)
 
     def _collected(self, frames: Sequence[DataFrame]) -> dict[int, list[Told]]:
-        """The rows of each, in order, by one job."""
+        """The rows of each frame, in order, from one job."""
         from pyspark.sql.functions import lit
 
         tagged = [
@@ -170,10 +170,10 @@ class SparkReaders(Readers):
 
 
 class NamedReaders(SparkReaders):
-    """Those of a log whose table has a name.
+    """The readers of a log whose table has a name.
 
-    ``format("lakelog")`` has the hot tier alone there, so that is what it is asked for. A frame of
-    what is archived is asked for too, as somebody without Redis makes it.
+    ``format("lakelog")`` reads only the hot tier there, so only that is compared. So is a frame of
+    what is archived, as a reader without Redis makes it.
 
     Args:
         schema: ``catalog.schema`` where the table is.
@@ -191,7 +191,7 @@ class NamedReaders(SparkReaders):
         self._schema = schema
 
     def named(self) -> dict[str, Reader]:
-        """See `Readers.named`; those that read both tiers in this process."""
+        """See `Readers.named`; only the readers of both tiers in this process."""
         return {
             name: reader
             for name, reader in super().named().items()
@@ -212,16 +212,16 @@ class NamedReaders(SparkReaders):
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
             self._check("a frame without Redis", stored, archived, self._collected(frames))
         tier = self._tiers().look([partition]).hot[partition]
-        # Where hot lost its tail and nobody recovered it yet, its log ends below what is archived.
+        # If hot lost its tail and is not recovered yet, its log ends below what is archived.
         low, high = offsets.local_log_start, tier.log_end
         if low > high:
-            return  # nothing is hot, nor can be before that
+            return  # nothing is hot, nor can be until it is recovered
         there = [
             one
             for one in held
             if one.offset < high and not any(s <= one.offset < e for s, e in tier.gaps)
         ]
-        # Each is planned by a worker of its own.
+        # A worker of its own plans each.
         hot = [
             (min(max(start, low), high), min(max(end, low), high))
             for start, end in ranges[:HOT_RANGES]
@@ -232,7 +232,7 @@ class NamedReaders(SparkReaders):
         self._check("a stream by Spark", there, [(low, high)], streamed)
 
     def _stored(self, partition: int, held: Sequence[Record]) -> list[Record]:
-        """What of the log's records the table has: compaction leaves some in Redis alone."""
+        """The log's records that the table has: compaction leaves some in Redis alone."""
         version = self.log.table.snapshot().version  # type: ignore[union-attr]
         there = {offset for number, _, offset in self._delta_rows(version) if number == partition}
         return [record for record in held if record.offset in there]

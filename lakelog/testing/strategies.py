@@ -17,12 +17,12 @@ except ImportError as error:
         "lakelog.testing's strategies and machine need hypothesis: pip install hypothesis"
     ) from error
 
-#: Timestamps lie around it, so that they meet and overtake each other.
+#: Timestamps lie around this time, so that they repeat and come out of order.
 BASE_TIME_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z, where a ManualClock begins
 
 
 def timestamps() -> st.SearchStrategy[int]:
-    """Milliseconds: out of order, often equal, at times none (-1) or very old."""
+    """Milliseconds: out of order, often equal, sometimes none (-1) or very old."""
     return st.one_of(
         st.integers(-30, 30).map(lambda seconds: BASE_TIME_MS + 1000 * seconds),
         st.sampled_from([-1, -1, 0, 1, BASE_TIME_MS]),
@@ -47,22 +47,22 @@ def headers() -> st.SearchStrategy[Headers]:
 
 
 def rows() -> st.SearchStrategy[Row]:
-    """One record without a place."""
+    """One record without an offset."""
     return st.tuples(timestamps(), keys(), values(), headers())
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Records of one append call and how they are laid out."""
+    """The records of one append call, and their layout in entries."""
 
     rows: tuple[Row, ...]
-    layout: tuple[EntryFormat, ...]  # the records are cut into as many runs
+    layout: tuple[EntryFormat, ...]  # the records are cut into this many runs
     compression: Compression
     flatten: bool
     fresh: bool  # the timestamps lie around now, not around BASE_TIME_MS
 
     def at(self, now_ms: int) -> Batch:
-        """With the timestamps that it has now."""
+        """The batch with its timestamps at that time."""
         if not self.fresh:
             return self
         later_ms = now_ms - BASE_TIME_MS
@@ -73,7 +73,7 @@ class Batch:
         return replace(self, rows=rows)
 
     def keyed(self) -> Batch:
-        """With a key in each record."""
+        """The batch with a key in each record."""
         rows = tuple(
             (time_ms, key or b"", value, headers) for time_ms, key, value, headers in self.rows
         )
@@ -158,10 +158,10 @@ def updates() -> st.SearchStrategy[list[Batch]]:
 
 
 def _at_most(total: int, local: int) -> int:
-    """The hot tier never keeps more than the log does; -2: as much."""
+    """Keeps the hot tier's limit within the log's; -2: the same limit."""
     return -2 if total >= 0 and not 0 <= local <= total else local
 
 
 def clock_jumps() -> st.SearchStrategy[int]:
-    """Milliseconds: a little back, and forwards past every setting of `topic_settings`."""
+    """Milliseconds: a little back, or forward past every setting of `topic_settings`."""
     return st.sampled_from([-60_000, 0, 11_000, HOUR_MS, DAY_MS, 8 * DAY_MS])

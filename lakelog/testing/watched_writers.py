@@ -1,8 +1,8 @@
-"""Real writers in the machine: each append that they make is held against the model.
+"""Real writers in the machine: each of their appends is compared with the model.
 
-A `Producer`, or a task of Spark's sink, decides by itself what goes into a call, what it sends
-again and under which number. The model hears of each of its appends as Redis does; in the end each
-record must be there once, in the order in which it was given, where the answer says.
+A `Producer`, or a task of Spark's sink, decides by itself what goes into a call, and what it
+resends under which number. The model gets each of its appends as Redis does. In the end each record
+must be there once, in the given order, where the answer says.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ Answers = Sequence[AppendResult | Exception]
 
 @dataclass(frozen=True, slots=True)
 class Watch:
-    """What the machine lends a writer.
+    """What the machine gives a writer.
 
     Args:
-        append: has calls with these rows appended, and holds the answers against the model; may be
+        append: appends calls with these rows, and compares the answers with the model; may be
             called in another thread, while `Writer.write` waits.
-        recover: a partition, for offsets at or above one.
+        recover: recovers a partition, for offsets at or above the given one.
     """
 
     topic: Topic
@@ -43,7 +43,7 @@ class Watch:
 
 
 class Writer(Protocol):
-    """Whoever writes to the watched topic."""
+    """A writer to the watched topic."""
 
     def write(
         self, model: ModelLog, rows: Sequence[Row], run_id: str, lost: Sequence[str] = ()
@@ -51,12 +51,12 @@ class Writer(Protocol):
         """Writes rows to the model's partition, until all have their answer.
 
         Args:
-            run_id: of the server.
+            run_id: the server's run.
             lost: what becomes of the next round trips: the ``request`` or the ``reply`` is lost.
 
         Raises:
-            Difference: an append was not answered as the model answers it, or a record is not
-                there once, in its place.
+            Difference: an append got another answer than the model's, or a record is not there
+                exactly once, in its place.
         """
         ...
 
@@ -71,9 +71,9 @@ class WatchedProducer:
         config = ProducerConfig(
             linger_ms=0, batch_size=300, retry_backoff_ms=1, retry_backoff_max_ms=20
         )
-        hot: Any = self._watched  # in all but appends it is one
+        hot: Any = self._watched  # it is a HotLog in all but appends
         self._producer = Producer(hot, watch.hot.topics(), watch.recover, config)
-        self._left: deque[Row] = deque()  # those that no call has had yet
+        self._left: deque[Row] = deque()  # rows that no call has had yet
         self._calls: dict[int, tuple[tuple[Entry, ...], list[Row]]] = {}  # by identity
 
     def write(
@@ -105,7 +105,7 @@ class WatchedProducer:
         if not failures:
             require(told == written, f"the producer was told {told}, and written was {written}")
             return
-        # An answer was lost, and then what Redis knew of the producer.
+        # An answer was lost, and later what Redis knew of the producer.
         require(lost, f"the producer could not tell what became of its records: {failures[0]}")
         for error in failures:
             require(isinstance(error, DeliveryError) and error.unknown, f"refused: {error!r}")
@@ -118,7 +118,7 @@ class WatchedProducer:
         self._producer.close()
 
     def _rows_of(self, call: AppendCall) -> Sequence[Row]:
-        """Of a call that was not sent before, the next rows."""
+        """The rows of a call; for a new call, the next rows."""
         entries = call.batch.entries
         if id(entries) not in self._calls:
             count, left = call.batch.record_count, len(self._left)
@@ -128,7 +128,7 @@ class WatchedProducer:
 
 
 class WatchedSink:
-    """The tasks of a streaming query, one micro-batch a write."""
+    """The tasks of a streaming query, one micro-batch for each write."""
 
     ATTEMPTS = 4  # as Spark's own
     ROWS = 5  # of a call
@@ -142,8 +142,8 @@ class WatchedSink:
     def write(
         self, model: ModelLog, rows: Sequence[Row], run_id: str, lost: Sequence[str] = ()
     ) -> None:
-        """See `Writer.write`. The task is repeated in the end, as after a lost commit message."""
-        # The sink gives a record without a timestamp the time of now, which the model cannot know.
+        """See `Writer.write`. At the end the task is repeated, as after a lost commit message."""
+        # The sink stamps a record without a timestamp with the time, which the model cannot know.
         timed = [(max(row[0], NO_TIMESTAMP_MS + 1), *row[1:]) for row in rows]
         known = len(model.records)
         with self._watched.losing(lost, run_id, lambda call: _slice(timed, call)):
@@ -191,7 +191,7 @@ def _parts(rows: Sequence[Row], size: int) -> Iterable[Sequence[Row]]:
 
 
 class _Watched:
-    """A hot tier whose appends are watched, and of which round trips may be lost."""
+    """A hot tier whose appends are watched, and whose round trips may be lost."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch = watch
@@ -206,14 +206,14 @@ class _Watched:
     def losing(
         self, lost: Sequence[str], run_id: str, rows_of: Callable[[AppendCall], Sequence[Row]]
     ) -> _Watched:
-        """For the block of a ``with``, which raises what the watching found."""
+        """For a ``with`` block, which raises any difference that was found."""
         self._lost, self._run_id, self._rows_of, self._failure = deque(lost), run_id, rows_of, None
         return self
 
     def __enter__(self) -> None: ...
 
     def __exit__(self, *_: object) -> None:
-        if self._failure is not None:  # in a writer's own thread nobody heard of it
+        if self._failure is not None:  # it was raised in the writer's own thread
             raise self._failure
 
     def append_all(self, calls: Sequence[AppendCall], acks: Acks) -> Answers:

@@ -100,7 +100,7 @@ def test_old_ones_are_used_while_new_ones_cannot_be_had(workspace, root, caplog)
     assert key_of(storage) == "vended-1"
     workspace.refuses = True
     assert key_of(storage) == "vended-1"
-    assert "are not renewed" in caplog.text
+    assert "could not be renewed" in caplog.text
 
 
 def test_a_refusal_says_what_is_needed(workspace, root):

@@ -109,7 +109,7 @@ def test_what_is_found_says_the_hop_and_what_to_do() -> None:
         Place(EXECUTOR, "c", 4, "3.12.1", "0.1", None, (passes,)),
         Place(EXECUTOR, "d", 4, "3.12.1", None, "No module named 'lakelog'", ()),
     ]
-    mend = "install lakelog 0.2 on the cluster: as a library of its, or in its image"
+    mend = "install lakelog 0.2 on the cluster: as one of its libraries or in its image"
     ok = ", ".join(REDIS_HOPS)
     assert list(places_found(places)) == [
         Finding(OK, "driver a", "lakelog 0.2, Python 3.12.1"),

@@ -139,10 +139,13 @@ def test_a_name_whose_table_was_deleted_can_be_dropped_and_taken(make_log, spark
 @pytest.mark.parametrize(
     ("made", "said"),
     [
-        ("CREATE TABLE {} (a INT) USING delta", r"managed table that is no topic's.*DROP TABLE"),
-        ("CREATE TABLE {} (a INT) USING parquet", r"managed table that is no topic's"),
+        (
+            "CREATE TABLE {} (a INT) USING delta",
+            r"managed table that belongs to no topic.*DROP TABLE",
+        ),
+        ("CREATE TABLE {} (a INT) USING parquet", r"managed table that belongs to no topic"),
         ("CREATE TABLE {} (a INT) USING delta LOCATION '{at}'", r"external table.*files stay"),
-        ("CREATE VIEW {} AS SELECT 1 AS a", r"the view that is no topic's.*DROP VIEW"),
+        ("CREATE VIEW {} AS SELECT 1 AS a", r"the view that belongs to no topic.*DROP VIEW"),
     ],
 )
 def test_what_is_somebody_elses_is_refused_and_stays(

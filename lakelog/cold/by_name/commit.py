@@ -1,4 +1,4 @@
-"""What a change becomes as one commit of a table by name: its note and the rows that go. Pure."""
+"""Turns a change into one commit of a table by name: its note and the rows that go. Pure."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, Note, Slice, State
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedCommit:
-    """The parts of a change that stand."""
+    """The parts of a change that are committed."""
 
     note: Note
     ranges: tuple[HotRange, ...]  # copied from the hot tier
-    rewrites: tuple[Rewrite, ...]  # written anew, without some rows
+    rewrites: tuple[Rewrite, ...]  # rewritten without some rows
     merges: tuple[Rewrite, ...]  # the same rows in fewer files, which is Spark's OPTIMIZE
-    removed: tuple[SegmentFile, ...]  # whose rows go, or are written anew
+    removed: tuple[SegmentFile, ...]  # their rows go, or are rewritten
 
     @classmethod
     def of(
         cls, change: Change, standing: frozenset[int], noted: State, state: State
     ) -> NamedCommit:
-        """As planned on a state.
+        """The commit of a change that was planned on a state.
 
         Args:
             standing: the partitions that are committed.
-            noted: what the notes say; the state says besides what was looked up.
+            noted: what the notes say; `state` adds what was looked up.
         """
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
         ranges = tuple(add for add in adds if isinstance(add, HotRange))
@@ -48,11 +48,11 @@ class NamedCommit:
         return cls(note, ranges, rewrites, merges, removed)
 
     def where(self, files: SegmentIndex) -> str:
-        """The rows that go or are written anew, as SQL.
+        """The rows that go or are rewritten, as SQL.
 
-        Of partition columns alone wherever all rows of a segment go and no archiver can add any:
-        then Delta drops files without reading them. The newest segment may grow meanwhile, and only
-        what was planned on may go.
+        Names only partition columns if every segment goes as a whole and no archiver can add to it:
+        then Delta drops files without reading them. The newest segment may grow meanwhile, so for
+        it only the planned offsets are named.
         """
         segments: dict[int, set[int]] = {}
         spans: list[str] = []
@@ -78,9 +78,10 @@ class NamedCommit:
     def where_merged(self, files: SegmentIndex) -> str:
         """The segments whose files become fewer, as SQL; empty if there are none.
 
-        Delta merges all files of a segment or none, so the newest slices of an open one become one
-        slice in as many files, until there is as much of them as of the rest: so a record is copied
-        as seldom as at a path. A merge of the whole segment then merges the files too.
+        Delta merges all files of a segment or none. So merging the newest slices of an open segment
+        makes one slice that lies in as many files as before. Once these slices hold as much as the
+        rest, the whole segment is merged, with its files. So a record is copied no more often than
+        at a path.
         """
         merged = {file.path for rewrite in self.merges for file in rewrite.files}
         segments: dict[int, set[int]] = {}
@@ -127,7 +128,7 @@ def _note(
     noted: State,
     state: State,
 ) -> Note:
-    # Of an archive and a reservation, the second one must find out about the first.
+    # Of an archive and a reservation, the second must notice the first.
     reserves = any(isinstance(register, ReservedEnd) for register in change.registers)
     kind = ARCHIVE if change.hot_partitions or reserves else CLEANUP
     now_ms = time.time_ns() // 1_000_000
@@ -141,8 +142,8 @@ def _note(
         for key, one in state.slices.items()
         if key not in gone and noted.slices.get(key) != one
     }
-    # Of two archivers both may note what somebody else's commit left, so only cleanups do: of them
-    # the second would plan again.
+    # Two archivers could both note the rows that a foreign commit left. So only cleanups note them:
+    # of two cleanups, the second plans again.
     found = [one for one in changed.values() if one.kind == FOUND] if kind == CLEANUP else []
     lost = noted.slices.keys() - state.slices.keys() if kind == CLEANUP else set()
     epochs = {**dict.fromkeys((ARCHIVE, CLEANUP), 0), **state.epochs}
@@ -164,7 +165,7 @@ def _note(
 
 
 def _looked_at(noted: State, state: State) -> State:
-    """Without what is assumed of slices: whoever can read them is to look."""
+    """The state without assumptions about slices, so that a later reader looks them up."""
     slices = {
         key: noted.slices.get(key, one) if one.is_assumed else one
         for key, one in state.slices.items()
@@ -175,7 +176,7 @@ def _looked_at(noted: State, state: State) -> State:
 def _added(
     add: HotRange | Rewrite, merges: Iterable[Rewrite], of_file: dict[str, Slice], now_ms: int
 ) -> Slice:
-    """The slice that it becomes; of a merge everything is known beforehand."""
+    """The slice that an addition becomes. For a merge, everything is known beforehand."""
     new = Slice.of(add, now_ms)
     if not isinstance(add, Rewrite) or add not in merges:
         return new

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.types import DataType, StructType
 
-#: The notes must outlive what others commit after the newest of ours (see `table`).
+#: The notes must outlive what others commit after lakelog's newest commit (see `named_table`).
 LOG_RETENTION = "interval 30 days"
 
 
@@ -43,7 +43,7 @@ def create_table(spark: SparkSession, name: str, topic: Topic) -> None:
 
 
 def set_properties(spark: SparkSession, name: str, properties: Mapping[str, str]) -> None:
-    """Set these besides those there are."""
+    """Set these properties and keep the others."""
     spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_pairs(properties)})")
 
 
@@ -55,12 +55,12 @@ def add_columns(spark: SparkSession, name: str, topic: Topic, missing: pa.Schema
 
 
 def set_comment(spark: SparkSession, name: str, column: str, comment: str) -> None:
-    """Have a column say what it means."""
+    """Set the comment of a column."""
     spark.sql(f"ALTER TABLE {name} ALTER COLUMN {quoted(column)} COMMENT {quoted_text(comment)}")
 
 
 def table_columns(columns: StructType) -> pa.Schema:
-    """Those columns of a table that lakelog may have made, as Arrow has them, with comments."""
+    """The columns of a table that lakelog may have made, as Arrow fields with comments."""
     fields = []
     for field in columns:
         if field.name in TABLE_SCHEMA.names:
@@ -71,14 +71,14 @@ def table_columns(columns: StructType) -> pa.Schema:
             try:
                 kind = value_schema(f"{quoted(field.name)} {_ddl(field.dataType)}").types[0]
             except InvalidConfigError:
-                continue  # somebody else's, of a type that no value column has
+                continue  # not lakelog's: no value column has this type
         comment = {"comment": field.metadata.get("comment", "")}
         fields.append(pa.field(field.name, kind, metadata=comment))
     return pa.schema(fields)
 
 
 def _ddl(type_: DataType) -> str:
-    """As `value_schema` reads it; what Spark says of itself leaves names unquoted."""
+    """A type as `value_schema` reads it; Spark's own text leaves names unquoted."""
     from pyspark.sql.types import ArrayType, MapType, StructType
 
     if isinstance(type_, ArrayType):

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-#: What stands before the rows that tell of the table, and not of its columns.
+#: The row after which DESCRIBE speaks of the table itself, no longer of its columns.
 _DETAILS = "# Detailed Table Information"
 
-#: Characters of a refused statement that say which it was.
+#: Characters of a refused statement that the error shows.
 STATEMENT_SHOWN = 200
 
 
@@ -34,20 +34,20 @@ class CatalogEntry:
 
     @property
     def topic_name(self) -> str | None:
-        """Whose it is; None if it says nothing of a topic."""
+        """The topic it belongs to; None if it names no topic."""
         return self.properties.get(TOPIC_NAME_PROPERTY)
 
     def __str__(self) -> str:
         what = "view" if self.kind == "VIEW" else f"{self.kind.lower()} table"
         if self.topic_name is None:
-            owner = "that is no topic's"
+            owner = "that belongs to no topic"
         else:
             owner = f"of topic {self.topic_name!r} with id {self.properties.get(TOPIC_ID_PROPERTY)}"
         return f"the {what} {owner}" + (f", at {self.location}" if self.location else "")
 
 
 def look_up(spark: SparkSession, name: TableName) -> CatalogEntry | None:
-    """What is there under a name; None: nothing.
+    """The table or view of a name; None if there is none.
 
     Raises:
         ColdTierError: the catalog does not say.
@@ -57,8 +57,8 @@ def look_up(spark: SparkSession, name: TableName) -> CatalogEntry | None:
             return None
     except Exception as error:
         raise error_class(first_sentence(error))(
-            f"the catalog does not say what {name} is: {first_sentence(error)}. If that folder was "
-            f"deleted, DROP TABLE {name} takes the name away too",
+            f"the catalog does not say what {name} is: {first_sentence(error)}. If its folder was "
+            f"deleted, DROP TABLE {name} removes the name too",
             path=str(name),
         ) from error
     with _refused(f"DESCRIBE TABLE EXTENDED {name}"):
@@ -69,9 +69,9 @@ def look_up(spark: SparkSession, name: TableName) -> CatalogEntry | None:
 
 
 def read_details(spark: SparkSession, name: str) -> dict[str, str]:
-    """What a catalog tells of a table or view besides its columns: ``Type``, ``Location`` and more.
+    """What a catalog says of a table or view besides its columns: ``Type``, ``Location`` and more.
 
-    What Spark refuses is raised as it is.
+    Spark's errors are raised as they are.
     """
     details: dict[str, str] = {}
     among_details = False
@@ -84,7 +84,7 @@ def read_details(spark: SparkSession, name: str) -> dict[str, str]:
 
 
 def read_properties(spark: SparkSession, name: str) -> dict[str, str]:
-    """The properties of a table or view; what Spark refuses is raised as it is."""
+    """The properties of a table or view. Spark's errors are raised as they are."""
     return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
 
 
@@ -115,7 +115,7 @@ def run(spark: SparkSession, sql: str) -> list[Any]:
 
 
 def table_of(spark: SparkSession, sql: str) -> pa.Table:
-    """The rows that a statement gives, where they may be many; see `run`.
+    """As `run`, for statements that may give many rows.
 
     Raises:
         ColdTierError: Spark or the catalog refuses it.
@@ -141,7 +141,7 @@ def first_sentence(error: Exception) -> str:
 
 
 def same_place(one: str, other: str) -> bool:
-    """Whether two spellings of a location are one: a catalog writes them its own way."""
+    """Whether two spellings name one location; a catalog has its own spelling."""
     return bool(_spellings(one) & _spellings(other))
 
 

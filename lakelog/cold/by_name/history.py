@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Commits that the first look takes; more if they do not reach back to a base.
 FIRST_ROWS = BASE_INTERVAL + 10
 
-#: What others' commits are called that move no row into or out of a table.
+#: Operations of foreign commits that move no row into or out of a table.
 HARMLESS = frozenset(
     {
         "ADD COLUMNS",
@@ -41,7 +41,7 @@ HARMLESS = frozenset(
     }
 )
 
-#: What leaves a table's properties as they were.
+#: Operations that leave a table's properties as they were.
 _ROWS_ALONE = frozenset({"WRITE", "OPTIMIZE", "VACUUM START", "VACUUM END", "COMPUTE STATS"})
 
 
@@ -72,7 +72,7 @@ def is_newest(spark: SparkSession, name: str, version: int) -> bool:
     lists its log and starts no job, while the history starts two.
     """
     try:
-        # The schema, since Spark Connect looks at nothing before.
+        # Spark Connect asks for nothing before the schema is read.
         _ = spark.sql(f"SELECT * FROM {name} VERSION AS OF {version + 1}").schema
     except Exception as error:  # Spark's, Py4J's and Connect's errors have no common base
         said = re.search(r"DELTA_VERSION_NOT_FOUND\b.*\[\d+, (\d+)\]", str(error))
@@ -81,14 +81,14 @@ def is_newest(spark: SparkSession, name: str, version: int) -> bool:
 
 
 def read_history(spark: SparkSession, name: str, topic_id: UUID, since: int) -> list[Commit]:
-    """The commits above a version, newest first; the newest one in any case.
+    """The commits above a version, newest first; always at least the newest one.
 
     Args:
         since: -1: back to the newest base, or as far as the history goes.
     """
     limit = FIRST_ROWS if since < 0 else 4
     while True:
-        # Whole rows: they are at hand when the command is done, where a selection is one more job.
+        # Whole rows: they are at hand when the command is done; a selection would be one more job.
         rows = spark.sql(f"DESCRIBE HISTORY {name} LIMIT {limit}").collect()
         commits = [
             Commit(

@@ -1,4 +1,4 @@
-"""What a table by name says of its rows, where no task has measured them: queries of a look.
+"""Queries that measure the rows of a table by name, where no task has measured them.
 
 Runs on: driver.
 """
@@ -28,12 +28,12 @@ _MEASURES = (
 
 
 def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:
-    """The slices with what their rows are like, by one query over them.
+    """The slices with measures of their rows, by one query over them.
 
-    For those that others wrote since they last noted any, and where no task's measure came.
+    For slices whose measures their writers have not noted yet, and where no task's measure came.
 
-    A slice's size is its share of the files it lies in. Of one in a file that is damaged or gone it
-    is `Slice.assumed` that all records are there, so that its own rows alone are out of reach.
+    A slice's size is its share of the files it lies in. If its file is damaged or gone, a slice is
+    `Slice.assumed` to have all its records, so that no other rows are out of reach.
     """
     try:
         return _look_up(spark, name, version, slices)
@@ -72,11 +72,11 @@ def _look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slic
 def find(
     spark: SparkSession, name: str, version: int, known: Mapping[str, Slice]
 ) -> dict[str, Slice]:
-    """The slices of a table that somebody else changed, by one query over all of its rows.
+    """The slices of a table after a foreign commit, by one query over all of its rows.
 
-    Those of a segment whose rows are as many, and lie as far, as its slices say stay; of every
-    other segment there is one slice of what was found. A segment with a file that is damaged or
-    gone is taken for what its slices say, until it can be read.
+    A segment keeps its slices if its rows have the number and the first and last offset that the
+    slices say. Any other segment becomes one slice of what was found. A segment with a damaged or
+    missing file keeps its slices until it can be read.
     """
     said: dict[tuple[int, int], list[Slice]] = {}
     for one in known.values():

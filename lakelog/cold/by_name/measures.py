@@ -1,12 +1,12 @@
-"""What tasks tell of the rows they write, on its way to the driver beside those rows.
+"""What tasks measure of the rows they write, sent to the driver beside those rows.
 
-A commit's slices have to be measured: how many records, from where to where, how old and how large.
-The task that copies a range sees every row of it, so it says so in one more column, `MEASURE`: text
-in the last row of its range, null in all others. An observation picks these texts up while Spark
-writes, and the column goes no further. So no query reads back what was just written.
+A commit's slices have to be measured: how many records, which offsets, how old and how large. The
+task that copies a range sees every row of it, so it writes the measure into one more column,
+`MEASURE`: text in the last row of its range, null in all others. An observation picks these texts
+up while Spark writes, and the column goes no further. So no query reads back what was just written.
 
-Not every Spark hands an observation on from inside Delta's write, and one that was handed on is
-trusted only if its records are as many as the commit's own metrics say. Otherwise a query tells.
+Not every Spark passes on an observation from inside Delta's write. One that arrives is trusted only
+if it counts as many records as the commit's own metrics do. Otherwise a query measures.
 
 Runs on: executor up to `RangeMeasure`, driver from `Measuring` on.
 """
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-#: Beside a table's columns; no table keeps it.
+#: A column beside the table's own; no table keeps it.
 MEASURE = "lakelog measure"
 
-#: It comes by the listener bus of the driver, which takes milliseconds, or never.
+#: An observation arrives over the driver's listener bus within milliseconds, or never.
 WAIT_S = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class RangeMeasure:
-    """The rows of one range. A task that is run again says the same again."""
+    """What the rows of one range are like. A task that is run again measures the same."""
 
     number: int  # of the range among those of its commit
     records: int = 0
@@ -52,7 +52,7 @@ class RangeMeasure:
     unparsed: int = 0  # records with a value_error
 
     def and_of(self, rows: pa.RecordBatch) -> RangeMeasure:
-        """With the rows that come next, by offset; at least one."""
+        """With the next rows added, in offset order; at least one row."""
         times_us = pc.min_max(rows.column("timestamp").cast(pa.int64())).as_py()
         offsets = rows.column("offset")
         errors = 0
@@ -74,7 +74,7 @@ class RangeMeasure:
 
 
 def measured(number: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The rows of a range, each batch with `MEASURE`; nothing more than a batch is held back."""
+    """The rows of a range, each batch with `MEASURE`. Holds back at most one batch."""
     measure = RangeMeasure(number)
     held: pa.RecordBatch | None = None
     for batch in batches:
@@ -99,7 +99,7 @@ class Measuring:
     """Listens to the tasks of one commit.
 
     Args:
-        added: what each range becomes, in their order.
+        added: the slice that each range becomes, in their order.
     """
 
     def __init__(self, added: Sequence[Slice]) -> None:
@@ -112,20 +112,20 @@ class Measuring:
         self._measures: dict[int, RangeMeasure] | None = None
 
     def observe(self, rows: DataFrame) -> DataFrame:
-        """The same rows, listened to if this Spark can."""
+        """The same rows, observed if this Spark can."""
         from pyspark.sql.functions import collect_list, concat_ws
 
         # One text, since not every version's Connect knows how to send an array.
         texts = concat_ws("\n", collect_list(MEASURE)).alias(MEASURE)
         try:
             return rows.observe(self._observation, texts)
-        except Exception as error:  # rows are worth more than their measures
+        except Exception as error:  # the rows matter more than their measures
             logger.debug("the tasks' measures cannot be listened to: %s", error)
             return rows
 
     @property
     def is_deaf(self) -> bool:
-        """Whether nothing has come to this day of what was to come at once."""
+        """Whether the observation is still awaited, though it should have come at once."""
         return self._waiting is not None and self._waiting.is_alive()
 
     def unparsed(self) -> dict[int, int] | None:
@@ -138,7 +138,7 @@ class Measuring:
         return unparsed
 
     def slices(self, metrics: Mapping[str, str]) -> list[Slice] | None:
-        """What was added, measured; None if a query has to tell. Only after the write is done.
+        """The added slices, measured; None if a query has to measure. Call it after the write.
 
         Args:
             metrics: the commit's own, from the table's history.
@@ -154,13 +154,13 @@ class Measuring:
         return known(self._added, measures, int(size_bytes))
 
     def _wait(self) -> None:
-        """Classic Spark waits for ever for what does not come, Connect does not wait at all."""
+        """Classic Spark waits for ever for a missing observation; Connect does not wait at all."""
         if self._waiting is None:
 
             def take() -> None:
                 try:
                     self._found.update(self._observation.get)
-                except Exception as error:  # a query will tell
+                except Exception as error:  # a query will measure
                     logger.debug("the tasks' measures did not come: %s", error)
 
             self._waiting = Thread(target=take, name="lakelog-measures", daemon=True)
@@ -169,7 +169,7 @@ class Measuring:
 
 
 def parsed(texts: str, ranges: int) -> dict[int, RangeMeasure] | None:
-    """What the tasks said, by the number of the range; None if two say different things of one.
+    """The tasks' measures by number of the range; None if two of one range differ.
 
     A range without rows is not among them.
     """
@@ -185,7 +185,7 @@ def parsed(texts: str, ranges: int) -> dict[int, RangeMeasure] | None:
 def known(
     added: Sequence[Slice], measures: Mapping[int, RangeMeasure], size_bytes: int
 ) -> list[Slice]:
-    """The slices with what is known of their rows.
+    """The slices with the measures of their rows.
 
     Each has its share of the commit's bytes, by what the rows take in memory.
     """

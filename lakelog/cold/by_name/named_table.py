@@ -1,10 +1,10 @@
 """The cold tier of a topic as a Delta table of a catalog, which only Spark may touch.
 
-Unity Catalog lets nobody but Spark write a managed table, and shows nobody its files. So Spark
-writes the rows and commits them, and what lakelog must know of the table stands in the commits'
-``userMetadata`` (see `notes`). A commit names its kind's epoch as Delta's txn version: of two
-that were planned on the same one, Delta refuses or skips the second. It skips in silence, so each
-commit is looked for in the table's history afterwards.
+Unity Catalog lets only Spark write a managed table, and shows nobody its files. So Spark writes and
+commits the rows, and lakelog keeps what it must know of the table in the commits' ``userMetadata``
+(see `notes`). A commit carries its kind's epoch as Delta's txn version. Of two commits planned on
+the same epoch, Delta refuses or skips the second. It skips in silence, so each commit is looked for
+in the table's history afterwards.
 
 Runs on: driver. Needs no more than the DataFrame API and SQL, so Spark Connect will do.
 """
@@ -82,18 +82,18 @@ logger = logging.getLogger(__name__)
 T = TypeVar("T")
 R = TypeVar("R")
 
-#: Each lost race means that the rows are written again; each has a winner of the same kind.
+#: After each lost race the rows are written again. Its winner is a commit of the same kind.
 BACK_OFF = CommitBackOff(
     races=BackOff(0.1, 2.0, tries=20),
     refusals=BackOff(0.2, 2.0, tries=3),
     reads=BackOff(0.2, 2.0, tries=3),
 )
 
-#: Of two that create a table at once Delta lets one fail, before the catalog knows the other's.
+#: When two create a table at once, Delta fails one before the catalog knows the other's table.
 CREATE_BACK_OFF = BackOff(1.0, 2.0, tries=3)
 
-#: A copy of the registers. Delta cleans up its history in the end, and the notes with it; the
-#: properties stay. Written when the newest note is older than `COPY_AFTER_MS`.
+#: A copy of the registers. Delta deletes its old history, and the notes with it; the properties
+#: stay. Written when the newest note is older than `COPY_AFTER_MS`.
 REGISTERS_PROPERTY = "lakelog.registers"
 COPY_AFTER_MS = DAY_MS
 
@@ -101,12 +101,12 @@ COPY_AFTER_MS = DAY_MS
 class NamedTable(TimestampLookup[NamedReader]):
     """A `ColdTable` in a catalog, by name. Thread-safe.
 
-    Made by the first change. A `SegmentFile` of it stands for a range of offsets of a segment; in
-    which files the rows lie is Spark's business. So there are no `orphans` here: what a failed
-    write left, Delta's own VACUUM finds.
+    The first change creates it. A `SegmentFile` of it stands for a range of offsets of a segment;
+    only Spark knows which files hold the rows. So there are no `orphans` here: Delta's own VACUUM
+    finds what a failed write left.
 
     Args:
-        spark: gives the session, Spark Connect or not, when it is needed first.
+        spark: gives the session, Spark Connect or not, when it is first needed.
         name: ``catalog.schema.table``, quoted as SQL wants it.
         rows_of: how hot ranges are read, on executors.
         newest_config: as for `PathTable`.
@@ -125,17 +125,17 @@ class NamedTable(TimestampLookup[NamedReader]):
         self._topic = topic
         self._spark = spark
         self._rows_of = rows_of
-        self._lock = threading.RLock()  # of what follows
+        self._lock = threading.RLock()  # guards what follows
         self._noted = State()  # what the notes add up to
-        self._state = State()  # with what was looked up since
+        self._state = State()  # the same, with what was looked up since
         self._noted_ms = 0  # when the newest note was made
         self._landed: set[str] = set()  # commits whose notes were read
-        self._heard: Measuring | None = None  # what the tasks of the last write here said
-        self._heard_of = ""  # which commit that was
-        self._properties: dict[str, str] | None = None  # None: to be read anew
+        self._heard: Measuring | None = None  # what the tasks of this object's last write said
+        self._heard_of = ""  # the commit of that write
+        self._properties: dict[str, str] | None = None  # None: to be read again
         self._columns: StructType | None = None
-        self._unchecked = ColdSnapshot()  # the newest looked at
-        self._latest = ColdSnapshot()  # the newest of those that hold together
+        self._unchecked = ColdSnapshot()  # the newest seen
+        self._latest = ColdSnapshot()  # the newest that holds no contradiction
         self._settings_version = 0
         self._reader = NamedReader(spark, self.version_frame, self._active)
 
@@ -147,8 +147,8 @@ class NamedTable(TimestampLookup[NamedReader]):
         """All columns and rows as of a version.
 
         Raises:
-            MissingFileError: Delta no longer gives it: one that is not the newest, older than the
-                table's `delta.deletedFileRetentionDuration`.
+            MissingFileError: Delta no longer has the version: it is not the newest, and older than
+                the table's `delta.deletedFileRetentionDuration`.
         """
         with naming(self.name):
             return self.spark.sql(f"SELECT * FROM {self.name} VERSION AS OF {int(version)}")
@@ -165,7 +165,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         return latest
 
     def _checked(self) -> ColdSnapshot:
-        """What was looked at last, checked for contradictions."""
+        """The newest snapshot seen, checked for contradictions."""
         with self._lock:
             latest = self._unchecked
             if latest is not self._latest:
@@ -200,7 +200,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         except Exception:
             if since < 0:
                 self._properties = None
-                self._check_ours()  # what has no history may be no table of Delta's
+                self._check_ours()  # a table without a history may not be Delta's
             raise
         newest = commits[0].version if commits else -1
         if newest < since:
@@ -208,14 +208,14 @@ class NamedTable(TimestampLookup[NamedReader]):
         if newest == since:
             return
         if since < 0 or not all(commit.moves_rows_alone for commit in commits):
-            # After the history: what is changed meanwhile, the next look sees.
+            # After the history: the next look sees what changes meanwhile.
             self._properties = self._columns = None
             self._check_ours()
             if since < 0:
                 self._check_by_name(commits)
             self._check_columns()
         notes = [(commit.version, commit.note) for commit in commits if commit.note is not None]
-        # What somebody else did is known to whoever noted slices after it.
+        # A cleanup's note covers the foreign commits up to the version it was planned on.
         seen = [note.on for _, note in notes if note.kind == CLEANUP]
         bare = False
         if since < 0:
@@ -233,7 +233,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         self._noted_ms = max([self._noted_ms, *times_ms])
 
     def _base(self, commits: Sequence[Commit]) -> State | None:
-        """What the first look starts from; None if the history says nothing of it any more."""
+        """Where the first look starts; None if the history no longer goes back to it."""
         bases = [commit.note.base for commit in commits if commit.note and commit.note.base]
         if bases:
             return max(bases, key=lambda base: base.version)
@@ -242,18 +242,20 @@ class NamedTable(TimestampLookup[NamedReader]):
         return None
 
     def _copied(self, commits: Sequence[Commit]) -> State:
-        """The registers alone, out of the properties."""
+        """A state of the registers alone, from the properties."""
         content = self._read_properties().get(REGISTERS_PROPERTY)
         if content is None:
             raise ColdTierRefusedError(
-                f"the history of {self.name} goes back to version {commits[-1].version} and says "
-                "nothing of lakelog's registers any more: for longer than "
-                "delta.logRetentionDuration others have committed and lakelog has not. Bring back "
-                f"an older copy of the table, or set its property {REGISTERS_PROPERTY} to what the "
-                "registers were",
+                f"the history of {self.name} goes back to version {commits[-1].version} and no "
+                "longer holds lakelog's registers: others have committed, and lakelog has not, for "
+                "longer than delta.logRetentionDuration. Bring back an older copy of the table, or "
+                f"set its property {REGISTERS_PROPERTY} to what the registers were",
                 path=self.name,
             )
-        epochs = {ARCHIVE: commits[0].version, CLEANUP: commits[0].version}  # above any before
+        epochs = {
+            ARCHIVE: commits[0].version,
+            CLEANUP: commits[0].version,
+        }  # above earlier epochs
         try:
             version, registers = parse_copy(content)
         except ContradictionError as error:
@@ -263,7 +265,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         return State(version, epochs, registers)
 
     def _measured(self, state: State, commits: Sequence[Commit]) -> State:
-        """With what this process's tasks said of the slices that they wrote."""
+        """The state with what this process's tasks said of the slices they wrote."""
         heard = next((c for c in commits if c.note and c.note.commit == self._heard_of), None)
         said = self._heard.slices(heard.metrics) if self._heard and heard else None
         if said is None:
@@ -275,7 +277,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         return replace(state, slices=slices)
 
     def _looked_up(self, state: State, *, strange: bool) -> State:
-        """With what the notes do not say of the slices."""
+        """The state with what the notes do not say of the slices."""
         unknown = [one for one in state.slices.values() if not one.is_known]
         slices = dict(state.slices)
         if unknown:
@@ -286,29 +288,29 @@ class NamedTable(TimestampLookup[NamedReader]):
         return replace(state, slices=slices)
 
     def _active(self, paths: Iterable[str]) -> tuple[int, set[str]]:
-        """The newest version known, and those paths that stand for nothing in it."""
+        """The newest version known, and those of the paths that it does not have."""
         newest = self._unchecked
         return newest.version, newest.files.missing(paths)
 
     # -- changing ----------------------------------------------------------------------------------
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
-        """See `ColdTable.apply`. Of a race the loser writes its rows anew."""
+        """See `ColdTable.apply`. The loser of a race writes its rows again."""
         check_plan(self._topic, change, planned_on)
         hot = any(isinstance(add, HotRange) for add in change.adds)
         if hot and change.removes:
             raise InvalidArgumentError("a change of a table by name archives or cleans, not both")
         with self._lock:
             current = self._latest
-        # An archive that was planned on an old look finds out when it has not landed. A cleanup
-        # would put back rows that somebody has deleted since.
+        # An archive planned on an old look finds out when its commit does not land. A cleanup would
+        # put back rows that were deleted since.
         if not hot or current.version < 0 or current.version != planned_on.version:
             current = self.snapshot(planned_on)
         if not change.partitions:
             return Applied(current)
         if current.version < 0:
             self._create()
-            self._write_settings()  # who else made it may have known older settings
+            self._write_settings()  # another process may have made it with older settings
         lost = LostCommits(f"the table {self.name}", self.name, BACK_OFF)
 
         def prepare() -> tuple[ColdSnapshot, Attempt]:
@@ -317,7 +319,7 @@ class NamedTable(TimestampLookup[NamedReader]):
 
             def attempt(standing: frozenset[int]) -> Applied | NotLanded:
                 commit = NamedCommit.of(change, standing, noted, state)
-                # What Spark refuses may be the listening: the second time it just writes.
+                # Spark may have refused the observation: the second attempt does without.
                 measuring = None if lost.refused else self._listener(commit)
                 error = self._write(commit, current, measuring)
                 if self._has_landed(commit.note.commit, error):
@@ -330,7 +332,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         return Committing(change, planned_on, self._newest_config).run(prepare, lost)
 
     def _create(self) -> None:
-        """Make the table, unless it is there; who else does so meanwhile does not matter."""
+        """Make the table, unless it is there. Another process may make it meanwhile."""
         tries = Tries(f"creating the table {self.name}", CREATE_BACK_OFF)
         while True:
             with naming(self.name):
@@ -346,7 +348,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             time.sleep(pause_s)
 
     def _listener(self, commit: NamedCommit) -> Measuring | None:
-        """Hears what the tasks measure; None if there is nothing to hear, or it never comes."""
+        """Collects what the tasks measure; None if they measure nothing, or it never arrives."""
         if not commit.ranges or (self._heard is not None and self._heard.is_deaf):
             return None
         return Measuring(commit.note.added)
@@ -354,7 +356,7 @@ class NamedTable(TimestampLookup[NamedReader]):
     def _write(
         self, commit: NamedCommit, current: ColdSnapshot, measuring: Measuring | None
     ) -> Exception | None:
-        """Have Spark write and commit. Whether that succeeded, the history tells.
+        """Have Spark write and commit. The history tells whether that succeeded.
 
         Raises:
             Exception: what a task raised, as it was; then nothing was committed.
@@ -367,7 +369,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             carried = errors.found_in(str(error))
             if carried is not None:
                 raise carried from None
-            self._columns = None  # somebody may have added some
+            self._columns = None  # columns may have been added
             return error
         if measuring is not None:
             with self._lock:
@@ -406,14 +408,14 @@ class NamedTable(TimestampLookup[NamedReader]):
         errors: TaskErrors,
         measuring: Measuring | None,
     ) -> DataFrame:
-        """What is to be written: each range by one task, each segment that is rewritten by one."""
+        """The rows to write: one task for each range, and one for each rewritten segment."""
         from pyspark.sql.functions import col, lit
 
         columns = self._read_columns()
         values = columns_to_write(self._topic, table_columns(columns))
         if commit.ranges:
             count = len(commit.ranges)
-            # One task each, the largest first: whatever takes long has the rest beside it.
+            # One task each, the largest first, so that the long ones run beside the rest.
             numbers = self.spark.range(0, count, 1, count)
             names = [*TABLE_SCHEMA.names, *values.names]
             rows = ArchivedRows(
@@ -444,10 +446,10 @@ class NamedTable(TimestampLookup[NamedReader]):
         return self.spark.createDataFrame([], columns)
 
     def _has_landed(self, commit_id: str, error: Exception | None) -> bool:
-        """Whether it did, by the table's history.
+        """Whether a commit landed, by the table's history.
 
         Raises:
-            CommitUnknownError: that cannot be read.
+            CommitUnknownError: the history cannot be read.
         """
 
         def ask() -> bool:
@@ -505,7 +507,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         """See `ColdTable.map`."""
         return self._reader.map(function, tasks, files_of, columns)
 
-    # -- what it says of itself --------------------------------------------------------------------
+    # -- properties and vacuum ---------------------------------------------------------------------
 
     def mirror(self, topic: Topic) -> None:
         """See `ColdTable.mirror`. Also keeps a copy of the registers in the properties."""
@@ -518,7 +520,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         self._settings_version = topic.config_version
 
     def _write_settings(self) -> None:
-        """Make the properties say the topic, unless they say a newer one."""
+        """Write the topic into the properties, unless they hold a newer one."""
         tries = Tries(f"writing the settings of {self.name}", BACK_OFF.races)
         while True:
             alteration = self._alteration()
@@ -527,12 +529,12 @@ class NamedTable(TimestampLookup[NamedReader]):
             try:
                 with naming(self.name):
                     self._alter(alteration)
-            except ColdTierError as error:  # may have landed all the same: the next look tells
+            except ColdTierError as error:  # it may have landed: the next look tells
                 tries.pause(error)
             self._properties = self._columns = None
 
     def _alteration(self) -> Alteration | None:
-        """The next commit towards a table that says the topic, and its registers; None: it does."""
+        """The next change of properties or columns for the topic; None if none is needed."""
         self.unchecked()
         with self._lock:
             topic, held = self._topic, self._read_properties()
@@ -557,7 +559,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             state, noted_ms = self._state, self._noted_ms
         copied: Mapping[Register, int] | None = {}
         if REGISTERS_PROPERTY in held:
-            copied = None  # where somebody wrote what cannot be read
+            copied = None  # the property cannot be read
             with suppress(ContradictionError):
                 _, copied = parse_copy(held[REGISTERS_PROPERTY])
         is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
@@ -573,7 +575,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             return mirrored_topic(self._read_properties())
 
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
-        """See `ColdTable.vacuum`. Delta's own; a dry run counts no more than 1,000 files."""
+        """See `ColdTable.vacuum`. Runs Delta's own; a dry run counts at most 1,000 files."""
         with self._lock:
             if self.snapshot().version < 0:
                 properties = mirrored_properties(self._topic)
@@ -586,7 +588,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             since = self._state.version
             self.spark.sql(f"VACUUM {self.name} LITE").collect()
             commits = read_history(self.spark, self.name, self._topic.topic_id, since)
-        for commit in commits:  # not every platform notes it
+        for commit in commits:  # not every platform records it
             if commit.operation == "VACUUM START":
                 metrics = commit.metrics
                 return Vacuumed(
@@ -597,7 +599,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         return Vacuumed(len(paths), None, retention_ms)
 
     def orphans(self) -> Orphans:
-        """None: what a failed write left, Spark's own vacuum of the platform finds."""
+        """No orphans: the platform's own vacuum finds what a failed write left."""
         return Orphans()
 
     def remove_orphans(self) -> Orphans:
@@ -611,7 +613,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         return self._properties
 
     def _read_columns(self) -> StructType:
-        """Those of the newest version; they change with its properties alone."""
+        """The columns of the newest version; they change only when its properties do."""
         with self._lock:
             if self._columns is None:
                 with naming(self.name):
@@ -636,7 +638,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         )
 
     def _check_by_name(self, commits: Sequence[Commit]) -> None:
-        """Refuse a table that has its name besides, and is committed to by path."""
+        """Refuse a table at a path that was given a name in the catalog."""
         noted = REGISTERS_PROPERTY in self._read_properties() or any(one.note for one in commits)
         if noted or not any(one.is_strange for one in commits):
             return

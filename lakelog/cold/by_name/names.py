@@ -1,11 +1,11 @@
 """The name of a topic's table in a catalog.
 
 A schema holds, for each topic, the table ``{name}`` and the views ``{name}_view`` and
-``{name}_latest``. Catalogs take fewer characters than Kafka does and tell no case: Spark's own
-takes letters, digits and ``_``, Unity Catalog forbids ``.`` and keeps names in lower case. So ``.``
-and ``-`` of a topic become ``_``, and two topics whose names then are the same meet: whoever comes
-second is refused, told by the topic id that the first one's table carries. Kafka allows no topics
-that differ in ``.`` and ``_`` alone either.
+``{name}_latest``. Catalogs allow fewer characters than Kafka and ignore case: Spark's own takes
+letters, digits and ``_``; Unity Catalog forbids ``.`` and keeps names in lower case. So ``.`` and
+``-`` of a topic become ``_``, and two topics may end up with one name. The second is refused, since
+the table carries the topic id of the first. Kafka does not allow topics that differ only in ``.``
+and ``_`` either.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SCHEMA = re.compile(r"([^.`\s/\\:]+)\.([^.`\s/\\:]+)")
 
 
 class TableName(NamedTuple):
-    """A table or view; as a string, the way SQL takes it."""
+    """A table or view; as a string, the name as SQL takes it."""
 
     catalog: str
     schema: str

@@ -1,7 +1,7 @@
-"""What lakelog notes in the commits of a table by name, and the index and registers it makes up.
+"""The notes in the commits of a table by name, and the index and registers made from them.
 
-Only Spark may touch such a table, and Spark tells nobody what lies in a table's log but for one
-text a commit, ``userMetadata``. So each commit of lakelog carries a note there, JSON:
+Only Spark may touch such a table, and of a table's log Spark shows only one text for each commit,
+``userMetadata``. So each commit of lakelog carries a note there, as JSON:
 
 | member    |                                                                                    |
 |-----------|------------------------------------------------------------------------------------|
@@ -9,20 +9,20 @@ text a commit, ``userMetadata``. So each commit of lakelog carries a note there,
 | topic     | the topic id                                                                       |
 | commit    | a random name, so that a lost reply is settled by looking for it                   |
 | kind      | ``archive`` (moves archived ends) or ``cleanup`` (everything else)                 |
-| epoch     | how many commits of its kind came before, and this one; also Delta's txn version   |
+| epoch     | the number of its kind's commits, with this one; also Delta's txn version          |
 | on        | the table version that it was planned on                                           |
-| registers | those it moves: name → partition → value                                           |
+| registers | the registers it moves: name → partition → value                                   |
 | added     | slices it adds                                                                     |
-| known     | what was looked up of earlier slices since; holds only for those still there       |
+| known     | what was looked up of earlier slices; counts only for those still there            |
 | gone      | keys of slices it removes                                                          |
 | base      | now and then: epochs, registers and slices as of version ``on``, all of them       |
 
-Two kinds, because a commit of a kind conflicts with every other of its kind: an archiver that
-commits once a minute must not starve a compaction that runs for an hour. What the two kinds note
-adds up whichever comes first.
+There are two kinds because commits of one kind conflict with each other: an archiver that commits
+once a minute must not starve a compaction that runs for an hour. Notes of different kinds add up in
+either order.
 
-A **slice** is what a `SegmentFile` is to a table at a path: a range of offsets of one segment. In
-which Parquet files its rows lie is Spark's business, and nobody's OPTIMIZE changes a slice.
+A **slice** is to such a table what a `SegmentFile` is to a table at a path: a range of offsets of
+one segment. Only Spark knows which Parquet files hold its rows, and no OPTIMIZE changes a slice.
 """
 
 from __future__ import annotations
@@ -45,13 +45,13 @@ from ..segment import COLUMNS, SegmentIndex, file_name, sources_digest
 
 ARCHIVE, CLEANUP = "archive", "cleanup"
 
-#: A reader looks back for as many commits of lakelog. One of 10,000 slices takes about 1 MB.
+#: Every so many commits of lakelog hold a base. One of 10,000 slices takes about 1 MB.
 BASE_INTERVAL = 50
 
-#: Kind of a slice that somebody else's commit left: all rows of a segment, as they were found.
+#: The kind of a slice that a foreign commit left: all rows of a segment, as they were found.
 FOUND = "rows"
 
-#: What comes of making sense of JSON that is not as lakelog writes it.
+#: What is raised when JSON is not as lakelog writes it.
 ILLEGIBLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 _FORMAT = 1
@@ -67,10 +67,10 @@ class Slice:
     kind: str  # archive, clean or FOUND
     start_offset: int
     end_offset: int  # exclusive
-    tag: str  # 16 hex digits; of a clean slice the digest of what it was made of
-    version: int  # the first that has it; -1: not committed yet
+    tag: str  # 16 hex digits; a clean slice has the digest of its sources
+    version: int  # the first table version that has it; -1: not committed yet
     modified_ms: int
-    records: int = -1  # -1 and below: not looked up yet, as all that follows
+    records: int = -1  # this and what follows: -1 until looked up
     first: int = -1
     last: int = -1
     min_timestamp_ms: int = -1
@@ -90,7 +90,7 @@ class Slice:
 
     @property
     def key(self) -> str:
-        """Names it among the slices of a table."""
+        """Identifies the slice within its table."""
         if self.kind == FOUND:
             return f"{self.partition}/{FOUND}-{self.segment}"
         return f"{self.partition}/{self.tag}"
@@ -101,11 +101,11 @@ class Slice:
 
     @property
     def is_assumed(self) -> bool:
-        """Whether its rows could not be looked at; then no note says anything of them."""
+        """Whether its rows could not be read. No note holds what is only assumed."""
         return self.records > 0 and not self.size_bytes
 
     def assumed(self) -> Slice:
-        """As if it had a record at each offset, none younger than itself."""
+        """The slice as if it had a record at each offset, none newer than itself."""
         first = max(self.start_offset, min(self.segment, self.end_offset - 1))
         return replace(
             self,
@@ -169,7 +169,7 @@ class Note:
 
     @classmethod
     def parse(cls, text: str | None, topic_id: UUID) -> Note | None:
-        """From ``userMetadata``; None if lakelog did not write it, or not of this topic.
+        """The note in ``userMetadata``; None if lakelog did not write it for this topic.
 
         Raises:
             ContradictionError: it says that lakelog wrote it, and cannot be read.
@@ -189,8 +189,8 @@ class Note:
         except ILLEGIBLE as error:
             raise ContradictionError(
                 f"a commit's userMetadata is a note of lakelog on topic {topic_id} that cannot be "
-                f"read ({error!r}): {text[:80]!r}. A newer lakelog wrote it, then update this one; "
-                "or somebody did by hand, then RESTORE the table to the version before it"
+                f"read ({error!r}): {text[:80]!r}. If a newer lakelog wrote it, update this one; "
+                "if somebody wrote it by hand, RESTORE the table to the version before it"
             ) from error
 
     @classmethod
@@ -226,7 +226,7 @@ class State:
     slices: Mapping[str, Slice] = field(default_factory=dict)
 
     def after(self, version: int, notes: Iterable[tuple[int, Note]]) -> State:
-        """With later notes, by version; what lies at or below this state is in it already."""
+        """The state with later notes, by version. Notes up to its own version are in it already."""
         epochs, registers, slices = dict(self.epochs), dict(self.registers), dict(self.slices)
         for at, note in sorted(notes, key=lambda one: one[0]):
             if at <= self.version:
@@ -282,7 +282,7 @@ def registers_to_json(registers: Mapping[Register, int]) -> dict[str, dict[str, 
 
 
 def registers_of_json(content: Mapping[str, Mapping[str, int]]) -> dict[Register, int]:
-    """What `registers_to_json` made."""
+    """Reads what `registers_to_json` wrote."""
     return {
         _REGISTERS[name](_partition(partition)): _whole(value)
         for name, values in content.items()
@@ -297,7 +297,7 @@ def copy_to_json(version: int, registers: Mapping[Register, int]) -> str:
 
 
 def parse_copy(text: str) -> tuple[int, dict[Register, int]]:
-    """What `copy_to_json` made.
+    """Reads what `copy_to_json` wrote.
 
     Raises:
         ContradictionError: it cannot be read.

@@ -1,4 +1,4 @@
-"""What Spark says of a query that failed, as lakelog's errors.
+"""Turns Spark's errors for failed queries into lakelog's.
 
 Runs on: driver.
 """
@@ -12,13 +12,13 @@ from contextlib import contextmanager
 from ...errors import ColdTierRefusedError, CorruptRecordError, LakelogError, MissingFileError
 from ..store_errors import error_class, one_line
 
-#: What Spark says of a file that is damaged, and of one that is not there.
+#: How Spark speaks of a damaged file, and of a missing one.
 _DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parquet file")
 _MISSING = re.compile(r"FILE_NOT_EXIST|FileNotFound|VERSION_NOT_FOUND|TIME_TRAVEL")
 
 
 def text_of(error: Exception) -> str:
-    """What a Spark's error says, on one line, without where in its code: names there mislead."""
+    """The text of Spark's error on one line, without its stack, whose names mislead."""
     text = str(error).partition("JVM stacktrace")[0]
     return one_line(re.sub(r"\n\s+at [^\n]*|\n\s+\.\.\. \d+ more", "", text))
 

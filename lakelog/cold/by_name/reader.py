@@ -1,6 +1,6 @@
 """Reading a table by name: records by offset or by timestamp.
 
-Runs on: driver, but for `NamedReader.map`'s function.
+Runs on: driver; `NamedReader.map` runs its function on executors.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """Offsets of one partition that follow each other, and where they lie."""
+    """Consecutive offsets of one partition, and where they lie."""
 
     partition: int
     first_segment: int
@@ -70,7 +70,7 @@ class NamedReader:
     """Reads rows of the table ``name``. Thread-safe.
 
     Args:
-        active: the newest version known, and which of some paths it does not have any more.
+        active: gives the newest version known, and those of the given paths that it does not have.
     """
 
     def __init__(
@@ -197,7 +197,7 @@ class NamedReader:
             with naming(next(iter(files))):
                 collected = SparkEngine(self._spark()).collect(answers, f"lakelog: {name}")
             found.update({row["number"]: bytes(row["outcome"]) for row in collected})
-        with SpooledRows((), list(columns)) as nothing:  # of partitions without any rows
+        with SpooledRows((), list(columns)) as nothing:  # for partitions without rows
             for partition_tasks in by_partition.values():
                 left = [one for one in partition_tasks if one[0] not in found]
                 for batch in outcomes(pickled, left, nothing):
@@ -224,7 +224,7 @@ class NamedReader:
         return found | {row[0]: row[1] for row in rows}
 
     def frame(self, version: int) -> DataFrame:
-        """The table as of a version; that of the last call is planned once."""
+        """The table as of a version. The frame of the last call is kept, not planned again."""
         kept = self._kept
         if kept is None or kept[0] != version:
             kept = self._kept = (version, self._frame(version))
@@ -233,9 +233,9 @@ class NamedReader:
     # -- where rows are ----------------------------------------------------------------------------
 
     def _version(self, files: Sequence[SegmentFile]) -> int:
-        """A version that has all of them, which were together in some snapshot.
+        """A version that has all of the files, which were together in some snapshot.
 
-        What was removed since is read as it was, as long as Delta keeps that.
+        Files that were removed since are read as they were, as long as Delta keeps them.
         """
         newest, gone = self._active(file.path for file in files)
         return max(version_of_path(file.path) for file in files) if gone else newest
@@ -259,7 +259,7 @@ class NamedReader:
 
 
 def _runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[_Run]:
-    """Files with records of [start, end); those that follow each other without a gap as one."""
+    """The files with records of [start, end); those without a gap between them make one run."""
     together: list[SegmentFile] = []
     for file in sorted(files, key=lambda file: (file.partition, file.start_offset)):
         if not file.records or file.end_offset <= start or file.start_offset >= end:
@@ -277,5 +277,5 @@ def _runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[_Run]:
 
 
 def _beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
-    """Whether a record of that time (at most) and offset (at least) would come before the best."""
+    """Whether a record of at most that time and at least that offset would beat the best one."""
     return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)

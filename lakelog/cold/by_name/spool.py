@@ -1,8 +1,8 @@
-"""Rows of a table by name, laid down on an executor's own disk, for functions that read in passes.
+"""Rows of a table by name, kept on an executor's own disk for functions that read in passes.
 
 Spark gives a task its rows once, in a stream; a function like the search for superseded records
-goes over them several times. So they are written down as they come, and read back as often as
-asked, in bounded memory.
+goes over them several times. So they are written to a file as they come, and read back as often as
+needed, in bounded memory.
 
 Runs on: executor.
 """
@@ -28,7 +28,7 @@ from ..projection import projection, shaped
 from ..segment import SegmentFile
 from ..tombstones import Tombstones
 
-#: Whether a record's value is null; what tombstones are told by without reading any value.
+#: A column: whether a record's value is null. It shows tombstones without reading any value.
 TOMBSTONE = "tombstone"
 
 OUTCOMES = "number long, outcome binary"

@@ -1,6 +1,6 @@
-"""Errors of a job's tasks, on their way to a driver that gets to see text alone.
+"""Carries the errors of a job's tasks to a driver that sees only text.
 
-Runs on: executor, but for `TaskErrors.found_in`.
+Runs on: executor; `TaskErrors.found_in` on the driver.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ...errors import LakelogError
 
 
 class CarriedError(Exception):
-    """Says what an error said, and carries it."""
+    """Holds an error's text, and the error itself."""
 
 
 @dataclass(frozen=True, slots=True)
 class TaskErrors:
-    """Carries the errors of one job, in the text of the exception that Spark makes of them.
+    """Carries the errors of one job in the text of the exception that Spark makes of them.
 
-    Such a text may quote records, so it is unpickled only where the job's own token stands beside
-    it: random, made on the driver, bound into the function that travels. No record can hold it.
+    Such a text may quote records, so only what stands beside the job's own token is unpickled. The
+    token is random, made on the driver and sent with the function, so no record can hold it.
 
     | token | ``<`` what the error says | token | ``=`` the error, base64 | token | ``>`` |
     """
@@ -38,22 +38,22 @@ class TaskErrors:
         try:
             content = cloudpickle.dumps(error)
             pickle.loads(content)
-        except Exception:  # it cannot travel, but what it says can
+        except Exception:  # the error cannot be pickled, but its text can
             content = pickle.dumps(_plain(f"{type(error).__name__}: {error}"))
         encoded = base64.b64encode(content).decode()
         token = self.token
         return CarriedError(f"{token}< {error} {token}={encoded}{token}>")
 
     def found_in(self, text: str) -> Exception | None:
-        """The error that a failed job's text carries; None if it is none of the tasks' own.
+        """The error that a failed job's text carries; None if it carries none.
 
-        Of a text that was cut, which Spark Connect does with long ones, a plain error that says
-        what is left of it.
+        Spark Connect cuts long texts. Of a text that was cut, this is a plain error that says what
+        is left of it.
         """
         token = re.escape(self.token)
         whole = re.search(f"{token}=([A-Za-z0-9+/=]+){token}>", text)
         if whole is not None:
-            # What cannot be made here again (other versions on the executors) is said all the same.
+            # An error of other versions on the executors may not load here; then its text must do.
             with contextlib.suppress(Exception):
                 error: Exception = pickle.loads(base64.b64decode(whole[1]))
                 return error

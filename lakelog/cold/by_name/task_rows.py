@@ -1,4 +1,4 @@
-"""What executors do for a table by name: rows for Spark's Delta writer.
+"""Makes the rows of a table by name, on executors, for Spark's Delta writer.
 
 Runs on: executor.
 """
@@ -23,13 +23,13 @@ from .task_errors import TaskErrors
 class ArchivedRows:
     """Copies hot ranges: numbers of ranges in, the table's rows out. Bounded memory.
 
-    With `measured`, each row has one more column, which says what the range's rows are like.
+    With `measured`, each row has one more column, for the range's measure (see `measures`).
     """
 
     ranges: Sequence[HotRange]
     rows_of: RowsOf
     columns: Sequence[str]  # partition columns and others
-    values: pa.Schema  # those of them that are made of a record's value
+    values: pa.Schema  # the columns of them that come from a record's value
     errors: TaskErrors
     measured: bool
 
@@ -55,7 +55,7 @@ class ArchivedRows:
 
 @dataclass(frozen=True)
 class RewrittenRows:
-    """Rewrites: the rows of all their files in, in any order; what is left of them out."""
+    """Rewrites: takes the rows of all their files, in any order, and gives those that stay."""
 
     rewrites: Sequence[Rewrite]
     columns: Sequence[str]  # all that the rows have
@@ -87,7 +87,7 @@ class RewrittenRows:
 def table_rows(
     rows: pa.RecordBatch, partition: int, segment: int, columns: Sequence[str], values: pa.Schema
 ) -> pa.RecordBatch:
-    """The rows as the table has them: with partition columns, and with what is made of values."""
+    """The rows as the table has them: with partition columns and value columns."""
     count = rows.num_rows
     made = {
         "partition": pa.repeat(pa.scalar(partition, pa.int32()), count),

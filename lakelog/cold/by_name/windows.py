@@ -1,10 +1,10 @@
 """Rows of a table by name, brought to the driver a window of offsets at a time, in bounded memory.
 
-How many rows a window has is chosen before anything is known of them, and what they take in files
-says little of what they are: a kilobyte may hold a megabyte of blanks. So every row comes with its
-size, and with its keys, values and headers only if as many rows of that size as the window can have
-are no more than `MAX_BYTES`. Rows whose bytes were left out are asked for once more, in parts that
-are cut by the sizes known by then. Records that are about as large as each other never need that.
+The number of rows in a window is chosen before anything is known of them, and their size in files
+says little of their real size: a kilobyte may hold a megabyte of blanks. So every row comes with
+its size. Its key, value and headers come only if a window full of rows of that size stays within
+`MAX_BYTES`. Rows without them are asked for once more, in parts cut by the sizes known by then.
+Records of about the same size never need that.
 
 Runs on: driver.
 """
@@ -26,15 +26,15 @@ from ..row_sizes import cuts
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-#: What a window is meant to bring, by the rows of the one before, and what it brings at most. A
+#: How much a window should bring, judged by the rows of the one before, and how much at most. A
 #: single record that is larger comes by itself.
 WINDOW_BYTES = 16 * MIB
 MAX_BYTES = 4 * WINDOW_BYTES  # records of up to four times the average come at once
 WINDOW_ROWS = 256 * 1024
-FIRST_WINDOW_ROWS = 4 * 1024  # until it is seen how large records are
+FIRST_WINDOW_ROWS = 4 * 1024  # until the size of records is known
 BATCH_BYTES = 16 * MIB
 
-#: Beside a table's columns; a row's bytes that are not of fixed size.
+#: A column beside the table's own: a row's bytes that are not of fixed size.
 SIZE = "lakelog size"
 
 _SIZES = {
@@ -45,17 +45,17 @@ _SIZES = {
         "coalesce(octet_length(one.value), 0L)), 0L)"
     ),
 }
-_FIXED_BYTES = 48  # of all other columns, and where bytes begin
+_FIXED_BYTES = 48  # all other columns, and where bytes begin
 
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Offsets that follow each other, and how a part of them is asked for.
+    """Consecutive offsets, and the query for a part of them.
 
     Args:
-        frame: with the columns that are wanted and ``offset``.
+        frame: has the wanted columns and ``offset``.
         where: the rows of [start, end), as SQL.
-        records: how many there are in all, about.
+        records: about how many there are in all.
         size_bytes: what they take in files.
     """
 
@@ -83,7 +83,7 @@ class Stretch:
             at = until
 
     def _sized(self, start: int, end: int, most_bytes: int) -> pa.Table:
-        """The rows with their sizes; of those above a size no bytes."""
+        """The rows with their sizes; rows above `most_bytes` come without their bytes."""
         names = self.frame.columns
         known = [name for name in names if name in _SIZES]
         size = " + ".join(_SIZES[name] for name in known) or "0L"

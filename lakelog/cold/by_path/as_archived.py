@@ -1,8 +1,8 @@
 """A partition's cold tier as it was archived, whatever compaction and retention did since.
 
 For readers that must give the same records each time. The files that a commit removed stay until a
-vacuum; the version that first held an offset names the file that it was archived into, and nothing
-can have been removed from that file in the same commit.
+vacuum. The version that first held an offset names the file that the offset was archived into, and
+no commit removes records from a file that it adds.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from .path_table import PathTable
 
 
 class AsArchived:
-    """Snapshots of one partition for a reader that goes on at `at`. Not thread-safe.
+    """Snapshots of one partition for a reader whose position is `at`. Not thread-safe.
 
     Args:
-        table: of the topic.
+        table: the topic's.
         since: a version at which the partition was archived up to where the reader begins.
         end: where the reader ends.
     """
@@ -58,7 +58,7 @@ class AsArchived:
         """The first version that holds the record at `at`, or the newest if none does.
 
         Raises:
-            OffsetOutOfRangeError: the table's log does not reach back so far any more.
+            OffsetOutOfRangeError: the table's log no longer reaches back that far.
             ColdTierUnavailableError, ColdTierAccessError: the store does not say.
         """
         newest = self._table.snapshot()
@@ -92,7 +92,7 @@ class AsArchived:
             raise self._gone("a file that cleanup removed was vacuumed") from error
 
     def _is_untouched(self, snapshot: ColdSnapshot) -> bool:
-        """Whether all that it holds of what is left to read lies as the archiver wrote it."""
+        """Whether everything in it that is left to read lies as the archiver wrote it."""
         partition = self._topic_partition.partition
         end = min(self._end, snapshot.archived_end(partition))
         covered = self.at

@@ -1,10 +1,10 @@
 """One topic's Delta table as delta-rs sees it: open, refresh, commit once, read commits back.
 
-Checkpoints and the removal of log files that they made superfluous are done here, not by delta-rs's
-own hooks: those look only when a version is a multiple of the interval, so that a crash there
-doubles the log, and list the whole log after each commit (tried: 57 instead of 30 ms at 10,000).
+Checkpoints are written here, and log files that they replace are removed here, not by delta-rs's
+own hooks. Those look only when a version is a multiple of the interval, so a crash there doubles
+the log, and they list the whole log after each commit (tried: 57 instead of 30 ms at 10,000).
 
-Everything here is about one version after another; what a change means is `path_commit`'s business.
+This module deals with one version after another; `path_commit` knows what a change means.
 """
 
 from __future__ import annotations
@@ -45,31 +45,31 @@ from .segment_writer import WrittenFile
 
 logger = logging.getLogger(__name__)
 
-#: In each commit's ``commitInfo``: says after a lost reply whose commit landed.
+#: In each commit's ``commitInfo``: tells after a lost reply whose commit landed.
 COMMIT_ID = "lakelog.commit"
 
-#: Where the log says which its newest checkpoint is.
+#: The file of the log that names its newest checkpoint.
 LAST_CHECKPOINT = "_last_checkpoint"
 
 #: How far back an opened local table is synced: the kernel writes dirty pages back within half a
 #: minute, so what is older than this is on the disk.
 SYNC_S = 10 * 60
 
-#: Reading so many commits one by one costs about as much as asking the table anew.
+#: Reading this many commits one by one costs about as much as asking the table again.
 MAX_COMMITS_READ = 100
 
-#: How a table gets rid of Delta features that somebody turned on. DROP FEATURE does not do: it
+#: How to rid a table of Delta features that somebody turned on. DROP FEATURE is not enough: it
 #: leaves checkpointProtection or domainMetadata behind, with which delta-rs cannot write (tried).
 UNDO_FEATURES = (
     "Undo it: SET spark.databricks.delta.restore.protocolDowngradeAllowed=true, then RESTORE the "
     "table to the version before (DESCRIBE HISTORY has it; lakelog has committed nothing since). "
-    "ALTER TABLE … DROP FEATURE does not do"
+    "ALTER TABLE … DROP FEATURE is not enough"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """One version's log file, as far as lakelog asks."""
+    """What lakelog needs of one version's log file."""
 
     version: int
     commit_id: str | None
@@ -81,7 +81,7 @@ class DeltaLog:
     """The table's log at one version, and the way to newer ones. Not thread-safe.
 
     Args:
-        topic: whose table it must be.
+        topic: the topic that the table must belong to.
     """
 
     def __init__(self, storage: Storage, topic: Topic) -> None:
@@ -113,8 +113,8 @@ class DeltaLog:
             if self._table is not None and not renewed and self._is_log_file(known + 1):
                 self._table.update_incremental()  # lists the log
             elif self._table is None or renewed or not self._is_log_file(known):
-                # The first look, or credentials were renewed, which an open table does not learn,
-                # or the log behind us was cleaned up, or all of it is gone.
+                # The first look; or credentials were renewed, which an open table does not notice;
+                # or the log behind us was cleaned up; or all of it is gone.
                 self._table = self._open()
         if self.version < known:
             self._table = None
@@ -130,7 +130,7 @@ class DeltaLog:
             self._checked_version = self.version
 
     def create(self, properties: Mapping[str, str], columns: pa.Schema | None = None) -> None:
-        """Make the table, unless it is there; who else does so at the same time does not matter.
+        """Make the table, unless it is there. Another process may make it at the same time.
 
         Args:
             columns: value columns, after those that every table has.
@@ -166,7 +166,7 @@ class DeltaLog:
         return {} if self._table is None else dict(self._table.metadata().configuration)
 
     def columns(self) -> pa.Schema:
-        """The table's, with their comments."""
+        """The columns of the table, with their comments."""
         return pa.schema([] if self._table is None else self._table.schema().to_arrow())
 
     def transaction_version(self, app_id: str) -> int | None:
@@ -186,7 +186,7 @@ class DeltaLog:
     ) -> None:
         """Try once to make the next version. Does not refresh.
 
-        Returning says that it landed; an exception of any kind says nothing: `commits` does.
+        If it returns, the commit landed. After any exception, only `commits` tells.
         """
         from deltalake.transaction import AddAction, RemoveAction, Transaction
 
@@ -224,13 +224,13 @@ class DeltaLog:
         )
 
     def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
-        """Try once to make a next version that has these properties besides. Does not refresh."""
+        """Try once to make a next version with these properties added. Does not refresh."""
         self._writable().alter.set_table_properties(
             dict(properties), raise_if_not_exists=False, **_once(commit_id)
         )
 
     def add_columns(self, commit_id: str, columns: pa.Schema) -> None:
-        """Try once to make a next version that has these columns besides. Does not refresh."""
+        """Try once to make a next version with these columns added. Does not refresh."""
         fields = Schema.from_arrow(columns).fields
         self._writable().alter.add_columns(fields, **_once(commit_id))
 
@@ -245,7 +245,7 @@ class DeltaLog:
     def commits(self, after: int) -> list[Commit] | None:
         """The commits above that version up to this one.
 
-        None if they are many, or not all are there any more.
+        None if they are too many, or some are gone.
         """
         if self.version - after > MAX_COMMITS_READ:
             return None
@@ -255,9 +255,9 @@ class DeltaLog:
     def checkpoint_if_due(self) -> None:
         """Write a checkpoint if the last one is an interval ago, and drop log files it outdates.
 
-        Whoever commits does that, so that one who died before it is followed by the next. Log
-        files go when they are older than ``delta.logRetentionDuration``. A failure is logged: no
-        commit depends on it.
+        Every committer calls this, so the next one makes up for one that died before it. Log files
+        go when they are older than ``delta.logRetentionDuration``. A failure is logged: no commit
+        depends on it.
         """
         text = self.properties().get(CHECKPOINT_PROPERTY, "")
         interval = int(text) if text.isdecimal() else CHECKPOINT_INTERVAL
@@ -268,7 +268,7 @@ class DeltaLog:
             if self.version - self._checkpointed_version < interval:
                 return
             self._table.create_checkpoint()
-            # The log files that it stands for must not go before it is on the disk.
+            # It must be on the disk before the log files that it replaces go.
             log = f"{self.path}/_delta_log"
             checkpoint = self._checkpoint_file(self.version)
             self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
@@ -285,7 +285,7 @@ class DeltaLog:
         return listed.union(*(commit.removed for commit in recent if commit))
 
     def expired_tombstones(self) -> set[str]:
-        """Those removed longer ago than the table's own retention."""
+        """The paths that were removed longer ago than the table's own retention."""
         return self._tombstones(retention_hours=None)
 
     # -- helpers -----------------------------------------------------------------------------------
@@ -297,7 +297,7 @@ class DeltaLog:
             listed = self._table.vacuum(  # a dry run of "lite" lists what the log itself names
                 retention_hours, dry_run=True, enforce_retention_duration=False, full=False
             )
-        # Absolute when the file is gone already: nothing that is there has such a path.
+        # A path is absolute if its file is gone already; no file that is there has such a path.
         return set(listed)
 
     def _writable(self) -> DeltaTable:
@@ -324,7 +324,7 @@ class DeltaLog:
                 strangers = [info.base_name for info in listed if info.base_name != "_delta_log"]
                 if not strangers:
                     return None
-                if last_try:  # else somebody may be creating the table just now
+                if last_try:  # the first time, somebody may be creating the table
                     self._refuse_foreign(f"no Delta table but {strangers[0]!r}")
         return None
 
@@ -351,7 +351,7 @@ class DeltaLog:
     def _refuse_foreign(self, what: str) -> NoReturn:
         raise ForeignTableError(
             f"{self.path} should hold the table of topic {self._topic.name!r} with id "
-            f"{self._topic.topic_id}, but holds {what}. Choose another cold root, or move that "
+            f"{self._topic.topic_id}, but holds {what}. Choose another cold root, or move it "
             "away",
             path=self.path,
         )
@@ -376,9 +376,9 @@ class DeltaLog:
             ) from error
 
     def _sync(self) -> None:
-        """Put the commits up to this one on the disk, whoever made them.
+        """Sync the commits up to this one to the disk, whoever made them.
 
-        Whoever sees a register may trim by it, so it must survive a power cut from then on.
+        A process that sees a register may trim by it, so it must then survive a power cut.
         """
         if not self._storage.is_local or self._table is None:
             return
@@ -394,7 +394,7 @@ class DeltaLog:
         self._synced_version = self.version
 
     def _sync_checkpoint(self) -> int:
-        """The version up to which all is on the disk: a checkpoint stands for what is below it."""
+        """The version up to which all is on the disk; a checkpoint replaces all below it."""
         if self.version - self._synced_version > CHECKPOINT_INTERVAL:
             version = self._last_checkpoint()
             path = self._checkpoint_file(version)
@@ -408,7 +408,7 @@ class DeltaLog:
 
 
 def parse_commit(version: int, content: bytes) -> Commit:
-    """One version out of its log file.
+    """One version, parsed from its log file.
 
     Raises:
         ValueError: it is not what Delta writes.
@@ -432,7 +432,7 @@ def parse_commit(version: int, content: bytes) -> Commit:
 
 def _once(commit_id: str, transactions: Sequence[Any] = ()) -> dict[str, Any]:
     """How to commit: at the next version or not at all, and without delta-rs's own hooks."""
-    # Not at the top: a deltalake that lacks them must get as far as `check_deltalake`.
+    # Not imported at the top: a deltalake that lacks them must get as far as `check_deltalake`.
     from deltalake.transaction import CommitProperties, PostCommitHookProperties
 
     return {

@@ -1,4 +1,4 @@
-"""A file of a segment looked through: what its footer says, and what its rows say."""
+"""Scans a file of a segment: what its footer says, and what its rows say."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _OFFSET_AND_TIME = ["offset", "timestamp"]
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What some rows span; all None: there are none, or it does not say."""
+    """What some rows span; all None if there are no rows, or it is not known."""
 
     first_offset: int | None = None  # the smallest
     last_offset: int | None = None  # the largest, inclusive
@@ -65,11 +65,11 @@ class RowGroupScan:
 
 @dataclass(frozen=True, slots=True)
 class ScanTask:
-    """A file to look through.
+    """A file to scan.
 
     Args:
         file: the file.
-        explained: sorted, disjoint ranges in which a hole is none.
+        explained: sorted, disjoint ranges whose missing offsets are no holes.
         whole: read every column, so that each page's CRC is checked; else offset and timestamp.
     """
 
@@ -80,7 +80,7 @@ class ScanTask:
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """What was found. With a `flaw`, the rest is as far as reading got."""
+    """What a scan found; with a `flaw`, only what was read before it."""
 
     file: SegmentFile
     size_bytes: int = -1
@@ -105,9 +105,9 @@ class FileScan:
 
 
 def scan_file(reader: SegmentReader, task: ScanTask) -> FileScan:
-    """Reads the whole file, and says what it holds. A damaged one is an answer, not an error.
+    """Reads the whole file and says what it holds. Damage is part of the answer, not an error.
 
-    In bounded memory where rows are in order; else the offsets (8 bytes a row) are held at once.
+    Memory is bounded if rows are in order; else all offsets (8 bytes a row) are held at once.
 
     Runs on: executor (or in process).
     """
@@ -229,7 +229,7 @@ def _group(group: RowGroup, rows: int, found: Extent) -> RowGroupScan:
 
 
 def declared_gaps(files: Iterable[SegmentFile]) -> list[OffsetRange]:
-    """What the names of lakelog's files say was skipped: a range begins before its segment does."""
+    """The gaps that names of lakelog's files declare: ranges that begin before their segment."""
     return [
         OffsetRange(file.start_offset, min(file.segment, file.end_offset))
         for file in files

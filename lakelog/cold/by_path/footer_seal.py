@@ -8,9 +8,9 @@
 | its length, little-endian          | 4         |
 | ``PAR1``                           | 4         |
 
-Nothing in a footer speaks of where it begins, so readers that do not know the first two lines never
-see them. That they must be there the footer says (`SEALED`), so that damage to them is none to the
-footer's trust. Files of others, and older ones, have no checksum.
+A footer does not say where it begins, so readers that do not know the first two rows never see
+them. The footer says that they must be there (`SEALED`), so a footer whose seal was damaged does
+not pass for one without a seal. Files of other writers, and older files, have no checksum.
 
 The checksum lies in the file because a Delta add has no place for it: delta-rs writes no tags.
 
@@ -34,16 +34,16 @@ _SEAL = b"LKCS"
 SEAL_BYTES = len(_SEAL) + 8
 _END = struct.Struct("<I4s")
 
-#: Read at once: most footers with their seal.
+#: Read at once; holds most footers with their seal.
 _TAIL_BYTES = 64 * 1024
 
 
 def footer_bytes(source: Any, size_bytes: int | None = None) -> tuple[bytes, bool]:
-    """The footer's bytes, and whether they have a checksum, which is right then.
+    """The footer's bytes, and whether they have a checksum; if so, it is correct.
 
     Args:
         source: `pa.NativeFile`, open for reading.
-        size_bytes: how large the file is said to be; None: nobody says.
+        size_bytes: the size that the table's log gives; None: not known.
 
     Raises:
         pa.ArrowInvalid: the file is not what was written.
@@ -110,7 +110,7 @@ class SealingSink:
     def flush(self) -> None: ...
 
     def hold(self) -> None:
-        """All that comes now is the file's end."""
+        """Hold back what comes from now on: it is the file's end."""
         self._end = []
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """What Parquet footers say of row groups, parsed once: the sparse index within a file.
 
-Parsed here, not by pyarrow: it ends the process over footers that hold together less than it
-believes (statistics of another length than their type's, a missing column, a histogram too long).
-Its own `pq.FileMetaData` is made of the same bytes and only handed to its readers, which raise.
+Parsed here, not by pyarrow, which ends the process over some inconsistent footers (statistics of
+another length than their type's, a missing column, a histogram that is too long). Its own
+`pq.FileMetaData` is made of the same bytes and only handed to its readers, which raise.
 
 Source: Apache Parquet, ``parquet.thrift``; seen with pyarrow 26.
 """
@@ -26,7 +26,7 @@ from .footer_seal import SEALED, as_file, footer_bytes
 from .thrift import Struct, ThriftError, read_struct
 
 #: Footer bytes kept, as they lie in the files; parsed, they take several times that. At 1–2 KB a
-#: row group this is some ten thousand of them.
+#: row group this is some ten thousand row groups.
 CACHE_BYTES = 16 * MIB
 
 
@@ -53,23 +53,23 @@ class RowGroup:
 
     @property
     def last(self) -> int:
-        """The largest, inclusive."""
+        """The largest offset it may have, inclusive."""
         return MAX_OFFSET if self.offsets is None else self.offsets[1]
 
     @property
     def max_time_us(self) -> int:
-        """UNKNOWN_TIME_US: look into it."""
+        """The largest timestamp; `UNKNOWN_TIME_US` if only its rows can tell."""
         return UNKNOWN_TIME_US if self.times_us is None else self.times_us[1]
 
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    metadata: Any  # pq.FileMetaData: for pyarrow's readers, not to be asked
+    metadata: Any  # pq.FileMetaData: to be passed to pyarrow's readers only
     size_bytes: int
     columns: tuple[str, ...]  # dotted paths of all leaves
-    payload: tuple[str, ...]  # those of keys, values and headers that are bytes
+    payload: tuple[str, ...]  # the leaves of keys, values and headers that are bytes
     row_groups: tuple[RowGroup, ...]
-    tombstones: Tombstones | None  # None: whoever wrote the file does not say
+    tombstones: Tombstones | None  # None: the file does not say
 
 
 class FooterCache:
@@ -100,28 +100,28 @@ class FooterCache:
 
 
 def read_footer(source: Any, size_bytes: int | None = None) -> Footer:
-    """The footer of an open file, once it is known to be what was written, as far as that can be.
+    """The footer of an open file, checked as far as possible to be what was written.
 
     Args:
         source: `pa.NativeFile`, open for reading.
-        size_bytes: how large the file is said to be; None: nobody says.
+        size_bytes: the size that the table's log gives; None: not known.
 
     Raises:
-        pa.ArrowInvalid: it is not of a file of this table, or damaged.
+        pa.ArrowInvalid: it is damaged, or not of a file of this table.
     """
     data, is_sealed = footer_bytes(source, size_bytes)
     return parse_footer(data, source.size(), is_sealed=is_sealed)
 
 
 def parse_footer(data: bytes, file_bytes: int, *, is_sealed: bool = False) -> Footer:
-    """A footer's bytes.
+    """A footer, parsed from its bytes.
 
     Args:
-        file_bytes: what it may point into.
-        is_sealed: whether they had a checksum.
+        file_bytes: the size of the file that it may point into.
+        is_sealed: whether it had a checksum.
 
     Raises:
-        pa.ArrowInvalid: it is not of a file of this table, or damaged.
+        pa.ArrowInvalid: it is damaged, or not of a file of this table.
     """
     try:
         footer = read_struct(data)

@@ -1,6 +1,6 @@
-"""Which topics have their tables under a cold root, told by the tables alone.
+"""Which topics have their tables under a cold root, as the tables alone tell.
 
-For those who have no Redis to ask. Each creation of a topic has a table of its own,
+For use without a Redis to ask. Each creation of a topic has a table of its own,
 ``{root}/{topic}/{topic_id}``; only the newest creation of a name is the topic.
 """
 
@@ -25,9 +25,9 @@ logger = logging.getLogger(__name__)
 def tables(storage: Storage) -> Catalogue:
     """Reads the properties of every table that lies where a topic's table would.
 
-    A table speaks of its topic from the first archive run on. Folders of others are passed over,
-    with a line in the log. Nobody cleans up an abandoned table: when no reader needs it any more,
-    delete its folder.
+    A table names its topic from the first archive run on. Foreign folders are passed over, with a
+    line in the log. Nothing cleans up an abandoned table: delete its folder when no reader needs it
+    any more.
 
     Raises:
         ColdTierError: the root cannot be listed.

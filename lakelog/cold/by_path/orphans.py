@@ -1,22 +1,22 @@
 """Which files in a table's folders can never become part of it. Pure.
 
-A change writes its files first and names them in its commit; one that fails leaves files that no
-commit names. Nobody else knows whether it failed or is still at work, so a file may go only when
-the commit that would name it can no longer succeed. The file's name says when that is:
+A change writes its files first, then names them in its commit. A change that fails leaves files
+that no commit names. Other processes cannot know whether it failed or is still at work, so a file
+may go only when the commit that would name it can no longer succeed. The file's name says when:
 
 - ``archive-{start}-{end}-…``: its commit moves archived_end from `start` on, and archived_end only
-  grows. So: once it lies above `start`.
+  grows. So the file may go once archived_end lies above `start`.
 - ``clean-{start}-{end}-{digest of the sources}…``: its commit removes the sources, which are all
-  files that lay within [start, end) when it was planned. So: once the files that lie there are
-  others, since then a source was removed, and what was removed never comes back. (Somebody's
-  RESTORE does bring it back; that is why a commit looks whether its files are still there.)
+  files that lay within [start, end) when it was planned. So the file may go once other files lie
+  there: then a source was removed, and a removed file never comes back. (A RESTORE does bring it
+  back; that is why a commit checks that its files are still there.)
 
-Both say something of files that were there before the snapshot was taken, and of no others: one
-that was committed since is in neither. So files are listed first, and judged by a look that is
-newer than the list, however long whoever does it stands still in between. What is found stays true
-for ever, so a pause before the deletion harms nobody.
+Both rules hold only for files that were there before the snapshot was taken: a snapshot knows
+nothing of files committed since. So files are listed first, and judged by a snapshot newer than the
+list, however long the process pauses in between. A verdict stays true for ever, so a pause before
+the deletion does no harm.
 
-As a second line, nothing that came into being within `SETTLING_MS` goes, by the store's own clock.
+As a second line of defence, no file younger than `SETTLING_MS` goes, by the store's own clock.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from ..segment import archived_start, clean_sources, sources_digest
 from ..table import ColdSnapshot
 
 #: How old a file must be to be deleted, by the clock that stamped it. More than any commit takes,
-#: and than any two of a store's servers disagree about the time.
+#: and more than the clocks of a store's servers differ.
 SETTLING_MS = 10 * MINUTE_MS
 
 
 def may_be_orphan(path: str, snapshot: ColdSnapshot) -> bool:
-    """Whether it is worth asking if the table's log names it: all but `is_settled`, quickly."""
+    """Whether it is worth asking if the table's log names the file; a quick `is_settled`."""
     partition = _partition(path)
     if partition is None:
         return False
@@ -42,9 +42,9 @@ def may_be_orphan(path: str, snapshot: ColdSnapshot) -> bool:
 
 
 def is_settled(path: str, snapshot: ColdSnapshot) -> bool:
-    """Whether no commit that is still to come can name the file.
+    """Whether no future commit can name the file.
 
-    Of a file that a commit named already this says nothing: ask the snapshot and the tombstones.
+    Says nothing of a file that a commit named already: ask the snapshot and the tombstones.
     """
     partition = _partition(path)
     sources = clean_sources(path)

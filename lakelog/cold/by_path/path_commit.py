@@ -1,4 +1,4 @@
-"""The commit of a change to a table at a path: files that lie there, and registers."""
+"""Commits a change to a table at a path: the files written for it, and its registers."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .transactions import transactions_of
 
 @dataclass(frozen=True)
 class _Attempt:
-    """One try to make the version after `since`, which nobody else's commit can be then."""
+    """One try to make the version after `since`; only one commit can be that version."""
 
     commit_id: str
     since: int
@@ -31,14 +31,14 @@ class _Attempt:
 
 @dataclass(frozen=True)
 class PathCommit:
-    """One change on its way into a log: the same files, as often as it takes.
+    """Commits one change, with the same files in as many attempts as it takes.
 
-    Whoever calls holds the log.
+    The caller holds the log.
 
     Args:
         written: the files that were written for the change.
-        reads: how often the log is read that does not say what became of a commit.
-        applied: the newest snapshot, once the change is in it.
+        reads: how often to read a log that does not tell what became of a commit.
+        applied: gives the newest snapshot, once the change is in it.
     """
 
     log: DeltaLog
@@ -50,7 +50,7 @@ class PathCommit:
     applied: Callable[[], ColdSnapshot]
 
     def attempt(self, snapshot: ColdSnapshot, standing: frozenset[int]) -> Applied | NotLanded:
-        """Commit what stands, on top of the log's version.
+        """Commit the standing partitions, on top of the log's version.
 
         Raises:
             MissingFileError: somebody deleted what was written.
@@ -70,10 +70,10 @@ class PathCommit:
         return NotLanded(error, self.log.version > snapshot.version, advice(str(error)))
 
     def _check_files(self, standing: frozenset[int]) -> None:
-        """Nobody may have deleted what was just written: delta-rs commits it all the same.
+        """Check that nobody deleted what was just written: delta-rs would commit it all the same.
 
-        Our own runs do not (see `orphans`), but somebody's full VACUUM takes whatever no commit
-        names, and after a RESTORE, what was superseded may look as planned again.
+        lakelog's own runs do not (see `orphans`), but a full VACUUM takes every file that no commit
+        names, and after a RESTORE a superseded change may look as planned again.
         """
         paths = [f"{self.log.path}/{file.path}" for file in self._files(standing)]
         for path in self.storage.missing(paths)[:1]:
@@ -120,23 +120,23 @@ class PathCommit:
         return True
 
     def _commit_after(self, attempt: _Attempt) -> Commit | bool:
-        """The one that took the attempt's version, or whether it was the attempt's own."""
+        """The commit that took the attempt's version; without one, whether the attempt landed."""
         self.log.refresh()
         if self.log.version == attempt.since:
             return False
         return self.log.commit_at(attempt.since + 1) or self._left_traces(attempt)
 
     def _left_traces(self, attempt: _Attempt) -> bool:
-        """Whether it landed, when its log file would be cleaned up already.
+        """Whether the attempt landed, if its log file would be cleaned up already.
 
-        Nobody else names the files it added. Without any, "no" is safe to say: if it did land, the
-        registers it moved supersede the next attempt, as if somebody else had done the same.
+        No other commit names the files it added. If it added none, "no" is safe to say: if it did
+        land, the registers it moved supersede the next attempt, as another commit's would.
         """
         own = {file.path for file in self._files(attempt.standing)}
         return bool(own - self.log.files().missing(own) or own & self.log.tombstones())
 
     def _files(self, standing: frozenset[int]) -> list[SegmentFile]:
-        """What was written, by partition and offset."""
+        """The files that were written, by partition and offset."""
         files = [add.file for add in self.written if add.file.partition in standing]
         return sorted(files, key=lambda file: (file.partition, file.start_offset))
 
@@ -158,6 +158,6 @@ class PathCommit:
 
 def advice(refusal: str) -> str:
     """What to do about a store that refuses a commit with these words."""
-    if "table features" in refusal:  # read they can be, written not
+    if "table features" in refusal:  # such a table can be read, but not written
         return f"Somebody turned them on. {UNDO_FEATURES}"
     return "Check that it may be written by this user and has room"

@@ -59,7 +59,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 #: Each race has a winner, so one of n equal committers loses all of them with a chance of
-#: (1 - 1/n)^100: never, in practice. A store that is away for a moment is back within the others.
+#: (1 - 1/n)^100: never, in practice. The others outlast a store that is away for a moment.
 BACK_OFF = CommitBackOff(
     races=BackOff(0.01, 0.5, tries=100),
     refusals=BackOff(0.02, 0.5, tries=5),
@@ -70,15 +70,15 @@ BACK_OFF = CommitBackOff(
 class PathTable(TimestampLookup[SegmentReader]):
     """A `ColdTable` at ``{root}/{topic}/{topic_id}``. Thread-safe.
 
-    The table is made by the first change. Local files, commits and their folders are on the disk
-    before `apply` or `snapshot` speaks of them.
+    The first change makes the table. Local files, commits and their folders are on the disk before
+    `apply` or `snapshot` gives them.
 
     Args:
         engine: where files are written.
         rows_of: how hot ranges are read there.
-        newest_config: asks for the topic's config version, wherever that is decided. Asked right
+        newest_config: gives the topic's config version from where it is decided. Called right
             before a commit that follows from a policy; default: the table's properties alone tell.
-        store_clock: for tests; files are as old as it says. Default: what the store itself says.
+        store_clock: for tests; tells the age of files. Default: the store's own clock.
     """
 
     def __init__(
@@ -101,10 +101,10 @@ class PathTable(TimestampLookup[SegmentReader]):
         self._store_now_ms: Callable[[], int | None] = (
             partial(storage.now_ms, self._log.path) if store_clock is None else store_clock.now_ms
         )
-        self._unchecked = ColdSnapshot()  # the newest looked at
-        self._latest = ColdSnapshot()  # the newest of those that hold together
-        self._settings_version = 0  # the newest config version that the properties say
-        self._lock = threading.RLock()  # of the log and the latest snapshot
+        self._unchecked = ColdSnapshot()  # the newest seen
+        self._latest = ColdSnapshot()  # the newest that holds no contradiction
+        self._settings_version = 0  # the newest config version that the properties hold
+        self._lock = threading.RLock()  # guards the log and the latest snapshot
 
     @property
     def path(self) -> str:
@@ -149,9 +149,9 @@ class PathTable(TimestampLookup[SegmentReader]):
                 return Applied(snapshot)
             if snapshot.version < 0:
                 self._log.create(table_properties(self._topic), value_columns(self._topic))
-                self._write_settings()  # who else made it may have known older settings
+                self._write_settings()  # another process may have made it with older settings
                 snapshot = self.snapshot()
-            # Columns before the files that have them, and no others: a table says what is in it.
+            # The table gets columns before the files that have them, and no columns but those.
             columns = columns_to_write(self._topic, self._log.columns())
         standing = standing_partitions(change, planned_on, snapshot)
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
@@ -220,7 +220,7 @@ class PathTable(TimestampLookup[SegmentReader]):
     def vacuum(self, *, dry_run: bool = False) -> Vacuumed:
         """See `ColdTable.vacuum`. Makes no commit, unlike delta-rs's own and Spark's.
 
-        What counts as removed long ago, the machine's clock says, as in every VACUUM.
+        This machine's clock decides what was removed long ago, as in every VACUUM.
         """
         with self._lock:
             self.snapshot()
@@ -232,9 +232,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         if expired:  # tombstones outlive their files
             listed, snapshot = self._listed_then_seen()
             paths = sorted(snapshot.files.missing(expired & listed.keys()))
-            if (
-                not dry_run
-            ):  # whoever asks may be allowed to read alone, which does not tell the time
+            if not dry_run:  # the store's clock takes a write, which a reader may not be allowed
                 paths, _ = self._by_age(listed, paths)
             size_bytes = sum(listed[path].size for path in paths)
         if not dry_run:
@@ -275,10 +273,10 @@ class PathTable(TimestampLookup[SegmentReader]):
     # -- helpers -----------------------------------------------------------------------------------
 
     def _listed_then_seen(self) -> tuple[Mapping[str, pafs.FileInfo], ColdSnapshot]:
-        """What lies there, by path, and the table as it was after that.
+        """The files that lie there, by path, and the table as it was after listing them.
 
-        In this order: what is listed and was committed by others, the look knows. The other way
-        round, a file that they commit in between looks like one that nobody wants.
+        In this order, the snapshot knows every listed file that others committed. The other way
+        round, a file that they commit in between would look like an orphan.
         """
         listed = self._listed()
         failpoint("cold.after_list")
@@ -294,7 +292,7 @@ class PathTable(TimestampLookup[SegmentReader]):
     ) -> tuple[list[str], list[str]]:
         """The paths that are old enough to be deleted, and the others.
 
-        By the store's clock alone, which stamped them: that of this machine may be hours off.
+        Only the store's clock counts, which stamped them: this machine's may be hours off.
         """
         old: list[str] = []
         young: list[str] = []
@@ -312,7 +310,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         self.storage.delete_files(f"{self.path}/{path}" for path in paths)
 
     def _write_settings(self) -> None:
-        """Make columns and properties say the topic, unless they say a newer one."""
+        """Write the topic into columns and properties, unless they hold a newer one."""
         lost = self._lost_commits()
         while True:
             with self._lock:
@@ -323,7 +321,7 @@ class PathTable(TimestampLookup[SegmentReader]):
                 error: Exception | None = None
                 try:
                     self._alter(alteration)
-                except Exception as failure:  # may have landed all the same: the next look tells
+                except Exception as failure:  # it may have landed: the next look tells
                     error = failure
                 self._log.refresh()
                 if error is None:
@@ -346,7 +344,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._log.set_properties(commit_id, dict(alteration.properties))
 
     def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
-        """At the log's version: from the commits since the latest snapshot, else by asking."""
+        """As of the log's version: from the commits since the latest snapshot, else one by one."""
         topic_id = self._topic.topic_id
         if self._latest.version >= 0:
             commits = self._log.commits(after=self._latest.version)
@@ -358,8 +356,8 @@ class PathTable(TimestampLookup[SegmentReader]):
         registers = {}
         count = max([self._topic.partitions, *(number + 1 for number in partitions)])
         for partition in range(count):
-            # A partition is born with all of them (see `transactions_of`; older ones without the
-            # last), and to ask for one that is not there costs a pass over the log.
+            # A partition's first commit states all of them (see `transactions_of`; an older lakelog
+            # left out the last). Asking for one that is not there costs a pass over the log.
             for register in registers_of(partition):
                 value = self._log.transaction_version(app_id(topic_id, register))
                 if value is None:

@@ -1,11 +1,11 @@
-"""Files moved aside, so that what else the table holds is read and cleaned.
+"""Files moved aside, so that the rest of the table is read and cleaned.
 
 The bytes of such a file lie below ``_quarantine/``, which VACUUM and lakelog's own orphan removal
-leave alone, beside a note as JSON. In the table an empty file stands in for it, named
-``quarantine-{start}-{end}-…``: the range is a declared gap, so that cover and registers hold.
+leave alone, with a note as JSON beside them. In the table an empty file stands in for it, named
+``quarantine-{start}-{end}-…``. Its range is a declared gap, so that cover and registers hold.
 
-Order: the copy, the note, then the one commit that takes the file out and the stand-in in. A crash
-before the commit leaves a copy that no stand-in speaks of; the next `add` writes over it.
+Order: the copy, the note, then one commit that replaces the file by the stand-in. A crash before
+the commit leaves a copy without a stand-in; the next `add` writes over it.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class ColdQuarantine:
     def add(
         self, path: str, reason: str, who: str, now_ms: int, *, dry_run: bool = False
     ) -> QuarantinedFile:
-        """Moves a file aside; one that is missing is given up.
+        """Moves a file aside, or gives it up if it is missing.
 
         Args:
             path: as errors show it, or the end of it.
@@ -109,20 +109,20 @@ class ColdQuarantine:
         return moved
 
     def held(self) -> list[QuarantinedFile]:
-        """What lies in quarantine, by offset."""
+        """The files in quarantine, by offset."""
         return [note for _, note in self._pairs(self._table.snapshot())]
 
     def release(self, path: str, *, dry_run: bool = False) -> QuarantinedFile:
-        """Puts a file's records back, if it can be read again: written anew under another name.
+        """Puts a file's records back, if it can be read again, as a file of another name.
 
         Repair it first: put a sound copy where `QuarantinedFile.held_at` says (of a missing one,
         at ``_quarantine/`` and its path).
 
         Raises:
-            InvalidArgumentError: there is none of that path.
-            CorruptRecordError, MissingFileError: it cannot be read, still.
-            ContradictionError: it has other records than it had.
-            PolicyViolationError: compaction went over its place since.
+            InvalidArgumentError: no file of that path is in quarantine.
+            CorruptRecordError, MissingFileError: it still cannot be read.
+            ContradictionError: its records are not those it had.
+            PolicyViolationError: compaction has passed its range since.
         """
         snapshot = self._table.snapshot()
         pairs = [pair for pair in self._pairs(snapshot) if _ends(pair[1].path, path)]
@@ -137,7 +137,7 @@ class ColdQuarantine:
             raise PolicyViolationError(
                 f"{held.path} cannot go back: compaction went on since, and may have removed the "
                 "tombstones of keys that it holds. Read it where it lies "
-                f"({FOLDER}/{held.path}), and produce what is missing anew",
+                f"({FOLDER}/{held.path}), and produce the missing records again",
                 path=held.path,
             )
         source = replace(held.file, path=f"{FOLDER}/{held.path}")
@@ -171,7 +171,7 @@ class ColdQuarantine:
         if len(files) != 1:
             raise InvalidArgumentError(
                 f"the table of {self._topic_partition} names {len(files) or 'no'} files {path!r}; "
-                f" give a path as errors and `lakelog segments list --verify` show it",
+                f"give a path as errors and `lakelog segments list --verify` show it",
                 path=path,
             )
         return files[0]
@@ -211,7 +211,7 @@ class ColdQuarantine:
         return found
 
     def _unknown(self, stand_in: SegmentFile) -> QuarantinedFile:
-        """Of a stand-in whose note somebody deleted or damaged."""
+        """For a stand-in whose note was deleted or damaged."""
         gap = OffsetRange(stand_in.start_offset, stand_in.end_offset)
         return QuarantinedFile(
             self._topic_partition,
@@ -235,7 +235,7 @@ class ColdQuarantine:
                 path = f"{self._table.path}/{info.path.removeprefix(top)}"
                 try:
                     note = _note(self._storage.read_bytes(path) or b"", self._topic_partition)
-                except ValueError as error:  # as if it were gone: it hides no other
+                except ValueError as error:  # as if it were gone: it must not hide the others
                     logger.warning("%s is not the note that was written: %s", path, error)
                 else:
                     notes.append(note)
@@ -260,23 +260,23 @@ class ColdQuarantine:
         ):
             for chunk in chunks:  # type: ignore[attr-defined]
                 out.write(chunk)
-        # On the disk before the commit that takes the file out of the table.
+        # It must be on the disk before the commit that takes the file out of the table.
         self._storage.sync(full, folder)
 
     def _apply(self, change: Change, snapshot: ColdSnapshot, path: str) -> None:
         if self._table.apply(change, snapshot).superseded:
             raise CommitConflictError(
                 f"{path} was rewritten or removed by others meanwhile; nothing was moved. Look "
-                "again whether it is still to be",
+                "whether it still needs to be",
                 path=path,
             )
 
 
 def _note(text: bytes, topic_partition: TopicPartition) -> QuarantinedFile:
-    """What `ColdQuarantine._write_note` wrote.
+    """Reads what `ColdQuarantine._write_note` wrote.
 
     Raises:
-        ValueError: it did not write that.
+        ValueError: the text is something else.
     """
     try:
         said = parse_json(text)
@@ -300,5 +300,5 @@ def _check_types(value: object, **types: type) -> None:
 
 
 def _ends(path: str, end: str) -> bool:
-    """Whether the end of a path, in whole names, is that one."""
+    """Whether a path ends in that one, by whole names."""
     return path == end or path.endswith("/" + end.lstrip("/"))

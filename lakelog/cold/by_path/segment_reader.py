@@ -1,7 +1,7 @@
 """Reading the files of segments: by offset or by timestamp, only the row groups that matter.
 
-Files that lakelog wrote are sorted by offset. In others nothing is taken for granted but their
-statistics: somebody's OPTIMIZE merges files of a segment in any order of rows.
+Files that lakelog wrote are sorted by offset. Of other files only the statistics are trusted: a
+foreign OPTIMIZE merges files of a segment in any order of rows.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ T = TypeVar("T")
 BATCH_BYTES = 16 * MIB
 BATCH_ROWS = 64 * 1024
 
-#: Batches for the sake of a few records: the pages behind them stay undecoded.
+#: Batches where only a few records are wanted: the pages behind them stay undecoded.
 SEEK_BATCH_ROWS = 4 * 1024
 
 #: Row groups that take more than this in the file are read page by page.
@@ -152,7 +152,7 @@ class SegmentReader:
 
     @contextmanager
     def opened(self, file: SegmentFile) -> Iterator[OpenFile]:
-        """The file as it lies there: its footer is read anew, its rows come unsorted."""
+        """The file as it is: its footer is read again, its rows come unsorted."""
         path = f"{self._table_path}/{file.path}"
         with ExitStack() as stack:
             with self._storage.naming(path):
@@ -171,7 +171,7 @@ class SegmentReader:
             yield OpenFile(footer, source.size(), batches)
 
     def tombstones(self, file: SegmentFile) -> Tombstones:
-        """What the file's footer says of its tombstones; of somebody else's, its columns say it."""
+        """The file's tombstones, as its footer says; of a foreign file, as its columns say."""
         with ExitStack() as opened:
             _, footer = self._open(opened, file)
             if footer.tombstones is not None:
@@ -216,10 +216,10 @@ class SegmentReader:
             source,
             metadata=footer.metadata,
             coerce_int96_timestamp_unit="us",
-            # Whole column chunks at once, unless they are too much of it.
+            # Whole column chunks at once, unless they are too large.
             pre_buffer=not self._storage.is_local and not is_large,
             buffer_size=PAGE_BUFFER_BYTES if is_large else 0,
-            # Ours have at most a row group's bytes in plain; see `row_sizes`.
+            # Decoded, lakelog's own have at most a row group's bytes; see `row_sizes`.
             read_dictionary=None if is_ours(file.path) else footer.payload,
             page_checksum_verification=True,
         )
@@ -230,7 +230,7 @@ class SegmentReader:
     def _batches(
         self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """Rows of a row group in our types, a bounded part of them at a time."""
+        """Rows of a row group in lakelog's types, a bounded part of them at a time."""
         schema = projection(columns)
         path = f"{self._table_path}/{part.file.path}"
         for batch in self._stored(part, columns, batch_rows):
@@ -246,7 +246,7 @@ class SegmentReader:
     def _stored(
         self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
     ) -> Iterator[pa.RecordBatch]:
-        """The same in the file's types, dictionaries as such."""
+        """As `_batches`, in the file's types, with its dictionaries."""
         average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
         path = f"{self._table_path}/{part.file.path}"
         tries = Tries(f"reading {path}")
@@ -259,7 +259,7 @@ class SegmentReader:
                         row_groups=[part.group.index],
                         columns=columns,
                     )
-                    for _ in range(given):  # those of a try that a fault of the store broke off
+                    for _ in range(given):  # batches given before the store failed
                         next(batches)
                 while True:
                     with self._storage.naming(path):
@@ -298,10 +298,10 @@ class SegmentReader:
     def _sorted(
         self, parts: list[_Part], start: int, end: int, schema: pa.Schema
     ) -> Iterator[pa.RecordBatch]:
-        """Row groups that overlap, or whose rows are in no order, as one run in order.
+        """Row groups that overlap, or whose rows are in no order, as one ordered run.
 
-        The offsets and sizes alone (16 bytes a row) are sorted first; they cut the run into windows
-        that are then read one by one, each from all row groups that reach into it.
+        Only the offsets and sizes (16 bytes a row) are sorted first. They cut the run into windows,
+        which are then read one by one, each from all row groups that reach into it.
         """
         found = [self._offsets_and_sizes(part, schema) for part in parts]
         offsets = np.concatenate([offsets for offsets, _ in found])
@@ -315,7 +315,7 @@ class SegmentReader:
         offsets, sizes = offsets[order], sizes[order]
         for low, high in _windows(offsets, np.cumsum(sizes)):
             batches = [
-                # In our types first: not every kernel knows those of others (views of bytes).
+                # In lakelog's types first: not every kernel knows foreign types (views of bytes).
                 _between(shaped(batch, _plus_offset(schema)), low, high)
                 for part in parts
                 if part.group.first < high and part.group.last >= low
@@ -327,7 +327,7 @@ class SegmentReader:
                 yield shaped(batch, schema)
 
     def _offsets_and_sizes(self, part: _Part, schema: pa.Schema) -> tuple[np.ndarray, np.ndarray]:
-        """The offsets, in the file's order, and about each row's bytes."""
+        """The offsets, in the file's order, and the approximate bytes of each row."""
         group = part.group
         columns = _with_offset(schema) if group.has_dictionary else ["offset"]
         offsets, sizes = [np.empty(0, np.int64)], [np.empty(0, np.int64)]
@@ -391,7 +391,7 @@ def _windows(offsets: np.ndarray, upto_bytes: np.ndarray) -> Iterator[tuple[int,
 
 
 def _overlapping(items: Iterable[T], range_of: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:
-    """Runs of items (sorted by start) whose ranges touch each other's inside."""
+    """Runs of items (sorted by start) whose ranges overlap."""
     run: list[T] = []
     reach = 0
     for item in items:
@@ -446,7 +446,7 @@ def _newer(
 
 
 def _may_beat(best: OffsetAndTimestamp | None, timestamp_ms: int, offset: int) -> bool:
-    """Whether a record of that time (at most) and offset (at least) would come before the best."""
+    """Whether a record of at most that time and at least that offset would beat the best one."""
     if best is None:
         return timestamp_ms >= 0
     return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)

@@ -29,7 +29,7 @@ from .segment_reader import SegmentReader
 
 @dataclass(frozen=True, slots=True)
 class WrittenFile:
-    """A file that lies there, and what its add action says of it."""
+    """A file that was written, and what its add action says of it."""
 
     file: SegmentFile
     stats: str  # JSON, as Delta has it
@@ -44,14 +44,14 @@ def write_segment_file(
     rows_of: RowsOf,
     columns: pa.Schema | None = None,
 ) -> WrittenFile:
-    """Write the rows of a hot range or of a rewrite into one new file, and see it on the disk.
+    """Write the rows of a hot range or of a rewrite into one new file, and sync it to the disk.
 
-    The file has a name of its own, so running it twice leaves one that no commit names. While the
-    store or the source is busy or away for a moment, it is begun anew. Memory is bounded by a row
-    group and a batch of the source.
+    Each call writes under a new name, so running it twice leaves a file that no commit names. While
+    the store or the source is busy or away for a moment, the file is begun again. Memory is bounded
+    by a row group and a batch of the source.
 
     Args:
-        columns: what is made of the values besides; the table has these columns already.
+        columns: the value columns to write; the table has them already.
 
     Raises:
         ContradictionError: the source's offsets are not ascending within the range, or a hot range
@@ -91,8 +91,8 @@ def _write_file(
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
         storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
     except BaseException:
-        # Ours alone, and no commit can name it: this call returns none. Where even that is refused,
-        # what went wrong first says more, and vacuum finds the file.
+        # No commit can name the file, since this call returns none. If deleting it fails too, the
+        # first error says more, and vacuum finds the file.
         with suppress(ColdTierError):
             storage.delete_file(path)
         raise
@@ -122,7 +122,7 @@ def _written(tally: RowTally, path: str, size_bytes: int) -> WrittenFile:
 
 
 def _modified_ms(add: HotRange | Rewrite) -> int:
-    """As Kafka: what cleaning writes is not younger than what it was made of."""
+    """As in Kafka, a cleaned file is no newer than its sources."""
     if isinstance(add, Rewrite):
         return max(file.modified_ms for file in add.files)
     return time.time_ns() // 1_000_000
@@ -143,7 +143,7 @@ def _write(
     columns: pa.Schema,
     tally: RowTally,
 ) -> None:
-    """An error of the store is named by the path; one of the rows' source is left as it is."""
+    """An error of the store names the path; an error of the rows' source stays as it is."""
     with storage.naming(path):
         sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
         writer = pq.ParquetWriter(
@@ -216,7 +216,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def _time_statistic(time_us: int | None) -> dict[str, str]:
-    """As Delta writes it; left out beyond the year 9999, which its text has no place for."""
+    """As Delta writes it; left out beyond the year 9999, which its text cannot hold."""
     if time_us is None:
         return {}
     try:

@@ -1,7 +1,7 @@
 """Thrift's compact protocol, read without a schema: fields by number, and never past the end.
 
-Parquet's own reader believes a footer and ends the process over some that are damaged; this one
-looks first. A footer of 64 row groups has 20,000 values, so the common cases are spelt out.
+pyarrow's own reader trusts a footer and ends the process over some that are damaged; this one
+checks first. A footer of 64 row groups has 20,000 values, so the common cases are spelt out.
 
 Source: Apache Thrift, "Thrift Compact protocol encoding".
 """
@@ -10,18 +10,18 @@ from __future__ import annotations
 
 from typing import Any
 
-#: A struct: its fields by their numbers. Lists are lists, binaries bytes, numbers int; a double is
-#: left as its 8 bytes.
+#: A struct: its fields by their numbers. Lists are lists, binaries bytes, numbers int; a double
+#: stays its 8 bytes.
 Struct = dict[int, Any]
 
 _MAX_DEPTH = 32  # Parquet's deepest has 6
-_MAX_BITS = 63  # of a number's groups of seven
+_MAX_BITS = 63  # of a number, in groups of seven
 
 _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(1, 13)
 
 
 class ThriftError(ValueError):
-    """The bytes are no Thrift."""
+    """The bytes are not Thrift."""
 
 
 def read_struct(data: bytes) -> Struct:
@@ -36,7 +36,7 @@ def read_struct(data: bytes) -> Struct:
         raise ThriftError("it ends early") from None
 
 
-# Each takes where a value begins and returns it with where the next one does.
+# Each takes the position of a value, and returns the value and the position of the next.
 
 
 def _struct(data: bytes, at: int, depth: int) -> tuple[Struct, int]:
@@ -75,7 +75,7 @@ def _value(data: bytes, at: int, kind: int, depth: int) -> tuple[Any, int]:
         return _list(data, at, depth + 1)
     if kind in (_I16, _I32, _I64):
         return _zigzag(data, at)
-    if kind in (_TRUE, _FALSE, _BYTE):  # within a list, a truth value takes a byte
+    if kind in (_TRUE, _FALSE, _BYTE):  # within a list, a boolean takes a byte
         return data[at], at + 1
     if kind == _DOUBLE:
         return _bytes(data, at, 8)
@@ -122,7 +122,7 @@ def _bytes(data: bytes, at: int, count: int) -> tuple[bytes, int]:
 
 
 def _check_left(data: bytes, at: int, count: int) -> None:
-    """Each item takes a byte at least."""
+    """Each item takes at least one byte."""
     if count > len(data) - at:
         raise ThriftError(f"{count} bytes or items are said to follow, and it ends before")
 

@@ -11,7 +11,7 @@ from ..table import ColdSnapshot
 
 
 def registers_of(partition: int) -> tuple[Register, ...]:
-    """Those of a partition, the ones that every table has first."""
+    """The registers of a partition; those that every table has come first."""
     return (
         ArchivedEnd(partition),
         LogStart(partition),

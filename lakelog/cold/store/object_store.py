@@ -1,11 +1,12 @@
-"""The object stores: how delta-rs, Arrow and Spark are each told the same of one.
+"""The object stores, and how delta-rs, Arrow and Spark are set up for each.
 
-Each class is one bucket or container, with what the three want of it: `arrow_path` is a place in it
-as Arrow's file system takes it, `arrow` that file system, `delta` delta-rs's storage options, and
-`spark` Hadoop's settings as options of a DataFrame reader. `values` are `StoreOptions.resolved`.
+Each class is one bucket or container, with what the three need for it: `arrow_path` is a place in
+it as Arrow's file system takes it, `arrow` is that file system, `delta` gives delta-rs's storage
+options, and `spark` gives Hadoop's settings as options of a DataFrame reader. `values` are
+`StoreOptions.resolved`.
 
 All of them try again with growing pauses when the store is busy or away (500, 503 SlowDown, 429, a
-broken connection), for about a minute, and then say what it said.
+broken connection), for about a minute. Then they give the store's own error.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ DELTA_RETRIES = {
     "backoff_config.max_backoff": "10s",
 }
 
-#: Of Azure: those that Arrow does not look for in the environment.
+#: Azure's secrets that Arrow does not look for in the environment.
 SECRETS_ALONE = ("AZURE_STORAGE_ACCOUNT_KEY", "AZURE_STORAGE_SAS_TOKEN")
 
 #: Arrow on S3: pauses of up to 1, 2, 4 … 20 seconds.
@@ -40,7 +41,7 @@ S3_ATTEMPTS = 8
 
 @dataclass(frozen=True, slots=True)
 class S3:
-    """Amazon S3, or a store that speaks its language and knows ``If-None-Match``."""
+    """Amazon S3, or a store with the same API that knows ``If-None-Match``."""
 
     bucket: str
     scheme: str = "s3"
@@ -55,8 +56,8 @@ class S3:
             **values,
             **self._region(values),
             "AWS_ALLOW_HTTP": str(endpoint.startswith("http://")).lower(),
-            # A commit is a PUT that the store refuses if the version is there. It is the default,
-            # but an environment variable could take it away.
+            # A commit is a PUT that the store refuses if the version is there. This is the default,
+            # but an environment variable could turn it off.
             "AWS_CONDITIONAL_PUT": "etag",
         }
 
@@ -92,7 +93,7 @@ class S3:
         return conf
 
     def _region(self, values: Mapping[str, str]) -> dict[str, str]:
-        """One for all: left alone, each library has its own idea where it is not said."""
+        """One region for all libraries: without it, each would choose its own default."""
         region = values.get("AWS_REGION") or (
             "us-east-1" if "AWS_ENDPOINT_URL" in values else _region_of(self.bucket)
         )
@@ -136,7 +137,7 @@ class Azure:
                 ("client_id", "AZURE_CLIENT_ID"),
                 ("client_secret", "AZURE_CLIENT_SECRET"),
             )
-            # An identity of the environment it finds by itself, older ones too.
+            # Arrow finds an identity of the environment by itself, older versions too.
             if name in values and (name in SECRETS_ALONE or values[name] != os.environ.get(name))
         }
         if endpoint := values.get("AZURE_STORAGE_ENDPOINT"):
@@ -146,7 +147,7 @@ class Azure:
                 given[f"{service}_storage_scheme"] = parts.scheme
         try:
             return pafs.AzureFileSystem(self.account, **given)
-        except TypeError as error:  # older ones know account keys and identities alone
+        except TypeError as error:  # older versions know only account keys and identities
             raise ColdTierRefusedError(
                 f"pyarrow {pa.__version__} cannot open Azure with {', '.join(sorted(given))}: use "
                 "a newer pyarrow, an account key, or an identity of the machine"
@@ -176,7 +177,7 @@ class Azure:
 
 @dataclass(frozen=True, slots=True)
 class Gcs:
-    """Google Cloud Storage; credentials by the environment alone."""
+    """Google Cloud Storage; credentials come from the environment alone."""
 
     bucket: str
     scheme: str = "gs"
@@ -198,11 +199,11 @@ ObjectStore: TypeAlias = Union[S3, Azure, Gcs]  # noqa: UP007 - an alias at run 
 
 
 def object_store(url: str) -> ObjectStore:
-    """The store that a URL is of.
+    """The store of a URL.
 
     Raises:
-        InvalidArgumentError: the URL is not one of a store, has credentials in it, or characters
-            that the libraries each write differently. It is not repeated then.
+        InvalidArgumentError: the URL is not a store's, has credentials in it, or characters that
+            the libraries write differently. The message does not repeat it.
     """
     scheme, _, rest = url.partition("://")
     authority, _, path = rest.partition("/")
@@ -224,7 +225,7 @@ def object_store(url: str) -> ObjectStore:
 
 @functools.lru_cache(maxsize=32)
 def arrow_filesystem(store: ObjectStore, values: frozenset[tuple[str, str]]) -> pafs.FileSystem:
-    """One a store and process, since it holds the connections."""
+    """One for each store and process, since it holds the connections."""
     try:
         return store.arrow(dict(values))
     except (pa.ArrowException, AttributeError, OSError, ValueError) as error:

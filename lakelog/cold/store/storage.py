@@ -1,7 +1,7 @@
 """Where the cold tier lies. The one place that opens storage.
 
-Small calls that may be repeated are asked again while the store is busy or away for a moment, see
-`back_off`; the libraries below do so for some errors, each for others (Arrow not for a 429).
+Small calls that may be repeated are tried again while the store is busy or away for a moment; see
+`back_off`. The libraries below retry too, each after other errors (Arrow not after a 429).
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 DELETES_AT_ONCE = 16
 
 #: 1.6.4 is the first deltalake whose commits carry removals and txn versions together: older ones
-#: drop the registers without a word. It and 1.6.5 were withdrawn by their makers.
+#: silently drop the registers. 1.6.4 and 1.6.5 were withdrawn by their makers.
 DELTALAKE_FLOOR = (1, 6, 6)
 
 
@@ -55,7 +55,7 @@ _PARQUET_SAYS = re.compile(
 )
 
 
-#: What Arrow says of bytes that it cannot make sense of; OSErrors are looked at more closely.
+#: Arrow's errors for bytes that it cannot read; OSErrors are looked at more closely.
 _DAMAGE = (
     pa.ArrowInvalid,
     pa.ArrowNotImplementedError,
@@ -72,16 +72,16 @@ _DAMAGE = (
 class Storage:
     """A cold root: a local folder (made when first written) or an object store's URL.
 
-    Hashable and picklable. Shows no secret, and holds one only if it was given one in clear: what
-    is in the environment, or behind a reference, is looked up where a store is opened.
+    Hashable and picklable. Shows no secret, and holds one only if it was given one in clear. A
+    secret in the environment, or behind a reference, is looked up where a store is opened.
 
     Args:
         root: a path (``~`` and relative ones are resolved here and now, since executors have
             another working directory), a ``file://`` URL, or ``s3://``, ``abfss://``, ``gs://``.
-        options: what opens an object store, over the environment; see `store_options`.
+        options: open an object store and override the environment; see `store_options`.
 
     Raises:
-        ColdTierError: a place that no Delta commit can be made in, or deltalake is too old.
+        ColdTierError: no Delta commit can be made in this place, or deltalake is too old.
         InvalidArgumentError: not a place, or options that it does not take.
     """
 
@@ -102,11 +102,11 @@ class Storage:
         object.__setattr__(self, "_store", store)
 
     def table_path(self, topic: Topic) -> str:
-        """The folder of the topic's table; the id keeps a topic made again off its old data."""
+        """The folder of the topic's table; the id keeps a re-created topic off its old data."""
         return f"{self.root.rstrip('/')}/{topic.name}/{topic.topic_id}"
 
     def delta_options(self) -> dict[str, str]:
-        """What delta-rs needs beside the path; not the same for ever: vended keys are renewed.
+        """What delta-rs needs beside the path. Ask again each time: vended keys are renewed.
 
         Raises:
             InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
@@ -123,8 +123,8 @@ class Storage:
         """What Spark's own readers need beside the path: options of a DataFrame reader.
 
         The same names may be set on a session, which then shows them to all who use it. On
-        Databricks, whose clusters know their stores, nothing but what was given. Vended keys among
-        them are not renewed: they last an hour at most, and half of one at least.
+        Databricks, whose clusters know their stores, only the given options. Vended keys among them
+        are not renewed: they last between half an hour and an hour.
 
         Raises:
             InvalidArgumentError, MissingExtraError, ColdTierError: as for `delta_options`.
@@ -136,7 +136,7 @@ class Storage:
         return self._store.spark(self._values(vended_credentials.HAND_ON_BEFORE_MS))
 
     def filesystem(self) -> pafs.FileSystem:
-        """Arrow's file system of the root. Ask anew for each file: vended keys are renewed.
+        """Arrow's file system of the root. Ask again for each file: vended keys are renewed.
 
         Raises:
             InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
@@ -148,9 +148,9 @@ class Storage:
         return arrow_filesystem(self._store, frozenset(self._values().items()))
 
     def to_hand_on(self) -> Vended | None:
-        """What opens the root where nobody is logged in; None if nothing is vended.
+        """Credentials that open the root in a process without a login; None if none are vended.
 
-        A secret, whose repr shows nothing of it: for a pickle, and for `take` in another process.
+        They are secret, and their repr hides them: for a pickle, and for `take` in another process.
 
         Raises:
             MissingExtraError, ColdTierError: as for `delta_options`.
@@ -160,7 +160,7 @@ class Storage:
         return vended_credentials.vended(self.root, vended_credentials.HAND_ON_BEFORE_MS)
 
     def take(self, handed_on: Vended | None) -> None:
-        """Open the root in this process by what another handed on."""
+        """Open the root in this process with what another process handed on."""
         if handed_on is not None:
             vended_credentials.hold(self.root, handed_on)
 
@@ -237,7 +237,7 @@ class Storage:
             patiently(f"deleting {path}", delete)
 
     def missing(self, paths: Sequence[str]) -> list[str]:
-        """Those that are no files."""
+        """The paths that are not files."""
         infos = self._infos(self.root, paths)
         return [
             path for path, info in zip(paths, infos, strict=True) if info.type != pafs.FileType.File
@@ -253,7 +253,7 @@ class Storage:
         return patiently(f"looking for files at {about}", infos)
 
     def delete_files(self, paths: Iterable[str]) -> None:
-        """As `delete_file`, many at once: an object store takes its time for each."""
+        """As `delete_file`, many at once: an object store takes a while for each."""
         with ThreadPoolExecutor(DELETES_AT_ONCE, thread_name_prefix="lakelog-delete") as threads:
             for _ in threads.map(self.delete_file, paths):
                 pass
@@ -269,8 +269,8 @@ class Storage:
     def now_ms(self, folder: str) -> int | None:
         """The time by the clock that stamps a folder's files, which need not be this machine's.
 
-        That of a file written there now: milliseconds since the epoch, or whole seconds where the
-        store counts no finer. None if the store stamps none.
+        Read off a file written there now: milliseconds since the epoch, or whole seconds where the
+        store counts no finer. None if the store stamps no files.
 
         Raises:
             ColdTierError: no file can be written there.
@@ -278,8 +278,8 @@ class Storage:
         return modified_ms(self._probe(folder))
 
     def _probe(self, folder: str) -> pafs.FileInfo:
-        """What the store says of a file written there now, which is removed again."""
-        # Delta's readers and vacuums leave files with a dot in front alone.
+        """What the store says of a file that is written there now and removed again."""
+        # Delta's readers and vacuums ignore files whose names begin with a dot.
         probe = f"{folder.rstrip('/')}/.lakelog-probe-{uuid4().hex}"
         self.make_folder(folder)
         with self.naming(probe):
@@ -294,7 +294,7 @@ class Storage:
         """Make a folder and those above it.
 
         Args:
-            synced: they survive a power cut from then on; else the caller sees to that.
+            synced: they survive a power cut from then on; else the caller must sync them.
         """
         if not self.is_local:
             return
@@ -311,7 +311,7 @@ class Storage:
                     self.sync(str(made.parent))
 
     def sync(self, *paths: str) -> None:
-        """Return once the files or folders are on the disk (object stores promise as much)."""
+        """Return once the files or folders are on the disk (object stores promise that anyway)."""
         if not self.is_local:
             return
         for path in paths:
@@ -407,7 +407,7 @@ _OF_A_TABLE = re.compile(r"(?P<topic>[^/]+)/[0-9a-f-]{36}/(?P<file>partition=(?P
 
 
 def _or_move_aside(path: str) -> str:
-    """The way on without a file of a topic's table, as the end of a sentence."""
+    """How to go on without a file of a topic's table, as the end of a sentence."""
     found = _OF_A_TABLE.search(path)
     if found is None:
         return ""

@@ -1,4 +1,4 @@
-"""What opens an object store: options by one spelling, delta-rs's, whoever it is that opens it.
+"""The options that open an object store, in delta-rs's spelling, whichever library opens it.
 
 | option                    | store | secret | meaning                                            |
 |---------------------------|-------|--------|----------------------------------------------------|
@@ -16,9 +16,9 @@
 | CREDENTIALS               | s3,   |        | ``unity-catalog``: short-lived keys, asked of the  |
 |                           | abfss |        | Databricks workspace and renewed                   |
 
-What is not given is taken from environment variables of the same names, and where there are no
-credentials among them either, each library finds its own (profiles, instance and workload
-identities). ``gs://`` takes everything from there: Arrow cannot be given a Google key.
+Options that are not given are taken from environment variables of the same names. If these hold no
+credentials either, each library finds its own (profiles, instance and workload identities).
+``gs://`` takes everything from the environment: Arrow cannot be given a Google key.
 
 A value may be a reference (``env:NAME``, ``databricks:SCOPE/KEY``; see `secret_reference`), which
 is resolved in the process that opens the store.
@@ -71,7 +71,7 @@ SECRETS = frozenset(
         "AZURE_CLIENT_SECRET",
     }
 )
-#: Those that say who asks. They come from one place, all of them: a key of one and a token of
+#: The options that say who asks. All of them come from one place: a key from one and a token from
 #: another open nothing.
 IDENTITY = SECRETS | {"AWS_ACCESS_KEY_ID", "AZURE_TENANT_ID", "AZURE_CLIENT_ID"}
 
@@ -88,14 +88,14 @@ _REFERENCES = ("env:", "databricks:")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class StoreOptions(Mapping[str, str]):
-    """Options as they were given, references as such. Hashable; shows no secret.
+    """Options as they were given, references unresolved. Hashable; shows no secret.
 
     Args:
         store: ``s3``, ``abfss``, ``gs``; empty for a folder, which takes none.
         given: by the names of the table above.
 
     Raises:
-        InvalidArgumentError: a name that the store does not take, or values that contradict.
+        InvalidArgumentError: a name that the store does not take, or contradicting values.
     """
 
     store: str = ""
@@ -127,7 +127,7 @@ class StoreOptions(Mapping[str, str]):
         return CREDENTIALS in self
 
     def resolved(self, vended: Mapping[str, str] | None = None) -> dict[str, str]:
-        """What opens the store in this process: given, vended, or of the environment.
+        """What opens the store in this process: given, vended, or from the environment.
 
         Raises:
             InvalidArgumentError: a reference names nothing here, or the environment contradicts.
@@ -158,7 +158,7 @@ class StoreOptions(Mapping[str, str]):
         return values
 
     def portable(self) -> dict[str, str]:
-        """The options as they may stand where others read them: plans, job parameters, logs.
+        """The options in a form that others may read in plans, job parameters and logs.
 
         Raises:
             InvalidArgumentError: one of them is a secret in clear, or a reference that executors
@@ -193,7 +193,7 @@ class StoreOptions(Mapping[str, str]):
 
 
 def parse_options(texts: Iterable[str]) -> dict[str, str]:
-    """The options that ``NAME=VALUE`` texts of a command line say.
+    """The options in ``NAME=VALUE`` texts of a command line.
 
     Raises:
         InvalidArgumentError: one is no such text, or a secret in clear, which every user of the
@@ -224,7 +224,7 @@ def _value(name: str, text: str) -> str:
     )
 
 
-#: A workspace is not asked for the same secret at each file.
+#: A workspace is not asked for the same secret for each file.
 _resolve_once = functools.lru_cache(maxsize=64)(resolve_secret)
 
 

@@ -1,9 +1,9 @@
 """Credentials that Unity Catalog gives for an external location: short-lived, so renewed in time.
 
-Whoever asks needs EXTERNAL USE LOCATION on the location, and a login that databricks-sdk finds: a
+The caller needs EXTERNAL USE LOCATION on the location, and a login that databricks-sdk finds: a
 notebook's or job's own, or DATABRICKS_HOST with a token or a service principal. Executors often
-have none; what the driver holds travels to them in pickles, never in a text, and what it hands on
-to those who cannot renew it has some life left.
+have none. The driver's credentials travel to them in pickles, never as text, and have some life
+left when they go to a process that cannot renew them.
 
 Source: Databricks REST API, ``temporary-path-credentials``.
 """
@@ -22,13 +22,13 @@ from ..store_errors import error_class
 
 logger = logging.getLogger(__name__)
 
-#: They live about an hour. A file that was begun with them must be written before they end.
+#: They live about an hour. A file that was begun with them must be finished before they end.
 RENEW_BEFORE_MS = 15 * 60_000
 
-#: Tasks and frames keep what they are given: half of the hour is the least.
+#: Tasks and frames keep what they are given, so it must last half an hour at least.
 HAND_ON_BEFORE_MS = 30 * 60_000
 
-#: This much they must last to be of any use, when no new ones can be had.
+#: Those held must last this long to be of any use when no new ones can be had.
 USELESS_BEFORE_MS = 60_000
 
 _PATH = "/api/2.1/unity-catalog/temporary-path-credentials"
@@ -36,7 +36,7 @@ _PATH = "/api/2.1/unity-catalog/temporary-path-credentials"
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Vended:
-    """What was given for a URL; shows nothing of it."""
+    """Credentials for a URL; never shown."""
 
     values: tuple[tuple[str, str], ...]
     expires_ms: int
@@ -49,7 +49,7 @@ class Vended:
 
 
 def vended(url: str, lasting_ms: int = RENEW_BEFORE_MS) -> Vended:
-    """Credentials that open a URL for some more minutes; asked for when the last ones run out.
+    """Credentials that open a URL for some more minutes; new ones if the last are running out.
 
     Args:
         lasting_ms: how long they should last at least.
@@ -69,7 +69,7 @@ def vended(url: str, lasting_ms: int = RENEW_BEFORE_MS) -> Vended:
                 if held is None or held.lasts_ms() < USELESS_BEFORE_MS:
                     raise
                 logger.warning(
-                    "the credentials of %s are not renewed, and end in %d s: %s",
+                    "the credentials of %s could not be renewed, and end in %d s: %s",
                     url,
                     held.lasts_ms() // 1000,
                     error,
@@ -78,13 +78,13 @@ def vended(url: str, lasting_ms: int = RENEW_BEFORE_MS) -> Vended:
 
 
 def held_for(url: str) -> Vended | None:
-    """What this process has, to be handed on."""
+    """The credentials that this process holds, to be handed on."""
     with _LOCK:
         return _HELD.get(url)
 
 
 def hold(url: str, vended: Vended) -> None:
-    """Keep what was handed on, if it lasts longer than what is here."""
+    """Keep credentials that were handed on, if they last longer than those held."""
     with _LOCK:
         mine = _HELD.get(url)
         if mine is None or mine.expires_ms < vended.expires_ms:
@@ -100,12 +100,12 @@ def _ask(url: str) -> Vended:
             "pip install 'lakelog[databricks]'"
         ) from missing
     try:
-        # Not its own method for this: the SDK of older Databricks runtimes does not have it.
+        # Not the SDK's own method for this: the SDK of older Databricks runtimes lacks it.
         answer = WorkspaceClient().api_client.do(
             "POST", _PATH, body={"url": url, "operation": "PATH_READ_WRITE"}
         )
         return _vended(answer)
-    except Exception as error:  # theirs have no common base
+    except Exception as error:  # the SDK's errors have no common base
         said = " ".join(str(error).split()) or type(error).__name__
         raise error_class(said)(
             f"Unity Catalog gives no credentials for {url}: {said}. Check that an external "

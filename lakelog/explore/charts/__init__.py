@@ -1,8 +1,8 @@
-"""Charts of a log: where its offsets lie, its segments, what comes in, what waits to be archived,
-what compaction saved.
+"""Charts of a log: where its offsets lie, its segments, the rate of ingest, how long records wait
+to be archived, what compaction saved.
 
-Each is a pure function of an Arrow table, beside the function that takes the table from a log, and
-says in its title what is to be seen. Where plotly is not installed a plain table takes its place.
+Each is a pure function of an Arrow table, beside the function that makes the table from a log. Its
+title says what the chart shows. Where plotly is not installed, a plain table takes its place.
 """
 
 from .archive_lag import archive_lag

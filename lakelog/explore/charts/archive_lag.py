@@ -17,7 +17,7 @@ from .style import COLD, HOT, MISSING, SKIPPED, TEXT, layout, says
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
-#: What is read of the rows of ``_lakelog_status``.
+#: The columns that are read of ``_lakelog_status``.
 LAGS = pa.schema(
     [
         ("topic", pa.string()),
@@ -28,9 +28,9 @@ LAGS = pa.schema(
     ]
 )
 
-_MOST_LINES = 4  # with one each, besides the worst
+_MOST_LINES = 4  # of partitions, beside that of the worst
 _MOST_POINTS = 400
-_SILENT = 6  # times the usual distance between rows: nobody looked
+_SILENT = 6  # times the usual time between rows: no run looked
 _COLOURS = (COLD, SKIPPED, "#029e73", "#949494")
 _SHADE = "rgba(222,143,5,0.18)"
 _UNITS = (("days", 172_800_000), ("h", 7_200_000), ("min", 120_000), ("s", 0))
@@ -40,12 +40,12 @@ _UNIT_MS = {"days": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000}
 def archive_lag(table: pa.Table, *, limit_ms: int | None = None) -> Figure:
     """Draws how long the oldest unarchived record had waited whenever a run looked.
 
-    The bold line is the longest wait of any partition; up to 4 partitions have one of their own as
-    well. The line breaks where no run looked for long: nothing is known of then.
+    The bold line is the longest wait of any partition; up to 4 partitions also have a line each. A
+    line breaks where no run looked for a long time, since nothing is known of that time.
 
     Args:
         table: rows of the ``_lakelog_status`` table (`LAGS` are read), of any runs and topics.
-        limit_ms: what would be too long, as a dotted line.
+        limit_ms: the wait that would be too long, drawn as a dotted line.
 
     Returns:
         A plotly Figure; a `PlainTable` where plotly is not installed.
@@ -83,7 +83,7 @@ class _Seen:
         )
         at_ms = at[known] // 1000
         moments = np.unique(at_ms)
-        # Of many moments some that follow each other are one point, at the time of the last.
+        # Of very many moments, neighbours become one point, at the time of the last.
         together = max(1, -(-len(moments) // _MOST_POINTS))
         point = np.searchsorted(moments, at_ms) // together
         points = moments[together - 1 :: together]
@@ -146,7 +146,7 @@ def _draw(
     ]
     if len(seen.at_ms) < seen.runs:
         notes.append(
-            f"Drawn are {len(seen.at_ms)} of {seen.runs:,} moments, each the longest of "
+            f"The chart shows {len(seen.at_ms)} of {seen.runs:,} moments, each the longest of "
             "those around it."
         )
     lines = range(len(seen.names)) if len(seen.names) <= _MOST_LINES else range(0)
@@ -163,7 +163,7 @@ def _draw(
             | {"line": {"color": _COLOURS[nth], "width": 1.5}, "opacity": 0.9}
             for nth in lines
         ]
-    # The sum over what is known; whose wait is the longest changes from point to point.
+    # The sum of what is known; the partition that waits longest changes from point to point.
     everyone = np.nansum(seen.records, axis=0)
     name = "longest of all partitions" if several else seen.names[0]
     bold = _line(seen, worst, everyone, name, unit)
@@ -202,7 +202,7 @@ def _draw(
 def _line(
     seen: _Seen, lag_ms: np.ndarray[Any, Any], records: np.ndarray[Any, Any], name: str, unit: str
 ) -> dict[str, Any]:
-    """One partition's, or everyone's, broken where nobody looked for long."""
+    """The line of one partition or of all, broken where no run looked for a long time."""
     known = np.flatnonzero(~np.isnan(lag_ms))
     at, lag, waiting = seen.at_ms[known], lag_ms[known], np.nan_to_num(records[known])
     x: list[Any] = []

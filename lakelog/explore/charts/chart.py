@@ -1,4 +1,4 @@
-"""A plotly Figure that shows itself by its mimetype, with a plain table for who cannot draw it."""
+"""A plotly Figure that shows itself by its mimetype, with a plain table if it cannot be drawn."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _FALLBACK_ROWS = 30  # they are stored in the notebook, beside the chart
 
 
 class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
-    """A figure, the table it was drawn of, and what it says in a sentence.
+    """A figure, the table it was drawn from, and its message in a sentence.
 
-    A Figure as any other to plotly. To a notebook it shows itself as a few KB of JSON, where
-    plotly's own default would put all of plotly.js beside it.
+    To plotly it is a Figure like any other. In a notebook it shows itself as a few KB of JSON,
+    where plotly's own default would add all of plotly.js.
     """
 
-    #: IPython asks for this first; what is no method it takes for absent, and asks for the bundle.
+    #: IPython asks for this first. It takes None for absent, and then asks for the bundle.
     _ipython_display_ = None
 
     def __init__(self, *args: Any, table: pa.Table | None = None, message: str = "", **more: Any):

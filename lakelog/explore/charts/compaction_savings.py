@@ -35,16 +35,16 @@ SAVINGS = pa.schema(
 
 
 def compaction_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.Table:
-    """What all compactions so far left of what lies in the cold tier; no records are read.
+    """What all compactions so far left of the cold tier's records; reads no records.
 
     Args:
         partitions: numbers; None for all.
 
     Returns:
-        Rows of `SAVINGS`, one a partition with files above the log start: ``records_before`` counts
-        the offsets those were made of (each was a record; what was lost is not counted),
-        ``records_after`` the records in them. ``bytes_before`` is null: the table's log forgets
-        what removed files weighed; `compaction_report_rows` has it of the runs you have reports of.
+        Rows of `SAVINGS`, one for each partition with files above the log start. ``records_before``
+        counts the offsets those files were made of (each was a record; lost ones are not counted),
+        ``records_after`` the records in them. ``bytes_before`` is null, since the table's log
+        forgets the size of removed files; `compaction_report_rows` knows it from runs' reports.
 
     Raises:
         LakelogError: a tier cannot be read.
@@ -83,8 +83,8 @@ def compaction_report_rows(reports: Iterable[CleanupReport]) -> pa.Table:
         reports: what `Lakelog.cleanup` gave, of one topic, in the order of the runs.
 
     Returns:
-        Rows of `SAVINGS`, one a partition that was compacted: after is what its last run kept,
-        before what would be there had none of these runs dropped anything.
+        Rows of `SAVINGS`, one for each compacted partition: "after" is what its last run kept,
+        "before" is what would be there if none of these runs had dropped anything.
     """
     after: dict[int, tuple[int, int]] = {}
     dropped: dict[int, tuple[int, int]] = {}
@@ -121,16 +121,16 @@ def _table(rows: Sequence[tuple[Any, ...]]) -> pa.Table:
 
 
 def compaction_savings(table: pa.Table) -> Figure:
-    """Draws which share of each partition compaction left, a row each.
+    """Draws the share of each partition that compaction left, one row each.
 
-    By bytes where all rows have those of before, else by records.
+    By bytes if all rows have ``bytes_before``, else by records.
 
     Args:
         table: as `compaction_rows` or `compaction_report_rows` gives it.
 
     Returns:
-        A plotly Figure of two traces, what is left and what went, in percent, whose customdata are
-        partition, records before, after, and bytes as text; a `PlainTable` where plotly is not
+        A plotly Figure of two traces, what is left and what went, in percent. Their customdata are
+        partition, records before, after, and bytes as text. A `PlainTable` where plotly is not
         installed.
 
     Raises:
@@ -142,7 +142,7 @@ def compaction_savings(table: pa.Table) -> Figure:
     notes = notes_of(table)
     asked = [number for number in partitions_of(table) if number not in set(seen.partition)]
     if asked and len(seen.partition):
-        notes.append(f"Nothing is archived of {words.names(asked)}.")
+        notes.append(f"Nothing of {words.names(asked)} is archived.")
     return drawn(table, message, lambda: _draw(seen, message, notes))
 
 
@@ -174,7 +174,7 @@ class _Seen:
 
     @property
     def sides(self) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Before and after, in what is drawn."""
+        """Before and after, in the unit that is drawn."""
         if self.by_bytes:
             return self.bytes_before, self.bytes_after
         return self.records_before, self.records_after
@@ -216,8 +216,8 @@ def _draw(
     if len(rows) > MOST_LANES:
         rows = np.sort(np.argsort(-before, kind="stable")[:MOST_LANES])
         said.append(
-            f"Drawn are the largest {MOST_LANES} of {len(seen.partition):,} partitions. The table "
-            "has all."
+            f"The chart shows the largest {MOST_LANES} of {len(seen.partition):,} partitions. The "
+            "table has all."
         )
     share = 100 * np.minimum(1, after[rows] / np.maximum(1, before[rows]))
     share = np.where(before[rows] == 0, 100, share)

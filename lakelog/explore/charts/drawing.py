@@ -1,4 +1,4 @@
-"""From a table and what is to be seen in it to a chart, or to the table where plotly is missing."""
+"""Makes a chart of a table and its message; without plotly, a plain table."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """What a chart's table says besides its rows, and how its columns are read.
 
-The schema's metadata carry the topic, the partitions that were asked for (one without a row too),
-and sentences on what the rows leave out. A table that somebody made by hand has none, and is drawn
-all the same.
+The schema's metadata carry the topic, the partitions that were asked for (even without rows), and
+sentences on what the rows leave out. A table made by hand has no metadata, and is drawn all the
+same.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ NULL = np.iinfo(np.int64).min
 def described(
     table: pa.Table, *, topic: str, partitions: Iterable[int], notes: Sequence[str] = ()
 ) -> pa.Table:
-    """The table, with what its rows do not say."""
+    """The table, with these facts in its metadata."""
     said = {"topic": topic, "partitions": list(partitions), "notes": list(notes)}
     return table.replace_schema_metadata({_KEY: json.dumps(said).encode()})
 
@@ -56,7 +56,7 @@ def checked(table: Any, schema: pa.Schema, made_by: str) -> pa.Table:
     """The table, if a chart can be drawn of it.
 
     Args:
-        table: an Arrow table, or what `pyarrow.table` makes one of (a pandas or polars frame).
+        table: an Arrow table, or what `pyarrow.table` turns into one (a pandas or polars frame).
         schema: the columns that are read; a table may have more, in any order.
         made_by: where such a table comes from, for the error's sentence.
 

@@ -1,4 +1,4 @@
-"""What comes in over time, by the records' own timestamps, without reading a record."""
+"""How many records come in over time, by their own timestamps, without reading any."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ RATES = pa.schema(
 )
 
 DEFAULT_BINS = 120
-#: Of the records, at either end of the time: what may lie outside the default window.
+#: The share of records, at either end of the time, that may lie outside the default window.
 _TAIL = 0.001
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stretches:
-    """Records of which the number and the first and largest timestamp are known."""
+    """Groups of records, each with its number, first timestamp and largest timestamp."""
 
     records: np.ndarray[Any, Any]
     start_ms: np.ndarray[Any, Any]
@@ -54,7 +54,7 @@ class Stretches:
 
     @classmethod
     def of(cls, records: Any, first_ms: Any, max_ms: Any) -> Stretches:
-        """Of those that have timestamps; one that is -1 is none."""
+        """The groups that have timestamps; -1 is none."""
         records, last = np.asarray(records, float), np.asarray(max_ms, np.int64)
         first = np.asarray(first_ms, np.int64)
         first = np.where(first < 0, last, np.minimum(first, last))
@@ -71,8 +71,8 @@ class Stretches:
     def spread(
         self, edges_ms: Sequence[float]
     ) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
-        """Records between neighbouring edges, each stretch spread evenly over its time; and over
-        how long, on average of those records, in ms.
+        """The records between neighbouring edges, with each stretch spread evenly over its time;
+        and the time they are spread over, on average, in ms.
         """
         wide = self.end_ms - self.start_ms
         up_to, weighted = [], []
@@ -96,23 +96,22 @@ def ingest_rates(
 ) -> pa.Table:
     """How many records came in when, by their timestamps.
 
-    Told from the segment index of the cold tier and, for what is not archived, from Redis's
-    segments and time index: how many offsets lie between two known timestamps. They are spread
-    evenly in between, so a rate is as fine as ``spread_seconds`` says. Records that compaction
-    removed since are counted, those that were deleted are not, nor is what was skipped after an
-    unclean stop.
+    The cold tier's segment index and, for records not yet archived, Redis's segments and time index
+    say how many offsets lie between two known timestamps. They are spread evenly in between, so a
+    rate is as fine as ``spread_seconds`` says. Records that compaction has removed count; deleted
+    records do not, nor do offsets that were skipped after an unclean stop.
 
     Args:
         partitions: numbers; None for all.
         start, end: the time to look at, [start, end): epoch milliseconds, an aware datetime, or
-            ISO text with a zone. Default: all there is, but for a few records (0.1 %) with
+            ISO text with a zone. Default: all there is, except a few records (0.1 %) with
             timestamps far from the others', which a note of the chart counts.
-        bins: into how many equal parts the time is cut, at most.
+        bins: the largest number of equal parts that the time is cut into.
 
     Returns:
-        Rows of `RATES` by partition and time, a row for each partition and part, ``records`` an
-        estimate unless a part is wider than the spread. ``spread_seconds`` is over how long they
-        were spread, on average; null without records.
+        Rows of `RATES` by partition and time, a row for each partition and part. ``records`` is an
+        estimate unless a part is wider than the spread. ``spread_seconds`` is the time that they
+        were spread over, on average; null without records.
 
     Raises:
         InvalidArgumentError: a time without a zone, an end before the start, no bins.
@@ -166,9 +165,9 @@ def _rows(partition: int, stretches: Stretches, edges: np.ndarray[Any, Any]) -> 
 
 
 def _cold_stretches(look: Look, partition: int) -> Stretches:
-    """The offsets above the log start that files were made of, in the time of what they hold.
+    """The offsets above the log start that files were made of, with the times of their records.
 
-    A file that compaction emptied says no time: what it was made of came between its neighbours.
+    A file that compaction emptied has no times: its records came between its neighbours'.
     """
     hot = look.hot[partition]
     files = look.cold.files.rows_of_partition(partition)
@@ -198,7 +197,7 @@ _Hot = tuple[int, int, int, int, int]
 def _hot_stretches(
     offsets: LogOffsets, hot: HotOffsets, cold: ColdSnapshot, partition: int
 ) -> list[_Hot]:
-    """The hot segments as far as they are not archived."""
+    """The parts of the hot segments that are not archived."""
     first = max(offsets.archived_end, offsets.local_log_start)
     files = cold.files.rows_of_partition(partition)
     newest = files["max_timestamp_ms"][-1].as_py() if files.num_rows else -1
@@ -217,7 +216,7 @@ def _hot_stretches(
 def _refined(
     rows: _Hot, edges: np.ndarray[Any, Any], log: TopicLog, topic_partition: TopicPartition
 ) -> list[_Hot]:
-    """A hot stretch cut where the time index knows the time, next to the edges that lie in it."""
+    """A hot stretch, cut where the time index knows the time, near the edges that lie in it."""
     start, end, _, first_ms, max_ms = rows
     inside = edges[(edges > max(0, first_ms)) & (edges <= max_ms)].tolist()
     found: list[_Hot] = []
@@ -242,7 +241,7 @@ def _columns(rows: Sequence[_Hot], *places: int) -> list[list[int]]:
 def _window(
     every: Stretches, start: int | str | datetime | None, end: int | str | datetime | None
 ) -> tuple[tuple[int, int] | None, list[str]]:
-    """[start, end) in ms; None: there is nothing with a timestamp. And what lies outside."""
+    """[start, end) in ms, or None if nothing has a timestamp; and notes on what lies outside."""
     low = None if start is None else timestamp_ms(start)
     high = None if end is None else timestamp_ms(end)
     if low is not None and high is not None and high <= low:
@@ -255,8 +254,8 @@ def _window(
             before, after = every.start_ms.min(), every.end_ms.max()
             counted, _ = every.spread([before, *inner, after])
             return (int(inner[0]), int(inner[1])), [
-                f"{words.count(counted[0] + counted[2], 'record')} outside the time shown, "
-                f"{words.period(before, after)}: ask for it with start= and end=."
+                f"Not shown: {words.count(counted[0] + counted[2], 'record')} outside this time, "
+                f"in {words.period(before, after)}. Ask for them with start= and end=."
             ]
     low = int(every.start_ms.min()) if low is None else low
     high = int(every.end_ms.max()) if high is None else high
@@ -264,7 +263,7 @@ def _window(
 
 
 def ingest_rate(table: pa.Table) -> Figure:
-    """Draws how many records a second came in, of all partitions together and of the busiest.
+    """Draws how many records came in per second, in all partitions together and in the busiest.
 
     Args:
         table: as `ingest_rates` gives it.
@@ -290,7 +289,7 @@ class _Seen:
     busiest: np.ndarray[Any, Any]  # records of the partition that has most
     partition: int
     partitions: int
-    spread_seconds: float  # over how long records were spread, of most of them
+    spread_seconds: float  # the time that most records were spread over
 
     @classmethod
     def of(cls, table: pa.Table) -> _Seen:
@@ -343,9 +342,9 @@ def _draw(
     if not seen.total.sum():
         return [], says(message, notes)
     said = [
-        f"By the records' timestamps, {words.duration(seen.seconds[0] * 1000)} a step. When a "
-        f"record came is known to {words.duration(max(1, seen.spread_seconds * 1000))} (nine in "
-        "ten); within, they are spread evenly.",
+        f"By the records' timestamps, in steps of {words.duration(seen.seconds[0] * 1000)}. For "
+        "nine in ten records the time is known to "
+        f"{words.duration(max(1, seen.spread_seconds * 1000))}; within it they are spread evenly.",
         *notes,
     ]
     look = layout(

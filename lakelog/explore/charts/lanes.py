@@ -1,4 +1,4 @@
-"""Bars that lie side by side, one row a partition: what the partition charts have in common."""
+"""Bars side by side, one row for each partition: what the partition charts have in common."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from .style import AXIS, TEXT
 
-#: More rows than this are no picture any more.
+#: More rows than this cannot be told apart.
 MOST_LANES = 300
 _NAMED = 40  # rows that have room for a name each
 _FEW = 3  # rows that have no room for an axis title beside them
@@ -15,7 +15,7 @@ _TALLEST, _LOWEST, _PLOT = 34, 3, 620  # px of a row, and of all
 
 
 def plot_height(lanes: int) -> int:
-    """Px for so many rows."""
+    """The height of this many rows, in px."""
     return round(lanes * min(_TALLEST, max(_LOWEST, _PLOT / max(1, lanes))))
 
 
@@ -39,7 +39,7 @@ def lane_axis(partitions: Sequence[int]) -> dict[str, Any]:
 
 
 def beside(texts: Sequence[str], heading: str) -> list[dict[str, Any]]:
-    """Annotations right of the rows, a text each, under a heading; none where there is no room."""
+    """Annotations right of the rows, one text each, under a heading; none if there is no room."""
     if len(texts) > _NAMED:
         return []
     common = {

@@ -14,12 +14,12 @@ Numbers = np.ndarray[Any, Any]
 
 #: A stretch without segments is cut when it is wider than this share of those with.
 _WIDE = 0.2
-_LEFT = 0.06  # what is left of it, of the same
+_LEFT = 0.06  # what is left of it, as a share of the same
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OffsetScale:
-    """Where offsets are drawn: a gap spans millions, which would squeeze all else flat."""
+    """Where offsets are drawn. A gap spans millions, which would squeeze all else flat."""
 
     bottom: int
     top: int
@@ -28,7 +28,7 @@ class OffsetScale:
 
     @classmethod
     def of(cls, base: Numbers, end: Numbers) -> OffsetScale:
-        """Of segments' ranges."""
+        """The scale for segments of these ranges."""
         if not len(base):
             return cls(0, 0, np.empty((0, 2), np.int64), 0)
         order = np.argsort(base, kind="stable")
@@ -39,21 +39,21 @@ class OffsetScale:
         return cls(int(base[0]), int(reach[-1]), np.column_stack([reach[at], base[at + 1]]), held)
 
     def drawn(self, offsets: Numbers) -> Numbers:
-        """Where on the axis."""
+        """The places of offsets on the axis."""
         passed = np.searchsorted(self.jumps[:, 1], offsets, side="right")
         inside_up_to = np.append(self.jumps[:, 0] + self._left, np.iinfo(np.int64).max)[passed]
         found: Numbers = np.minimum(offsets, inside_up_to) - self._cuts[passed]
         return found
 
     def offsets(self, drawn: Numbers) -> Numbers:
-        """Which offsets are drawn there; within a jump, the one that it leads to."""
+        """The offsets at places on the axis; within a jump, the one that it leads to."""
         passed = np.searchsorted(self.drawn(self.jumps[:, 0]), drawn, side="right")
         least = np.append(self.bottom, self.jumps[:, 1])[passed]
         found: Numbers = np.maximum(drawn + self._cuts[passed], least)
         return found
 
     def ticks(self) -> dict[str, Any]:
-        """The axis's ticks, which say the offsets as they are."""
+        """The axis's ticks, labelled with the real offsets."""
         step = 10 ** int(np.floor(np.log10(max(1, self.held / 4))))
         step *= next(times for times in (1, 2, 5, 10) if step * times >= self.held / 6)
         edges = [self.bottom, *self.jumps.reshape(-1).tolist(), self.top]
@@ -97,7 +97,7 @@ class OffsetScale:
         ]
 
     def says(self, axis: str) -> list[dict[str, Any]]:
-        """How far offsets jump there."""
+        """A text at each jump: which offsets it leaves out."""
         return [
             {
                 "xref": "paper",
@@ -115,7 +115,7 @@ class OffsetScale:
 
     @property
     def _cuts(self) -> Numbers:
-        """How many offsets are left out below the first jump, above it, and above each other."""
+        """How many offsets are left out below the first jump, and above each jump."""
         return np.append(0, np.cumsum(self.jumps[:, 1] - self.jumps[:, 0] - self._left))
 
     @property

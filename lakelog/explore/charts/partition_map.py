@@ -72,7 +72,7 @@ _LOOK: dict[str, dict[str, Any]] = {
 #: Numbers of the kinds that hold no records.
 _NO_RECORDS = [KINDS.index(kind) for kind in (DELETED, SKIPPED, NOWHERE)]
 
-#: Of a row's width in the fitted view: the least that a range gets, the most that ranges without
+#: Shares of a row in the fitted view: the least that a range gets, the most that ranges without
 #: records get together.
 _LEAST, _GONE_MOST = 0.012, 0.16
 
@@ -97,9 +97,9 @@ def partition_ranges(log: TopicLog, partitions: Iterable[int] | None = None) -> 
     Returns:
         Rows of `RANGES` by partition and offset, half-open and without a hole from 0 to the log
         end: ``deleted`` (below the log start), ``cold``, ``both``, ``hot`` (in Redis alone, not
-        archived yet), ``skipped`` (after an unclean stop of Redis), ``missing`` (in neither tier,
-        and nothing says why: `verify` does). A further column ``waiting_ms`` (int64) has, for a
-        partition's hot offsets, since when the oldest waits to be archived; null if none does.
+        archived yet), ``skipped`` (after an unclean stop of Redis), ``missing`` (in neither tier;
+        `verify` says why). One more column, ``waiting_ms`` (int64), says for a partition's hot
+        offsets how long the oldest has waited to be archived; null if none waits.
         A partition without offsets has no row.
 
     Raises:
@@ -167,19 +167,19 @@ def _kind_at(offsets: LogOffsets, offset: int) -> str:
 
 
 def partition_map(table: pa.Table) -> Figure:
-    """Draws where the offsets of each partition lie, one row a partition.
+    """Draws where the offsets of each partition lie, one row for each partition.
 
-    Each row is fitted to the width, with short ranges widened so that none disappears and what
-    holds no records shortened; a button shows all rows to one scale of offsets, broken where no
-    partition has records. The exact numbers are on hover. More than 300 partitions: those where
-    most waits or something was skipped, and a note.
+    Each row is fitted to the width: short ranges are widened so that none disappears, and ranges
+    without records are shortened. A button shows all rows on one scale of offsets, broken where no
+    partition has records. Exact numbers appear on hover. Of more than 300 partitions only those are
+    drawn where most waits or something was skipped, with a note.
 
     Args:
         table: as `partition_ranges` gives it.
 
     Returns:
-        A plotly Figure of a trace for each kind there is, whose customdata are partition, start
-        offset, end offset and how many; a `PlainTable` where plotly is not installed.
+        A plotly Figure with a trace for each kind there is, whose customdata are partition, start
+        offset, end offset and number of offsets; a `PlainTable` where plotly is not installed.
 
     Raises:
         InvalidArgumentError: the table has other columns.
@@ -230,7 +230,7 @@ class _Seen:
         return int((self.end - self.start)[self.kind == KINDS.index(kind)].sum())
 
     def by_partition(self, kind: str) -> dict[int, int]:
-        """Offsets of that kind, of the partitions that have some."""
+        """The number of offsets of that kind, by partition, where there are some."""
         of_kind = self.kind == KINDS.index(kind)
         found: dict[int, int] = {}
         lengths = (self.end - self.start)[of_kind]
@@ -297,7 +297,7 @@ class _Seen:
         if held:
             yield f"Offsets: {', '.join(held)}."
         if self.offsets(SKIPPED):
-            yield "Skipped are all offsets that may have been given, so that none is used twice."
+            yield "Skipped offsets may have been given out, so none of them is used again."
 
     def chosen(self, most: int) -> list[int]:
         """The partitions to draw, ascending: where there are too many, those with most to see."""
@@ -324,8 +324,8 @@ def _draw(
     chosen = seen.chosen(MOST_LANES)
     if len(chosen) < len(seen.partitions):
         said.append(
-            f"Drawn are {len(chosen)} of {len(seen.partitions):,} partitions: those that skipped "
-            "or miss something, or have most in Redis alone. The table has all."
+            f"The chart shows {len(chosen)} of {len(seen.partitions):,} partitions: those that "
+            "skipped or miss something, or have most in Redis alone. The table has all."
         )
     lane_of = {partition: lane for lane, partition in enumerate(chosen)}
     fitted = _fitted(seen)
@@ -345,7 +345,7 @@ def _draw(
             {
                 "type": "bar",
                 "orientation": "h",
-                "width": thickness,  # else by the distance between the lanes that this kind is in
+                "width": thickness,  # else plotly goes by the distance between this kind's lanes
                 "name": _MEANING[kind],
                 "y": [lane_of[one] for one in partition.tolist()],
                 "x": fit[-1][0],
@@ -429,7 +429,7 @@ def _views(
 
 
 def _scale(seen: _Seen, rows: np.ndarray[Any, Any]) -> OffsetScale:
-    """One for all rows drawn, from offset 0, broken where none of them has records."""
+    """One scale for all rows drawn, from offset 0, broken where none of them has records."""
     held = rows & ~np.isin(seen.kind, _NO_RECORDS)
     held = held if held.any() else rows
     top = seen.end[rows].max()

@@ -1,4 +1,4 @@
-"""A table as HTML: what is shown where plotly is not installed, or the front end cannot draw."""
+"""A table as HTML, shown where plotly is not installed or the front end cannot draw."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def table_html(table: pa.Table, caption: str = "", *, rows: int = DEFAULT_ROWS) 
     Args:
         table: any Arrow table.
         caption: a sentence above it, as text.
-        rows: how many are shown; below them stands how many are not.
+        rows: how many are shown; a line below says how many are not.
     """
     shown = table.slice(0, rows)
     numeric = [_is_number(field.type) for field in table.schema]
@@ -86,7 +86,10 @@ def _is_number(type_: pa.DataType) -> bool:
 def _values(column: pa.ChunkedArray) -> list[Any]:
     try:
         found: list[Any] = column.to_pylist()
-    except (OverflowError, ValueError):  # a timestamp beyond the year 9999, which Python has not
+    except (
+        OverflowError,
+        ValueError,
+    ):  # a timestamp beyond the year 9999, which Python does not have
         found = column.cast(pa.int64()).to_pylist()
     return found
 

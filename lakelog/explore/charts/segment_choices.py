@@ -19,7 +19,7 @@ def segment_choices(
 ) -> list[tuple[str, tuple[int, int]]]:
     """The segments that can be read, the newest first: a label, and where to seek.
 
-    What a click on a segment map would be, if a Figure could call Python::
+    They do what a click on a segment map would do, if a Figure could call Python::
 
         rows = charts.segment_rows(log)
         choice = ipywidgets.Dropdown(options=charts.segment_choices(rows))
@@ -27,8 +27,8 @@ def segment_choices(
 
     Args:
         table: as `segment_rows` gives it.
-        partition: of which; None for all.
-        most: how many; the oldest are left out.
+        partition: its number; None for all.
+        most: the largest number of choices; the oldest are left out.
 
     Returns:
         (label, (partition, offset)) for each; the offset is the segment's first that can be read.

@@ -48,14 +48,14 @@ SEGMENTS = pa.schema(
     ]
 )
 
-#: More boxes than these are no picture: neighbours are drawn as one.
+#: With more boxes than these, neighbours are drawn as one.
 _MOST_BOXES, _MOST_BARS = 300, 3_000
 #: Partitions that have room for an offset axis each.
 _MOST_PANELS = 6
 #: Boxes in which a dot still shows.
 _ROOMY = 60
-_TAIL = 0.05  # of the segments, at either end of the time, may lie outside the window
-_COMPACTED = 0.0005  # a share below this is nothing that one would see
+_TAIL = 0.05  # the share of segments at either end of the time that may lie outside
+_COMPACTED = 0.0005  # a share below this cannot be seen
 
 
 def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.Table:
@@ -65,13 +65,14 @@ def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.T
         partitions: numbers; None for all.
 
     Returns:
-        Rows of `SEGMENTS` by partition, tier (cold first) and offset; [base_offset, end_offset) is
-        the segment's range, ``records`` what it holds (hot: not counting what was trimmed),
-        ``size_bytes`` that of its files (hot: of its entries as they were appended),
-        ``first_timestamp`` the smallest (hot: of its first entry), null with ``max_timestamp``
-        where records have none or nothing says; ``compacted`` the share of its offsets, skipped
-        ones not counted, that hold no record any more (cold; null if unknown); ``state`` as in
-        `operate.segments`. A further column ``start_offset`` is the first that can be read.
+        Rows of `SEGMENTS` by partition, tier (cold first) and offset. [base_offset, end_offset) is
+        the segment's range, ``records`` counts what it holds (hot: without trimmed records), and
+        ``size_bytes`` is the size of its files (hot: of its entries as they were appended).
+        ``first_timestamp`` is the smallest (hot: that of its first entry); it and ``max_timestamp``
+        are null if the records have none or it is not known. ``compacted`` is the share of its
+        offsets, without skipped ones, that no longer hold a record (cold; null if unknown).
+        ``state`` is as in `operate.segments`. One more column, ``start_offset``, is the first
+        offset that can be read.
 
     Raises:
         LakelogError: a tier cannot be read.
@@ -140,14 +141,14 @@ def _cold_rows(
 def covered(
     files: pa.Table, gaps: Sequence[OffsetRange], log_start: int = 0
 ) -> np.ndarray[Any, Any]:
-    """How many offsets each file was made of: what it holds, and what compaction took out of it.
+    """How many offsets each file was made of: its records, and those that compaction removed.
 
-    What was skipped after an unclean stop is in no file, though it may lie in a file's range:
-    before its segment's base, or, where compaction merged the segments on both sides, within.
+    Offsets that were skipped after an unclean stop are in no file, though they may lie in a file's
+    range: before its segment's base, or within it if compaction merged the segments on both sides.
 
     Args:
         gaps: as the hot tier declares them.
-        log_start: what lies below was deleted, and is not counted.
+        log_start: records below it were deleted, and are not counted.
     """
     segment, start = int64(files, "segment"), int64(files, "start_offset")
     end = int64(files, "end_offset")
@@ -165,7 +166,7 @@ def covered(
 def _hot_rows(partition: int, offsets: LogOffsets, hot: HotOffsets) -> pa.Table:
     newest = hot.segments[-1].base_offset if hot.segments else 0
     start = hot.local_log_start
-    # A closed one that was trimmed as a whole while it was open is forgotten by the next trim.
+    # A closed segment that was trimmed whole while it was open is listed until the next trim.
     kept = [one for one in hot.segments if one.base_offset == newest or one.end_offset > start]
     base = np.array([one.base_offset for one in kept], np.int64)
     end = np.array([one.end_offset for one in kept], np.int64)
@@ -198,7 +199,7 @@ def _rows(
     start: Any,
 ) -> pa.Table:
     def times(milliseconds: Any) -> pa.Array:
-        # Beyond what microseconds hold lies only what nobody knows.
+        # Only unknown times are beyond what microseconds can hold.
         none = (milliseconds < 0) | (milliseconds >= UNKNOWN_TIMESTAMP_MS // 1_000)
         micro = np.where(none, 0, milliseconds) * 1_000
         return pa.array(micro, pa.int64(), mask=none).cast(_TIME)
@@ -241,7 +242,7 @@ _STRIPES = {
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boxes:
-    """What is drawn: segments, each once, or neighbours as one; columns of one length."""
+    """The segments to draw, each once, or neighbours as one; columns of one length."""
 
     partition: np.ndarray[Any, Any]
     place: np.ndarray[Any, Any]  # number of `_NAMES`
@@ -251,7 +252,7 @@ class Boxes:
     records: np.ndarray[Any, Any]
     cold_bytes: np.ndarray[Any, Any]
     hot_bytes: np.ndarray[Any, Any]
-    first_us: np.ndarray[Any, Any]  # `NULL`: nothing says
+    first_us: np.ndarray[Any, Any]  # `NULL`: not known
     max_us: np.ndarray[Any, Any]
     left: np.ndarray[Any, Any]  # share of the offsets that still hold a record
     segments: np.ndarray[Any, Any]  # how many it stands for
@@ -264,7 +265,7 @@ class Boxes:
 
     @property
     def timed(self) -> np.ndarray[Any, Any]:
-        """Those that have a place in time."""
+        """Which boxes have a place in time."""
         found: np.ndarray[Any, Any] = (self.first_us != NULL) & (self.max_us != NULL)
         return found
 
@@ -287,18 +288,18 @@ class Boxes:
             start = int64(table, "start_offset")[order]
         twin = np.zeros(len(base), bool)  # a hot row right after the cold row of the same segment
         twin[1:] = hot[1:] & ~hot[:-1] & (base[1:] == base[:-1]) & (partition[1:] == partition[:-1])
-        # Both tiers have a part of it, but only what Redis has not trimmed is in both.
+        # Both tiers have a part of the segment, but only what Redis has not trimmed is in both.
         cold_twin = np.zeros(len(base), bool)
         cold_twin[:-1] = twin[1:] & (start[1:] < end[:-1])
         place = np.where(below, _BELOW, np.where(hot, _HOT, np.where(cold_twin, _BOTH, _COLD)))
         hot_size = np.where(hot, size, 0)
         hot_size[:-1] += np.where(cold_twin[:-1], size[1:], 0)
-        # Of a hot segment that is archived in part, only the rest is drawn as hot.
+        # If a hot segment is partly archived, only the rest is drawn as hot.
         before = np.roll(end, 1)
         rest = np.where(twin, before, base)
         first = np.where(twin & (np.roll(last, 1) != NULL), np.roll(last, 1), first)
         first = np.minimum(first, last)
-        # Nor is the open segment of an empty partition, which has no offsets yet.
+        # The open segment of an empty partition has no offsets yet, and is not drawn.
         kept = end > rest
         boxes = cls(
             partition,
@@ -317,7 +318,7 @@ class Boxes:
         return boxes.take(np.flatnonzero(kept))
 
     def merged(self, most: int) -> Boxes:
-        """At most about so many: neighbours of a partition in the same place as one."""
+        """About `most` boxes at most: neighbours of a partition in the same place become one."""
         together = -(-len(self) // most)
         if together < 2:
             return self
@@ -350,11 +351,11 @@ def segment_map(table: pa.Table) -> Figure:
 
     Up to 6 partitions have an offset axis each: a box is a segment, from its first to its largest
     timestamp and from its base offset to its end, filled as far as its offsets still hold records;
-    a dot's area is its size. More partitions are a row each, with the offsets on hover. Where there
-    are more segments than one could see, a box stands for several neighbours, and a note says so.
+    a dot's area is its size. More partitions get a row each, with the offsets on hover. If there
+    are more segments than can be seen, a box stands for several neighbours, and a note says so.
 
-    A plain Figure has no way to call Python when it is clicked. Each dot's (or bar's) customdata
-    begin with partition and base offset for those who have one; `segment_choices` gives the same
+    A plain Figure cannot call Python when it is clicked. For front ends that can, each dot's (or
+    bar's) customdata begin with partition and base offset; `segment_choices` gives the same
     segments for a Dropdown.
 
     Args:
@@ -398,7 +399,7 @@ def _message(boxes: Boxes, partitions: int) -> str:
 
 
 def _hot_bytes(boxes: Boxes) -> int:
-    """Of each hot segment once, though one that is archived in part is two boxes."""
+    """The bytes of each hot segment once, though a partly archived one is two boxes."""
     again = np.zeros(len(boxes), bool)
     again[1:] = (
         (boxes.place[1:] == _HOT)
@@ -419,7 +420,7 @@ _FIELDS = (
 
 
 def _customdata(boxes: Boxes) -> list[list[Any]]:
-    """Partition and base offset first: where a click seeks to."""
+    """Partition and base offset come first: a click seeks to them."""
     rows = []
     for at in range(len(boxes)):
         place, many = int(boxes.place[at]), int(boxes.segments[at])
@@ -480,7 +481,7 @@ def _draw(
         )
     draw = _panels if panels else _lanes
     span = window or (timed.first_us.min(), timed.max_us.max())
-    least = int((span[1] - span[0]) * 0.002)  # µs of a box that one can see
+    least = int((span[1] - span[0]) * 0.002)  # µs: the narrowest box that can be seen
     traces, look = draw(partitions, drawn_boxes, message, notes, least)
     margin = max(1_000, (span[1] - span[0]) * 0.015)  # µs
     look["xaxis"] |= {"type": "date"}
@@ -590,7 +591,7 @@ def _panels(
 
 
 def _rectangles(first_us: Any, max_us: Any, low: Any, high: Any, least: float) -> dict[str, Any]:
-    """All of them as one closed line each, in one trace; none too narrow to be seen."""
+    """One closed line for each box, all in one trace; none too narrow to be seen."""
     wide = np.maximum(0, least - (max_us - first_us)) / 2
     left, right = first_us - wide, max_us + wide
     x = np.column_stack([left, right, right, left, left]) / 1000
@@ -617,14 +618,14 @@ def _lanes(
         boxes = boxes.take(np.flatnonzero(np.isin(boxes.partition, chosen)))
         notes = [
             *notes,
-            f"Drawn are {len(chosen)} of {len(partitions):,} partitions, those with the largest "
-            "segments.",
+            f"The chart shows {len(chosen)} of {len(partitions):,} partitions, those with the "
+            "largest segments.",
         ]
     lane_of = {partition: lane for lane, partition in enumerate(chosen)}
     faint = bool((1 - boxes.left > _COMPACTED).any())
     said = f"Offsets are on hover; up to {_MOST_PANELS} partitions have an axis of offsets each."
     if faint:
-        said += " The fainter, the more compaction took."
+        said += " The fainter a bar, the more compaction removed."
     look = layout(
         message,
         [said, *notes],

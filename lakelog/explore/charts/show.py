@@ -15,28 +15,28 @@ from .plain_table import PlainTable
 def show(shown: Any) -> None:
     """Displays a chart, or a table, as the output of a notebook's cell or inside a widgets' Output.
 
-    A chart goes out as ``application/vnd.plotly.v1+json``, which JupyterLab and VS Code draw, with
-    its table as ``text/html`` for a front end that does not know the type. plotly.js itself never
-    goes along. A Databricks notebook gets the drawing as HTML that loads plotly.js from the web.
-    Where another front end shows the table and you want the drawing, ``figure.show()`` asks plotly
-    to find a way.
+    A chart is sent as ``application/vnd.plotly.v1+json``, which JupyterLab and VS Code draw, with
+    its table as ``text/html`` for a front end that does not know the type. plotly.js itself is
+    never sent. A Databricks notebook gets the drawing as HTML that loads plotly.js from the web. If
+    another front end shows the table and you want the drawing, ``figure.show()`` lets plotly choose
+    a way.
 
     Args:
         shown: what a function of `lakelog.explore.charts` gave, any other plotly Figure, or an
             Arrow table. Outside IPython its sentence is printed.
 
     Raises:
-        InvalidArgumentError: none of these.
+        InvalidArgumentError: it is none of these.
     """
     data = _bundle(shown)
-    if "IPython" not in sys.modules:  # a plain Python: nobody would draw it
+    if "IPython" not in sys.modules:  # plain Python would not draw it
         print(data["text/plain"])
         return
     from IPython.display import display
 
     display_html = of_notebook("displayHTML")
     if display_html is not None and not isinstance(shown, (pa.Table, PlainTable)):
-        # Databricks' own, since its notebooks draw plotly by HTML alone.
+        # Databricks' own function, since its notebooks draw plotly only from HTML.
         display_html(shown.to_html(include_plotlyjs="cdn", full_html=False))
         return
     display(data, raw=True)  # type: ignore[no-untyped-call]  # IPython has no types for it

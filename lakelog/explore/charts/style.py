@@ -1,9 +1,9 @@
-"""How the charts look: colours, and a layout that is read on white and on black.
+"""How the charts look: colours, and a layout that reads well on white and on black.
 
-Backgrounds are transparent and the text is a grey that stands out about equally against either, for
-a notebook's front end changes its theme without asking who drew the output. The colours of the
-tiers are told apart by people who do not see red or green, and no two mean their difference by
-colour alone: what is skipped, deleted or in both tiers is hatched.
+Backgrounds are transparent and the text is a grey that stands out about equally against both, since
+a notebook's front end may change its theme after the output was drawn. People who cannot see red or
+green can tell the tiers' colours apart, and colour is never the only difference: what is skipped,
+deleted or in both tiers is hatched.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GONE = "rgba(128,128,128,0.28)"
 SKIPPED = "#cc78bc"
 MISSING = "#d55e00"
 
-_WRAP, _SMALL_WRAP = 76, 112  # characters of a title's line, of a note's
+_WRAP, _SMALL_WRAP = 76, 112  # characters in a line of a title, of a note
 _TITLE_LINE, _NOTE_LINE, _LEGEND_LINE = 23, 17, 30  # px
 _FONT = "system-ui, -apple-system, 'Segoe UI', Roboto, sans-serif"
 
@@ -100,7 +100,7 @@ AXIS: dict[str, Any] = {
 
 
 def says(message: str, notes: Sequence[str] = ()) -> dict[str, Any]:
-    """The layout of a chart with nothing to draw: the sentence stands where the chart would."""
+    """The layout of a chart with nothing to draw: the message takes the chart's place."""
     found = layout(message, notes, plot_height=24, legend=False)
     found["xaxis"] = found["yaxis"] = {"visible": False}
     found["height"] = max(found["height"], 100)

@@ -1,4 +1,4 @@
-"""Time axes: which part of the time is worth the width."""
+"""Time axes: which part of the time is worth showing."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ import numpy as np
 
 Numbers = np.ndarray[Any, Any]
 
-#: A window is cut when what lies outside it would take all but this share of the width.
+#: The time is cut to a window if the rest would take all but this share of the width.
 _WORTH = 1 / 20
 
 
 def inner_window(starts: Numbers, ends: Numbers, weights: Numbers, tail: float) -> Any:
-    """The part of the time that nearly all lies in, when the rest would squeeze it flat.
+    """The window that holds nearly everything, if the rest would squeeze it flat.
 
     A producer with a wrong clock is enough: one record of the year 2099 among an hour's.
 
     Args:
         starts, ends: of each stretch, in one unit, the ends exclusive.
-        weights: what each is worth.
+        weights: the weight of each.
         tail: the share of the weight, at either end, that may lie outside.
 
     Returns:
-        (start, end), or None where all of the time can be drawn.
+        (start, end), or None if all of the time can be drawn.
     """
     if not len(starts):
         return None

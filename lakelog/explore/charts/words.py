@@ -28,7 +28,7 @@ def size(size_bytes: float) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """``99.8 %``; ``100 %`` and ``0 %`` only of all and of nothing."""
+    """``99.8 %``; ``100 %`` and ``0 %`` only for all and for nothing."""
     if not whole or part == whole:
         return "100 %" if whole else "0 %"
     share = 100 * part / whole
@@ -65,7 +65,7 @@ def moment(timestamp_ms: float) -> str:
 
 
 def period(first_ms: float, last_ms: float) -> str:
-    """``2023-11-14 to 2024-07-07``: no finer than what tells the two apart needs."""
+    """``2023-11-14 to 2024-07-07``: no finer than it takes to tell the two apart."""
     first, last = moment(first_ms), moment(last_ms)
     if last_ms - first_ms > 3 * 86_400_000:
         return f"{first[:10]} to {last[:10]}"
@@ -75,7 +75,7 @@ def period(first_ms: float, last_ms: float) -> str:
 
 
 def rate(per_second: float, noun: str = "records") -> str:
-    """``1,240 records/s``; slow ones a minute, an hour or a day."""
+    """``1,240 records/s``; slow rates per minute, hour or day."""
     for unit, seconds in (("s", 1), ("min", 60), ("h", 3_600)):
         if per_second * seconds >= 1 or not per_second:
             return f"{_digits(per_second * seconds)} {noun}/{unit}"
@@ -83,7 +83,7 @@ def rate(per_second: float, noun: str = "records") -> str:
 
 
 def names(numbers: Sequence[int], noun: str = "partition", most: int = 3) -> str:
-    """``partition 2``, ``partitions 0, 2 and 5``, or ``7 partitions``, where naming is no help."""
+    """``partition 2``, ``partitions 0, 2 and 5``, or ``7 partitions`` if they are many."""
     if len(numbers) > most:
         return count(len(numbers), noun)
     texts = [str(number) for number in numbers]
@@ -93,5 +93,5 @@ def names(numbers: Sequence[int], noun: str = "partition", most: int = 3) -> str
 
 
 def _digits(number: float) -> str:
-    """At least two digits that say something."""
+    """At least two significant digits."""
     return f"{number:,.0f}" if number >= 100 or number == round(number) else f"{number:.2g}"

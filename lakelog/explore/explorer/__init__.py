@@ -1,1 +1,1 @@
-"""The log explorer: decisions are values and functions; `widget` alone knows ipywidgets."""
+"""The log explorer: decisions are values and functions; only `widget` knows ipywidgets."""

@@ -1,4 +1,4 @@
-"""The answer to one question of the explorer: where to read, what to show, what to say of it."""
+"""The answer to one question of the explorer: where to read, what to show, what to note."""
 
 from __future__ import annotations
 
@@ -39,8 +39,8 @@ def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: S
     """Reads the page that was asked for.
 
     Args:
-        on_progress: told of each step of a scan.
-        stopped: whether to end a scan with what it has.
+        on_progress: called after each step of a scan.
+        stopped: says whether to end a scan with what it has.
 
     Raises:
         OffsetOutOfRangeError: an offset outside the log.
@@ -70,8 +70,8 @@ def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: S
     ]
     if not offsets.recovered:
         said.append(
-            "the server restarted since the partition was last written: it may lack what was "
-            "appended last, which the next append or archive run settles"
+            "the server restarted since the partition was last written: the last appended records "
+            "may be lost; the next append or archive run will tell"
         )
     if not isinstance(opened.log, UnifiedLog):
         known = f"{offsets.log_end:,}"

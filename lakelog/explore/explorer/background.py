@@ -1,4 +1,4 @@
-"""Work off the main thread, of which only the newest counts."""
+"""Work off the main thread; only the newest job counts."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class Job:
 
 
 class Background:
-    """Runs one job at a time as far as anyone can see: a new one takes the place of the old.
+    """Seems to run one job at a time: a new job takes the place of the old.
 
-    A job that was superseded goes on until its next look at `Job.stopped`, but what it brings is
-    dropped; so a slow answer never covers a newer one.
+    A superseded job goes on until it next looks at `Job.stopped`, but its answer is dropped. So a
+    slow answer never covers a newer one.
 
     Args:
-        beside: other work, whose answers are not to be shown at the very moment that these are.
+        beside: other work, whose answers are never shown at the same moment as these.
     """
 
     def __init__(self, beside: Background | None = None) -> None:
@@ -66,7 +66,7 @@ class Background:
 
     @property
     def lock(self) -> threading.RLock:
-        """Held while `then` or `failed` runs: to be taken by what must not run beside them."""
+        """Held while `then` or `failed` runs. Code that must not run beside them takes it."""
         return self._lock
 
     def only_if_newest(self, job: Job, do: Callable[[], None]) -> None:
@@ -76,7 +76,7 @@ class Background:
                 do()
 
     def stop(self) -> None:
-        """Has the work under way end with what it has."""
+        """Makes the work under way end with what it has."""
         with self._lock:
             if self._newest is not None:
                 self._newest.stop.set()
@@ -90,7 +90,7 @@ class Background:
             self._newest = None
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits for the newest job, also one that is started meanwhile; False when time is over."""
+        """Waits for the newest job, even one that starts meanwhile; False if the time is over."""
         while True:
             with self._lock:
                 job = self._newest

@@ -1,4 +1,4 @@
-"""The explorer's widgets and how they stand together; what they do is told in `widget`."""
+"""The explorer's widgets and their layout; `widget` says what they do."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .scan import ScanLimit
 from .style import CSS
 from .view import DEFAULT_PAGE_RECORDS
 
-#: Offered; any other name of the zone database may be typed.
+#: The zones on offer; any other name of the zone database may be typed.
 _ZONES = (
     UTC,
     "America/Los_Angeles",
@@ -30,7 +30,7 @@ _MIB = 1 << 20
 
 
 class Controls:
-    """Plain holders of the widgets, made once; each carries a class of the page's own."""
+    """Holds the widgets, which are made once; each has a CSS class of its own."""
 
     def __init__(self) -> None:
         self.topic = _classed(widgets.Dropdown(description="topic"), "topic", "220px")
@@ -44,7 +44,7 @@ class Controls:
         self.slider = _classed(
             widgets.IntSlider(value=0, min=0, max=0, readout=False, continuous_update=False),
             "slider",
-            "auto",  # all there is: the map below is drawn to its scale
+            "auto",  # the full width: the map below is drawn to its scale
         )
         self.map = _html("map")
         self.timestamp = _classed(
@@ -112,7 +112,7 @@ class Controls:
         self.opened = _classed(widgets.Dropdown(description="record"), "opened", "230px")
         self.history = _button("History of its key", "history", "all versions, in both tiers")
         self.full = _classed(
-            widgets.ToggleButton(description="In full", tooltip="also what is long"), "full", "auto"
+            widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
         )
         self.record = _html("record")
         self.segments = _classed(
@@ -122,7 +122,7 @@ class Controls:
             "segments",
             "auto",
         )
-        # One to begin with: a list that gets its first ones later shows none of them as chosen.
+        # It begins with one option: a list that gets its first options later shows none as chosen.
         self.segment = _classed(
             widgets.Dropdown(description="go to", options=[("–", -1)]), "segment", "auto"
         )

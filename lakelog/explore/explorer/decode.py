@@ -1,4 +1,4 @@
-"""Bytes as something to read: JSON, a text, or hexadecimal; cut where they are long."""
+"""Shows bytes as JSON, text or hexadecimal; long values are cut."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _PARSED_BYTES = 64 * 1024
 #: Bytes a line of a hexadecimal dump.
 _DUMP_BYTES = 16
 
-#: Letters that change how their neighbours are drawn (right-to-left, nothing at all) could make a
-#: value look like another one, so they are spelt out.
+#: Letters that change how their neighbours are drawn, or are invisible, could make a value look
+#: like another one, so they are spelt out.
 _SPELT_OUT = {"Cc", "Cf", "Co", "Cs", "Zl", "Zp"}
 _LINES = "\n\t"
 
@@ -28,7 +28,7 @@ _LINES = "\n\t"
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],:]|[^\s{}\[\],:"]+')
 _INDENT = "  "
 
-#: What is nested deeper is not moved further to the right: a short value could fill the page.
+#: Deeper levels are not indented further: a short value could fill the page.
 _DEEPEST = 20
 
 
@@ -39,7 +39,7 @@ class Decoded:
     kind: str  # null, empty, json, utf-8 or hex
     text: str
     size_bytes: int  # of all
-    shown_bytes: int  # that the text stands for; less than all when it was cut
+    shown_bytes: int  # that the text shows; less than all if it was cut
 
     @property
     def cut(self) -> bool:
@@ -51,13 +51,13 @@ def decode(
 ) -> Decoded:
     """Bytes as text.
 
-    What cannot be shown as asked (bytes that are no UTF-8, a text that is no JSON) is shown by the
-    next plainer form.
+    A value that cannot be shown as asked (bytes that are not UTF-8, text that is not JSON) is shown
+    in the next plainer form.
 
     Args:
         kind: one of `FORMATS`.
-        limit: bytes to show at most; None: all.
-        pretty: JSON over several lines, hexadecimal with offsets and letters beside.
+        limit: the most bytes to show; None: all.
+        pretty: JSON over several lines; hexadecimal with offsets and letters beside it.
     """
     if kind not in FORMATS:
         raise InvalidArgumentError(f"{kind!r} is not a format; choose {', '.join(FORMATS)}")
@@ -79,7 +79,7 @@ def decode(
 
 
 def dump(value: bytes) -> str:
-    """Hexadecimal in lines of 16 bytes, with where they begin and what they spell."""
+    """Hexadecimal in lines of 16 bytes, each with its offset and its letters."""
     lines = []
     for at in range(0, len(value), _DUMP_BYTES):
         part = value[at : at + _DUMP_BYTES]
@@ -94,10 +94,10 @@ def one_line(text: str) -> str:
 
 
 def _text(value: bytes, limit: int | None, *, binary: bool) -> str | None:
-    """The beginning as text, None if it is none.
+    """The beginning as text; None if it is not text.
 
     Args:
-        binary: control characters make it none.
+        binary: bytes with control characters are not text.
     """
     cut = limit is not None and len(value) > limit
     part = value[:limit] if cut else value
@@ -113,7 +113,7 @@ def _text(value: bytes, limit: int | None, *, binary: bool) -> str | None:
 
 
 def _json(value: bytes, limit: int | None, pretty: bool) -> str | None:
-    """The value written as JSON if it is an object or an array that fits."""
+    """The value as JSON, if it is an object or an array that fits."""
     fits = len(value) <= (_PARSED_BYTES if limit is None else limit)
     if (not fits and not pretty) or value.lstrip()[:1] not in (b"{", b"["):
         return None
@@ -127,8 +127,8 @@ def _json(value: bytes, limit: int | None, pretty: bool) -> str | None:
 
 
 def indented(text: str) -> str:
-    """JSON over several lines. Numbers and texts stay as they are spelt, members that repeat too:
-    to parse and to write again would change them.
+    """JSON over several lines. Numbers, texts and repeated members stay as they are spelt, which
+    parsing and writing would change.
     """
     pieces: list[str] = []
     depth = 0

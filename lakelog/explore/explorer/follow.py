@@ -10,7 +10,7 @@ from .answer import answer
 from .opened_topic import OpenedTopic
 from .view import Ask, Shown
 
-#: How long one blocking read of Redis lasts: so long a stop may take to be noticed.
+#: How long one blocking read of Redis lasts. A stop may go unnoticed for as long.
 WAIT_MS = 500
 
 
@@ -22,7 +22,7 @@ def follow(
     stopped: Callable[[], bool],
     wait_ms: int = WAIT_MS,
 ) -> Shown:
-    """Shows the last records, then again whenever some were appended, until stopped.
+    """Shows the last records, and again whenever more are appended, until stopped.
 
     Raises:
         UnknownTopicIdError, UnknownTopicOrPartitionError: the topic was dropped.
@@ -37,7 +37,7 @@ def follow(
         while not opened.log.hot.wait({topic_partition: end}, wait_ms):
             if stopped():
                 return shown
-            # A topic that was dropped has no news: a blocking read would wait for ever.
+            # A dropped topic gets no more records: a blocking read would wait for ever.
             opened.log.hot.offsets([topic_partition], topic_id=opened.log.topic.topic_id)
         if stopped():
             return shown

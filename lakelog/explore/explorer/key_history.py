@@ -1,4 +1,4 @@
-"""What the records of one key say when they are read as its history."""
+"""The records of one key, read as its history."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .decode import decode
 from .scan import ScanLimit
 from .view import Ask
 
-#: A history is looked for from the end backward, through more than a page's scan would read.
+#: A history is searched from the end backward, and further than a page's scan.
 HISTORY_LIMIT = ScanLimit(records=5_000_000, bytes=1 << 30)
 
 
@@ -29,7 +29,7 @@ def history_of(ask: Ask, key: bytes | None) -> Ask:
 
 
 def history_note(match: Match, records: pa.Table) -> str:
-    """What became of the key, as far as the rows shown tell."""
+    """What became of the key, judged by the rows shown."""
     assert match.key is not None
     name = decode(match.key, limit=60).text
     if not records.num_rows:

@@ -1,4 +1,4 @@
-"""Starting the explorer where its packages are installed."""
+"""Starts the explorer if its packages are installed."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def launch(*args: Any, **options: Any) -> LogExplorer:
-    """A `LogExplorer` of these arguments.
+    """A `LogExplorer` with these arguments.
 
     Raises:
         MissingExtraError: ipywidgets is not installed.

@@ -1,4 +1,4 @@
-"""Times as people type and read them: with a zone of their own."""
+"""Times as people type and read them, in a zone of their choice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def zone(name: str) -> tzinfo:
     """The zone of that name.
 
     Raises:
-        InvalidArgumentError: there is none, here.
+        InvalidArgumentError: this machine knows no such zone.
     """
     name = name.strip() or UTC
     if name.upper() in {"UTC", "Z"}:
@@ -36,13 +36,13 @@ def zone(name: str) -> tzinfo:
 
 
 def moment(text: str, zone_name: str = UTC) -> Position:
-    """What is typed to seek by time: ``2013-07-04 12:00``, the same with a zone behind it, an ISO
+    """The position for a typed time: ``2013-07-04 12:00``, the same followed by a zone, an ISO
     text with an offset, ``10 minutes ago``, ``-10m``, ``@1372939200000``.
 
-    A time that the clocks of a zone show twice is the first of the two.
+    If the clocks of a zone show a time twice, the first of the two counts.
 
     Args:
-        zone_name: whose clock a time without a zone is read from.
+        zone_name: the zone of a time without one.
 
     Raises:
         InvalidArgumentError: none of these.
@@ -55,7 +55,7 @@ def moment(text: str, zone_name: str = UTC) -> Position:
     if named is not None:
         zone_name = named
     digits = (time or "00:00").replace(",", ".")
-    if "." in digits:  # Python 3.10 takes three or six of them
+    if "." in digits:  # Python 3.10 takes only three or six of them
         whole, _, fraction = digits.partition(".")
         digits = f"{whole}.{fraction:0<6}"
     try:
@@ -66,7 +66,7 @@ def moment(text: str, zone_name: str = UTC) -> Position:
 
 
 def clock_time(time_ms: int, where: tzinfo) -> str:
-    """A timestamp as that zone's clocks show it, to the millisecond, with the distance from UTC."""
+    """A timestamp as the zone's clocks show it, to the millisecond, with its offset from UTC."""
     if time_ms == NO_TIMESTAMP_MS:
         return "–"
     try:

@@ -8,7 +8,7 @@ from ...read.topic_log import TopicLog
 
 
 class OpenedTopic:
-    """One log and what was seen of it last, so that a second look costs only the news."""
+    """One log, and what was last seen of it, so that another look costs only the changes."""
 
     def __init__(self, log: TopicLog) -> None:
         self.log = log
@@ -21,14 +21,14 @@ class OpenedTopic:
 
 
 def stretches_of(look: Look) -> list[Stretch]:
-    """Where the records of the one partition looked at are, by offset."""
+    """Where the records of the look's one partition are, by offset."""
     return stretches(look)
 
 
 def likely_start(found: list[Stretch], log_start: int, end: int, records: int) -> int:
-    """An offset below `end` from which on there are about so many records before it.
+    """An offset with about so many records between it and `end`.
 
-    At least one stretch is reached into, so that who goes on from the answer gets to the log start.
+    It always reaches into one more stretch, so that repeated calls arrive at the log start.
 
     Args:
         found: of one partition, by offset.
@@ -40,7 +40,7 @@ def likely_start(found: list[Stretch], log_start: int, end: int, records: int) -
         if below <= max(stretch.start, log_start):
             continue
         offsets = stretch.end - stretch.start
-        # Rounded up: where records are thin, each stands for several offsets.
+        # Rounded up: where records are sparse, each stands for several offsets.
         span = -(-wanted * offsets // stretch.records)
         start = max(stretch.start, below - span, log_start)
         wanted -= (below - start) * stretch.records // offsets

@@ -12,7 +12,7 @@ _WIDTH = 48
 
 
 def page_text(rows: Sequence[Row]) -> str:
-    """Columns beside each other under their names; long texts are cut, with their size."""
+    """A table with column names; long texts are cut and show their size."""
     if not rows:
         return "no records"
     lines = [

@@ -1,4 +1,4 @@
-"""Some records from an offset on, or the ones before it, whatever gaps lie between."""
+"""Records from an offset on, or before it, across gaps."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from ...read.topic_log import TopicLog
 from ...record import RECORDS
 from .opened_topic import likely_start
 
-#: What one step of reading for a page brings: a page is some kilobytes, mostly.
+#: How much one step of reading a page brings; most pages are some kilobytes.
 STEP_BYTES = 256 * 1024
 
-#: What a page holds at most, if it has more than one record: pages of large values are shorter.
+#: The most that a page of several records holds, so pages of large values are shorter.
 PAGE_BYTES = 16 * MIB
 
 
@@ -25,7 +25,7 @@ def page_from(
     records: int,
     max_bytes: int = PAGE_BYTES,
 ) -> pa.Table:
-    """The first `records` records of [start, end), fewer where they exceed `max_bytes`."""
+    """The first `records` records of [start, end); fewer if they exceed `max_bytes`."""
     batches: list[pa.RecordBatch] = []
     rows = size_bytes = 0
     if start < end:
@@ -52,7 +52,7 @@ def page_before(
     records: int,
     max_bytes: int = PAGE_BYTES,
 ) -> pa.Table:
-    """The last `records` records of [log start, end), fewer where they exceed `max_bytes`.
+    """The last `records` records of [log start, end); fewer if they exceed `max_bytes`.
 
     Args:
         found: where records lie; see `likely_start`.
@@ -64,7 +64,7 @@ def page_before(
         read = last_rows(log, partition, start, at, records - kept.num_rows, max_bytes)
         kept = pa.concat_tables([read, kept])
         at = start
-        reach *= 2  # fewer than the index let expect: compaction thinned this part out
+        reach *= 2  # the index promised more: compaction thinned this part out
     while kept.num_rows > 1 and kept.nbytes > max_bytes:
         kept = kept.slice(kept.num_rows - _last_rows_within(kept, max_bytes))
     return kept
@@ -84,7 +84,7 @@ def last_rows(
 
 
 def _first_rows_within(batch: pa.RecordBatch, max_bytes: int) -> int:
-    low, high = 0, batch.num_rows  # so many rows fit, so many do not
+    low, high = 0, batch.num_rows  # `low` rows fit, `high` do not
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if batch.slice(0, middle).nbytes <= max_bytes else (low, middle)
@@ -92,7 +92,7 @@ def _first_rows_within(batch: pa.RecordBatch, max_bytes: int) -> int:
 
 
 def _last_rows_within(table: pa.Table, max_bytes: int) -> int:
-    low, high = 1, table.num_rows + 1  # one is kept whatever it holds
+    low, high = 1, table.num_rows + 1  # one is kept whatever its size
     while high - low > 1:
         middle = (low + high) // 2
         fits = table.slice(table.num_rows - middle).nbytes <= max_bytes

@@ -1,4 +1,4 @@
-"""One record opened in full, as HTML; what is very long is cut until it is asked for."""
+"""One opened record as HTML; very long parts are cut until the rest is asked for."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .decode import AUTO, EMPTY, HEX, NULL, decode
 from .moment import clock_time
 from .rows import readable_size, size_bytes
 
-#: Shown at once, and on demand. A page that holds more is no longer usable in a browser.
+#: Shown at first, and on demand. With more, a browser can no longer handle the page.
 FIRST_BYTES, FIRST_HEADERS = 4 * 1024, 50
 ALL_BYTES, ALL_HEADERS = 2 * 1024 * 1024, 20_000
 
@@ -19,7 +19,7 @@ _HEX_SHARE = 4
 
 
 def is_long(record: Record) -> bool:
-    """Whether there is more to it than is shown at once."""
+    """Whether it has more than is shown at first."""
     longest = max(len(record.value or b""), len(record.key or b""))
     headers = sum(len(value or b"") for _, value in record.headers)
     return longest > FIRST_BYTES or len(record.headers) > FIRST_HEADERS or headers > FIRST_BYTES

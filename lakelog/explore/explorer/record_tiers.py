@@ -16,14 +16,14 @@ def record_tiers(
 ) -> list[str]:
     """For each offset of a record that was read: hot, cold or both.
 
-    Below the cleaned end compaction may have removed from cold what hot still holds, so there the
-    files are asked.
+    Below the cleaned end, compaction may have removed from cold what hot still holds, so the files
+    are read there.
     """
     if not len(offsets):
         return []
     log, hot = look.offsets[partition], look.hot[partition]
     is_hot = pc.greater_equal(offsets, log.local_log_start)
-    for gap in hot.gaps:  # what the log has there cold got before hot lost its tail
+    for gap in hot.gaps:  # cold got these records before hot lost its tail
         within = pc.and_(pc.greater_equal(offsets, gap.start), pc.less(offsets, gap.end))
         is_hot = pc.and_not(is_hot, within)
     is_cold = pc.less(offsets, log.archived_end)

@@ -12,17 +12,17 @@ from .view import Shown
 
 COLUMNS = ("offset", "time", "tier", "key", "value", "headers", "size")
 
-#: What a cell shows of a key, of a value, and how many headers.
+#: How much a cell shows: of a key, of a value, how many headers, of a header.
 KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_BYTES = 80, 200, 3, 40
 
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """A text, how it is to be drawn, and the size of what was cut."""
+    """A text, how to draw it, and the full size if it was cut."""
 
     text: str
     kind: str = ""  # null, empty, json, utf-8, hex; a tier's name; "" for a number or a time
-    of_bytes: int | None = None  # of how many bytes the text is the beginning
+    of_bytes: int | None = None  # the full size, if the text is only the beginning
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,13 +43,13 @@ def rows(shown: Shown, zone: tzinfo, kind: str = AUTO) -> list[Row]:
 
 
 def size_bytes(record: Record) -> int:
-    """Of its key, its value and its headers."""
+    """The bytes of its key, its value and its headers."""
     headers = sum(len(name.encode()) + len(value or b"") for name, value in record.headers)
     return len(record.key or b"") + len(record.value or b"") + headers
 
 
 def readable_size(size: int) -> str:
-    """Bytes up to a thousand of them, then KiB and MiB."""
+    """Bytes below a thousand, then KiB and MiB."""
     if size < 1000:
         return f"{size} B"
     return f"{size / 1024:,.1f} KiB" if size < 1000 * 1024 else f"{size / 1024**2:,.1f} MiB"

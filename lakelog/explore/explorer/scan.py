@@ -1,4 +1,4 @@
-"""Looking for records that match, through a bounded part of a log."""
+"""Searches a bounded part of a log for records that match."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ...record import RECORDS
 from .opened_topic import likely_start
 from .paging import PAGE_BYTES
 
-#: What one step of a scan brings: large, since most of it is dropped at once.
+#: How much one step of a scan reads: a lot, since most of it is dropped at once.
 _STEP_BYTES = 4 * MIB
 
-#: Records of the first stretch that a scan backward reads; how many times more the next one has
-#: while stretches stay below `_STEP_BYTES`; how many times fewer after one above `_LARGEST_BYTES`.
+#: Records in the first stretch of a scan backward; the factor by which the next one grows while
+#: stretches stay below `_STEP_BYTES`, and shrinks after one above `_LARGEST_BYTES`.
 _FIRST_STRETCH, _GROWTH, _SHRINKAGE = 1_024, 4, 32
 _LARGEST_BYTES = 32 * MIB
 
@@ -49,18 +49,18 @@ class ScanLimit:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a scan is."""
+    """How far a scan has come."""
 
     records: int  # read
     bytes: int  # of them
     matches: int
     at_offset: int
-    share: float  # of what it may read, or of the way if that is shorter; 0 to 1
+    share: float  # 0 to 1: of what it may read, or of the whole way if that is shorter
 
 
 @dataclass(frozen=True, slots=True)
 class Scanned:
-    """The records that match, and the range they are all the matches of."""
+    """The records that match, and the range in which there are no other matches."""
 
     records: pa.Table
     start_offset: int
@@ -130,12 +130,12 @@ def scan_backward(
         for batch in log.read(partition, start, at, max_bytes=min(_STEP_BYTES, limit.bytes)):
             matches.append(match.rows(batch))
             found.read_more(batch)
-            if stopped():  # what was read of this stretch is its first part, not its last
+            if stopped():  # this stretch was read from its start, so its last part is missing
                 return found.scanned(at, end, STOPPED)
             too_large = found.nbytes_read - before > _LARGEST_BYTES and stretch_records > 1
             if too_large:
                 break
-        if too_large:  # to hold its matches could take as much: read a shorter one instead
+        if too_large:  # its matches might be as large: read a shorter one instead
             stretch_records = max(1, stretch_records // _SHRINKAGE)
             continue
         table = pa.Table.from_batches(matches, schema=RECORDS)
@@ -161,7 +161,7 @@ class _Found:
     """What a scan has read and found so far.
 
     Args:
-        records: that lie before it, at most.
+        records: the most that the scan may meet.
     """
 
     def __init__(self, start: int, records: int, limit: ScanLimit, on_progress: OnProgress) -> None:

@@ -11,10 +11,10 @@ from .. import charts
 
 @dataclass(frozen=True, slots=True)
 class SegmentMap:
-    """What is put into a list and into an Output."""
+    """The options of a list, and the content of an Output."""
 
     choices: list[tuple[str, int]]  # a label, and the offset to seek to; the newest first
-    bundle: dict[str, Any]  # by mimetype: plotly's, with a table for who cannot draw it
+    bundle: dict[str, Any]  # by mimetype: plotly's, and a table if it cannot be drawn
 
 
 def segment_map(log: TopicLog, partition: int) -> SegmentMap:

@@ -1,9 +1,9 @@
-"""How the explorer looks: colours are the page's own, so that light and dark themes both fit."""
+"""How the explorer looks: it uses the page's own colours, so it fits light and dark themes."""
 
 from __future__ import annotations
 
-#: The tiers' colours are the charts' (`charts.style`): they stand on white and on black alike, but
-#: text is in the page's own colour, as is everything else, thinned out.
+#: The tiers have the charts' colours (`charts.style`), which show on white and on black. Text has
+#: the page's own colour, and so has everything else, only fainter.
 CSS = """
 <style>
 .lakelog-explorer { --ll-cold: #0173b2; --ll-hot: #de8f05; --ll-skipped: #cc78bc;

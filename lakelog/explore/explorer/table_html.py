@@ -1,4 +1,4 @@
-"""The page's table as HTML: everything that came from a record is escaped."""
+"""The page's table as HTML; everything that comes from a record is escaped."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from .rows import COLUMNS, Cell, Row, readable_size
 
 _NUMBERS = {"offset", "size"}
 
-#: A click on a row picks its offset in the list of records, where the page lets a text do such a
-#: thing; it has nothing of a record in it.
+#: A click on a row picks its offset in the list of records, if the page runs scripts in HTML. The
+#: script holds nothing from a record.
 _CLICK = escape(
     "var row = event.target.closest('tr[data-offset]'), "
     "picker = this.closest('.lakelog-explorer').querySelector('.lakelog-opened select'); "
@@ -20,10 +20,10 @@ _CLICK = escape(
 
 
 def table_html(rows: Sequence[Row], *, tail: bool = False) -> str:
-    """A table with a row a record (``data-offset``); it scrolls inside its box when it is wide.
+    """A table with a row for each record (``data-offset``); it scrolls in its box if it is wide.
 
     Args:
-        tail: scrolled to its end.
+        tail: whether it starts scrolled to its end.
     """
     heads = "".join(f'<th class="ll-c-{name}">{name}</th>' for name in COLUMNS)
     body = "".join(_row(row) for row in rows)
@@ -37,12 +37,12 @@ def table_html(rows: Sequence[Row], *, tail: bool = False) -> str:
 
 
 def marked_row_html(explorer: str, offset: int) -> str:
-    """Marks the row of an opened record, as a style that may stand anywhere on the page.
+    """Marks the row of an opened record by a style, which may stand anywhere on the page.
 
-    The table stays as it is meanwhile: one that is drawn anew forgets where it was scrolled to.
+    The table itself is not redrawn, since it would forget where it was scrolled to.
 
     Args:
-        explorer: the class of the explorer that the table is of.
+        explorer: the CSS class of the table's explorer.
     """
     row = f'.{explorer} .ll-table tr[data-offset="{offset}"]'
     return f"<style>{row} td, {row}:hover td {{ background: rgba(63,136,197,.22); }}</style>"
@@ -57,7 +57,7 @@ def _row(row: Row) -> str:
 
 
 def cell_html(column: str, cell: Cell) -> str:
-    """What stands in a cell."""
+    """The content of a cell."""
     text = escape(cell.text)
     if column == "tier":
         return f'<span class="ll-tier ll-{escape(cell.kind)}">{text}</span>'

@@ -1,7 +1,7 @@
 """Where the tiers of a partition lie, as a thin bar with the page marked on it.
 
-Bar and slider are to one scale, on which what was skipped after an unclean stop takes little room:
-it may be a million times as wide as all that the log holds.
+Bar and slider share one scale. Offsets that were skipped after an unclean stop take little room on
+it: they may be a million times as many as the log's records.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Part:
 
 
 def parts(offsets: LogOffsets) -> list[Part]:
-    """[log start, log end) cut where the tiers or a gap begin or end; none is empty."""
+    """[log start, log end), cut where a tier or a gap begins or ends; no part is empty."""
     found: list[Part] = []
     at = offsets.log_start
     for gap in offsets.gaps:
@@ -50,7 +50,7 @@ def _held(offsets: LogOffsets, start: int, end: int) -> Iterator[Part]:
 
 
 def scale_of(offsets: LogOffsets) -> OffsetScale:
-    """Where the bar and the slider above it have an offset: a wide gap takes little room."""
+    """Where an offset is on the bar and the slider above it; a wide gap takes little room."""
     held = [part for part in parts(offsets) if part.kind != SKIPPED]
     low, high = offsets.log_start, max(offsets.log_start, offsets.log_end)
     starts, ends = ([getattr(part, edge) for part in held] for edge in ("start", "end"))

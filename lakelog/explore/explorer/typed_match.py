@@ -1,4 +1,4 @@
-"""What is typed into the filter boxes, and how a key is typed."""
+"""Reads what is typed into the filter boxes, and writes a match back into them."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ _HEX = re.compile(r"0x((?:[0-9a-fA-F]{2})+)")
 
 
 def typed_match(key: str = "", header: str = "", text: str = "") -> Match:
-    """The match that the boxes spell; an empty box asks for nothing.
+    """The match that the boxes ask for; an empty box asks for nothing.
 
     Args:
         key: the whole key as text, ``0x…`` for bytes, or in double quotes (``""`` is the empty
             key, ``"0x00"`` a text).
         header: ``name`` or ``name=value``.
         text: part of the value, or a JSON path, which begins with ``$.`` or ``$[``; in double
-            quotes it is a text whatever it looks like.
+            quotes it is always a text.
 
     Raises:
-        InvalidArgumentError: a JSON path that is none.
+        InvalidArgumentError: the JSON path is not valid.
     """
     path = text.strip() if is_json_path(text.strip()) else None
     return Match.of(
@@ -34,7 +34,7 @@ def typed_match(key: str = "", header: str = "", text: str = "") -> Match:
 
 
 def typed_bytes(text: str) -> bytes:
-    """The bytes that a text in the key's box stands for."""
+    """The bytes that a text in the key's box means."""
     found = _HEX.fullmatch(text)
     if found:
         return bytes.fromhex(found[1])
@@ -43,7 +43,7 @@ def typed_bytes(text: str) -> bytes:
 
 
 def typed(match: Match) -> tuple[str, str, str]:
-    """What to type for a match into the boxes of key, header and value."""
+    """The texts for key, header and value that `typed_match` reads as this match."""
     key = "" if match.key is None else _typed_key(match.key)
     header = ""
     if match.header is not None:

@@ -1,4 +1,4 @@
-"""What the explorer was asked and what it shows, as values."""
+"""What the explorer was asked for and what it shows, as values."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Before:
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """One page of one partition; asking again is what a retry does."""
+    """A question for one page of one partition; a retry asks it again."""
 
     topic: str
     partition: int
@@ -75,10 +75,10 @@ class Shown:
     records: pa.Table  # RECORDS
     tiers: tuple[str, ...]  # of each record: hot, cold or both
     offsets: LogOffsets
-    notes: tuple[str, ...] = ()  # what one would ask about it
+    notes: tuple[str, ...] = ()  # remarks for the reader
     skipped: tuple[OffsetRange, ...] = ()  # within the view, after an unclean stop
     partitions: int = 1  # of the topic
-    error: Exception | None = None  # why this is not what was asked for, but what is archived of it
+    error: Exception | None = None  # why only archived records are shown
 
     @property
     def ask_forward(self) -> Ask:

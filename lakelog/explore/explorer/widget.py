@@ -1,4 +1,4 @@
-"""`LogExplorer`: a log to look at and to walk through, in a notebook."""
+"""`LogExplorer`: browse a log in a notebook."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ from .tier_map import map_html, scale_of
 from .typed_match import typed, typed_match
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
-#: A page that comes so soon is in what is shown first, also as text where there are no widgets;
-#: nobody waits longer in front of nothing.
+#: How long to wait for a page before something is shown. A page that comes in time is part of the
+#: first output, also as text where there are no widgets.
 _QUICK_S = 0.5
 
 _MIB = 1 << 20
@@ -50,30 +50,29 @@ _NO_TOPICS = "there are no topics yet"
 
 
 class LogExplorer(widgets.VBox):  # type: ignore[misc]
-    """Shows a page of one partition's records, from either tier, and goes where it is told.
+    """Shows a page of one partition's records, from either tier, and moves where it is told.
 
-    What a click starts is read off the main thread: the widget says at once that it is busy, the
-    newest question wins; while Redis does not answer, what is archived is shown beside the error;
-    and errors stay below the table, with a button to ask again, until
-    something succeeds. The methods here do the same and return when the page is shown; they raise
-    what went wrong.
+    A click starts a read off the main thread: the widget says at once that it is busy, and the
+    newest question wins. While Redis does not answer, it shows archived records beside the error.
+    Errors stay below the table, with a button to ask again, until something succeeds. The methods
+    here do the same, but return when the page is shown, and raise errors.
 
     Attributes of use in code: `expression`, `data`, `view`, `error`, `wait`.
 
     Args:
         log_of: opens a topic.
         topics: the names to choose from.
-        topic: which to begin with; None: the first by name.
+        topic: the one to begin with; None: the first by name.
         at: where to begin; see `lakelog.offsets.position`.
         page_records: rows of a page.
-        archived_of: what is read while Redis does not answer; None: nothing.
+        archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
 
     Raises:
         UnknownTopicOrPartitionError: no such topic or partition.
         InvalidArgumentError: not a position.
     """
 
-    _ipython_display_ = None  # ipywidgets 7 would show itself and leave out the text
+    _ipython_display_ = None  # ipywidgets 7 would show only the widget, without the text
 
     def __init__(
         self,
@@ -95,14 +94,14 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._opened_topics: dict[str, OpenedTopic] = {}
         self._background = Background()
         self._drawing = Background(beside=self._background)  # of segments
-        self._drawn: tuple[str, int] | None = None  # the topic and partition whose they are
+        self._drawn: tuple[str, int] | None = None  # the topic and partition that they belong to
         self._quietly = threading.local()
         self._shown: Shown | None = None
         self._failed: Callable[[], None] | None = None  # asks again what failed
         self._opened_offset: int | None = None
         self._seek_by_time = False
         self.error: Exception | None = None
-        self._zone_error: Exception | None = None  # the last one that a zone's name was refused by
+        self._zone_error: Exception | None = None  # the last error about a zone's name
         self._ui = Controls()
         super().__init__(children=self._ui.rows())
         self._css_class = f"ll-{self.model_id}"  # this explorer's own
@@ -124,7 +123,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         """The range of the rows shown, and what they match.
 
         Raises:
-            LakelogError: nothing could be shown yet; what went wrong.
+            LakelogError: nothing could be shown yet; this is why.
         """
         self.wait()
         if self._shown is None:
@@ -144,7 +143,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         Raises:
             MissingExtraError: pandas is not installed.
             InvalidArgumentError: another form.
-            LakelogError: nothing could be shown yet; what went wrong.
+            LakelogError: nothing could be shown yet; this is why.
         """
         self.wait()
         if self._shown is None:
@@ -165,13 +164,13 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return self.data("pandas")
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Waits until what was asked last is shown, or its error; False when the time is over."""
+        """Waits until the last answer, or its error, is shown; False if the time is over."""
         return self._background.wait(timeout_s) and self._drawing.wait(timeout_s)
 
     # -- going somewhere -------------------------------------------------------------------------
 
     def seek(self, to: PositionLike) -> LogExplorer:
-        """Shows the page that begins at a position; of the end, the last page.
+        """Shows the page that begins at a position; for the end, the last page.
 
         Args:
             to: an offset, a name, a time, a distance from now; see `lakelog.offsets.position`.
@@ -212,7 +211,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
         Args:
             key, header, text, json: see `RangeRead.matching`; none of them: all records.
-            max_records, max_bytes: how much to read at most; default 1,000,000 and 256 MiB.
+            max_records, max_bytes: the most to read; default 1,000,000 and 256 MiB.
         """
         match = Match.of(key=key, header=header, text=text, json=json)
         default = ScanLimit()
@@ -224,7 +223,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return self._asked(self._start(ask))
 
     def history(self, key: str | bytes) -> LogExplorer:
-        """Shows the versions of a key in this partition, of both tiers, the newest page first."""
+        """Shows the versions of a key in this partition, from both tiers, the newest page first."""
         data = key.encode() if isinstance(key, str) else key
         return self._asked(self._start(history_of(self._ask, data)))
 
@@ -239,7 +238,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             self._ui.follow.value = False
 
     def record(self, offset: int) -> Record:
-        """Opens a record of the page below the table, and returns it whole.
+        """Opens a record of the page below the table, and returns all of it.
 
         Raises:
             InvalidArgumentError: the page does not hold it.
@@ -252,7 +251,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return found
 
     def close(self) -> None:
-        """Takes the widget away, and ends what it was reading."""
+        """Closes the widget, and ends its reads."""
         background = getattr(self, "_background", None)
         if background is not None:
             self.stop()
@@ -301,9 +300,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
                 self.close()
                 raise
             except LakelogError:
-                pass  # Redis is away: what reads the page shows it, with a button to try again
+                pass  # Redis is away: reading the page shows the error, with a button to try again
         job = self._load_topics() if topic is None else self._start(self._ask)
-        job.done.wait(_QUICK_S)  # what takes longer is shown while it is under way
+        job.done.wait(_QUICK_S)  # a slower answer is shown when it comes
 
     def _load_topics(self) -> Job:
         """Reads the names, and shows the topic that is chosen or the first."""
@@ -318,7 +317,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
                 self._ask = ask
                 self._draw_topics(names)
 
-            # Whatever comes of the page: one that is gone is left by picking another of these.
+            # Even if the page fails: the names let the user leave a topic that is gone.
             self._background.only_if_newest(job, draw)
             return names, self._answer(ask, job) if ask.topic else None
 
@@ -335,7 +334,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return self._background.start(work, then, self._fails(self._load_topics))
 
     def _start(self, ask: Ask) -> Job:
-        """Asks; what comes of it is shown."""
+        """Asks, and shows the answer."""
         self._ask = ask  # at once: a second click changes this question, not the one before
         self._busy("scanning …" if ask.match else "reading …", stoppable=bool(ask.match))
 
@@ -369,7 +368,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             try:
                 shown = of(OpenedTopic(self._archived_of(ask.topic)))
             except LakelogError:
-                raise error from None  # which is what somebody has to mend
+                raise error from None  # that error is the one to mend
             return replace(shown, error=error)
 
     def _start_following(self) -> Job:
@@ -419,7 +418,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return self._shown.ask_forward if forward else self._shown.ask_back
 
     def _from_here(self) -> Ask:
-        """The question for what begins where the page does."""
+        """The last question, asked from the start of the page."""
         ask, shown = self._ask, self._shown
         if shown is None or (shown.view.topic, shown.view.partition) != (ask.topic, ask.partition):
             return ask
@@ -447,7 +446,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             self._draw_slider(shown)
             ui.offset.value = shown.view.start_offset
             if before is None or before.match != shown.view.match:
-                # Else what is typed there is the user's, for the next scan.
+                # Otherwise the boxes hold what the user is typing for the next scan.
                 boxes = ui.filter_key, ui.filter_header, ui.filter_text
                 for box, text in zip(boxes, typed(shown.view.match), strict=True):
                     box.value = text
@@ -461,7 +460,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._draw_rows()
         if ui.segment.options and ui.segment.value != shown.view.start_offset:
             with self._quiet():
-                ui.segment.value = _NONE  # that the same one can be gone to again
+                ui.segment.value = _NONE  # so that the same segment can be chosen again
         if ui.segments.value and self._drawn != (shown.view.topic, shown.view.partition):
             self._draw_segments()
 
@@ -501,7 +500,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         (unhide if is_long(record) else hide)(ui.full)
 
     def _draw_segments(self) -> None:
-        """Draws the segments of the partition that is shown, when they are read."""
+        """Draws the segments of the shown partition, once they are read."""
         shown = self._shown
         if shown is None:
             return
@@ -572,14 +571,14 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def _fails(
         self, again: Callable[[], Any], *, beside: bool = False
     ) -> Callable[[Exception], None]:
-        """What shows an error, and how to ask again.
+        """A function that shows an error, with a way to ask again.
 
         Args:
-            beside: the page may be under way all the same.
+            beside: a page may still be under way.
         """
 
         def failed(error: Exception) -> None:
-            self._opened_topics.clear()  # a topic of that name may be another one by now
+            self._opened_topics.clear()  # the name may belong to another topic by now
             self._go_by_the_pickers()
             if not beside:
                 self._idle()
@@ -588,7 +587,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return failed
 
     def _go_by_the_pickers(self) -> None:
-        """What is asked next is of the partition that is picked, not of one that could not be."""
+        """Makes the next question ask for the picked partition, not for one that failed."""
         ask, shown, ui = self._ask, self._shown, self._ui
         if shown is None:
             return
@@ -611,11 +610,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         except InvalidArgumentError:
             return zone(UTC)
 
-    # -- hands -----------------------------------------------------------------------------------
+    # -- input -----------------------------------------------------------------------------------
 
     @contextmanager
     def _quiet(self) -> Iterator[None]:
-        """What this thread sets on the widgets meanwhile is no wish of the user's."""
+        """What this thread sets on the widgets meanwhile does not count as the user's input."""
         before = getattr(self._quietly, "on", False)
         self._quietly.on = True
         try:
@@ -665,18 +664,18 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         button.on_click(lambda _: self._guarded(do))
 
     def _guarded(self, do: Callable[[], Any]) -> None:
-        """A wish that cannot even be asked for (a time that is none) is an error to show, too."""
+        """Shows an error also for input that is not even a question (such as an invalid time)."""
         with self._background.lock:
             try:
                 do()
             except Exception as error:
-                # It is the newest wish: what is under way would cover its error, and go on unseen.
+                # This input is the newest: work under way would cover its error and run on unseen.
                 self._background.drop()
                 self._idle()
                 self._show_error(error, lambda: self._guarded(do))
 
     def _turned(self, *, forward: bool) -> Ask:
-        """As `_next`, of what is shown now: a click does not wait."""
+        """As `_next`, for what is shown now: a click does not wait."""
         if self._shown is None:
             return self._ask
         return self._shown.ask_forward if forward else self._shown.ask_back
@@ -751,7 +750,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             self._go(AtOffset(offset))
 
     def _refresh(self) -> None:
-        self._drawn = None  # its segments, too
+        self._drawn = None  # draw its segments again, too
         if self._ask.topic:
             self._ask = self._from_here()
         self._load_topics()

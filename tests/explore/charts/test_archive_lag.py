@@ -74,7 +74,7 @@ def test_many_runs_of_many_partitions_keep_each_peak():
     assert max(worst.y) == 7  # hours
     assert len(worst.y) <= 400
     assert len(figure.to_json()) < 100_000
-    assert "Drawn are 334 of 1,000 moments" in figure.layout.title.text
+    assert "The chart shows 334 of 1,000 moments" in figure.layout.title.text
 
 
 def test_topics_are_told_apart():

@@ -101,7 +101,7 @@ def test_a_record_of_2099_is_noted_not_drawn(make_bench):
     table = ingest_rates(bench.log)
 
     assert max(table["start"].to_pylist()).year == 2023
-    assert "outside the time shown" in ingest_rate(table).layout.title.text
+    assert "outside this time" in ingest_rate(table).layout.title.text
     everything = ingest_rates(bench.log, start=EPOCH_MS)
     assert sum(everything["records"].to_pylist()) == pytest.approx(4001)
 

@@ -198,7 +198,7 @@ def test_a_thousand_partitions_are_those_that_matter_and_a_note():
     shown = {row[1] for row in drawn(figure)}
     assert len(shown) == 300
     assert all(number % 2 == 0 for number in shown)  # those with something in Redis alone
-    assert "Drawn are 300 of 1,000 partitions" in figure.layout.title.text
+    assert "The chart shows 300 of 1,000 partitions" in figure.layout.title.text
     assert len(figure.to_json()) < 100_000
 
 
