@@ -61,7 +61,7 @@ def check_until(until: Until) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Flushed:
-    """What one run by the flush policy did, and what says that another is due."""
+    """What one run by the flush policy did, and when the next is due."""
 
     report: ArchiveReport | None  # None: nothing happened
     starts: Mapping[int, int]  # by partition, the first offset that is not archived
@@ -157,12 +157,12 @@ class Archiver:
             return ArchiveReport(self._topic.name, tuple(archived), seconds=seconds), [error]
 
     def trim(self) -> dict[int, OffsetRange]:
-        """Forget in the hot tier what cold holds or has forgotten, as far as local retention says.
+        """Drop from the hot tier what cold holds or has dropped, as far as local retention allows.
 
-        What follows a raised log start; archives nothing.
+        Also to be called after the log start was raised. Archives nothing.
 
         Returns:
-            The offsets that went, by partition.
+            The dropped offsets, by partition.
         """
         self._reload_topic()
         return self._trim(self._look_once(), set())
@@ -187,7 +187,7 @@ class Archiver:
         return self._flushed(report, hot, limit)
 
     def drain(self) -> Flushed:
-        """Archive and trim all that is there now, as the last thing."""
+        """Archive and trim all that is there now, at the end of a run."""
         report = self.run_once()
         hot = self._offsets(range(self._topic.partitions))
         return self._flushed(report, hot, FlushLimit.of(self._topic.config), is_final=True)
@@ -198,7 +198,7 @@ class Archiver:
         """Commit what the limit asks for, up to where the log ended at that look; then trim.
 
         Args:
-            archived: takes what is committed, as soon as it is.
+            archived: gets what is committed, as soon as it is.
 
         Returns:
             What was done, and why partitions could not be archived.
@@ -208,9 +208,9 @@ class Archiver:
         limit = replace(limit, ends=ends)
         overtaken: tuple[object, ...] = ()
         damaged: dict[int, CorruptRecordError] = {}
-        # Partitions that another archiver was faster with, or whose server lost its tail, are
-        # planned again. Somebody got further each time, and the ends are fixed, so this comes to an
-        # end.
+        # Partitions that another archiver archived first, or whose server lost its tail, are
+        # planned again. Each time some archiver got further, and the ends are fixed, so this
+        # terminates.
         while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).adds:
             failpoint("archive.after_plan")
             copy_started_s = time.monotonic()
@@ -228,10 +228,10 @@ class Archiver:
                 look = self._look()
                 continue
             except CorruptRecordError as error:
-                # One partition that cannot be read does not keep the others in Redis.
+                # A partition that cannot be read must not keep the others in Redis.
                 self._orphans_possible = True
                 topic_partition = error.topic_partition
-                # What names no partition is a cold file, and concerns them all.
+                # An error without a partition is about a cold file, and concerns all of them.
                 if topic_partition is None or topic_partition.partition in damaged:
                     raise
                 number = topic_partition.partition
@@ -260,10 +260,10 @@ class Archiver:
     def _trim(self, look: _Look, archived: set[int]) -> dict[int, OffsetRange]:
         """Trim by local retention, and tell Redis how far the partitions are archived.
 
-        Also settles what an earlier run did not come to after its commit.
+        Also finishes what an earlier run left undone after its commit.
         """
         points = trim_points(self._topic, look.hot, look.cold, look.now_ms)
-        if points:  # what the copy took its time for, others may have asked to keep meanwhile
+        if points:  # settings may have changed while the copy took its time
             self._reload_topic()
             points = trim_points(self._topic, look.hot, look.cold, look.now_ms)
         for number, seen in look.hot.items():
@@ -275,7 +275,7 @@ class Archiver:
                     self._topic.partition(number),
                     points.get(number, seen.local_log_start),
                     archived_end=archived_end,
-                    # What this look did not see was appended after it.
+                    # Records that this look did not see were appended after it.
                     planned_at_ms=None if left else look.now_ms,
                     topic_id=self._topic.topic_id,
                 )
@@ -285,7 +285,7 @@ class Archiver:
         }
 
     def _remove_orphans(self) -> int:
-        """Remove them when there may be some: in the first run and after one that lost a race.
+        """Remove orphans when there may be some: in the first run and after one that lost a race.
 
         Listing a large table's folders costs more than a small commit, so not every time, and those
         that are too young only once they are old enough.
@@ -307,7 +307,7 @@ class Archiver:
         behind = _behind(look.hot, look.cold)
         if not behind:
             return look
-        # Behind on the first look may be another archiver's commit in between; on the second, with
+        # On the first look, another archiver's commit may be the reason; on the second, with
         # the same snapshot, Redis holds less than what was archived from it.
         seen = self._offsets(behind)
         behind = _behind(seen, look.cold)
@@ -335,7 +335,7 @@ class Archiver:
         return _Look(now_ms, hot, self._cold)
 
     def _offsets(self, partitions: Iterable[int]) -> dict[int, HotOffsets]:
-        # By id: after a drop and create the new stream must not look like one that lost records.
+        # By id: after a drop and create, the new stream must not look like one that lost records.
         found = self._hot.offsets(
             [self._topic.partition(number) for number in partitions],
             topic_id=self._topic.topic_id,
@@ -378,7 +378,7 @@ class Archiver:
         *,
         is_final: bool = False,
     ) -> Flushed:
-        assert self._cold is not None  # who archives or finds nothing due has looked at it
+        assert self._cold is not None  # archiving, or finding nothing due, looks at it
         cold = self._cold
         times = [next_trim_ms(self._topic, hot, cold)]
         for number, seen in hot.items():
@@ -410,7 +410,7 @@ class Archiver:
         )
 
     def _reload_topic(self) -> None:
-        """Take up changed settings, and have the table say them."""
+        """Take up changed settings, and write them into the table."""
         topic = self._topic if self._current_topic is None else self._current_topic()
         if topic.topic_id != self._topic.topic_id:
             raise UnknownTopicIdError(

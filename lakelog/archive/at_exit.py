@@ -1,7 +1,7 @@
 """The interpreter does not end while an archiver's thread is in a call of Arrow or of a store.
 
-Ending in order pulls those libraries from under the threads that are still in them, which are
-daemons: a crash instead of an exit code. What was not archived by then is left to the next run.
+An orderly end unloads those libraries while daemon threads are still in them: a crash instead of an
+exit code. What was not archived by then is left to the next run.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _watching: set[int] = set()  # this process's id, once it does
 
 
 def watch(crew: Crew) -> None:
-    """From now on until it is gone, see that the process ends after its calls, or without them."""
+    """Until the crew is gone, make the process end after its calls, or without them."""
     _crews.add(crew)
     if os.getpid() not in _watching:
         _watching.add(os.getpid())
@@ -57,7 +57,7 @@ def _end_all(process_id: int) -> None:
 
 def _exit_hard() -> None:
     _watching.clear()
-    atexit._run_exitfuncs()  # those of others: producers send what they hold
+    atexit._run_exitfuncs()  # other exit handlers: producers send what they hold
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(Exception):
             stream.flush()

@@ -5,9 +5,9 @@
 | waiter | one a server | looks at all partitions at once, see `waiter` |
 | keeper | one | follows the topics' definitions, says in Redis how the archiver is doing |
 | worker | `supervisor.WORKERS`, more while calls hang | archives one topic at a time |
-| teller | one, while something fails | writes down what fails, where the caller wants it |
+| teller | one, while something fails | records troubles where the caller wants them      |
 
-The caller's thread hands on reports and sees to the end in time. None of the others is waited for
+The caller's thread hands on reports and ends the run in time. None of the others is waited for
 without a limit.
 """
 
@@ -36,7 +36,7 @@ from .workers import Workers
 
 logger = logging.getLogger(__name__)
 
-#: How long a stop waits for what can still be archived; then it leaves what hangs alone. A process
+#: How long a stop waits for what can still be archived; then it leaves hanging calls. A process
 #: that is told to stop ends within three seconds.
 STOP_TIMEOUT_S = 2.2
 
@@ -46,13 +46,13 @@ GOODBYE_TIMEOUT_S = 0.3
 #: How long a run that ends by itself waits for a call that does not return.
 END_TIMEOUT_S = 600.0
 
-#: How soon a report is handed on, and a stop noticed. Looked for and not waited for: to wait takes
-#: locks, which the handler of a signal may interrupt and ask for; and CPython 3.11's
+#: How soon a report is handed on, and a stop noticed. This polls instead of waiting: waiting takes
+#: locks, which a signal handler may interrupt and ask for; and CPython 3.11's
 #: `queue.SimpleQueue` never comes back if a handler takes longer than the rest of its time-out.
 HAND_ON_INTERVAL_S = 0.02
 
-#: After so many runs of a topic it is tidied. Each run leaves a file a partition, so that is about
-#: how many more an open segment ever has than tidying leaves.
+#: After this many runs a topic is tidied. Each run leaves a file for each partition, so an open
+#: segment has about this many files more than tidying leaves.
 TIDY_RUNS = 16
 
 #: One topic is tidied at a time; others follow while that hangs, but no more than this.
@@ -74,10 +74,10 @@ class ContinuousArchive:
         archiver_of: makes a topic's archiver; called in a worker.
         stop: set it to end.
         max_duration: ends by itself after so long.
-        archived: told of each report, in the worker.
+        archived: called with each report, in the worker.
         tidy: merges a topic's small files; called now and then, one topic at a time.
         keep: other work that is due now and then, called about once a second.
-        tell: told of troubles as they come, and while they last once a minute.
+        tell: called with troubles as they come, and once a minute while they last.
 
     Raises (while iterating):
         ArchiveUnfinishedError: something is left at the end, because it failed or hung.
@@ -99,7 +99,7 @@ class ContinuousArchive:
         self._crew = _Crew(hot, topics, archiver_of, archived, tidy, keep, tell)
         self._stop = stop or threading.Event()
         self._closed = threading.Event()
-        # The threads know the crew alone: dropping this drops the generator, which ends them.
+        # The threads know only the crew: dropping this object drops the generator, which ends them.
         self._reports = _reports(self._crew, self._stop, self._closed, max_duration)
 
     def __iter__(self) -> Iterator[ArchiveReport]:
@@ -247,7 +247,7 @@ class _Crew:
             yield self.reports.get()
 
     def check_finished(self) -> None:
-        """Raises ArchiveUnfinishedError if a drain left something, or nobody knows."""
+        """Raises ArchiveUnfinishedError if a drain left something, or if that is not known."""
         left = [one for one in self.troubles() if not one.topic]
         if not left and not self._looked_again:
             now_ms = time.time_ns() // 1_000_000
@@ -298,7 +298,7 @@ class _Crew:
         self._keep_too()
 
     def _follow_servers(self) -> None:
-        """One waiter a server, also of those that a cluster gets or loses."""
+        """One waiter for each server, including those that a cluster gains or loses."""
         glancers = {glancer.name: glancer for glancer in self._hot.glancers()}
         for name in self._waiters.keys() - glancers.keys():
             self._waiters.pop(name).end()

@@ -26,7 +26,7 @@ class HotRows:
     """A `RowsOf`: reads hot ranges with a hot tier of its own process, opened once.
 
     What it yields is exactly the range: dense, in order, less the gaps that the hot tier declares.
-    At no time are more than two read steps in memory, or one record, whatever the range's size.
+    No more than two read steps, or one record, are in memory at a time, whatever the range's size.
 
     Raises (while iterating):
         TrimmedError: another archiver was faster, or the log start was raised.
@@ -56,7 +56,7 @@ class HotRows:
 def _read_ahead(steps: Iterator[Fetched]) -> Iterator[Fetched]:
     """The same steps, each read while the caller still works on the one before.
 
-    Otherwise a worker would wait for Redis in one half of its time and let Redis wait in the other.
+    Otherwise a worker would wait for Redis half of the time, and Redis for the worker the rest.
     While a single huge record is worked on, nothing else is held.
     """
     with ThreadPoolExecutor(1, thread_name_prefix="lakelog-read-ahead") as reader:
@@ -72,7 +72,7 @@ def _read_ahead(steps: Iterator[Fetched]) -> Iterator[Fetched]:
 
 
 def check_cover(hot_range: HotRange, step: Fetched, position: int) -> None:
-    """Check that the step goes on at `position` and holds each offset that no gap takes, once.
+    """Check that the step goes on at `position` and holds each offset outside of gaps once.
 
     Raises:
         ContradictionError: it does not.
@@ -91,7 +91,7 @@ def check_cover(hot_range: HotRange, step: Fetched, position: int) -> None:
     expected = covered.end - covered.start - lost
     if records != expected:
         _refuse(hot_range, covered, f"it has {records} records instead of {expected}")
-    # As many different offsets as there are places, all within the range: each is there once.
+    # There are as many distinct offsets as places, all in the range: each is there once.
     if records and not (
         offsets[0].as_py() >= covered.start
         and offsets[-1].as_py() < covered.end

@@ -26,15 +26,15 @@ def first_answer(
     deadline_s: float | None = None,
     tell: Callable[[Sequence[Trouble]], None] | None = None,
 ) -> T | None:
-    """What ``connect`` returns, once Redis answers; None if there is to be no run.
+    """What ``connect`` returns, once Redis answers; None if the run was stopped first.
 
     Args:
-        connect: called once in any case, since what is stopped while it starts still archives what
-            is there; and again while it raises `HotTierUnavailableError`. Anything else it raises
-            will not be over by itself (a URL that is none, a wrong password) and ends the wait.
+        connect: called at least once, since a run that is stopped while it starts still archives
+            what is there; and again while it raises `HotTierUnavailableError`. Any other error does
+            not pass by itself (an invalid URL, a wrong password) and ends the wait.
         stop: set it to wait no longer.
         deadline_s: wait no longer than until then, by `time.monotonic`.
-        tell: told of it when it begins and now and then, in a thread that may hang.
+        tell: called with the trouble when it begins and now and then, in a thread that may hang.
     """
     since_ms, told_s = time.time_ns() // 1_000_000, 0.0
     until_s = inf if deadline_s is None else deadline_s

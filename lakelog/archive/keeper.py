@@ -16,10 +16,10 @@ from .trouble import Trouble, why
 
 logger = logging.getLogger(__name__)
 
-#: How often changed definitions are looked for, and how soon a trouble is told.
+#: How often to look for changed definitions, and how soon a trouble is told.
 KEEP_INTERVAL_S = 1.0
 
-#: All definitions are read so often even if nothing changed.
+#: All definitions are read this often even if nothing changed.
 LIST_INTERVAL_S = 60.0
 
 #: How often an archiver says in Redis that it is alive, and how long that counts.
@@ -35,10 +35,10 @@ class Keeper:
 
     Args:
         list_topics: those to archive, as they are defined now.
-        listed: told of them when they may have changed.
-        keep: called about once a `KEEP_INTERVAL_S`.
+        listed: called with them when they may have changed.
+        keep: called about every `KEEP_INTERVAL_S`.
         troubles: what fails now.
-        tell: told of it, in a thread that may hang.
+        tell: called with the troubles, in a thread that may hang.
     """
 
     def __init__(
@@ -76,22 +76,22 @@ class Keeper:
         return self._thread.ident is not None
 
     def end(self, timeout_s: float) -> None:
-        """End it, and wait so long for it to say so."""
+        """End it, and wait this long for it to say so."""
         self._ended = True
         self._wake.set()
         self._thread.join(timeout_s)
 
     def follow_now(self) -> None:
-        """Read the definitions from now on; `has_followed` says when that is over."""
+        """Start reading the definitions again; `has_followed` says when that is done."""
         self._asked = self._follows + 2  # the next to end may have begun before this
         self._wake.set()
 
     def has_followed(self) -> bool:
-        """Whether what `follow_now` asked for is over, well or not."""
+        """Whether the reading that `follow_now` asked for is over, successful or not."""
         return self._asked is None or self._follows >= self._asked
 
     def is_telling(self) -> bool:
-        """Whether what fails is being written down."""
+        """Whether troubles are being recorded just now."""
         return self._teller is not None and self._teller.is_alive()
 
     def trouble(self) -> Trouble | None:
@@ -155,7 +155,7 @@ class Keeper:
     def _begin_to_tell(self, troubles: Sequence[Trouble]) -> None:
         tell = self._tell
         if tell is None or (self._teller is not None and self._teller.is_alive()):
-            return  # one that hangs is not joined by others
+            return  # one that hangs is enough
 
         def telling() -> None:
             try:

@@ -1,4 +1,4 @@
-"""How far the hot tier may forget what cold holds: ``local.retention.ms`` and ``.bytes``."""
+"""How far the hot tier may drop what cold holds: ``local.retention.ms`` and ``.bytes``."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def trim_points(
     goes even as part of a segment, and so does everything archived where
     ``local.retention.ms=0``.
 
-    ``cleanup.policy`` has no say: a hot copy that goes is no record that is forgotten. So the
-    settings count on compacted and kept-forever topics as well, and -2 (the default) means the
-    number in ``retention.ms`` or ``retention.bytes`` even where the policy has no ``delete``, so
-    that cold keeps everything: Redis would fill up otherwise.
+    ``cleanup.policy`` does not matter: dropping a hot copy deletes no record. So the settings also
+    count on compacted and kept-forever topics, and -2 (the default) means the number in
+    ``retention.ms`` or ``retention.bytes`` even where the policy has no ``delete`` and cold keeps
+    everything: Redis would fill up otherwise.
 
     Source: Kafka ``UnifiedLog.deleteOldSegments`` with a remote tier; KIP-405.
     """
@@ -70,7 +70,7 @@ def _retention_point(
     for segment in offsets.segments:
         excess_bytes -= segment.size_bytes
         if segment.end_offset <= forgotten:
-            continue  # gone whatever its age, so it shields none of the later ones
+            continue  # it goes whatever its age, so it shields no later segment
         # Sizes only shrink what is left over, so this is the size pass and then the time pass.
         too_large = by_size and excess_bytes >= 0
         if segment.end_offset > held_by_cold or not (

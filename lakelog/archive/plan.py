@@ -1,4 +1,4 @@
-"""What to archive: slices of hot segments, decided from what both tiers said and nothing else."""
+"""What to archive: slices of hot segments, decided only from what both tiers said."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class FlushLimit:
         return cls(config["lakelog.flush.rows"], config["lakelog.flush.interval.ms"])
 
     def reached(self, records: int, since_ms: int | None, now_ms: int) -> bool:
-        """Whether so many records, the oldest appended at or after `since_ms`, are to be archived.
+        """Whether this many records, the oldest appended at or after `since_ms`, must be archived.
 
-        A `since_ms` of None (nobody knows) counts as long ago.
+        A `since_ms` of None (not known) counts as long ago.
         """
         if records == 0:
             return False
@@ -74,7 +74,7 @@ def plan(
     the last ones to finish should be small.
 
     Raises:
-        ContradictionError: records that cold does not hold are no longer hot, and no gap says so.
+        ContradictionError: records are in neither tier, and no gap says so.
     """
     slices: list[_Slice] = []
     registers: dict[Register, int] = {}

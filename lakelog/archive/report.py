@@ -15,7 +15,7 @@ class PartitionArchived:
     topic_partition: TopicPartition
     start_offset: int
     end_offset: int  # exclusive
-    records: int  # fewer than the offsets where a gap lies between
+    records: int  # fewer than the offsets if there is a gap
     size_bytes: int  # of the files
     files: int
     seconds: float  # from the plan to the commit, which partitions share

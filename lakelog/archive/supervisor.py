@@ -1,8 +1,8 @@
 """Which topics a continuous run works on next, and which wait after a failure. No I/O, no threads.
 
 A topic is worked on when something may be due for it: it is new, its settings changed, a glance at
-Redis shows so many unarchived records or such old ones, a time that its last run named has come, or
-a pause after a failure is over. Any exception counts as a failure and hurts that topic alone.
+Redis shows enough unarchived records or old enough ones, a time that its last run named has come,
+or a pause after a failure is over. Any exception counts as a failure of that topic alone.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from .trouble import Trouble, why
 
 logger = logging.getLogger(__name__)
 
-#: Of a topic that failed. It is never given up.
+#: For a topic that failed. It is never given up.
 TOPIC_BACK_OFF = BackOff(0.5, 30.0)
 
 #: Topics worked on at once. Copying is Arrow's and the store's work, so more than cores; few enough
 #: that they share Redis's connections without waiting.
 WORKERS = 8
 
-#: Of these, so many may be tried again after a failure: topics that go well do not wait for others.
+#: How many of these may be retries after failures: topics that go well do not wait for others.
 RETRIES_AT_ONCE = WORKERS // 2
 
 #: A call that takes longer is told as trouble, and another topic gets its place: it may hang.
@@ -42,10 +42,10 @@ LONG_CALL_S = 60.0
 #: But never more calls at once than this, however many hang.
 MOST_WORKERS = 4 * WORKERS
 
-#: Each topic is looked at so often even if nothing shows that it is needed.
+#: Each topic is looked at this often even if nothing shows that it is needed.
 SWEEP_S = 300.0
 
-#: A run that named a time which is over already is repeated after so long, not at once.
+#: A run that named a time already past is repeated after this long, not at once.
 SETTLE_S = 0.05
 
 
@@ -64,7 +64,7 @@ class _Watched:
     changed: set[int] = field(default_factory=set)  # partitions, since a run last looked
     starts: Mapping[int, int] | None = None  # of what is unarchived; None: no run went well yet
     next_ms: int | None = None  # on Redis's clock
-    is_stirred: bool = True  # is to be worked on whatever the glances say
+    is_stirred: bool = True  # must be worked on whatever the glances say
     worked_s: float = 0.0  # when a run last ended well
     running_since_s: float | None = None
     failing_since_ms: int = 0
@@ -86,7 +86,7 @@ class _Watched:
         start = (self.starts or {}).get(number)
         if glance is None or start is None or not glance.recovered or glance.log_end < start:
             return True
-        # At most so many: gaps lie between. A closer look counts them.
+        # An upper bound, since there may be gaps. A closer look counts them.
         records = glance.log_end - start
         return self.limit.reached(records, glance.unarchived_since_ms, now_ms)
 
@@ -134,7 +134,7 @@ class Supervisor:
         with self._lock:
             now = {topic.topic_id: topic for topic in topics}
             for topic_id in self._topics.keys() - now.keys():
-                del self._topics[topic_id]  # how a run of it ends does not matter any more
+                del self._topics[topic_id]  # the end of its run does not matter any more
             for topic_id, topic in now.items():
                 known = self._topics.get(topic_id)
                 if known is None:
@@ -221,12 +221,12 @@ class Supervisor:
 
     def _scan(self, now_s: float) -> None:
         due = [one for one in self._topics.values() if self._is_due(one, now_s)]
-        # Those that go well first, and of them who waited longest.
+        # Topics that go well come first, and of them those that waited longest.
         due.sort(key=lambda one: (one.tries.failures > 0, one.tries.next_s, one.worked_s))
         self._due = deque(due)
 
     def troubles(self) -> tuple[Trouble, ...]:
-        """Topics that fail, and those of which a call has not returned for long, by name."""
+        """Topics that fail, and those with a call that has not returned for long, by name."""
         with self._lock:
             found = [self._trouble(one) for one in self._topics.values()]
         return tuple(sorted((one for one in found if one is not None), key=lambda one: one.topic))
@@ -254,7 +254,7 @@ class Supervisor:
             return bool(self._running)
 
     def unfinished(self) -> tuple[Trouble, ...]:
-        """Topics of which something may be left, by name, after a drain."""
+        """Topics that may have something left after a drain, by name."""
         with self._lock:
             left = [
                 one
@@ -325,5 +325,5 @@ class Supervisor:
 
 
 def is_of_deleted_topic(error: BaseException) -> bool:
-    """Whether an error may mean that the topic is no more; its definition tells."""
+    """Whether an error may mean that the topic was deleted; its definition tells."""
     return isinstance(error, UnknownTopicIdError | UnknownTopicOrPartitionError)

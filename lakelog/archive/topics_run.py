@@ -14,8 +14,8 @@ class TopicsRun:
     """Every report and every error of a run over topics.
 
     Args:
-        attempt: archives one: what was archived, and why the rest was not. What it raises is one
-            more error.
+        attempt: archives a topic; gives what was archived, and why the rest was not. An error that
+            it raises is one more.
     """
 
     def __init__(
@@ -26,7 +26,7 @@ class TopicsRun:
         self.errors: dict[str, list[LakelogError]] = {}
 
     def archive(self, topics: Sequence[Topic], patience_s: float) -> None:
-        """Archive each; those that may be tried again so, after the others, for so long."""
+        """Archive each topic; then retry failed ones for `patience_s`, if that may help."""
         tries = Tries("archiving", ASK_AGAIN.within(patience_s))
         left = list(topics)
         while left:
@@ -47,7 +47,7 @@ class TopicsRun:
                     return
 
     def do(self, topic: Topic, work: Callable[[Topic], None]) -> None:
-        """Do something for a topic, and keep the error that it ends in."""
+        """Do something for a topic, and keep its error, if any."""
         try:
             work(topic)
         except LakelogError as error:

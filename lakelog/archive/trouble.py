@@ -10,10 +10,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """One topic's, as an archiver sees it. Times are of the archiver's machine, epoch ms."""
+    """One topic's trouble, as an archiver sees it. Times are the archiver's clock, epoch ms."""
 
     topic: str
-    since_ms: int  # the first failure after the last time that it went well
+    since_ms: int  # the first failure since it last went well
     why: str  # of the last failure
     tries: int  # failures in a row; 0: the first call has not returned
     next_try_ms: int | None  # None: a call is under way
@@ -29,10 +29,10 @@ class Trouble:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> Trouble:
-        """What `to_json` gave, also that of an older or newer release.
+        """Reads what `to_json` gave, even in an older or newer release.
 
         Raises:
-            ValueError: somebody else gave that.
+            ValueError: it is something else.
         """
         next_try_ms = value.get("next_try_ms")
         try:
@@ -50,7 +50,7 @@ class Trouble:
 
 
 def why(error: BaseException) -> str:
-    """An error as a reason: ours by what it says, any other with its type."""
+    """An error as a reason: lakelog's by its message, any other with its type."""
     said = " ".join(str(error).split())
     return f"{type(error).__name__}: {said}" if said else type(error).__name__
 

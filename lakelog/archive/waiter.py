@@ -12,9 +12,9 @@ from ..hot.glance import Glance, Glancer
 from ..record import TopicPartition
 from .trouble import Trouble, why
 
-#: How soon an append is noticed when there is little to look at. With more, a look follows after so
-#: many times what it took this thread: watching idle topics never costs more than a fortieth of a
-#: core, and 2,000 of them are still looked at every second.
+#: How soon an append is noticed when there is little to look at. With more, the pause is a multiple
+#: of the time that a look took this thread: watching idle topics never costs more than a fortieth
+#: of a core, and 2,000 of them are still looked at every second.
 SHORTEST_INTERVAL_S = 0.1
 INTERVALS = 40
 LONGEST_INTERVAL_S = 2.0
@@ -22,7 +22,7 @@ LONGEST_INTERVAL_S = 2.0
 #: How soon a cluster's waiter takes up partitions that came to its server.
 PLACE_INTERVAL_S = 5.0
 
-#: A server that is back is noticed so soon.
+#: How soon it is noticed that a server is back.
 SERVER_BACK_OFF = BackOff(0.1, 2.0)
 
 
@@ -31,8 +31,8 @@ class Waiter:
 
     Args:
         partitions: those of all servers; another object whenever they change.
-        saw: told of each look.
-        after: called after each look, also one that failed.
+        saw: called with each look.
+        after: called after each look, even one that failed.
     """
 
     def __init__(
@@ -71,7 +71,7 @@ class Waiter:
         self._wake.set()
 
     def look_now(self) -> None:
-        """Have a look that begins from now on; `has_looked` says when it is over."""
+        """Ask for a look that begins from now on; `has_looked` says when it is over."""
         self._asked = self._looks + 2  # the next to end may have begun before this
         self._wake.set()
 
@@ -80,7 +80,7 @@ class Waiter:
         return self._asked is None or self._looks >= self._asked
 
     def trouble(self) -> Trouble | None:
-        """The server's, if it does not answer; of no topic."""
+        """The server's trouble, if it does not answer; it belongs to no topic."""
         if not self._tries.failures:
             return None
         return Trouble(

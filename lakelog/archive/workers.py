@@ -8,7 +8,7 @@ from collections.abc import Callable
 
 
 class Workers:
-    """Runs what it is given, each at once; a thread that is through is used again.
+    """Runs each task at once; a thread that has finished is used again.
 
     How many run at a time is for the caller to bound. The threads are daemons: the process may end
     while one hangs.

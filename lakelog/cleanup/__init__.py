@@ -1,4 +1,4 @@
-"""What the cold tier forgets and how it stays fast to read: retain, compact, optimize, vacuum.
+"""Deletes from the cold tier and keeps it fast to read: retain, compact, optimize, vacuum.
 
 Each step is a plan over one snapshot, decided without I/O, and a commit that stands or falls by
 what others committed meanwhile. Nothing here knows the hot tier.

@@ -40,11 +40,11 @@ logger = logging.getLogger(__name__)
 
 STEPS = ("retain", "compact", "optimize", "vacuum")
 
-#: Plans in a row that others may overtake. Whoever overtakes got something done, so this many in a
-#: row means that somebody rewrites the same files all the time.
+#: Plans in a row that others may overtake. Each time, the other process got something done, so this
+#: many in a row mean that something rewrites the same files all the time.
 ATTEMPTS = 10
 
-#: One optimize commit merges about so much: a crash loses no more work than that.
+#: One optimize commit merges about this much: a crash loses no more work than that.
 COMMIT_BYTES = 4 * 2**30
 
 
@@ -56,11 +56,11 @@ class Cleanup:
 
     Args:
         topic: a tiered one.
-        clock: what ages are counted from.
+        clock: ages are counted from its time.
         hot_ends: log ends by partition as the hot tier has them, asked at each plan. Only with it
             can the newest segment expire: nothing else says that all of it is archived.
         current_topic: looks the topic up again, at each plan; a commit that a policy asks for is
-            refused once the settings are others. Default: the table's properties tell.
+            refused once the settings have changed. Default: the table's properties tell.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class Cleanup:
         """What a run would do now.
 
         Args:
-            settings: what if they were changed to this; None puts one back to its default.
+            settings: plan as if they were changed to these; None means a setting's default.
 
         Raises:
             InvalidConfigError: the settings are not legal.
@@ -96,7 +96,7 @@ class Cleanup:
         return replace(planned, vacuum=subject.table.vacuum(dry_run=True))
 
     def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
-        """Does the steps, in their one order. Running it again does nothing more.
+        """Does the steps, in their fixed order. Running it again does nothing more.
 
         What fails (a damaged file, a store that is away for a step) is among the report's failures
         and the rest goes on.
@@ -106,7 +106,7 @@ class Cleanup:
 
         Raises:
             InvalidArgumentError: not a step.
-            ContradictionError, ForeignTableError: the table is not to be touched.
+            ContradictionError, ForeignTableError: the table must not be touched.
         """
         unknown = set(steps) - set(STEPS)
         if unknown:
@@ -129,12 +129,12 @@ def clean_all(
     after: Callable[[Topic, CleanupReport], Mapping[int, OffsetRange]] | None = None,
     broken: Iterable[ColdTierError] = (),
 ) -> list[CleanupReport]:
-    """Runs them one after the other; a report each.
+    """Runs the cleanups one after the other, and returns a report for each.
 
     Args:
-        after: what follows in the hot tier, from what the cold one forgot; answers which records
-            went there, by partition.
-        broken: tables that could not be told; they fail whatever else is done.
+        after: trims the hot tier by what the cold tier dropped; returns the records that went
+            there, by partition.
+        broken: tables whose topic could not be told; they count as failures in any case.
 
     Raises:
         CleanupFailedError: something failed; the rest was done, and its reports are in the error.
@@ -166,7 +166,7 @@ def clean_all(
 
 @dataclass(eq=False)
 class _Subject:
-    """The topic and the table that are cleaned up, asked anew for each plan; see `Cleanup`."""
+    """The topic and the table that are cleaned up, looked up for each plan; see `Cleanup`."""
 
     topic: Topic  # as last looked up
     table: ColdTable
@@ -183,7 +183,7 @@ class _Subject:
         return self.topic
 
     def ends_and_snapshot(self) -> tuple[Mapping[int, int] | None, ColdSnapshot]:
-        """Hot first: what it says is archived is so in the snapshot that comes after."""
+        """Hot first: the snapshot after it holds all that it says is archived."""
         hot_ends = None if self.hot_ends is None else self.hot_ends()
         return hot_ends, self.table.snapshot()
 
@@ -234,7 +234,7 @@ class _Run:
     # -- the steps ---------------------------------------------------------------------------------
 
     def mirror(self) -> None:
-        """Have the table say the topic's settings."""
+        """Write the topic's settings into the table."""
         self.table.mirror(self.topic)
 
     def retain(self) -> None:
@@ -343,7 +343,7 @@ class _Run:
     def _still_there(self, error: LakelogError, partition: int, cold: ColdSnapshot) -> bool:
         """Whether the table still names the file that could not be read.
 
-        If not, somebody rewrote it and it was vacuumed meanwhile: the next plan will not name it.
+        If not, it was rewritten and vacuumed meanwhile: the next plan will not name it.
         """
         path = str(error.fields.get("path", ""))
         now = self.table.snapshot(cold)

@@ -1,4 +1,4 @@
-"""Compaction: of each key only the latest record stays, in the segments that are closed.
+"""Compaction: in closed segments, only the latest record of each key stays.
 
 Two passes on the engine: the first reads keys and finds what is superseded, the second rewrites the
 segments that hold some of it. One commit swaps them, with the register *cleaned end*; before it the
@@ -66,7 +66,7 @@ class PartitionCompacted:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Sentences: what went that its writer may not have meant to go."""
+        """Sentences about dropped records that their writer may have meant to keep."""
         if not self.keyless_dropped:
             return ()
         return (
@@ -87,7 +87,7 @@ class PartitionCompacted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Compacted:
-    """What came of one attempt."""
+    """The result of one attempt."""
 
     snapshot: ColdSnapshot  # with what was committed
     done: tuple[PartitionCompacted, ...] = ()
@@ -156,7 +156,7 @@ def _search(
             now_ms,
             topic.config.dedupe_buffer_bytes,
         )
-        # Spark deals tasks out in this order: the last to end should be small.
+        # Spark starts tasks in this order: the last to end should be small.
         for one in sorted(chosen, key=lambda one: one.dirty_bytes, reverse=True)
     ]
     found: dict[int, list[Found]] = {}
@@ -260,7 +260,7 @@ def _change(plans: Iterable[_Plan]) -> Change:
 
 
 def _merged(path: str, found: Sequence[Found]) -> FileFindings:
-    """One file's findings, out of searches for some of the keys each."""
+    """One file's findings, from searches that each looked for some of the keys."""
     parts = [one.files[path] for one in found]
     return FileFindings(
         OffsetSet.union(part.superseded for part in parts),
@@ -273,10 +273,10 @@ def _merged(path: str, found: Sequence[Found]) -> FileFindings:
 def _groups(
     cleanable: Cleanable, findings: Mapping[str, FileFindings], segment_bytes: int
 ) -> list[list[Segment]]:
-    """Runs of segments that are rewritten, each as large as one segment may be afterwards.
+    """Runs of segments to rewrite; each run becomes one segment, which must not be too large.
 
     A segment with nothing to drop is never rewritten. One that holds no records joins its
-    neighbours. None grows over the gap that a lost tail left: where a segment's range ends tells
+    neighbours. No run crosses the gap that a lost tail left: the end of a segment's range tells
     readers which of a lost tail's records were archived.
     """
     groups: list[list[Segment]] = []

@@ -20,13 +20,13 @@ class Cleanable:
     """One partition as compaction sees it. Segments above `first_uncleanable` are not in it."""
 
     topic_partition: TopicPartition
-    first_dirty: int  # offset: below it no key is there twice
+    first_dirty: int  # offset: below it, no key occurs twice
     first_uncleanable: int  # offset
     clean: tuple[Segment, ...]
     dirty: tuple[Segment, ...]  # [first_dirty, first_uncleanable)
     overdue_ms: int  # how far the oldest dirty record lies beyond max.compaction.lag.ms
     eligible: bool
-    why: str  # it is, or is not
+    why: str  # why it is eligible, or not
 
     @property
     def clean_bytes(self) -> int:
@@ -76,7 +76,7 @@ def cleanable(topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int) -> 
     )
     eligible, why = _judge(config, found)
     if cold.files.stand_ins(partition):
-        # Nothing knows which keys it holds; and merged, nothing would say that it is missing.
+        # It is not known which keys it holds; and after a merge, nothing would say it is missing.
         eligible, why = False, "a file is in quarantine: release it, or delete what it held"
     return Cleanable(
         found.topic_partition,
@@ -114,7 +114,7 @@ def _too_young(segment: Segment, min_lag_ms: int, now_ms: int) -> bool:
 
 
 def _overdue_ms(dirty: list[Segment], max_lag_ms: int, now_ms: int) -> int:
-    """Kafka asks the first batch of each segment; the smallest timestamp is no later than that."""
+    """Kafka goes by the first batch of each segment; the smallest timestamp is no later."""
     if max_lag_ms == INT64_MAX:
         return 0
     times_ms = [

@@ -13,11 +13,11 @@ from ..topic import Topic
 def plan_optimize(topic: Topic, cold: ColdSnapshot) -> list[Rewrite]:
     """The files to be merged, largest first. Pure.
 
-    A closed segment becomes one file, sorted by offset, also where somebody else's OPTIMIZE left
-    one that is not. Of the open segment, newer files are merged with the ones before while these
-    are no larger than all of them together: so n archive runs leave about log2(n) files, and a
-    record is copied about as often, not once a run. Closed segments that hold no record any more
-    become one where they follow each other.
+    A closed segment becomes one file, sorted by offset, even if a foreign OPTIMIZE left one that is
+    not sorted. In the open segment, newer files are merged with the one before them as long as that
+    is no larger than all of them together. So n archive runs leave about log2(n) files, and a
+    record is copied about that often, not once in each run. Neighbouring closed segments that hold
+    no records any more become one.
     """
     rewrites: list[Rewrite] = []
     for partition in cold.files.partitions:
@@ -45,12 +45,12 @@ def optimize_change(rewrites: Sequence[Rewrite]) -> Change:
 
 
 def size_bytes(rewrite: Rewrite) -> int:
-    """What it reads."""
+    """The bytes that it reads."""
     return sum(file.size_bytes for file in rewrite.files)
 
 
 def _runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
-    """Each by itself, but emptied ones that follow each other without a gap together."""
+    """Each segment by itself, but neighbouring empty ones without a gap together."""
     run: list[Segment] = []
     for segment in segments:
         if run and (segment.records or run[-1].records or segment.base_offset > run[-1].end_offset):
@@ -64,7 +64,7 @@ def _runs(segments: Sequence[Segment]) -> Iterator[list[Segment]]:
 def _tail(segment: Segment) -> tuple[SegmentFile, ...]:
     """The newest files of an open segment that are worth merging.
 
-    Files of somebody else may reach over others, so where there is one all are taken.
+    Foreign files may overlap others, so if there is one, all files are taken.
     """
     files = segment.files
     if not all(is_ours(file.path) for file in files):

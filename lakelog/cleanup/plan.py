@@ -40,14 +40,14 @@ class Planned:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CleanupPlan:
-    """Of one topic, as of one snapshot."""
+    """What a run would do to one topic, as of one snapshot."""
 
     topic: str
     retention: tuple[PartitionRetention, ...]
     compaction: tuple[Cleanable, ...]
     optimize: tuple[Rewrite, ...]
     limits: Mapping[str, int]  # retention.bytes and retention.ms as they were
-    vacuum: Vacuumed | None = None  # what it would delete now; None: nobody asked the table
+    vacuum: Vacuumed | None = None  # what it would delete now; None: the table was not asked
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ class CleanupPlan:
 
     @property
     def steps(self) -> tuple[Planned, ...]:
-        """What would be done, by partition; also why a compacted partition is left alone."""
+        """What would be done, by partition, and why a compacted partition is left alone."""
         found = [*self._retention(), *self._compaction(), *self._optimize()]
         found.sort(key=lambda one: one.topic_partition.partition if one.topic_partition else -1)
         return (*found, *self._vacuum())
@@ -140,8 +140,8 @@ def plan_cleanup(
 ) -> CleanupPlan:
     """What cleanup would do as things are. Pure; pass a topic with other settings to ask "what if".
 
-    What retention would delete is not among what compaction and optimize would read. Which records
-    compaction would drop, and with them which files there would be to merge, only a run finds out.
+    Compaction and optimize are planned without what retention would delete. Only a run finds out
+    which records compaction would drop, and so which files there would be to merge.
     """
     retention = plan_retention(topic, cold, now_ms, hot_ends)
     rest = _without(cold, retention)
@@ -164,5 +164,5 @@ def _without(cold: ColdSnapshot, retention: Iterable[PartitionRetention]) -> Col
 
 
 def cleanables(topic: Topic, cold: ColdSnapshot, now_ms: int) -> list[Cleanable]:
-    """Of every partition with files."""
+    """What compaction could clean, for every partition with files."""
     return [cleanable(topic, cold, partition, now_ms) for partition in cold.files.partitions]

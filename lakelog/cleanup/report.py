@@ -28,7 +28,7 @@ class PartitionOptimized:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Failure:
-    """What could not be done; the rest was."""
+    """Something that could not be done; the rest was."""
 
     step: str
     topic_partition: TopicPartition | None  # None: the whole topic

@@ -1,4 +1,4 @@
-"""Which whole segments the cold tier forgets: Kafka's three passes over one snapshot, nothing read.
+"""Which whole segments the cold tier drops: Kafka's three passes over one snapshot; reads no data.
 
 A pass walks from the oldest segment and stops at the first that does not qualify, so a young
 segment shields every later one. What one pass leaves is what the next one sees.
@@ -9,8 +9,8 @@ log start            all of the segment lies below the log start offset
 ``retention.ms``     the segment's largest timestamp is longer ago than that
 ===================  ============================================================================
 
-Where the log start lies inside a segment, the segment stays whole: readers see none of what lies
-below, and the bytes go with the rest of it.
+If the log start lies inside a segment, the segment stays whole: readers see no record below the log
+start, and its bytes go with the rest of the segment.
 
 Source: Kafka ``UnifiedLog.deleteOldSegments`` and the passes it calls; for a tiered topic
 ``RemoteLogManager.cleanupExpiredRemoteLogSegments``.
@@ -60,17 +60,17 @@ class PartitionRetention:
 
     @property
     def expired(self) -> bool:
-        """Whether age or size had a say, and not the log start alone."""
+        """Whether age or size was a reason, and not the log start alone."""
         return any(dropped.reason != LOG_START for dropped in self.dropped)
 
     @property
     def size_bytes(self) -> int:
-        """Of the files that go."""
+        """The bytes of the files that go."""
         return sum(dropped.segment.size_bytes for dropped in self.dropped)
 
     @property
     def records(self) -> int:
-        """In the files that go, those below the log start before included."""
+        """The records in the files that go, even those that were below the log start before."""
         return sum(dropped.segment.records for dropped in self.dropped)
 
 
@@ -80,13 +80,13 @@ def plan_retention(
     now_ms: int,
     hot_ends: Mapping[int, int] | None = None,
 ) -> list[PartitionRetention]:
-    """What each partition that has files forgets now.
+    """What each partition that has files drops now.
 
     A policy without ``delete`` (``compact``, or the empty one, which keeps forever) leaves only the
     log-start pass. The newest segment may still grow: it goes when all of the partition is
     archived, or when the log start has passed it.
 
-    Other than in Kafka, the size is that of the Parquet files alone: what the hot tier holds is not
+    Unlike in Kafka, the size is that of the Parquet files alone: what the hot tier holds is not
     counted.
 
     Args:
@@ -106,8 +106,8 @@ def retention_change(plans: Iterable[PartitionRetention]) -> Change:
     plans = list(plans)
     return Change(
         removes=tuple(file for plan in plans for file in plan.removes),
-        # One that does not move is left out: delete-records may raise it meanwhile, and what was
-        # below it before is below it still.
+        # A log start that does not move is left out: delete-records may raise it meanwhile, and
+        # what was below it stays below it.
         registers={
             LogStart(plan.topic_partition.partition): plan.log_start
             for plan in plans
@@ -162,7 +162,7 @@ def _limits(config: TopicConfig) -> tuple[int, int]:
 
 
 def _expired(segment: Segment, limit_ms: int, now_ms: int) -> bool:
-    newest_ms = segment.max_timestamp_ms  # an unknown one is after any now, so it does not expire
+    newest_ms = segment.max_timestamp_ms  # an unknown one is later than now, and does not expire
     return now_ms - (newest_ms if newest_ms >= 0 else segment.modified_ms) > limit_ms
 
 
@@ -173,8 +173,8 @@ def _start_of_rest(segments: list[Segment], first: int, archived_end: int) -> in
     if first == len(segments):
         return archived_end
     # The range, not the base: it begins with the gap before the first record, if there is one, and
-    # a reader that waits at the end of what goes must not fall out of the log. The two differ from
-    # each other only where somebody else's OPTIMIZE shortened a compacted segment.
+    # a reader that waits at the end of what goes must not fall out of the log. The two differ only
+    # if a foreign OPTIMIZE shortened a compacted segment.
     return max(segments[first - 1].end_offset, segments[first].start_offset)
 
 
@@ -189,8 +189,8 @@ def future_warning(
 ) -> str | None:
     """What the earliest segment with a timestamp in the future holds back; None if nothing does.
 
-    Clocks differ, so what lies ahead by at most ``message.timestamp.after.max.ms``, or an hour
-    where the topic takes more, is not spoken of: it delays expiry by no more than that.
+    Clocks differ, so timestamps that are ahead by at most ``message.timestamp.after.max.ms``, or an
+    hour if the topic takes more, give no warning: they delay expiry by no more than that.
 
     Args:
         segments: of either tier, those of a tier in offset order.

@@ -1,8 +1,8 @@
 """Finding the records that compaction drops, from the key column alone.
 
-As Kafka's cleaner, it maps each key of the dirty segments to its latest offset, then goes through
-clean and dirty segments and drops what lies below. Keys are compared byte for byte. The map is
-bounded: where it would grow beyond the buffer, the search is cut into ranges of keys.
+Like Kafka's cleaner, it maps each key of the dirty segments to its latest offset, then goes through
+clean and dirty segments and drops earlier records. Keys are compared byte for byte. The map is
+bounded: if it would grow beyond the buffer, the search is cut into ranges of keys.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from ..config import MIB
 from ..errors import CorruptRecordError, MissingFileError
 from ..record import RECORDS, TopicPartition
 
-#: Keys are merged into the map, and looked up in it, by so many bytes at least.
+#: Keys are merged into the map, and looked up in it, in chunks of at least this many bytes.
 CHUNK_BYTES = 32 * MIB
 #: What `find_superseded` reads.
 COLUMNS = ("offset", "key", "delete_horizon")
 
-#: A search is cut into so many ranges of keys at most at a time.
+#: A search is cut into at most this many ranges of keys at a time.
 MAX_CUTS = 64
 
 _KEYS = pa.schema([RECORDS.field("key"), pa.field("offset", pa.int64())])
@@ -51,7 +51,7 @@ class Search:
 
     @property
     def first(self) -> bool:
-        """Whether it is the one that also counts what has no key."""
+        """Whether this is the search that also counts records without a key."""
         return self.low is None
 
     @property
@@ -59,7 +59,7 @@ class Search:
         return self.low is None and self.high is None
 
     def cut(self, bounds: tuple[bytes, ...]) -> list[Search]:
-        """The same search as several, of the keys between the bounds."""
+        """The same search, cut into several by these keys."""
         edges = [self.low, *bounds, self.high]
         return [replace(self, low=low, high=high) for low, high in pairwise(edges)]
 
@@ -68,7 +68,7 @@ class Search:
 class FileFindings:
     """What compaction has to do to one file."""
 
-    superseded: OffsetSet  # those that go, for whatever reason
+    superseded: OffsetSet  # the offsets that go, for whatever reason
     keyless: int = 0  # of them, those without a key
     expired: int = 0  # of them, tombstones past their horizon
     tombstones: int = 0  # that have no horizon yet
@@ -89,7 +89,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True)
 class TooManyKeys:
-    """The map is full: the search is to be cut at these keys."""
+    """The map is full: the search must be cut at these keys."""
 
     search: Search
     bounds: tuple[bytes, ...]
@@ -106,8 +106,8 @@ class Unreadable:
 def find_superseded(reader: RowReader, search: Search) -> Found | TooManyKeys | Unreadable:
     """The records of the search's files that are not the latest of their keys.
 
-    Also keyless ones, and tombstones past their horizon. Memory is bounded by the buffer, not by
-    the number of keys or records, but for a bit or so a record that is dropped.
+    Also records without a key, and tombstones past their horizon. Memory is bounded by the buffer,
+    not by the number of keys or records, except for about a bit for each dropped record.
 
     Runs on: executor (or in process).
     """
@@ -230,9 +230,9 @@ def _range_mask(keys: pa.Array, search: Search) -> pa.Array | None:
 def _superseded_dirty(
     reader: RowReader, file: SegmentFile, search: Search, latest: _Latest
 ) -> np.ndarray:
-    """What is not the latest of its key: the map has the offset of each that is."""
+    """The records that are not the latest of their key; the map has the offsets of those."""
     gone = [_NONE]
-    # Every key of the file is in the map of a whole search: then offsets alone will do.
+    # In a whole search, every key of the file is in the map, so offsets alone are enough.
     columns = ["offset"] if search.whole else ["offset", "key"]
     for batch in _read(reader, file, columns):
         offsets = _numpy(batch.column("offset"))
@@ -245,7 +245,7 @@ def _superseded_dirty(
 
 
 def _superseded_clean(reader: RowReader, file: SegmentFile, latest: _Latest) -> np.ndarray:
-    """What has a dirty record of the same key above it."""
+    """The records with a dirty record of the same key above them."""
     gone = [_NONE]
     held: list[pa.RecordBatch] = []
     held_bytes = 0
@@ -256,7 +256,7 @@ def _superseded_clean(reader: RowReader, file: SegmentFile, latest: _Latest) -> 
         gone.append(_numpy(rows["offset"].filter(hits)))
 
     if len(latest.keys):
-        # A look-up begins by hashing the map, so it is done for as much as the map has.
+        # A look-up begins by hashing the map, so it takes at least as much as the map holds.
         enough = max(CHUNK_BYTES, latest.keys.nbytes)
         for batch in _read(reader, file, ["offset", "key"]):
             held.append(batch)
@@ -272,7 +272,7 @@ def _superseded_clean(reader: RowReader, file: SegmentFile, latest: _Latest) -> 
 def _with_tombstones(
     reader: RowReader, file: SegmentFile, now_ms: int, gone: np.ndarray, keyless: int
 ) -> FileFindings:
-    """The same, and tombstones that are past their horizon."""
+    """These offsets, and those of tombstones past their horizon."""
     tombstones = reader.tombstones(file)
     expired = [_NONE]
     if tombstones.min_horizon_ms is not None and tombstones.min_horizon_ms <= now_ms:

@@ -137,15 +137,15 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                     yield Message(str(report))
     finally:
         over.set()
-        # Its threads are left alone, and an interpreter that ends in order pulls the stores'
-        # libraries from under those that are still in them: a crash instead of an exit code.
+        # Its threads are left running, and an orderly end of the interpreter unloads the stores'
+        # libraries while some threads are still in them: a crash instead of an exit code.
         arguments.abandoned = True
 
 
 def _end_in_time(over: threading.Event) -> None:
-    """Ends a process that a stop does not reach, such as one that waits for who reads its output.
+    """Ends a process that a stop does not reach, such as one whose output nobody reads.
 
-    Nothing is lost by it: what is not archived is in Redis.
+    Nothing is lost: what is not archived is in Redis.
     """
     import os
 

@@ -208,7 +208,7 @@ _COLUMNS = (
 
 
 def _done(report: CleanupReport) -> list[dict[str, Any]]:
-    """One row a step and partition, with the same members for all."""
+    """One row for each step and partition, all with the same members."""
 
     def row(step: str, partition: int | None, **values: Any) -> dict[str, Any]:
         columns = {

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
 
 def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
-    """What ``--storage-option`` says; None if it is not there.
+    """The ``--storage-option`` values; None if there are none.
 
     Raises:
-        InvalidArgumentError: no NAME=VALUE, or a secret in clear.
+        InvalidArgumentError: not NAME=VALUE, or a secret in clear.
     """
     from ..cold.store.store_options import parse_options
 
@@ -26,7 +26,7 @@ def storage_options(arguments: argparse.Namespace) -> dict[str, str] | None:
 
 
 def cold_root(arguments: argparse.Namespace) -> ColdRoot | None:
-    """Where ``--cold`` is; None where it was not given."""
+    """The root that ``--cold`` names; None if it was not given."""
     from ..spark.place import cold_root
 
     return cold_root(arguments.cold, arguments.location, storage_options(arguments))
@@ -65,7 +65,7 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
 
 
 def open_archived(arguments: argparse.Namespace) -> ColdLog:
-    """The log; what is archived of it, where ``--cold`` alone was given.
+    """The log; only its archived part if ``--cold`` alone was given.
 
     Raises:
         InvalidArgumentError: see `open_log`.
@@ -85,13 +85,13 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
 
 
 def say_where_it_ends(log: ColdLog) -> None:
-    """Tell who reads a log without its Redis that there may be more, on standard error."""
+    """Say on standard error that a log read without its Redis may go on."""
     if log.place.hot is None:
         print(f"without --redis: the log ends where {log.place} ends", file=sys.stderr)
 
 
 def say_what_is_logged(arguments: argparse.Namespace) -> None:
-    """Have the log's lines on standard error, as many as ``--verbose`` asks for."""
+    """Write log lines to standard error, as many as ``--verbose`` asks for."""
     import logging
 
     logging.basicConfig(

@@ -102,7 +102,7 @@ def _follow(log: ColdLog, arguments: argparse.Namespace) -> Iterator[Record]:
 
 
 def as_line(record: Record) -> str:
-    """``topic-partition@offset  time  key  value`` and the headers, if there are any."""
+    """``topic-partition@offset  time  key  value``, and the headers if there are any."""
     parts = [
         f"{record.topic}-{record.partition}@{record.offset}",
         "no timestamp" if record.timestamp_ms < 0 else record.timestamp.isoformat(),

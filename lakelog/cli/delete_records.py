@@ -114,7 +114,7 @@ def _delete(log: Lakelog, asked: Iterable[_Asked], dry_run: bool) -> list[dict[s
 
 
 def _line(row: dict[str, Any]) -> str:
-    """As kafka-delete-records prints it; a dry run is ours."""
+    """As kafka-delete-records prints it; it has no dry run."""
     kind = next(name for name in ("error", "would_delete", "low_watermark") if name in row)
     value = f"{row[kind]} records" if kind == "would_delete" else row[kind]
     return f"partition: {row['topic']}-{row['partition']}\t{kind}: {value}"
@@ -151,7 +151,7 @@ def _of_position(
             topic=topic,
         )
     if offset is None:
-        position(before)  # what is none is refused here, before anything is deleted
+        position(before)  # refuses an invalid one here, before anything is deleted
     return [_Asked(topic, number, before if offset is None else offset) for number in numbers]
 
 
@@ -160,8 +160,8 @@ def _offset(log: UnifiedLog, asked: _Asked) -> int:
 
     if isinstance(asked.before, int):
         return asked.before
-    # Looked at first: when all is older than a time, it goes up to where the log ended before the
-    # search, since what is appended meanwhile may be younger.
+    # Before the search: if all records are older than the time, the answer is where the log ended
+    # then, since records appended meanwhile may be younger.
     seen = log.offsets([asked.partition])[asked.partition]
     found = log.seek(asked.partition, asked.before)
     if found is not None:

@@ -28,7 +28,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "doctor",
         parents=[common],
         help="what is missing or risky, and the command that mends it",
-        description="Look at what lakelog stands on.",
+        description="Check what lakelog needs.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

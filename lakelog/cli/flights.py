@@ -41,7 +41,7 @@ CHUNK_ROWS = 20_000
 
 
 class Progress(Protocol):
-    """Signs of life for a step that takes long."""
+    """Progress of a step that takes long."""
 
     def step(self, name: str, total: int | None = None) -> Any:
         """A context manager with ``advance(count)``."""
@@ -102,7 +102,7 @@ def load_flights(rows: int | None = None) -> pa.Table:
     """The flights in the order of their scheduled departure.
 
     Args:
-        rows: only so many of the last ones, so that a quick look still has a live tail.
+        rows: only this many, the last ones, so that a quick look still has a live tail.
 
     Returns:
         Columns ``timestamp_ms`` (scheduled departure, UTC), ``key`` (tail number; null where
@@ -126,7 +126,7 @@ def load_flights(rows: int | None = None) -> pa.Table:
                 strings_can_be_null=True, null_values=["", "NA"]
             ),
         )
-    # time_hour is the hour of the scheduled departure in UTC, minute what follows it.
+    # time_hour is the hour of the scheduled departure in UTC, and minute the minutes after it.
     hours_ms = pc.multiply(table["time_hour"].cast(pa.timestamp("s", "UTC")).cast(pa.int64()), 1000)
     departure_ms = pc.add(hours_ms, pc.multiply(table["minute"], 60_000))
     table = table.append_column("timestamp_ms", departure_ms)
@@ -163,7 +163,7 @@ def run_demo(
     """Runs the job and checks it.
 
     Args:
-        directory: where the log lies, for the report.
+        directory: the log's, for the report.
         rows: how many flights, the newest; None for all.
 
     Raises:
@@ -233,7 +233,7 @@ def _start_of_last_day(flights: pa.Table) -> int:
 
 
 def _stream_bytes(lakelog: Lakelog, topic: Topic) -> int:
-    """What the topic's hot records take in Redis's memory, indexes and state included."""
+    """The memory that the topic's hot records take in Redis, including indexes and state."""
     return sum(lakelog.hot.memory_bytes(topic.topic_partitions()).values())
 
 
@@ -248,7 +248,7 @@ def _raw_bytes(flights: pa.Table) -> int:
 
 
 def _expected(flights: pa.Table, metadata: pa.Table) -> pa.Table:
-    """What the log must hold, from the rows sent and the offsets returned alone."""
+    """What the log must hold, judged only by the rows sent and the offsets returned."""
     table = pa.table(
         {
             "partition": metadata["partition"].cast(pa.int32()),

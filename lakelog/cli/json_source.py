@@ -1,7 +1,7 @@
-"""A JSON object's members together with the text that each is written as.
+"""A JSON object's members, each with the text in which it is written.
 
 Reading a number and writing it again changes it (``1.10``, ``1E400``, twenty digits), and reading
-an object that names a member twice loses one. What is passed on is thus cut out of its source.
+an object that names a member twice loses one. So values are passed on as cut from their source.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _BLANKS = re.compile(r"[ \t\r\n]*")
 
 
 def members_with_source(line: bytes) -> dict[str, tuple[Any, str]]:
-    """The members of the object that a line holds: as Python reads each, and as it is written.
+    """The members of the object in a line: as Python reads each, and as it is written.
 
     Raises:
-        ValueError: it is no JSON object, or names a member twice.
+        ValueError: it is not a JSON object, or names a member twice.
         RecursionError: it is nested too deep.
     """
     text = line.decode("utf-8-sig")
@@ -44,12 +44,12 @@ def members_with_source(line: bytes) -> dict[str, tuple[Any, str]]:
 
 def _skipped(text: str, at: int) -> int:
     blanks = _BLANKS.match(text, at)
-    assert blanks is not None  # none is enough
+    assert blanks is not None  # it also matches no blanks
     return blanks.end()
 
 
 def _after(text: str, at: int, mark: str) -> int:
-    """Behind a mark and the blanks around it."""
+    """The position after a mark and the blanks around it."""
     at = _skipped(text, at)
     if text[at : at + 1] != mark:
         raise json.JSONDecodeError(f"{mark!r} should stand here", text, at)

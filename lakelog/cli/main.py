@@ -101,7 +101,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser().print_help()
         return 2
-    for stream in (sys.stdout, sys.stderr):  # escapes, not an error, where Unicode cannot be shown
+    for stream in (
+        sys.stdout,
+        sys.stderr,
+    ):  # print escapes, not an error, where Unicode cannot be shown
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")
     if not arguments.verbose:  # on Ctrl-C py4j logs the traceback of the call it was in
@@ -127,7 +130,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise
         print(f"lakelog: {output.describe(error)}", file=sys.stderr)
         code = 1
-    if getattr(arguments, "abandoned", False):  # threads that an exit in order would wait for
+    if getattr(arguments, "abandoned", False):  # threads that an orderly exit would wait for
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(code)
@@ -135,7 +138,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
-    """The common options; in a command they default to what stood before its name."""
+    """The common options; in a command they default to those given before its name."""
 
     def default(variable: str | None, fallback: object = None) -> object:
         if suppress:

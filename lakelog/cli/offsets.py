@@ -1,4 +1,4 @@
-"""``lakelog offsets``: the offset of a position in many partitions, as kafka-get-offsets has it."""
+"""``lakelog offsets``: the offset of a position in many partitions, like kafka-get-offsets."""
 
 from __future__ import annotations
 

@@ -20,13 +20,13 @@ class Table:
 
     rows: Sequence[Mapping[str, Any]]
     columns: Sequence[str] | None = None  # what text shows, in order; default: the first row's keys
-    empty: str = "nothing"  # said when there are no rows
+    empty: str = "nothing"  # printed when there are no rows
     title: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Message:
-    """A sentence; as JSON the values it speaks of."""
+    """A sentence; as JSON, its values."""
 
     text: str
     values: Mapping[str, Any] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """Several parts one after the other. As JSON: one object, a member a part."""
+    """Several parts one after the other. As JSON: one object with a member for each part."""
 
     parts: Mapping[str, Any]
 
@@ -55,7 +55,7 @@ class Failed(Exception):
 
     Args:
         result: what is known all the same.
-        reason: for stderr, where a result of lines leaves no place for it.
+        reason: for stderr, if the result's lines have no place for it.
     """
 
     def __init__(self, result: Result, reason: str | None = None) -> None:
@@ -65,7 +65,7 @@ class Failed(Exception):
 
 
 def show(result: Result, form: str) -> None:
-    """Prints a result to stdout. An iterator is printed as it comes, as JSON one value a line."""
+    """Prints a result to stdout; an iterator item by item, as JSON one value a line."""
     if result is None:
         return
     if isinstance(result, Iterator):
@@ -81,7 +81,7 @@ def show(result: Result, form: str) -> None:
 
 
 def describe(error: BaseException) -> str:
-    """An error in a line or two; one that is not ours says how to see more."""
+    """An error in a line or two; an unexpected one says how to see more."""
     from ..errors import LakelogError
 
     if isinstance(error, LakelogError):
@@ -94,7 +94,7 @@ def describe(error: BaseException) -> str:
 
 
 def _lines(text: str) -> str:
-    """Text of our own, with the lines and tabs that it has."""
+    """Text of lakelog's own, with its lines and tabs."""
     parts = re.split("([\n\t])", text)
     return "".join(part if part in ("\n", "\t") else printable(part) for part in parts)
 
@@ -140,7 +140,7 @@ def _lay_out(markdown: str) -> None:
     from rich.markdown import Markdown as Layout
     from rich.theme import Theme
 
-    # No background but the terminal's own: rich's is black, on a light terminal too.
+    # No background of its own: rich's is black, even on a light terminal.
     theme = Theme({"markdown.code": "bold cyan"})
     layout = Layout(markdown, code_theme="ansi_dark", hyperlinks=False)
     Console(highlight=False, theme=theme).print(layout)
@@ -150,7 +150,7 @@ def _lay_out(markdown: str) -> None:
 
 
 class ConsoleProgress:
-    """Signs of life on stderr: bars on a terminal, else a line when a step is done."""
+    """Progress on stderr: bars on a terminal, otherwise a line when a step is done."""
 
     @contextmanager
     def step(self, name: str, total: int | None = None) -> Iterator[_Step]:

@@ -41,16 +41,16 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class PartitionFilter:
-    """What at least one of the rules allows."""
+    """The partitions that at least one of the rules allows."""
 
     rules: tuple[Rule, ...]
 
     @classmethod
     def of_options(cls, topics: str | None, partitions: str | None) -> PartitionFilter:
-        """What ``--topic`` and ``--partitions`` ask for; None: all.
+        """The filter of ``--topic`` and ``--partitions``; None: all.
 
         Raises:
-            InvalidArgumentError: no regular expression, or not a list of numbers.
+            InvalidArgumentError: not a regular expression, or not a list of numbers.
         """
         patterns = [".*"] if topics is None else _items("--topic", topics)
         chosen = _EVERY_PARTITION if partitions is None else _numbers(partitions)
@@ -58,10 +58,10 @@ class PartitionFilter:
 
     @classmethod
     def of_list(cls, topic_partitions: str) -> PartitionFilter:
-        """What ``--topic-partitions`` asks for.
+        """The filter of ``--topic-partitions``.
 
         Raises:
-            InvalidArgumentError: an item is not of the grammar.
+            InvalidArgumentError: an item does not follow the grammar.
         """
         return cls(tuple(map(_rule, _items("--topic-partitions", topic_partitions))))
 

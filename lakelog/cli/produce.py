@@ -31,7 +31,7 @@ examples:
 """
 
 _FIELDS = {"key", "value", "key_base64", "value_base64", "headers", "timestamp", "partition"}
-#: What `consume --output json` adds; where a record was says nothing of where it goes.
+#: Fields that `consume --output json` adds; they do not say where a record goes.
 _READ_ONLY = {"topic", "offset", "timestamp_ms"}
 
 
@@ -84,7 +84,7 @@ def _run(arguments: argparse.Namespace) -> Message:
 
 
 def _settle(pending: list[tuple[int, SendResult]]) -> int:
-    """Waits for the answers, forgets the results, and returns how many records that were.
+    """Waits for the answers, drops the results, and returns how many records there were.
 
     Raises:
         LakelogError: the error of the first that failed, with its line and how many others did.

@@ -35,7 +35,7 @@ class Page:
 
     @property
     def sections(self) -> dict[str, str]:
-        """By anchor, each with what lies below it: the text up to the next heading of its level."""
+        """The sections by anchor, each with its text up to the next heading of its level."""
         lines = self.text.splitlines()
         found = headings(self.text)
         texts = {}
@@ -59,7 +59,7 @@ class Heading:
 
 
 def headings(text: str) -> list[Heading]:
-    """In order; lines in fenced code that look like headings are none."""
+    """The headings in order; lines in fenced code do not count."""
     found = []
     is_code = False
     for number, line in enumerate(text.splitlines()):
@@ -71,12 +71,12 @@ def headings(text: str) -> list[Heading]:
 
 
 def anchor(title: str) -> str:
-    """What a link to this heading has behind its ``#``."""
+    """The text after ``#`` in a link to this heading."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 
 def pages() -> dict[str, Page]:
-    """All that are installed, by name: the one of the whole package, then by path."""
+    """All installed pages, by name: that of the whole package, then by path."""
     files = sorted(_ROOT.rglob("README.md"), key=lambda file: (file.parent != _ROOT, file))
     found = (
         Page(file.relative_to(_ROOT.parent).as_posix(), file.read_text("utf-8")) for file in files
@@ -85,7 +85,7 @@ def pages() -> dict[str, Page]:
 
 
 def topics(known: Mapping[str, Page]) -> dict[str, tuple[Page, str]]:
-    """By name, the page and the text of each topic; a page comes before a section of its name."""
+    """The page and the text of each topic, by name; a page hides a section of its name."""
     found = {name: (page, page.text.strip()) for name, page in known.items()}
     for page in known.values():
         for name, text in page.sections.items():
@@ -97,8 +97,8 @@ def without_links(text: str, path: str, names: Collection[str]) -> str:
     """The text for a terminal, where a link says which command or file to go to.
 
     Args:
-        text: of a page, or of a section.
-        path: of its page, from which links count.
+        text: a page's, or a section's.
+        path: its page's; links are relative to it.
         names: the topics that ``lakelog help`` prints.
     """
 

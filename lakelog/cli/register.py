@@ -71,7 +71,7 @@ def _run(arguments: argparse.Namespace) -> Table:
 
 
 def _check_lasting(spark: SparkSession, schema: str) -> None:
-    """Refuse to make names that are gone when this command ends.
+    """Refuse to make names that would be gone when this command ends.
 
     Raises:
         InvalidArgumentError: Spark keeps its own catalog in memory.

@@ -8,7 +8,7 @@ from ..errors import InvalidConfigError
 
 
 def parse_settings(option: str, pairs: Sequence[str]) -> dict[str, object | None]:
-    """Text by name.
+    """The settings as text, by name.
 
     Raises:
         InvalidConfigError: no ``=``, or a name twice.
@@ -28,7 +28,7 @@ def parse_settings(option: str, pairs: Sequence[str]) -> dict[str, object | None
 
 
 def parse_changes(pairs: Sequence[str], unset: Sequence[str]) -> dict[str, object | None]:
-    """What --config and --unset ask for; None is back to the default.
+    """The changes that --config and --unset ask for; None means back to the default.
 
     Raises:
         InvalidConfigError: see `parse_settings`; or both ask for the same setting.

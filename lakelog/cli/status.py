@@ -135,7 +135,7 @@ def _run(arguments: argparse.Namespace) -> Page:
 
 
 def _said(skipped: list[tuple[TopicPartition, Skipped]], at_most: str) -> list[str]:
-    """A sentence each, of the newest; one stop leaves one in each partition."""
+    """A sentence for each of the newest; one stop leaves one in each partition."""
     newest = sorted(skipped, key=lambda pair: pair[1].recovered_ms or 0, reverse=True)[:_SENTENCES]
     lines = [one.sentence(topic_partition, at_most) for topic_partition, one in newest]
     if len(skipped) > len(lines):
@@ -144,7 +144,7 @@ def _said(skipped: list[tuple[TopicPartition, Skipped]], at_most: str) -> list[s
 
 
 def _told_in_cold(arguments: argparse.Namespace) -> list[dict[str, Any]]:
-    """What archivers wrote down beside the tables, for when Redis says nothing."""
+    """What archivers recorded beside the tables, for when Redis does not answer."""
     from ..errors import LakelogError
     from ..jobs.trouble_rows import recent_troubles
     from .connect import cold_root
@@ -152,7 +152,7 @@ def _told_in_cold(arguments: argparse.Namespace) -> list[dict[str, Any]]:
     try:
         root = cold_root(arguments)
         return [] if root is None else recent_troubles(root)
-    except LakelogError:  # that Redis is away is what is to be told
+    except LakelogError:  # the error to show is that Redis is away
         return []
 
 

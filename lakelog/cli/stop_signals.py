@@ -13,16 +13,16 @@ _NUMBERS = (signal.SIGTERM, signal.SIGINT)
 def on_stop_signal(told: Callable[[], None]) -> None:
     """Calls ``told`` once, in a thread of its own, when this process is told to stop.
 
-    A handler would run in the middle of whatever the main thread does, and for ever wait for a lock
-    that this thread holds, be it the one of an event that the handler sets; and not at all while
-    the main thread is in a call of a library. So the interpreter writes down the signal's number,
-    and a thread reads it. Call it in the main thread.
+    A signal handler would run in the middle of whatever the main thread does. It would wait for
+    ever for a lock that this thread holds, even that of an event that it sets; and it would not run
+    at all while the main thread is in a library call. So the interpreter writes down the signal's
+    number, and a thread reads it. Call this in the main thread.
     """
     heard, written = socket.socketpair()
     written.setblocking(False)
 
     def listen() -> None:
-        with written:  # open as long as somebody listens
+        with written:  # open as long as this thread listens
             while not any(number in _NUMBERS for number in heard.recv(1)):
                 pass
             told()

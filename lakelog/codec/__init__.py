@@ -1,4 +1,4 @@
-"""Records ⇄ entries: knows neither Redis nor what offsets mean to a log."""
+"""Records ⇄ entries; knows neither Redis nor what offsets mean to a log."""
 
 from .codec import decode, encode
 from .compression import resolve_compression

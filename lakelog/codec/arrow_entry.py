@@ -35,7 +35,7 @@ CRC_FIELD = b"c"
 #: read more, smaller ones cost more round trips through the append script.
 TARGET_ENTRY_BYTES = 256 * KIB - 512
 
-# What Arrow adds, for the estimate that cuts are made by; rounded up.
+# What Arrow adds, for the estimate by which records are cut; rounded up.
 _ENTRY_OVERHEAD_BYTES = 704  # metadata, padding of 14 buffers, field names and CRC
 _RECORD_OVERHEAD_BYTES = 21  # int64 timestamp, 3 int32 offsets, 2 validity bits
 _HEADER_OVERHEAD_BYTES = 9  # 2 int32 offsets, 3 validity bits
@@ -63,7 +63,7 @@ def encode_arrow(
         compression: of the message's buffers.
         max_entry_bytes: bound on `Entry.size_bytes`.
         max_decoded_bytes: bound on `Entry.decoded_bytes`.
-        first_index: what an error counts from.
+        first_index: the first record's index in errors.
 
     Raises:
         RecordTooLargeError: a record exceeds a bound on its own; ``index`` says which.
@@ -77,7 +77,7 @@ def encode_arrow(
         entry = _entry(records.slice(start, end - start), compression)
         if entry.size_bytes <= max_entry_bytes and entry.decoded_bytes <= max_decoded_bytes:
             entries.append(entry)
-        elif end - start > 1:  # the estimate was short of the truth
+        elif end - start > 1:  # the estimate was too low
             middle = (start + end) // 2
             spans += [(middle, end), (start, middle)]
         else:
@@ -113,7 +113,7 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     """The records of an arrow entry as ``PRODUCED``, and its append time if it has one.
 
     Raises:
-        ForeignEntryError: someone else's entry whose first field is also named ``a``.
+        ForeignEntryError: a foreign entry whose first field is also named ``a``.
         CorruptRecordError: its bytes are not what was written.
     """
     if len(fields) < 4 or fields[0] != MESSAGE_FIELD or fields[2] != CRC_FIELD:
@@ -132,7 +132,7 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
         raise corrupt(entry_id, f"it declares a buffer of {largest} bytes")
     try:
         batch = pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
-        batch.validate(full=True)  # a right CRC says that the bytes are the writer's, no more
+        batch.validate(full=True)  # a right CRC only says that the bytes are the writer's
     except (pa.ArrowException, EOFError, OSError, ValueError) as error:
         raise corrupt(entry_id, f"it is no Arrow record batch ({error})") from error
     if batch.num_rows != entry_id.record_count:
@@ -148,14 +148,14 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
 def produced_flaw(records: pa.RecordBatch) -> str | None:
     """What keeps columns of the right types from being sound ``PRODUCED``; None if nothing does.
 
-    Asked of a slice, it looks at that slice only, unlike Arrow's own full validation of lists.
+    Of a slice, it checks only that slice, unlike Arrow's own full validation of lists.
     """
     _, keys, values, headers = records.columns
     try:
         records.validate()
         keys.validate(full=True)
         values.validate(full=True)
-        if len(headers.values):  # the parent's; only then is it worth asking for the slice's
+        if len(headers.values):  # the parent's; without any, the slice has none either
             if (pc.min(headers.value_lengths()).as_py() or 0) < 0:
                 return "a record has fewer than no headers"
             items = headers.flatten()
@@ -208,7 +208,7 @@ def _message(records: pa.RecordBatch, compression: Compression) -> bytes:
 
 
 def timestamp_bounds(timestamps: pa.Array) -> tuple[int, int]:
-    """The smallest and largest timestamp of at least one that are not -1; -1 if all are."""
+    """The smallest and largest of one or more timestamps, without those of -1; -1 if all are."""
     bounds = pc.min_max(timestamps)
     low, high = bounds["min"].as_py(), bounds["max"].as_py()
     if low == NO_TIMESTAMP_MS != high:
@@ -225,7 +225,7 @@ def _first_null(keys: pa.Array) -> int | None:
 def _rebased(records: pa.RecordBatch) -> pa.RecordBatch:
     """The records with offsets that begin at 0.
 
-    They need not where another library cut the arrays (slices of Rust's arrow do not). Arrow 15
+    They may begin elsewhere if another library cut the arrays (slices of Rust's arrow do). Arrow 15
     and 16 write such a column broken, 17 to 19 with all the bytes before it.
     """
     timestamps, *columns = records.columns
@@ -265,7 +265,7 @@ def _cut(records: pa.RecordBatch, target_bytes: int) -> Iterator[tuple[int, int]
 
 
 def _bytes_upto(records: pa.RecordBatch) -> pa.Array:
-    """For each record, the estimated bytes of all records up to and with it."""
+    """For each record, the estimated bytes of all records up to it, itself included."""
     sizes = pc.add(_lengths(records.column(1)), _lengths(records.column(2)))
     upto = pc.cumulative_sum(pc.add(sizes, _RECORD_OVERHEAD_BYTES))
     headers = records.column(3)

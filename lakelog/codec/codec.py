@@ -28,7 +28,7 @@ from .decoded_size import MESSAGE_FIELD
 from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, corrupt, gap_of
 from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
 
-#: ``auto`` writes arrow entries from so many records on; below, an arrow entry's fixed ~600 bytes
+#: ``auto`` writes arrow entries from this many records on; below, an arrow entry's fixed ~600 bytes
 #: would weigh more than what columns save.
 AUTO_ARROW_RECORDS = 16
 
@@ -76,7 +76,7 @@ def encode(
         for index, row in enumerate(_rows(records)):
             try:
                 entry = encode_fields(row, flatten)
-            except Exception as error:  # a defect: of this record, and not of its neighbours
+            except Exception as error:  # a defect, about this record and not its neighbours
                 raise InvalidRecordError(
                     f"record {index} cannot be encoded: {error!r}. Please report it; until then, "
                     "lakelog.entry.format=arrow or lakelog.fields.flatten=false takes it",
@@ -215,7 +215,7 @@ class _Run:
         return stamped, _concat(kinds)
 
     def _check_times(self, timestamps: pa.Array) -> None:
-        """Asked once for all entries, since none that lakelog wrote fails."""
+        """Checks all entries at once, since none that lakelog wrote fails."""
         low, high = timestamp_bounds(timestamps)
         if low >= NO_TIMESTAMP_MS and high <= MAX_TIMESTAMP_MS:
             return

@@ -1,4 +1,4 @@
-"""Which compression an entry gets: Kafka's names on the topic and on the producer."""
+"""Which compression an entry gets, by Kafka's settings of the topic and the producer."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from ..errors import InvalidConfigError
 
 _log = logging.getLogger(__name__)
 _NAMES = {"none": Compression.NONE, **{kind.value: kind for kind in Compression}}
-_said: set[str] = set()  # stand-ins this process was told of
+_said: set[str] = set()  # stand-ins that this process has announced
 
 
 def resolve_compression(topic: str, producer: str) -> Compression:
     """How to compress entries, given the topic's and the producer's ``compression.type``.
 
     The topic decides, unless it says ``producer``. For gzip and snappy, which Arrow IPC lacks,
-    zstd and lz4 stand in; each is said once a process, as a warning and in the log.
+    zstd and lz4 stand in; each process says so once for each, as a warning and in the log.
 
     Args:
         topic: producer, uncompressed, gzip, snappy, lz4 or zstd.

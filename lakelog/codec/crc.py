@@ -16,8 +16,8 @@ def crc32c(data: bytes) -> bytes:
 
 
 def crc32c_of_parts(parts: Sequence[bytes]) -> bytes:
-    """The CRC of the parts behind their count and lengths (4 bytes each, little-endian), so that a
-    byte that moved from one part to the next is noticed too.
+    """The CRC of the parts, preceded by their count and lengths (4 bytes each, little-endian), so
+    that it also detects a byte that moved from one part to the next.
     """
     count = len(parts)
     frame = struct.pack(f"<{count + 1}I", count, *map(len, parts))

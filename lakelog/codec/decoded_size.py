@@ -1,4 +1,4 @@
-"""How large an entry is once it is decoded, told without decoding it.
+"""How large an entry is once it is decoded, computed without decoding it.
 
 A fields entry and a plain arrow entry are as large as they are stored. Of a compressed arrow entry,
 the message's metadata (a flatbuffer) says where its buffers lie, and each buffer begins with its
@@ -21,8 +21,8 @@ _PREFIX_BYTES = 8  # continuation mark and metadata length
 _LENGTH_BYTES = 8  # what a compressed buffer begins with
 _NOT_COMPRESSED = -1
 
-# A flatbuffer's table begins with the distance back to its vtable: two lengths, then 16 bits a
-# field, which say where in the table it is, 0: left out. Read up to the last that counts here, of
+# A flatbuffer's table begins with the distance back to its vtable: two lengths, then 16 bits per
+# field, which say where in the table it is (0: left out). Read up to the last one needed here, of
 # Message (version, header's type, header) and RecordBatch (length, nodes, buffers, compression).
 _MESSAGE, _BATCH = struct.Struct("<5H"), struct.Struct("<6H")
 
@@ -36,7 +36,7 @@ Id = TypeVar("Id", EntryId, bytes)
 def decoded_bytes(fields: Sequence[bytes]) -> int:
     """The bytes of an entry's names and values, those of a compressed message decompressed.
 
-    Of bytes that are no Arrow message, as stored: decoding them takes no more than that.
+    If the bytes are not an Arrow message, their stored size: decoding takes no more than that.
     """
     stored = sum(map(len, fields))
     if len(fields) < 2 or fields[0] != MESSAGE_FIELD:
@@ -46,7 +46,7 @@ def decoded_bytes(fields: Sequence[bytes]) -> int:
 
 
 def buffer_lengths(message: bytes) -> list[int] | None:
-    """The lengths that the buffers of a compressed message declare; None if it is none."""
+    """The lengths that the buffers of a compressed message declare; None if it is not one."""
     try:
         return _lengths(message)
     except struct.error:  # it points outside itself
@@ -54,7 +54,7 @@ def buffer_lengths(message: bytes) -> list[int] | None:
 
 
 def _lengths(message: bytes) -> list[int] | None:
-    # Once an entry, on the paths of append, read and archive: few calls, no helpers.
+    # Runs once per entry when appending, reading and archiving: few calls, no helpers.
     _, metadata_bytes, root = _PREFIX(message)
     table = _PREFIX_BYTES + root
     vtable = table - _INT32(message, table)[0]

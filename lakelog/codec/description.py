@@ -82,7 +82,7 @@ def _unsigned(data: bytes, at: int) -> int:
 
 
 def _field(data: bytes, table: int, number: int) -> int | None:
-    """Where a table's field lies; None if it has its default."""
+    """The position of a table's field; None if it has its default."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     size = struct.unpack_from("<H", data, vtable)[0]
     if 4 + 2 * number >= size:

@@ -43,7 +43,7 @@ class EntryId(NamedTuple):
 
     @classmethod
     def parse(cls, text: bytes | str) -> EntryId:
-        """From a stream id.
+        """Parses a stream id.
 
         Raises:
             ForeignEntryError: not an id that lakelog gives.
@@ -56,7 +56,7 @@ class EntryId(NamedTuple):
         return cls(int(match[1]), int(match[2])).checked()
 
     def checked(self) -> EntryId:
-        """Itself, if it names at least one offset and none below 0 or at 2^53 and above.
+        """The id itself, if it names at least one offset and all are from 0 to below 2^53.
 
         Raises:
             ForeignEntryError: it does not.
@@ -86,13 +86,13 @@ class EntryId(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An encoded entry and what append must know of it without decoding."""
+    """An encoded entry, and what append must know of it without decoding."""
 
     record_count: int  # ≥ 1
     fields: list[bytes]  # name, value, name, value …, as XADD takes them
     size_bytes: int  # of all names and values
     decoded_bytes: int  # likewise, once decompressed
-    min_timestamp_ms: int  # over timestamps that are not -1; -1 if none has one
+    min_timestamp_ms: int  # of timestamps that are not -1; -1 if there is none
     max_timestamp_ms: int  # likewise
     first_keyless: int | None  # index of the first record without a key
 
@@ -106,9 +106,9 @@ class ProducedBatch:
     epoch: int
     first_sequence: int
     last_sequence: int  # inclusive
-    #: Of the producer's records of this epoch before this batch, and with it: hex digits. For work
-    #: that is repeated as a whole by somebody who does not know how far the first one came: a
-    #: batch that does not continue, or repeat, the very records that are there is refused.
+    #: Checksums, as hex digits, of the producer's records of this epoch before this batch, and with
+    #: it. For work that is repeated as a whole by a process that does not know how far the first
+    #: one got: a batch that does not continue or repeat the stored records is refused.
     checksums: tuple[str, str] | None = None
 
     def __post_init__(self) -> None:

@@ -14,8 +14,8 @@ In this order:
 | ``__crc``             | CRC-32C over all names and values before it and their lengths |
 | ``t``                 | only under LogAppendTime: the append time in ms                     |
 
-A value is flattened only when the members give back exactly its bytes and no member's name is one
-of these; else it stands as ``value``.
+A value is flattened only if the members give back exactly its bytes and no member's name is one of
+these; otherwise it is stored as ``value``.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CRC_FIELD = b"__crc"
 _RESERVED_PREFIX = "__"
 _SPACED = b"spaced"
 
-#: Lua's unpack fails at 8,000 values, two a field; the rest is for the script's own arguments.
+#: Lua's unpack fails at 8,000 values, two per field; the rest is for the script's own arguments.
 MAX_FIELDS = 3_900
 
 #: timestamp_ms, key, value, headers

@@ -24,24 +24,24 @@ from ..value_ddl import (
 from .json_object import Unfit, date_of, is_number, is_whole, members, timestamp_of
 from .value_columns import columns_of, value_schema
 
-_UNKNOWN = Primitive("unknown")  # of a null, and of what is in an empty array
+_UNKNOWN = Primitive("unknown")  # the type of a null, and of the items of an empty array
 _STRING, _DOUBLE, _BIGINT = Primitive("string"), Primitive("double"), Primitive("bigint")
 _BOOLEAN, _DATE, _TIMESTAMP = Primitive("boolean"), Primitive("date"), Primitive("timestamp")
 
 
 @dataclass(frozen=True, slots=True)
 class InferredColumn:
-    """A member that objects among the values have."""
+    """A member of the objects among the values."""
 
     name: str
     type: str | None  # None: it cannot be a column
-    present: int  # in so many values, and not null
+    present: int  # the number of values that have it, not null
     note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Inferred:
-    """What some values say."""
+    """The columns that some values could have."""
 
     sampled: int
     null: int  # tombstones
@@ -54,18 +54,18 @@ def infer(values: pa.Array | pa.ChunkedArray, known: str = "") -> Inferred:
     """Columns that take every member of the values that are JSON objects.
 
     Whole numbers become bigint, others double, strings that are all dates or times date or
-    timestamp; arrays and objects keep what is in them. What differs from value to value becomes
-    string, which holds other JSON as text.
+    timestamp; arrays and objects keep their items. What differs from value to value becomes string,
+    which holds other JSON as text.
 
     Args:
-        values: binary; a few thousand at most, for they are read one by one.
+        values: binary; a few thousand at most, since they are read one by one.
         known: columns that the topic has already. They stay as they are and come first.
     """
     objects = []
     for value in values.to_pylist():
         try:
             objects.append({} if value is None else members(value))
-        except (Unfit, RecursionError):  # the reader of columns counts levels before it reads
+        except (Unfit, RecursionError):  # the columns' own reader counts levels before it reads
             continue
     kept = parse_columns(known)
     taken = {column.name.lower() for column in kept}
@@ -81,7 +81,7 @@ def infer(values: pa.Array | pa.ChunkedArray, known: str = "") -> Inferred:
         if type_ == _UNKNOWN and not why_not:
             why_not = "is always null"
         if why_not:
-            shown = name.encode(errors="backslashreplace").decode()  # it may have no UTF-8
+            shown = name.encode(errors="backslashreplace").decode()  # it may not be valid UTF-8
             found.append(InferredColumn(shown, None, present, f"{why_not}; left out"))
             continue
         taken.add(name.lower())
@@ -94,7 +94,7 @@ def infer(values: pa.Array | pa.ChunkedArray, known: str = "") -> Inferred:
 
 
 def _types_by_name(objects: Iterable[dict[str, Any]]) -> dict[str, list[Type]]:
-    """In the order in which the names come first."""
+    """The types by name, in the order in which the names first occur."""
     found: dict[str, list[Type]] = {}
     for one in objects:
         for name, member in one.items():
@@ -127,7 +127,7 @@ def _type_of(member: Any, depth: int = 0) -> Type:
 
 
 def _merged(one: Type, other: Type) -> Type:
-    """A type that takes what either takes."""
+    """A type that takes the values of both."""
     if one == other or other == _UNKNOWN:
         return one
     if one == _UNKNOWN:
@@ -146,7 +146,7 @@ def _merged(one: Type, other: Type) -> Type:
 
 
 def _known(type_: Type) -> Type:
-    """With string in the place of what was never seen, or cannot be said in a table."""
+    """The type, with string for parts that were never seen, or that no table can have."""
     if isinstance(type_, Array):
         return Array(_known(type_.element))
     if isinstance(type_, Struct):
@@ -169,7 +169,7 @@ def _why_not(name: str, taken: set[str], reserved: frozenset[str] = RESERVED) ->
 
 
 def _differs(types: Sequence[Type]) -> bool:
-    """Whether string is all that they have in common, and not all are strings."""
+    """Whether only string takes all of them, though not all are strings."""
     texts = (_STRING, _DATE, _TIMESTAMP, _UNKNOWN)
     return reduce(_merged, types) == _STRING and any(type_ not in texts for type_ in types)
 

@@ -1,7 +1,7 @@
 """A JSON object as its top-level members, when they give back exactly its bytes.
 
-A member's text stands as in the object (``5``, ``true``, ``[1,2]``), except that a string loses its
-quotes when nothing else could be meant: ``"N14228"`` is ``N14228``, but ``"5"`` keeps them.
+A member's text is that in the object (``5``, ``true``, ``[1,2]``), except that a string loses its
+quotes if it cannot be mistaken: ``"N14228"`` becomes ``N14228``, but ``"5"`` keeps its quotes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ SPACED = (", ", ": ")  # Python's json.dumps by default
 Members = list[tuple[str, str]]  # name, text; names may repeat
 
 _DECODER = json.JSONDecoder()
-# Reading back must not depend on a JSON parser (its limits differ between Python versions), so
-# what a bare text means is decided by its looks.
+# Reading back must not depend on a JSON parser (its limits differ between Python versions), so a
+# bare text is understood by its form alone.
 _JSON_LOOK = re.compile(
     r'["\[{].*|true|false|null|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?', re.DOTALL
 )

@@ -1,7 +1,7 @@
-"""One JSON object in Python: its members, and what makes Arrow's values of them, type by type.
+"""One JSON object in Python: its members, and their conversion to Arrow's values, type by type.
 
-The types are those of `value_columns`, which has the rules, and reads blocks of values by Arrow's
-own reader; here it goes with the few that the reader does not take.
+The types are those of `value_columns`, which has the rules and reads blocks of values with Arrow's
+own reader. The few values that Arrow's reader refuses are read here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIMESTAMP = pa.timestamp("us", tz="UTC")
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _US = timedelta(microseconds=1)
 
-#: Years 1 to 9999, which is as far as everybody's dates go.
+#: Years 1 to 9999, the range that all libraries' dates share.
 MIN_DATE = (date.min - _EPOCH.date()).days
 MAX_DATE = (date.max - _EPOCH.date()).days
 MIN_TIMESTAMP_US = (datetime.min.replace(tzinfo=timezone.utc) - _EPOCH) // _US
@@ -54,7 +54,7 @@ def members(value: bytes) -> dict[str, Any]:
     """The members of a JSON object; numbers are int or text (see `is_number`).
 
     Raises:
-        Unfit: it is none.
+        Unfit: it is not a JSON object.
     """
     try:
         text = value.decode()
@@ -82,7 +82,7 @@ def _whole(text: str) -> int | _Number:
     return _MINUS_ZERO if text == _MINUS_ZERO else int(text)
 
 
-#: A number without fraction of which an int would lose the sign: doubles have it, and texts.
+#: A number without a fraction whose sign an int would lose; doubles and texts keep it.
 _MINUS_ZERO = _Number("-0")
 
 _DECODER = json.JSONDecoder(parse_float=_Number, parse_int=_whole, parse_constant=_refuse_constant)
@@ -94,7 +94,7 @@ Converter = Callable[[Any], Any]
 
 
 def converter(type_: pa.DataType, path: str) -> Converter:
-    """What makes of a member (None if it is not there) what Arrow takes for the type."""
+    """Converts a member (None if it is not there) to what Arrow takes for the type."""
     convert = _converter_of_there(type_, path)
     why = f"{path}: not {_named(type_)}"
 
@@ -110,7 +110,7 @@ def converter(type_: pa.DataType, path: str) -> Converter:
 
 
 def _converter_of_there(type_: pa.DataType, path: str) -> Converter:
-    """The same for a member that is not null; raises ValueError or ArithmeticError."""
+    """As `converter`, for members that are not null; raises ValueError or ArithmeticError."""
     if pa.types.is_struct(type_):
         fields = [(f.name, converter(f.type, f"{path}.{f.name}")) for f in type_]
         return lambda member: {
@@ -167,7 +167,7 @@ def _double(member: Any) -> float:
 
 
 def _float(member: Any) -> float:
-    # Not by way of a double, which would round twice.
+    # Not through a double, which would round twice.
     return _finite(pa.scalar(_written(member)).cast(pa.float32()).as_py())
 
 
@@ -191,7 +191,7 @@ def _decimal(member: Any, precision: int, scale: int) -> Decimal:
 
 def _text(member: Any) -> str:
     text = member if type(member) is str else _json(member)
-    text.encode()  # half a surrogate pair is no text
+    text.encode()  # refuses half a surrogate pair
     return text
 
 
@@ -210,7 +210,7 @@ def _json(member: Any) -> str:
 
 
 def date_of(member: Any) -> int:
-    """In days since the epoch; ValueError if it is none."""
+    """The date in days since the epoch; ValueError if it is not a date."""
     found = _DATE.fullmatch(_of_type(member, str))
     if found is None:
         raise ValueError
@@ -218,7 +218,7 @@ def date_of(member: Any) -> int:
 
 
 def timestamp_of(member: Any) -> int:
-    """In µs since the epoch; ValueError if it is none."""
+    """The time in µs since the epoch; ValueError if it is not a timestamp."""
     found = _TIMESTAMP.fullmatch(_of_type(member, str))
     if found is None:
         raise ValueError
@@ -236,7 +236,7 @@ def timestamp_of(member: Any) -> int:
     return found_us
 
 
-#: Of types without others in them and without parameters.
+#: For types without inner types and without parameters.
 _CONVERTERS: dict[pa.DataType, Converter] = {
     pa.bool_(): lambda member: _of_type(member, bool),
     pa.float32(): _float,

@@ -1,8 +1,8 @@
-"""Typed columns out of JSON values: a pure function of a value's bytes and the topic's columns.
+"""Typed columns from JSON values: a pure function of a value's bytes and the topic's columns.
 
-Each value is judged by itself: it is a JSON object (RFC 8259, in UTF-8) of which every member that
-a column is named after has the column's type, or all of its columns are null and ``value_error``
-says why. A null value has neither columns nor an error. What counts as of a type:
+Each value is judged by itself: it is a JSON object (RFC 8259, in UTF-8) in which every member that
+has a column is of the column's type, or all of its columns are null and ``value_error`` says why. A
+null value has neither columns nor an error. What counts as of a type:
 
 | type               | JSON                                                                      |
 |--------------------|---------------------------------------------------------------------------|
@@ -15,12 +15,12 @@ says why. A null value has neither columns nor an error. What counts as of a typ
 | timestamp          | a string, ISO 8601; UTC where it has no zone; what is below a µs is cut   |
 | array, struct, map | an array, an object, an object                                            |
 
-A member that is null or not there is a null column; of one that is there twice the last counts.
+A null or missing member gives a null column; if a member occurs twice, the last one counts.
 
-Values are read in blocks by Arrow's JSON reader, which takes all of them or none. Where it does not
-take one, those around it are read one by one by Python's reader (``json_object.py``), and the rest
-is tried again. Whatever Arrow takes must therefore read the same there, and what it
-takes beyond that (two documents in a value, numbers that overflow, NaN) is kept from it.
+Arrow's JSON reader reads values in blocks, and takes all of a block or none. If it refuses one
+value, those around it are read one by one by Python's reader (``json_object.py``), and the rest is
+tried again. So everything that Arrow takes must read the same there, and what only Arrow would take
+(two documents in a value, numbers that overflow, NaN) is kept from it.
 """
 
 from __future__ import annotations
@@ -52,13 +52,13 @@ from .json_object import (
 BLOCK_BYTES = 4 * MIB
 BLOCK_ROWS = 16 * 1024
 
-#: So many values at least are read one by one where Arrow says which it does not take: another call
-#: of Arrow takes about as long. Where it does not say which, a block is cut into so many pieces,
-#: and those that it does not take are read one by one.
+#: At least this many values are read one by one where Arrow names the one it refuses: another call
+#: of Arrow takes about as long. If it does not name it, a block is cut into this many pieces, and
+#: the refused pieces are read one by one.
 FEW_ROWS = 64
 PIECES = 32
 
-#: Python's reader goes down by recursion, of which 1,000 levels are all there is for everybody.
+#: Python's reader is recursive, and 1,000 levels are all that the whole process has.
 MAX_DEPTH = 200
 
 TOO_DEEP = f"nested deeper than {MAX_DEPTH}"
@@ -173,7 +173,7 @@ class _Objects:
             if stop >= few:
                 at, few = at + stop, FEW_ROWS
             self._one_by_one(values.slice(at, few), rows[at : at + few], errors)
-            at, few = at + few, 2 * few  # where nothing is taken, asking again is not worth while
+            at, few = at + few, 2 * few  # if nothing is taken, asking again is not worthwhile
 
     def table(self) -> pa.Table:
         """What was read, in order."""
@@ -182,12 +182,12 @@ class _Objects:
     def _by_arrow(self, values: pa.Array) -> int | None:
         """Append the columns of values if Arrow's reader takes all of them.
 
-        Each value begins with a brace that opens and ends with one that closes. Between two values
-        stands a line end, which no string may hold, and no comma, so that every value is one
-        document or several: with as many rows as values, each is one.
+        Each value begins with an opening brace and ends with a closing one. Between two values is a
+        line end, which no string may hold, and no comma. So every value is one document or several:
+        if there are as many rows as values, each is one.
 
         Returns:
-            How many it took before the first that it does not take; then none is appended. None if
+            How many it took before the first that it refuses; then none is appended. None if
             it does not say.
         """
         try:
@@ -235,7 +235,7 @@ class _Objects:
 
 
 def _not_objects(values: pa.Array) -> np.ndarray:
-    """Which values do not begin and end with a brace, blanks aside."""
+    """Which values do not begin and end with a brace, apart from blanks."""
     offsets, data = _layout(values)
     starts, ends = offsets[:-1], offsets[1:]
     filled = ends > starts
@@ -277,7 +277,7 @@ def _depth(value: bytes) -> int:
 
 
 def _blocks(values: pa.Array) -> Iterator[tuple[int, int]]:
-    """Ranges of about `BLOCK_BYTES`, of one value at least and `BLOCK_ROWS` at most."""
+    """Ranges of about `BLOCK_BYTES`, with at least one value and at most `BLOCK_ROWS`."""
     offsets, _ = _layout(values)
     start = 0
     while start < len(values):
@@ -291,17 +291,17 @@ def _lines(values: pa.Array) -> pa.Buffer:
     """The values, one a line.
 
     Raises:
-        pa.ArrowInvalid: one is not UTF-8, or holds what Arrow's reader takes for something else.
+        pa.ArrowInvalid: one is not UTF-8, or holds what Arrow's reader would misread.
     """
     values.cast(pa.string())
     offsets, data = _layout(values)
     content = data[offsets[0] : offsets[-1]].tobytes()
-    if b"\0" in content:  # to the reader, the end of everything
+    if b"\0" in content:  # the reader takes it for the end of the input
         raise pa.ArrowInvalid("a value holds a zero byte")
     if (b"NaN" in content or b"Inf" in content) and _NOT_A_NUMBER.search(content):
         raise pa.ArrowInvalid("a number is none")
     if b"\n" in content or b"\r" in content:
-        # Where a line end is allowed a tab is, and where it is not a tab is not either.
+        # A tab is allowed exactly where a line end is.
         values = pa.Array.from_buffers(
             pa.binary(),
             len(values),
@@ -328,7 +328,7 @@ def _layout(values: pa.Array) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _as_read(type_: pa.DataType) -> pa.DataType:
-    """The type that Arrow's reader makes of what is then cast: it takes no strings for dates."""
+    """The type that Arrow's reader reads before the cast: it reads no strings as dates."""
     if pa.types.is_date32(type_):
         return pa.string()
     if pa.types.is_list(type_):
@@ -339,7 +339,7 @@ def _as_read(type_: pa.DataType) -> pa.DataType:
 
 
 def _check_bounds(column: pa.Array) -> None:
-    """Refuse what Arrow's reader takes beyond the bounds of a type.
+    """Refuse values that Arrow's reader takes though they exceed the bounds of a type.
 
     Raises:
         pa.ArrowInvalid: there is such a value.

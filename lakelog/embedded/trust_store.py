@@ -59,7 +59,7 @@ def write_trust_store(path: Path, certificates: list[bytes]) -> None:
 
 
 def trust_options(path: Path) -> list[str]:
-    """What makes a Java trust it."""
+    """The options that make a Java trust it."""
     return [
         f"-Djavax.net.ssl.trustStore={path}",
         f"-Djavax.net.ssl.trustStorePassword={PASSWORD}",

@@ -13,10 +13,10 @@ class Engine(Protocol):
     """Runs one function over many values, perhaps in other processes."""
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-        """One result a task, in any order.
+        """One result for each task, in any order.
 
-        A task may run more than once (a retry, speculation) and its other results are dropped, so
-        the function must stand that. Its exception is raised here as it was.
+        A task may run more than once (a retry, speculation), and its other results are dropped; the
+        function must be safe for that. Its exception is raised here as it was.
 
         Args:
             function: picklable, with everything it needs bound to it.

@@ -28,9 +28,9 @@ R = TypeVar("R")
 class SparkEngine:
     """Runs a function over tasks in one Spark job; the ``Engine`` of clusters and laptops.
 
-    What a task raises comes back as its outcome. So Spark does not run a task again that raised
-    (only one whose executor was lost), the error arrives here as it was, and the tasks beside it
-    run to their end.
+    A task's exception comes back as its outcome. So Spark does not rerun a task that raised (only
+    one whose executor was lost), the error arrives here as it was, and the other tasks run to their
+    end.
 
     Args:
         session: a Spark or Spark Connect session; lakelog must be installed on its executors.
@@ -40,10 +40,10 @@ class SparkEngine:
         self._session = session
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
-        """One result a task, in the order of the tasks; the first error of any, after all ran.
+        """One result for each task, in their order; or the first error, after all have run.
 
-        Runs on: driver; ``function`` on executors. No task, no Spark job. The job starts as the
-        first result is asked for. If waiting for it is interrupted, the job is cancelled.
+        Runs on: driver; ``function`` on executors. Without tasks there is no job. It starts when
+        the first result is asked for. If the wait for it is interrupted, the job is cancelled.
         """
         if not tasks:
             return
@@ -57,10 +57,10 @@ class SparkEngine:
     def _outcomes(self, function: Callable[[T], R], tasks: Sequence[T]) -> dict[int, bytes]:
         from pyspark import cloudpickle
 
-        # Pickled here, so that what cannot travel fails here, with its own message.
+        # Pickled here, so that what cannot be pickled fails here, with its own message.
         count = len(tasks)
-        # One Spark task a core: each costs 50 ms and more before it does anything, which is a tenth
-        # of what archiving takes. Dealt out, so that the largest, which come first, are spread.
+        # One Spark task per core: each costs 50 ms or more before it does anything, a tenth of what
+        # archiving takes. Tasks are dealt out, so that the largest, which come first, are spread.
         spark_tasks = min(count, cores(self._session))
         dealt = [
             number for first in range(spark_tasks) for number in range(count)[first::spark_tasks]
@@ -131,7 +131,7 @@ def _name(function: Callable[[Any], Any]) -> str:
 
 
 class _Run:
-    """What every Spark task runs: rows of places in the deal in, pickled outcomes out.
+    """What every Spark task runs: takes rows of task numbers, and gives pickled outcomes.
 
     Runs on: executor.
     """
@@ -155,7 +155,7 @@ class _Run:
 
 
 def outcome_of(function: Callable[[], Any]) -> bytes:
-    """What it returns, or the `Failure` it ends in, pickled."""
+    """What a function returns, or the `Failure` it ends in, pickled."""
     from pyspark import cloudpickle
 
     try:
@@ -176,18 +176,18 @@ class Failure:
         where = "".join(traceback.format_exception(type(error), error, error.__traceback__))
         try:
             pickle.loads(pickle.dumps(error))
-        except Exception:  # it cannot travel, but what it says can
+        except Exception:  # the error cannot be pickled, but its text can
             error = LakelogError(f"a task failed with {type(error).__name__}: {error}")
         return cls(error, where)
 
     def throw(self) -> Any:
         if isinstance(self.error, LakelogError) and type(self.error) is not LakelogError:
-            raise self.error  # its sentence says it all
+            raise self.error  # its message says enough
         raise self.error from TaskTraceback(self.where)
 
 
 class TaskTraceback(Exception):
-    """Stands as the cause of an unexpected error: where on the executor it was raised."""
+    """The cause of an unexpected error: where on the executor it was raised."""
 
     def __str__(self) -> str:
         return f"\n{self.args[0]}"

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import gc
 
-#: Modules are imported by the first tasks that need them, not all by the first of all.
+#: The first tasks that need modules import them; that need not be the very first task.
 _IMPORTING_TASKS = 4
 
 _tasks = 0
 
 
 def spare_imports() -> None:
-    """Keep what is imported out of the garbage collection that a worker makes after each task.
+    """Keep imported modules out of the garbage collection that a worker does after each task.
 
     Before it takes the next task, Spark's worker looks for garbage among all objects, nearly all of
-    which are the code and types of imported packages: 130 ms of a core a task, as much as a small
-    task takes (measured with Arrow, pandas and lakelog). Called where a task begins.
+    which are the code and types of imported packages. That takes 130 ms of a core per task, as much
+    as a small task (measured with Arrow, pandas and lakelog). Call it where a task begins.
 
     Runs on: executor.
     """

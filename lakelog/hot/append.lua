@@ -1,4 +1,4 @@
--- Appends one call (1..n entries) to a topic-partition, or answers why not.
+-- Appends one call (1..n entries) to a topic-partition, or says why not.
 --
 -- ARGV: topic_id, sent_under, now_ms or '', producer_id, epoch, first_sequence, last_sequence,
 --   checksum before and with this call or '' twice, number of entries; then for each entry:
@@ -6,8 +6,8 @@
 --   -1, number of values, the values.
 -- Returns {'OK', base offset, append time or -1, log start, 1 if a duplicate} or {reason, …}.
 --
--- Everything is checked before the first write, because Lua does not roll back: the types of the
--- keys too (reading each once), and the stream's by letting its XADD be the first write.
+-- Everything is checked before the first write, because Lua does not roll back. That includes the
+-- types of the keys (by reading each once), and the stream's (its XADD is the first write).
 
 local SEQUENCES = INT32_MAX + 1
 local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
@@ -25,7 +25,7 @@ if st[2] ~= RUN_ID then
   return { 'RECOVERY_NEEDED' }
 end
 if st[3] then
-  -- Paused without a clean mark: whoever was taking over after a stop died. recover() settles it.
+  -- Paused without a clean mark: a process died while it took over after a stop. recover() settles it.
   return { st[14] and 'PAUSED' or 'RECOVERY_NEEDED' }
 end
 local sent_under = ARGV[2]
@@ -54,14 +54,14 @@ local checksum_before, checksum = ARGV[8], ARGV[9]
 -- A producer's value: `epoch last_ms`, then its last five calls, the newest first, each as
 -- `|first_sequence last_sequence base_offset append_time[ checksum]`. Searched as text: parsing the
 -- numbers of five calls takes longer than the append itself.
-local calls = '' -- those that stay beside this one
+local calls = '' -- those that are kept beside this one
 local known = redis.call('HGET', producers, producer_id)
 local is_new = not known
 if known then
   local known_epoch, last_ms, newest = string.match(known, '^(%d+) (%d+)|%d+ (%d+)')
   known_epoch = tonumber(known_epoch)
   if sent_under == '' and now - last_ms >= settings.producer_expiration_ms then
-    known = false -- idle too long: as if never seen; but a resend is compared as long as one can
+    known = false -- idle too long, as if never seen; but a resend is compared as long as possible
   elseif epoch < known_epoch then
     return { 'FENCED', known_epoch }
   elseif epoch == known_epoch then
@@ -73,7 +73,7 @@ if known then
       if appended ~= checksum then
         return { 'OTHER_RECORDS' }
       end
-      -- Written again, so that a WAIT after this answer covers the first one's effects.
+      -- Written again, so that a WAIT after this answer covers the first answer's effects.
       redis.call('HSET', state, 'log_end', int(p.log_end))
       return { 'OK', tonumber(base), tonumber(append_time), p.log_start, 1 }
     end
@@ -163,10 +163,10 @@ for i, e in ipairs(entries) do
     added = redis.pcall('XADD', stream, id, unpack(ARGV, e.from, e.to))
   end
   if type(added) == 'table' and added.err then
-    return added -- the very first write: the key is no stream, or holds an id that is not ours
+    return added -- the very first write: the key is no stream, or holds a foreign id
   end
 
-  -- Kafka's shouldRoll: the entry would pass segment.bytes; its time is too far from the segment's
+  -- Kafka's shouldRoll: the entry would exceed segment.bytes; its time is too far from the segment's
   -- first entry's; its offset does not fit 32 bits relative to the base.
   local s = p.segment
   local waited = s.first >= 0 and max - s.first or now - s.created
@@ -200,11 +200,11 @@ redis.call('HSET', producers, producer_id, string.format('%d %d|%d %d %d %d', ep
   .. (checksum ~= '' and ' ' .. checksum or '') .. calls)
 if is_new then
   producer_count = producer_count + 1
-  -- Each newcomer looks at a few others and forgets the expired ones, so the hash stays as large as
-  -- the producers that are alive, and no append ever walks all of it.
+  -- Each new producer looks at a few others and removes expired ones. So the hash stays about as
+  -- large as the number of live producers, and no append ever walks all of it.
   for _, other in ipairs(redis.call('HRANDFIELD', producers, 4)) do
     local last_ms = tonumber(string.match(redis.call('HGET', producers, other), '^%d+ (%d+)') or '')
-    -- nil: not ours; an error here would come after the writes
+    -- nil: foreign; an error here would come after the writes
     if last_ms and now - last_ms >= settings.producer_expiration_ms then
       producer_count = producer_count - redis.call('HDEL', producers, other)
     end
@@ -223,7 +223,7 @@ local function retained()
   local log_start, segment = p.log_start, p.segment
   local went_well, result = pcall(retain, p, settings, now) -- may roll the segment
   if not went_well then
-    -- A closed segment is not lakelog's. The append stands; retain.lua and readers name it.
+    -- A closed segment is foreign. The append stands; retain.lua and readers name the segment.
     p.log_start, p.segment = log_start, segment
   end
   return went_well and result

@@ -30,7 +30,7 @@ from .fetch import unknown_partition
 #: 8,000 values) and how large a call may be (Redis's query buffer is 1 GiB).
 MAX_ENTRY_VALUES = 7_990
 
-#: How much of a refused call is decoded at a time, to say which records it was refused for.
+#: How much of a refused call is decoded at a time, to name the records that caused the refusal.
 _DECODE_STEP_BYTES = 8 * MIB
 
 
@@ -47,7 +47,7 @@ class Acks:
 
     @classmethod
     def parse(cls, text: str | Acks) -> Acks:
-        """From its text form.
+        """Parses the text form.
 
         Raises:
             InvalidArgumentError: none of ``memory``, ``replicas=N``, ``fsync``.
@@ -79,7 +79,7 @@ class AppendCall:
     topic_partition: TopicPartition
     topic_id: UUID
     batch: ProducedBatch
-    sent_under: str | None = None  # run id it was first sent under without an answer
+    sent_under: str | None = None  # the run it was first sent under without an answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +141,7 @@ def read_answer(call: AppendCall, answer: Sequence[Any], run_id: str) -> AppendR
     """The script's answer as a result.
 
     Raises:
-        LakelogError: of the class that fits the refusal; nothing was written.
+        LakelogError: the call was refused, and nothing was written; the class says why.
     """
     status = answer[0].decode("latin-1") if isinstance(answer[0], bytes) else answer[0]
     if status == "OK":

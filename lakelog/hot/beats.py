@@ -1,4 +1,4 @@
-"""What live archivers leave in Redis for whoever asks how they are: a field each, which expires."""
+"""What live archivers leave in Redis about how they are doing: one field each, which expires."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from .keys import Keys
 
 logger = logging.getLogger(__name__)
 
-#: No archiver is alive for longer without saying so again: times above it are nobody's.
+#: No archiver writes a time above this, so such a time is foreign.
 _MOST_MS = 1 << 52
 
 
 class Beats:
     """The hash ``{keyspace}:archivers``: archiver id → JSON with ``until_ms`` and what it says.
 
-    A field counts until its ``until_ms``; the key goes when the last one is over. One that is none
-    of an archiver's is passed over.
+    A field counts until its ``until_ms``; the key goes when the last field is over. Foreign fields
+    are ignored.
     """
 
     def __init__(self, servers: Servers, keys: Keys) -> None:
@@ -30,7 +30,7 @@ class Beats:
         self._key = keys.archivers
 
     def leave(self, archiver_id: str, said: Mapping[str, Any], lasting_ms: int) -> None:
-        """Replace what was said before by something that counts for so long.
+        """Replace what the archiver said before; the new word counts for `lasting_ms`.
 
         Raises:
             LakelogError: Redis does not answer, refuses, or is full.
@@ -47,7 +47,7 @@ class Beats:
         )
 
     def end(self, archiver_id: str) -> None:
-        """Say that it ended in order."""
+        """Say that the archiver ended in order."""
         self._servers.for_key(self._key).call(("HDEL", self._key, archiver_id))
 
     def alive(self) -> dict[str, dict[str, Any]]:
@@ -68,7 +68,7 @@ class Beats:
 
 
 def _beat(text: bytes) -> dict[str, Any] | None:
-    """What an archiver said; None: no archiver said that, and it hides none of the others."""
+    """What an archiver said; None if it is foreign, which must not hide the others."""
     try:
         beat: dict[str, Any] = parse_json(text)
         if isinstance(beat["until_ms"], int) and beat["until_ms"] < _MOST_MS:

@@ -7,9 +7,9 @@
 --   generation        grows with each creation under the same name; a stale creator loses
 --   config_version    of the settings below
 --   settings          15 numbers, see parse_settings
---   run_id            of the server under which the partition was last written; '': it was lost
---                     and made anew, so nobody knows which offsets had been given
---   clean             there: the server was stopped on purpose and nothing was appended after
+--   run_id            the server's run when the partition was last written; '': it was lost and
+--                     made again, so it is not known which offsets had been given out
+--   clean             there: the server was stopped on purpose, and nothing was appended since
 --   paused            there: no appends, a stop is coming
 --   adopted_from      the run id a clean stop was taken over from
 --   log_end           offset of the next record
@@ -19,12 +19,12 @@
 --   index             bytes since the last time-index entry, its timestamp, the largest so far
 --   closed_bytes      stored bytes of the closed segments
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
---   producer_count    fields of `:producers`; another number means that somebody deleted some
---   unarchived_since  no record that is not archived yet was appended before this time
+--   producer_count    fields of `:producers`; if the number differs, some were deleted
+--   unarchived_since  all records appended before this time are archived
 --   gaps              start-end, comma separated: offsets skipped after an unclean stop
---   quarantined       likewise: gaps that have no entry, since one was moved aside. A field of its own,
---                     so that whoever sets the one leaves what half a transaction said of the other
---   reserved_end      appends stop here until the cold tier has reserved more offsets; not there:
+--   quarantined       likewise: gaps that have no entry, since one was moved aside. A separate field,
+--                     so that setting one keeps what half a transaction wrote into the other
+--   reserved_end      appends stop here until the cold tier has reserved more offsets; absent:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --
 -- `:segments` holds the closed segments, scored by base:
@@ -38,10 +38,10 @@ local GAP_SPAN = 16777216 -- 2^24
 local APPENDS_PER_MS = 16384 -- more records than one partition can take: 16 M a second
 local YEAR_MS = 31622400000
 
--- RUN_ID is a constant of this text, which is loaded when a connection is made, so a server process
--- that started later does not know the text. One process can lose its tail too: demoted, filled
--- from the server that took over, promoted again. Its cached scripts survive that; only the
--- replication id tells (it is none of this server's own as long as it never took over).
+-- RUN_ID is a constant of this text, which is loaded when a connection is made. So a server process
+-- that started later does not know the text. One process can also lose its tail: it is demoted,
+-- filled from the server that took over, and promoted again. Its cached scripts survive that; only
+-- the replication id shows it (it is not the server's own as long as it never took over).
 local REPLICATION = redis.call('INFO', 'replication')
 local TOOK_OVER = not string.find(REPLICATION, 'master_replid2:' .. string.rep('0', 40), 1, true)
 if (TOOK_OVER and string.match(REPLICATION, 'master_replid:(%x+)') or '') ~= REPLICATION_ID then
@@ -52,12 +52,12 @@ local function int(number)
   return string.format('%d', number)
 end
 
--- The settings, in the order hot/registry.py writes them. The last is not there where a lakelog
--- that did not know it wrote them.
+-- The settings, in the order in which hot/registry.py writes them. The last one is missing if an
+-- older lakelog wrote them.
 local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*)$'
 
--- Whoever parses refuses what no lakelog wrote, by an error: before the first write, since what was
--- written by then stays. So are keys of another type, by reading each.
+-- Parsing refuses foreign values by an error, before the first write, since writes are not rolled
+-- back. Keys of another type are refused too, by reading each.
 
 local function check_types()
   redis.call('XLEN', stream)
@@ -117,8 +117,8 @@ local function parse_closed(text)
   return s
 end
 
--- How much earlier than segment.ms this segment rolls: in [0, max_jitter_ms), from the topic id and
--- the base offset, so that it is the same whenever it is asked.
+-- How much earlier than segment.ms this segment rolls: in [0, max_jitter_ms), made from topic id and
+-- base offset, so that it is always the same.
 local function jitter_ms(settings, topic_id, base)
   if settings.max_jitter_ms == 0 then
     return 0
@@ -140,9 +140,9 @@ local function server_time(given)
   return tonumber(now[1]) * 1000 + math.floor(tonumber(now[2]) / 1000)
 end
 
--- What half a transaction left beside the entries (see hot/declared.py): closed segments and index
--- entries that lie in a gap, above the log end, or over the open segment. They go; the entries stay,
--- and readers skip them. Returns the offset above those that lie above the log end, else 0.
+-- Removes what half a transaction left beside the entries (see hot/declared.py): closed segments and
+-- index entries in a gap, above the log end, or over the open segment. The entries stay, and readers
+-- skip them. Returns one past the highest offset found above the log end, else 0.
 local function drop_half_transaction(gaps, log_end, open_base)
   local function disowned(first, last)
     if last >= log_end then
@@ -181,7 +181,7 @@ local function drop_half_transaction(gaps, log_end, open_base)
   return 0
 end
 
--- A producer's value without its newest calls, as far as their records lie at or above an offset.
+-- A producer's value without its newest calls whose records lie at or above an offset.
 local function without_calls_from(value, offset)
   while true do
     local head, base, older = string.match(value, '^(%d+ %d+)|%d+ %d+ (%d+)[^|]*(.*)$')
@@ -192,12 +192,12 @@ local function without_calls_from(value, offset)
   end
 end
 
--- To drop what lies wholly below `before`: entries, closed segments, time-index entries.
--- `open_base` is the open segment's. Returns the bytes of the segments to be dropped, and what drops
--- all of it. The caller calls that after it has raised the start in `:state`: were half of the
--- transaction lost, a start above offsets that are there harms nobody, one below a hole everybody.
+-- Prepares to drop what lies wholly below `before`: entries, closed segments, time-index entries.
+-- `open_base` is the open segment's. Returns the bytes of the segments to be dropped, and a function
+-- that drops all of it. The caller calls it after raising the start in `:state`. If half of the
+-- transaction is lost, a start above offsets that are still there does no harm; one below a hole does.
 local function trimming(before, open_base)
-  redis.call('XLEN', stream) -- of another type, it must be refused now
+  redis.call('XLEN', stream) -- a key of another type must be refused now
   local freed, dropped = 0, 0
   while true do
     local oldest = redis.call('ZRANGE', segments, dropped, dropped + 1)
@@ -211,7 +211,7 @@ local function trimming(before, open_base)
     freed = freed + parse_closed(oldest[1]).bytes
     dropped = dropped + 1
   end
-  -- Offsets grow with the scores, so the rank of the first index entry to keep is found by halving.
+  -- Offsets grow with the scores, so a binary search finds the first index entry to keep.
   local low, high = 0, redis.call('ZCARD', times)
   while low < high do
     local middle = math.floor((low + high) / 2)
@@ -234,11 +234,11 @@ end
 
 -- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
 -- the first that does not qualify, then by entries. `p` (log_start, log_end, closed_bytes, segment)
--- is changed in place; the caller stores it, then calls what is returned, see `trimming`; nil:
+-- is changed in place. The caller stores it, then calls the returned function (see `trimming`); nil:
 -- nothing goes.
 local function retain(p, settings, now)
   local first_kept = p.log_start
-  local looked_at = {} -- one by one: an append rarely looks beyond the second of many segments
+  local looked_at = {} -- read one by one: an append rarely looks beyond the second of many segments
   local function closed(i)
     if looked_at[i] == nil then
       local text = redis.call('ZRANGE', segments, i - 1, i - 1)[1]

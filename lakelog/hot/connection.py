@@ -1,10 +1,10 @@
 """Connections to Redis: one server or a cluster, and which run of the server answered.
 
 lakelog speaks to redis-py's connections directly rather than through its client, for two reasons.
-It must know whether a command may have reached the server when no answer came (a client that
+It must know whether a command may have reached the server if no answer came (a client that
 resends by itself hides that), and each connection must carry the *run id* it was opened under: the
 scripts that append hold that id as a constant, and they are loaded only in the handshake below, so
-a server that restarted or was promoted does not know them until somebody has shaken hands with it.
+a server that restarted or was promoted does not know them until a client has made that handshake.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ Command = tuple[Any, ...]
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
 MAX_CONNECTIONS = 32  # a server; a caller above it waits for one to come back
-_WRITE_BYTES = 64 * 1024  # commands are joined up to about so many
+_WRITE_BYTES = 64 * 1024  # commands are joined up to about this size
 
 #: script → the flags it needs. `allow-oom`: making room must work when Redis is full.
 SCRIPTS = {
@@ -109,10 +109,10 @@ class Run:
 
     @classmethod
     def of(cls, info: str) -> Run:
-        """From what INFO says.
+        """The run that INFO describes.
 
         Raises:
-            RedisError: it does not say so much.
+            RedisError: INFO does not say enough.
         """
         fields = dict(line.split(":", 1) for line in info.splitlines() if ":" in line)
         try:
@@ -186,7 +186,7 @@ class Wire:
         return replies
 
     def drop(self) -> None:
-        """Closes the connection, so that the next exchange shakes hands anew."""
+        """Closes the connection, so that the next exchange makes a new handshake."""
         self._connection.disconnect()
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Command:
@@ -196,8 +196,8 @@ class Wire:
 
 def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
     """The commands as bytes to write, small ones together: each write costs a system call and a
-    wait for the GIL. Large ones go as they are: to join them would copy them once more, and the
-    server can begin with the first while the next is packed.
+    wait for the GIL. Large ones go as they are: joining would copy them once more, and the server
+    can begin with the first while the next is packed.
     """
     small: list[bytes] = []
     small_bytes = 0
@@ -267,7 +267,7 @@ class Server:
             self._pool.release(connection)
 
     def run_id(self) -> str:
-        """The run that answers now."""
+        """The run id of the server that answers now."""
         with self.wire() as wire:
             return wire.run_id
 
@@ -292,11 +292,11 @@ class Server:
     ) -> tuple[str, list[Any]]:
         """Runs scripts, then plain commands, in one round trip on one connection.
 
-        A script the server does not know (a failover behind a proxy, SCRIPT FLUSH) was surely not
-        executed: the connection is opened anew, which loads it under the server's run id.
+        A script that the server does not know (a failover behind a proxy, SCRIPT FLUSH) was not
+        executed: the connection is opened again, which loads it under the server's run id.
 
         Returns:
-            The run id that answered, and the replies; error replies stand in place.
+            The run id that answered, and the replies, with error replies in their place.
         """
         for attempt in range(3):
             with self.wire() as wire:
@@ -374,7 +374,7 @@ class ClusterServers:
         return list(dict.fromkeys(server for _, _, server in self._slots))
 
     def refresh(self) -> None:
-        """Reads the slot map anew, from any server that answers."""
+        """Reads the slot map again, from any server that answers."""
         seeds = [*self._servers.values(), self._seed]
         self._is_stale = False
         error: LakelogError | None = None
@@ -451,15 +451,15 @@ def connection_options(url: str, password: str | None = None) -> tuple[dict[str,
             **given,
         }
         if parts.scheme == "rediss":
-            # Before redis-py 6 a certificate for another name was taken unless this was said.
+            # Without this, redis-py before version 6 accepts a certificate for another name.
             options.setdefault("ssl_check_hostname", given.get("ssl_cert_reqs") != "none")
         if parts.scheme != "unix" and parts.path.strip("/"):
-            int(parts.path.strip("/"))  # redis-py takes any other database for 0
+            int(parts.path.strip("/"))  # redis-py reads any other database as 0
         if password is not None:
             options["password"] = password
         _check_options(options)
     except (*ILLEGIBLE, RedisError):
-        # What they say may quote a password that was not percent-encoded.
+        # The error may quote a password that was not percent-encoded.
         raise InvalidArgumentError(
             f"{mask(url)!r} is not a Redis URL: its port, database or a parameter after '?' is "
             "none that redis-py takes. Percent-encode special characters in the password"
@@ -505,10 +505,10 @@ def mask(url: object) -> str:
     """The URL without its password and parameters."""
     text = str(url)
     scheme, slashes, rest = text.partition("://") if "://" in text else ("", "", text)
-    # To the last @, so that nothing of a password with odd characters is left.
+    # Up to the last @, so that nothing is left of a password with odd characters.
     credentials, at, place = rest.rpartition("@")
     if "?" in credentials:
-        return f"{scheme}{slashes}…"  # a parameter, or a password: who knows
+        return f"{scheme}{slashes}…"  # a parameter or a password; it cannot be told
     user, colon, _ = credentials.partition(":")
     return "".join((scheme, slashes, user, ":***" if colon else "", at, place.partition("?")[0]))
 
@@ -521,7 +521,7 @@ def _split(url: object) -> SplitResult | None:
 
 
 def _connection_arguments() -> tuple[str, ...]:
-    """What `get_connection` takes: before redis-py 5.3 it wanted a command's name."""
+    """The arguments of `get_connection`: before redis-py 5.3 it needed a command's name."""
     name = inspect.signature(BlockingConnectionPool.get_connection).parameters.get("command_name")
     return ("_",) if name is not None and name.default is inspect.Parameter.empty else ()
 
@@ -567,7 +567,7 @@ def moved(error: object) -> bool:
 
 
 def translate(error: Exception, where: str, key: str | None = None) -> LakelogError:
-    """An error reply of Redis as ours. Nothing was written when Redis answers with one of these.
+    """An error reply of Redis as lakelog's error. After such a reply, nothing was written.
 
     Args:
         where: the server.
@@ -601,7 +601,7 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
             key=key,
         )
     if "user_script" in str(error) or "not an integer" in str(error):
-        # The scripts check what they go by before they write.
+        # The scripts check their values before they write.
         return ForeignEntryError(
             f"{key or 'a key of lakelog'} at {where}, or a key beside it, holds what no lakelog "
             f"wrote ({_reason(error)}). Find out who uses the keyspace, and give one of you "
@@ -630,7 +630,7 @@ def access_error(error: Exception, where: str) -> HotTierAccessError:
 
 
 def _is_missing_right(error: Exception) -> bool:
-    """Whether a script lacked a right: then there is no code, only words (Redis's, Valkey's)."""
+    """Whether a script lacked a right: that has no code, only words (Redis's, Valkey's)."""
     text = str(error)
     return "The user executing the script can't" in text or "ACL failure in script" in text
 

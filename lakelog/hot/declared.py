@@ -1,8 +1,8 @@
 """What ``:state`` declares of a partition's offsets, and which entries of the stream it disowns.
 
-An entry that lies in a declared gap, or past the log end, holds nothing that was ever given out:
-Redis 7.0 runs half a transaction when its append-only file was cut within one, and what that leaves
-is an entry without its ``:state``. Readers skip it, as they skip the gap.
+An entry in a declared gap, or past the log end, holds nothing that was ever given out: if its
+append-only file was cut within a transaction, Redis 7.0 runs half of it, which leaves an entry
+without its ``:state``. Readers skip it, as they skip the gap.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ RawEntry = tuple[EntryId, list[bytes]]
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Where the log ends, and its gaps: ascending, none overlaps another."""
+    """Where the log ends, and its gaps, ascending and without overlaps."""
 
     log_end: int = MAX_OFFSET + 1
     gaps: tuple[OffsetRange, ...] = ()
 
     def disowns(self, entry_id: EntryId) -> bool:
-        """Whether such an entry lies in a gap or past the end. (A gap's own entry does too.)."""
+        """Whether the entry lies in a gap or past the end, as a gap's own entry does, too."""
         return entry_id.end_offset > self.log_end or any(
             gap.start <= entry_id.base_offset and entry_id.end_offset <= gap.end
             for gap in self.gaps
@@ -38,7 +38,7 @@ class Declared:
         return next((gap for gap in self.gaps if gap.start <= offset < gap.end), None)
 
     def past_gaps(self, offset: int) -> tuple[int, list[OffsetRange]]:
-        """The first offset from there on that no gap holds, and the gaps that come before it."""
+        """The first offset from there on outside of all gaps, and the gaps before it."""
         passed = []
         while (gap := self.gap_at(offset)) is not None:
             passed.append(gap)
@@ -60,14 +60,14 @@ class Declared:
 
 
 def parse_gaps(*texts: bytes | None) -> tuple[OffsetRange, ...]:
-    """The fields ``gaps`` and ``quarantined`` of ``:state`` as one, ascending."""
+    """The fields ``gaps`` and ``quarantined`` of ``:state`` together, ascending."""
     parts = (part.split(b"-") for text in texts for part in (text or b"").split(b",") if part)
     return tuple(sorted({OffsetRange(int(start), int(end)) for start, end in parts}))
 
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What a run of entries is for a reader: each offset is a record's or a gap's."""
+    """A run of entries as a reader sees it: each offset belongs to a record or a gap."""
 
     entries: list[RawEntry]  # those with records
     next_offset: int
@@ -78,7 +78,7 @@ class Covered:
 def cover(
     topic_partition: TopicPartition, entries: Sequence[RawEntry], offset: int, declared: Declared
 ) -> Covered:
-    """Judges entries, from the one that holds `offset` on, by what is declared.
+    """Judges entries, from the one that holds `offset` on, by the declared gaps.
 
     Raises:
         CorruptRecordError: an entry is missing and no gap says so, or a gap entry is damaged.
@@ -98,7 +98,9 @@ def cover(
             position = base
         else:
             position, passed = declared.past_gaps(offset if position is None else position)
-            if gap in passed:  # its own entry; gaps may lie side by side, with an entry or without
+            if (
+                gap in passed
+            ):  # the gap's own entry; gaps may lie side by side, with or without an entry
                 position, passed = gap.start, passed[: passed.index(gap)]
             gaps += passed
         if base > position:

@@ -1,4 +1,4 @@
-"""Topics declared in YAML files, and what it takes to make the keyspace match them.
+"""Topics declared in YAML files, and the changes that make the keyspace match them.
 
 One file declares one topic or a list of them::
 
@@ -37,7 +37,7 @@ class DeclaredTopic:
 
     name: str
     partitions: int
-    settings: tuple[tuple[str, str], ...]  # legal one by one; together only the keyspace can tell
+    settings: tuple[tuple[str, str], ...]  # each is legal; together, only the keyspace can tell
     source: str  # the file, and which of its topics if it declares several; for messages
 
 
@@ -126,7 +126,7 @@ def apply(
 
     Raises:
         ApplyFailedError: settings contradict each other or the keyspace's defaults, a topic has
-            more partitions than declared, or a change failed; every error is in it, and every
+            more partitions than declared, or a change failed; it holds every error, and every
             change that was made.
     """
     declared = list(declared)
@@ -168,7 +168,7 @@ def _applied(
     existing: Topic | None,
     changes: list[TopicChange],
 ) -> Iterator[TopicChange]:
-    """Makes the changes, and gives each when it is made."""
+    """Makes the changes, and yields each one once it is made."""
     if existing is None:
         registry.create(declared.name, declared.partitions, dict(declared.settings))
         yield from changes

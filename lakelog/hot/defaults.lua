@@ -2,8 +2,8 @@
 -- defaults as JSON.
 -- Returns {'OK'} or {'CHANGED'}.
 --
--- The count also moves with every topic, because the defaults were checked against all of them: one
--- that came or changed since may contradict.
+-- The count also moves with every topic, because the defaults were checked against all topics: a new
+-- or changed one may contradict them.
 
 local topics = KEYS[1]
 if (redis.call('HGET', topics, '#changes') or '0') ~= ARGV[1] then

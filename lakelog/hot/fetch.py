@@ -33,7 +33,7 @@ _FIRST_STEP_BYTES = 16 * 1024
 _MAX_COUNT = 16_384
 #: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
 _MAX_STEP_BYTES = 64 * MIB
-_MAX_SKIPPED = 1_000  # entries of which is noted that they were warned of
+_MAX_SKIPPED = 1_000  # entries remembered as already warned of
 
 logger = logging.getLogger(__name__)
 
@@ -67,10 +67,12 @@ class Fetcher:
     ) -> Iterator[Fetched]:
         """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
 
-        A round trip is sized by stored bytes, since only they are known before; what it brought is
+        A round trip is sized by stored bytes, since only those are known before; its result is
         decoded in steps that are bounded by decoded bytes. See `HotLog.read`.
         """
-        count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)  # one for who wants one
+        count = min(
+            _FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES
+        )  # one entry for a reader that wants one
         offset = start_offset
         while end_offset is None or offset < end_offset:
             step = self.entries(topic_partition, offset, end_offset, count, topic_id)
@@ -79,13 +81,13 @@ class Fetcher:
             if offset >= step.declared.log_end:
                 return
             if not step.entries and step.declared.gap_at(offset) is None:
-                # the state was read later: trimmed or appended since
+                # the state was read later, after a trim or an append
                 step = self.entries(topic_partition, offset, end_offset, count, topic_id)
                 if offset < step.local_log_start:
                     raise trimmed(topic_partition, offset, step.local_log_start)
                 if not step.entries and step.declared.gap_at(offset) is None:
                     raise hole(topic_partition, offset, step.declared.log_end)
-            # Without any, there is the gap to tell of.
+            # Without entries, the gap must still be reported.
             for entries in in_steps(step.entries, max_bytes) if step.entries else [[]]:
                 fetched, skipped = slice_entries(
                     topic_partition, entries, offset, end_offset, step.declared
@@ -154,7 +156,7 @@ class Fetcher:
                     self._skipped.add((topic_partition, entry_id))
                 logger.warning(
                     "%s: entry %s is skipped: it lies in a declared gap or past the log end, where "
-                    "half a transaction left it, or somebody who is not lakelog",
+                    "half a transaction or another program left it",
                     topic_partition,
                     entry_id,
                 )
@@ -209,13 +211,13 @@ def _parse(
     end_offset: int | None,
     declared: Declared,
 ) -> tuple[list[RawEntry], list[str]]:
-    """The entries up to the end, or to the first whose id is none of lakelog's.
+    """The entries up to the end, or to the first with a foreign id.
 
     Returns:
-        The entries, and the ids of those past the log end that are none of lakelog's.
+        The entries, and the foreign ids past the log end.
 
     Raises:
-        ForeignEntryError: that is the first one.
+        ForeignEntryError: the first entry has a foreign id.
     """
     entries: list[RawEntry] = []
     for raw_id, fields in raw:
@@ -241,7 +243,7 @@ def _parse(
 def check_topic_id(
     topic_partition: TopicPartition, found: bytes | None, wanted: UUID | None
 ) -> None:
-    """Refuses to go on without a stream, or with that of another creation of the topic.
+    """Refuses to go on without a stream, or with the stream of another creation of the topic.
 
     Raises:
         UnknownTopicIdError: dropped, or dropped and created again.

@@ -8,16 +8,16 @@ from typing import Any
 
 from ..errors import ForeignEntryError
 
-#: How reading ends that goes by what ought to be there.
+#: Errors of reading a value that is not what it should be.
 ILLEGIBLE = (ValueError, TypeError, LookupError, AttributeError, OverflowError)
 
 
 @contextmanager
 def foreign_if_illegible(found: Any, what: str) -> Iterator[None]:
-    """Within the block, reading ``found`` fails as that of something that somebody else wrote.
+    """Turns errors of reading ``found`` within the block into `ForeignEntryError`.
 
     Args:
-        what: it should be, such as "definition of a topic".
+        what: what it should be, such as "definition of a topic".
 
     Raises:
         ForeignEntryError: it cannot be read.

@@ -22,12 +22,12 @@ _FIELDS = ("topic_id", "run_id", "log_end", "unarchived_since")
 
 @dataclass(frozen=True, slots=True)
 class Glance:
-    """A partition's state, as far as it says whether somebody should look closer."""
+    """The part of a partition's state that says whether it needs a closer look."""
 
     topic_id: str
     recovered: bool  # this run of the server has written it
     log_end: int
-    unarchived_since_ms: int | None  # when the oldest unarchived append was; None: nobody knows
+    unarchived_since_ms: int | None  # when the oldest unarchived append was; None: not known
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +35,15 @@ class Glimpse:
     """What one server said in one look."""
 
     now_ms: int  # the server's clock, before the rest was read
-    # None: it has no such partition, or one that a closer look is to name the damage of; it must
-    # not keep the others from being seen.
+    # None: the server has no such partition, or a damaged one, whose damage a closer look names. It
+    # must not hide the others.
     partitions: Mapping[TopicPartition, Glance | None]
 
 
 class Glancer:
     """Looks at the partitions that one server holds. Not thread-safe.
 
-    Remembers the last replies, so that what did not change costs a comparison.
+    Remembers the last replies, so that an unchanged one costs only a comparison.
     """
 
     def __init__(self, servers: Servers, server: Server, keys: Keys, clock: Clock | None) -> None:
@@ -68,8 +68,8 @@ class Glancer:
         """One round trip.
 
         Raises:
-            HotTierUnavailableError: the server does not answer, or holds one of them no more; then
-                `holds` says anew who does.
+            HotTierUnavailableError: the server does not answer, or no longer holds one of them;
+                then `holds` tells which server does.
             HotTierAccessError: it does not answer us.
         """
         wanted = list(topic_partitions)

@@ -96,7 +96,7 @@ class HotLog:
         """The topics of this keyspace.
 
         Args:
-            settled: told of each topic whose settings were written.
+            settled: called for each topic whose settings were written.
         """
         return TopicRegistry(self._servers, self._keys, self._clock, settled)
 
@@ -134,7 +134,7 @@ class HotLog:
     def append_all(
         self, calls: Sequence[AppendCall], acks: Acks = MEMORY
     ) -> list[AppendResult | LakelogError]:
-        """Appends calls in order, pipelined: one round trip a server.
+        """Appends calls in order, pipelined: one round trip for each server.
 
         An error stands in its call's place and stops no other call, but later calls of the same
         partition will then be out of order. Unless the error is `HotTierUnavailableError` with
@@ -186,10 +186,12 @@ class HotLog:
         wait_ms = 0
         if acks.replicas:
             wait_ms = server.block_ms(REPLICA_TIMEOUT_MS)
-            # WAIT speaks of its own connection's writes, so it goes behind them on the same one.
+            # WAIT covers the writes of its own connection, so it follows them on the same one.
             confirm.append(("WAIT", acks.replicas, wait_ms))
         elif acks.fsync:
-            confirm.append(("CONFIG", "GET", "appendfsync"))  # still, for these writes
+            confirm.append(
+                ("CONFIG", "GET", "appendfsync")
+            )  # whether it still holds for these writes
         try:
             if acks.fsync:
                 self._check_fsync(server)
@@ -241,7 +243,7 @@ class HotLog:
         return int(seconds) * 1000 + int(microseconds) // 1000
 
     def memory_bytes(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
-        """What the partitions take of Redis's memory, indexes and state included."""
+        """The memory that the partitions take in Redis, including indexes and state."""
         found = {}
         for tp in topic_partitions:
             keys = self._keys.partition(tp)
@@ -256,7 +258,7 @@ class HotLog:
         return [server_info(server) for server in self._servers.all()]
 
     def glancers(self) -> list[Glancer]:
-        """One a server, to look at many partitions again and again."""
+        """One for each server, to look at many partitions again and again."""
         return [
             Glancer(self._servers, server, self._keys, self._clock)
             for server in self._servers.all()
@@ -269,7 +271,7 @@ class HotLog:
     def offsets(
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
     ) -> dict[TopicPartition, HotOffsets]:
-        """Where the partitions begin and end, with their segments: one round trip a server.
+        """Where the partitions begin and end, with their segments: one round trip for each server.
 
         Raises:
             UnknownTopicOrPartitionError: one is not in the hot tier.
@@ -363,7 +365,7 @@ class HotLog:
         if found is not None:
             return found
         try:
-            # The largest lies in the part of a segment that was trimmed, or no record has one.
+            # The largest was in a trimmed part of a segment, or no record has a timestamp.
             return time_index.largest(
                 lambda offset: self.read(topic_partition, offset, topic_id=topic_id),
                 offsets.local_log_start,
@@ -383,7 +385,7 @@ class HotLog:
             server, *others = self._servers.all()
             if not others:
                 ready = self._block(server, positions, min(left_ms, server.block_ms(MAX_BLOCK_MS)))
-                if not ready and left_ms:  # what came may have been trimmed at once
+                if not ready and left_ms:  # what was appended may have been trimmed at once
                     ready = self._ahead(positions)
                 ready = self._woken_for_something(positions, ready, left_ms)
             else:
@@ -437,7 +439,7 @@ class HotLog:
     ) -> None:
         """Drops hot records below an offset; the local log start only grows.
 
-        The caller answers for it that the cold tier holds them, or that they lie below the log
+        The caller guarantees that the cold tier holds them, or that they lie below the log
         start.
 
         Args:
@@ -500,7 +502,7 @@ class HotLog:
         """Begins a new segment after retention deleted all of the open one.
 
         Returns:
-            False if something was appended since, or there is nothing to begin anew.
+            False if something was appended since, or there is nothing to roll.
         """
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
@@ -565,12 +567,12 @@ class HotLog:
     ) -> None:
         """Reserves offsets in the cold tier although enough are left.
 
-        Whatever an archiver has copied of the partition by now cannot be committed any more (see
+        What archivers have copied of the partition so far can no longer be committed (see
         `cold.planned`).
 
         Args:
             reserve: as for `recover_all`.
-            topic_id: of the topic's creation.
+            topic_id: that of the topic's creation.
 
         Raises:
             UnknownTopicIdError: the topic was dropped.
@@ -592,7 +594,7 @@ class HotLog:
         """Accepts appends again, after a clean stop or instead of one.
 
         Returns:
-            False if the server does not allow to make sure of its disk (``CONFIG SET appendfsync``
+            False if the server does not let us make sure of its disk (``CONFIG SET appendfsync``
             and an append-only file); the partitions are then left to `recover`, with a gap.
 
         Raises:
@@ -675,7 +677,7 @@ class HotSource:
     password_ref: str | None = None
 
     def open(self) -> HotLog:
-        """The hot log, one a process and source.
+        """The hot log; each process has one for each source.
 
         Raises:
             InvalidArgumentError, MissingExtraError: the reference names nothing that can be read.
@@ -683,7 +685,7 @@ class HotSource:
         return _OPEN.get(self, self.connect)
 
     def connect(self, clock: Clock | None = None) -> HotLog:
-        """A hot log of one's own; see `HotLog`."""
+        """A new hot log for the caller alone; see `HotLog`."""
         return HotLog.connect(self.url, self.keyspace, password=self.password(), clock=clock)
 
     def password(self) -> str | None:

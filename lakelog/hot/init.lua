@@ -3,10 +3,10 @@
 -- how many offsets a tiered partition may give out at first.
 -- Repeating it changes nothing.
 --
--- The run ids are those the servers had before anybody could know of the partition. A server that
--- still has one of them has lost nothing, so a partition that is not there never was, and starts at
--- offset 0. Otherwise it may have been there, with records, and been lost: it is made without a run
--- id, so that it takes appends only after recover() has gone past every offset that was given.
+-- The run ids are those that the servers had before any client could know of the partition. A server
+-- that still has one of them has lost nothing: a partition that is not there never was, and starts at
+-- offset 0. Otherwise it may have existed, with records, and been lost. Then it is made without a run
+-- id, so that it takes appends only after recover() has gone past every offset that was given out.
 
 local st = redis.call('HMGET', state, 'topic_id', 'generation', 'config_version')
 local generation, config_version = tonumber(ARGV[2]), tonumber(ARGV[3])

@@ -1,4 +1,4 @@
--- One look at all of a partition but its entries and time index, whatever became of the keys.
+-- One look at all of a partition except its entries and time index, even if keys are damaged.
 -- Returns the replies of HGETALL state, ZRANGE segments WITHSCORES, HLEN producers and XLEN stream;
 -- in place of one that failed, {'ERR', why}.
 

@@ -1,6 +1,6 @@
 """What the keys of a partition hold, sound or damaged, for whoever looks for damage.
 
-Readers stop at the first entry that is not what was written; here it is one of the answers.
+Readers stop at the first entry that is not what was written; here it is part of the answer.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _CALL = re.compile(rb"\|(\d+) (\d+) (\d+) -?\d+")
 
 @dataclass(frozen=True, slots=True)
 class HotLook:
-    """All of a partition but its entries and time index, of one moment."""
+    """All of a partition except its entries and time index, at one moment."""
 
     topic_partition: TopicPartition
     keys: PartitionKeys
@@ -51,12 +51,12 @@ class HotLook:
     flaws: tuple[tuple[str, str], ...]  # where, what: all that cannot be read
 
     def number(self, name: str) -> int | None:
-        """A field of ``:state`` that is one whole number; None: not there, or something else."""
+        """A field of ``:state`` that is a whole number; None if it is missing or something else."""
         numbers = self.numbers(name)
         return numbers[0] if len(numbers) == 1 else None
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """A field of ``:state`` that is several; empty: not there, or something else."""
+        """A field of ``:state`` with several numbers; empty if it is missing or something else."""
         return _numbers(self.state.get(name, b""))
 
     @property
@@ -67,7 +67,7 @@ class HotLook:
 
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
-    """One entry as it lies there."""
+    """One entry as it is stored."""
 
     id: str
     base_offset: int | None  # None: the id is none of lakelog's
@@ -91,7 +91,7 @@ class StoredEntry:
 
 @dataclass(frozen=True, slots=True)
 class EntryPage:
-    """What one round trip brought, or a part of it where it decodes to more than a page."""
+    """The result of one round trip, or a part of it if it decodes to more than a page."""
 
     entries: tuple[StoredEntry, ...]
     records: pa.RecordBatch  # `RECORDS` of the sound ones, in order
@@ -121,7 +121,7 @@ class Inspection:
         self._keys = keys
 
     def look(self, topic_partition: TopicPartition, topic_id: UUID) -> HotLook:
-        """One look at all but the entries and the time index.
+        """One look at everything except the entries and the time index.
 
         Raises:
             UnknownTopicIdError: the topic was dropped.
@@ -290,7 +290,7 @@ class Inspection:
     def producer_calls(
         self, topic_partition: TopicPartition, from_offset: int = 0
     ) -> list[ProducerCall]:
-        """What is known of who wrote the offsets from there on, by offset.
+        """The known calls that wrote the offsets from there on, by offset.
 
         Each producer's last five calls, as long as it is not forgotten
         (``producer.id.expiration.ms``, or a recovery).

@@ -15,7 +15,7 @@
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#defaults``, the keyspace's defaults
 as JSON; ``#changes``, a counter of the changes to any of these; ``#created_us``, see
-``registry.lua``. They are fields, not keys, so that a topic and the defaults under it are read and
+``registry.lua``. They are fields, not keys, so that a topic and its defaults are read and
 compared in one step.
 
 The companions carry the whole stream key as their hash tag, so they share a cluster slot.
@@ -71,7 +71,7 @@ class PartitionKeys:
     rebuilt: str
 
     def all(self) -> tuple[str, ...]:
-        """Those of every partition."""
+        """The keys that every partition has."""
         return (self.stream, self.state, self.segments, self.times, self.producers)
 
 
@@ -93,8 +93,8 @@ class Keys:
         return f"{self.keyspace}:archivers"
 
     def resume_lock(self, number: int) -> str:
-        """Held by whoever switches a server's fsync policy; in a cluster, each server needs a
-        number whose key it holds.
+        """The lock for switching a server's fsync policy; in a cluster, each server needs a number
+        whose key it holds.
         """
         return f"{self.keyspace}:resume:{number}"
 

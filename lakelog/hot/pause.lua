@@ -1,13 +1,13 @@
 -- The steps of a planned stop. ARGV: verb.
 --
 --   pause   refuse appends and mark the partition clean: all there is was written under this run id
---   unmark  take the mark away, and the partition over if the server changed; appends stay refused
+--   unmark  remove the mark, and take the partition over if the server changed; no appends yet
 --   resume  accept appends again
 --
 -- Between `unmark` and `resume` the caller makes sure that `unmark` is on disk. Otherwise a crash
 -- could bring the mark back after records were appended, and their offsets would be used twice.
--- A caller that dies in between leaves the partition half adopted: paused without a mark. Append
--- and recover() then know that this is to be done again.
+-- A caller that dies in between leaves the partition partly adopted: paused without a mark. Append
+-- and recover() then know that this must be done again.
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'clean', 'paused')
 local verb = ARGV[1]
@@ -21,7 +21,7 @@ if verb == 'pause' then
   redis.call('HSET', state, 'paused', '1', 'clean', '1')
 elseif verb == 'unmark' then
   if st[2] ~= RUN_ID then
-    -- A server that took over may hold the mark of a stop after which the one before it went on.
+    -- A server that took over may hold the mark of a stop after which its predecessor went on.
     if not st[3] or TOOK_OVER then
       return { 'RECOVERY_NEEDED' }
     end
@@ -29,7 +29,7 @@ elseif verb == 'unmark' then
   end
   if st[3] or st[4] then
     redis.call('HDEL', state, 'clean')
-    -- A write in any case: it is what takes an earlier caller's unmark to the disk with it.
+    -- Always a write: it brings an earlier caller's unmark to the disk.
     redis.call('HSET', state, 'paused', st[4] or '1')
   end
 elseif verb == 'resume' then

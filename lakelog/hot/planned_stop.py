@@ -11,8 +11,8 @@ def pause_all(hot: HotLog) -> list[TopicPartition]:
     """Refuses appends everywhere and marks partitions clean; then Redis may be stopped.
 
     Returns:
-        The partitions that could not be marked, because the stop before has not been recovered
-        from; the next start will leave a gap in them, as it would have anyway.
+        The partitions that could not be marked, because they were not recovered after the last
+        stop; the next start will leave a gap in them, as it would have anyway.
     """
     unmarked = []
     for topic_partition in _all(hot):

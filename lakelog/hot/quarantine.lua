@@ -6,13 +6,13 @@
 --   roll     -                     closes the open segment, so that it can be cut
 --   move     gap start, gap end, note, number of segments to replace, their texts, the new texts
 --   release  gap start, gap end, text of a segment for the entry
---   forget   -                     what was kept of it, once it is back
+--   forget   -                     drops what was kept of it, once it is back
 --
 -- KEYS: the five of the partition, then quarantine, rebuilt. `:quarantine` is a hash: `{id}` → a
 -- note as JSON, `{id}|{n}` → the n-th name or value of the entry, byte for byte.
 --
--- The gap is what no other entry speaks for, of the offsets that the id names; start = end: nothing.
--- A change that somebody else made since the look answers {'CHANGED'}; nothing was written then.
+-- The gap: the offsets that the id names and that no other entry holds; start = end: none.
+-- If another client changed it since the look, the answer is {'CHANGED'}, and nothing was written.
 
 local quarantine, rebuilt = KEYS[6], KEYS[7]
 local MAX_REBUILT = 100000 -- entries; copying them stalls the server for well below a second
@@ -29,7 +29,7 @@ check_types()
 redis.call('HLEN', quarantine)
 assert(log_end and tonumber(st[3]) and tonumber(st[6]), 'not lakelog\'s numbers')
 
--- The offsets of an id as [first, end), nil where it is none of lakelog's.
+-- The offsets of an id as [first, end); nil if the id is foreign.
 local function offsets_of(text)
   local last, count = string.match(text, '^(%d+)%-(%d+)$')
   last, count = tonumber(last), tonumber(count)
@@ -47,7 +47,7 @@ local function gaps()
   return found
 end
 
--- Such a list of gaps without one of them.
+-- A list of gaps, without one of them.
 local function without_gap(text, own)
   local left = {}
   for part in string.gmatch(text or '', '[^,]+') do
@@ -99,8 +99,8 @@ local function cut_segments(first, ending)
   return texts
 end
 
--- The stream without one entry, or with one more. Made anew: an entry goes in nowhere but at the
--- end, and after XDEL of the last one, ids below it stay refused.
+-- Rebuilds the stream without one entry, or with one more. It is made again because entries can be
+-- added only at the end, and after XDEL of the last one, ids below it stay refused.
 local function rebuild(without, with)
   redis.call('DEL', rebuilt)
   local at = '-'
@@ -165,12 +165,12 @@ if verb == 'move' then
   if blocks and redis.call('XLEN', stream) > MAX_REBUILT then
     return { 'TOO_MANY', redis.call('XLEN', stream), MAX_REBUILT }
   end
-  -- Copied, declared, taken out: half of this transaction loses no byte, and leaves no hole.
+  -- Copied, declared, taken out, in this order: half of it loses no byte and leaves no hole.
   if entry then
     for i, value in ipairs(entry[2]) do
       redis.call('HSET', quarantine, id .. '|' .. i, value)
     end
-    redis.call('HDEL', quarantine, id .. '|' .. #entry[2] + 1) -- of one that was half forgotten
+    redis.call('HDEL', quarantine, id .. '|' .. #entry[2] + 1) -- left of an entry that was partly forgotten
   end
   redis.call('HSET', quarantine, id, ARGV[6])
   for _, text in ipairs(found) do
@@ -199,7 +199,7 @@ end
 
 local own = int(first or 0) .. '-' .. int(ending or 0)
 if verb == 'forget' then
-  redis.call('HDEL', quarantine, id) -- first: without it the rest is nobody's
+  redis.call('HDEL', quarantine, id) -- first: without it, the rest is ignored
   local at = 1
   while redis.call('HDEL', quarantine, id .. '|' .. at) == 1 do
     at = at + 1

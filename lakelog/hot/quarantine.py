@@ -1,8 +1,8 @@
 """Entries moved aside, so that the rest of the partition is read and archived.
 
 The bytes of such an entry lie in ``:quarantine``, as they were; its offsets become a declared gap
-between two segments. To move one aside is one script; to put it back are two, and in between it is
-in both places: a release then ends what the one before began. See ``quarantine.lua``.
+between two segments. Moving one aside takes one script; putting it back takes two, and in between
+it is in both places: another release then finishes the job. See ``quarantine.lua``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class QuarantinedEntry:
 
     topic_partition: TopicPartition
     entry_id: str
-    gap: OffsetRange  # empty: others speak for its offsets, or it names none
+    gap: OffsetRange  # empty: other entries hold its offsets, or it names none
     reason: str
     who: str
     moved_at_ms: int
@@ -86,16 +86,16 @@ class HotQuarantine:
         dry_run: bool = False,
         whatever: bool = False,
     ) -> QuarantinedEntry:
-        """Moves an entry aside. One that is not there is given up: its offsets become a gap.
+        """Moves an entry aside. A missing one is given up: its offsets become a gap.
 
         Args:
             entry_id: as XRANGE and the errors show it, ``{last offset}-{record count}``.
-            archived_end: where cold's records end; no segment is cut below.
+            archived_end: where cold's records end; no segment is cut below it.
             dry_run: only say what would go.
-            whatever: also if the entry is sound.
+            whatever: even if the entry is sound.
 
         Raises:
-            InvalidArgumentError: no stream id; neither an entry nor a hole.
+            InvalidArgumentError: not a stream id, or neither an entry nor a hole.
             PolicyViolationError: the entry is sound and in its place.
             ConcurrentChangeError: others kept changing the partition; nothing was moved.
             UnknownTopicIdError: the topic was dropped.
@@ -133,7 +133,7 @@ class HotQuarantine:
         raise self._changed(entry_id)
 
     def held(self) -> list[QuarantinedEntry]:
-        """What lies in quarantine, by offset."""
+        """The entries in quarantine, by offset."""
         key = self._keys.partition(self._topic_partition).quarantine
         reply = self._servers.for_key(key).call(("HGETALL", key))[0]
         pairs = (
@@ -162,13 +162,13 @@ class HotQuarantine:
         return [entry for _, entry in sorted(found, key=lambda one: one[0])]
 
     def put_back(self, entry_id: str, now_ms: int, *, dry_run: bool = False) -> QuarantinedEntry:
-        """Puts an entry back to its place, if it is sound; its bytes stay here until `forget`.
+        """Puts an entry back in its place, if it is sound; its bytes stay here until `forget`.
 
         Repair it first, field by field, in the key ``:quarantine``.
 
         Raises:
-            InvalidArgumentError: there is none of that id.
-            CorruptRecordError: it is not what was written, still.
+            InvalidArgumentError: no entry of that id is in quarantine.
+            CorruptRecordError: it is still not what was written.
             PolicyViolationError: its place is taken, or was trimmed.
         """
         held = next((one for one in self.held() if one.entry_id == entry_id), None)
@@ -219,7 +219,7 @@ class HotQuarantine:
         self._call("forget", entry_id)
 
     def is_back(self, entry_id: str) -> bool:
-        """Whether an entry that has bytes here lies in the stream too: half released."""
+        """Whether an entry that has bytes here is in the stream too: partly released."""
         return bool(self._look(entry_id).fields)
 
     # -- helpers ---------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ class HotQuarantine:
         """Why the entry may go.
 
         Raises:
-            InvalidArgumentError, PolicyViolationError: it may not.
+            InvalidArgumentError, PolicyViolationError: it must stay.
         """
         if not look.fields:
             if look.gap.start == look.gap.end:
@@ -301,7 +301,7 @@ class HotQuarantine:
             else:
                 continue
             break
-        # Of what cannot be read, the whole segment's say enough: they only ever keep more.
+        # If some cannot be read, the whole segment's times do: they only keep more.
         known = all(time is not None for time in times)
         readable = [time for time in times if time is not None]
         return HotSegment(

@@ -41,7 +41,7 @@ class Way:
 
     target: str  # never with a password
     passed: tuple[str, ...]  # hops, in order
-    failed: str | None = None  # the hop that did not pass; None: all did
+    failed: str | None = None  # the hop that failed; None: all passed
     found: str = ""  # why it did not
     do: str = ""
 
@@ -51,19 +51,19 @@ class Way:
 
 
 def ways_to_redis(source: HotSource) -> list[Way]:
-    """From this process to the server of a URL; of a cluster, to each primary besides.
+    """From this process to the server of a URL; in a cluster, also to each primary.
 
     Opens connections of its own and closes them.
 
     Raises:
-        InvalidArgumentError: the URL is none.
+        InvalidArgumentError: the URL is not valid.
     """
     no_password: LakelogError | None = None
     password = None
     try:
         password = source.password()
     except LakelogError as error:
-        no_password = error  # how far the network goes is worth knowing all the same
+        no_password = error  # it is still worth knowing how far the network goes
     options, is_cluster = connection_options(source.url, password)
     first = _Walk(options, no_password).way()
     if not (is_cluster and first.passes):
@@ -226,7 +226,7 @@ class _Walk:
 
 
 def _cause(error: Exception) -> Exception:
-    """What redis-py wrapped."""
+    """The error that redis-py wrapped."""
     inner = error.__cause__ or error.__context__
     return inner if isinstance(error, RedisError) and isinstance(inner, OSError) else error
 

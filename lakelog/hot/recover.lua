@@ -1,21 +1,21 @@
--- Settles a partition whose server may have lost its tail, or that has given out what is reserved.
+-- Settles a partition whose server may have lost its tail, or that has used up its reservation.
 -- ARGV: at_least, 1 if a clean stop may be adopted, now_ms or '', topic_id or '', then one of
 --   ''                    there is no cold tier
---   'ask', room           there is; answers what to reserve if no less will do
---   start, end, run id    that was reserved there, asked for under that run
+--   'ask', room           there is one; answers what to reserve, if that is needed
+--   start, end, run id    what was reserved there, asked for under that run
 -- Returns {'OK'} when nothing had to be done or it is done, {'UNSYNCED'} when the gap is in place
 -- but appends are still refused (see recovery.py), {'CLEAN'} when a clean stop can be adopted
 -- instead, {'RESERVE', at least, run id}, {'UNKNOWN_TOPIC_OR_PARTITION'},
 -- {'UNKNOWN_TOPIC_ID', found}.
 --
--- Offsets that some reader may have seen are never given to other records. In a tiered partition
--- all of them lie below what is reserved next: reservation.py has the argument. Without a cold tier
--- the time since the last append that survived bounds them. It bounds them also when a recovery and
--- the appends after it were lost in their turn: the next recovery is later, so its gap ends above
--- all that they gave. That holds as long as the clock was not set back between the two, so here a
--- recovery is on the server's disk, wherever that can be made sure of, before an append follows it.
--- Then it can be lost with the disk alone, and what follows it is what an append-only file loses:
--- the appends of a second or two.
+-- Offsets that a reader may have seen are never given to other records. In a tiered partition all of
+-- them lie below the next reservation: reservation.py has the argument. Without a cold tier they are
+-- bounded by the time since the last append that survived. This holds even if a recovery and the
+-- appends after it are lost in turn: the next recovery is later, so its gap ends above all offsets
+-- they gave out. It holds as long as the clock was not set back between the two. So without a cold
+-- tier, a recovery is on the server's disk, if that can be made sure of, before an append follows.
+-- Then it can only be lost with the disk, and after it only what an append-only file loses: the
+-- appends of a second or two.
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'local_log_start', 'segment',
   'closed_bytes', 'gaps', 'clean', 'index', 'paused', 'reserved_end', 'settings', 'quarantined')
@@ -23,7 +23,7 @@ if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
 if ARGV[4] ~= '' and ARGV[4] ~= st[1] then
-  return { 'UNKNOWN_TOPIC_ID', st[1] } -- what is reserved for the one is not for the other
+  return { 'UNKNOWN_TOPIC_ID', st[1] } -- a reservation for one creation does not serve another
 end
 local log_end = tonumber(st[3])
 local known_end = math.max(tonumber(ARGV[1]), tonumber(st[4]))
@@ -38,8 +38,8 @@ local MAX_DECODED_BYTES = 9007199254740991 -- as good as none, until the topic i
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
 
--- Notes how far appends may go. A lakelog that knows no reservations reads settings of 14 numbers and
--- no others, so from here on its appends to the partition end in an error, before they write.
+-- Notes how far appends may go. An old lakelog without reservations reads only settings of 14
+-- numbers, so from here on its appends to the partition end in an error before they write.
 local function reserve(ending)
   local settings = st[12]
   if select(2, string.gsub(settings, '%S+', '')) == 14 then
@@ -60,17 +60,17 @@ if log_end >= known_end then
       return { 'OK' }
     end
     if start and start < reserved_end then
-      return { 'OK' } -- somebody who came later has reserved more
+      return { 'OK' } -- a later caller has reserved more
     end
   end
-  -- A server that took over from another may hold the mark of a stop after which that one went on.
+  -- A server that took over may hold the mark of a stop after which its predecessor went on.
   if ARGV[2] == '1' and (half_adopted or st[8] and not TOOK_OVER) then
     return { 'CLEAN' }
   end
 end
 local now = server_time(ARGV[3])
 local open = parse_segment(st[5])
--- Half a transaction may lie above the log end: the gap takes it in.
+-- Half a transaction may lie above the log end: the gap covers it.
 known_end = math.max(known_end, drop_half_transaction((st[7] or '') .. ',' .. (st[13] or ''), log_end, open.base))
 
 local function end_by_clock()
@@ -84,8 +84,8 @@ local function end_by_clock()
 end
 
 if asks or start and (ARGV[7] ~= RUN_ID or start < math.max(log_end, known_end)) then
-  -- What was written without a reservation, nothing outside of Redis bounds. (The other's own end
-  -- counts only where somebody lost the cold table.)
+  -- Nothing outside of Redis bounds what was written without a reservation. (A reservation's own end
+  -- counts only if the cold table was lost.)
   local least = math.max(log_end, known_end, reserved_end or end_by_clock())
   return { 'RESERVE', int(least), RUN_ID }
 end
@@ -103,8 +103,8 @@ if open.bytes > 0 then
   close_segment(open, log_end)
   closed_bytes = closed_bytes + open.bytes
 end
--- Of a producer with checksums, what survived is what there is of its records, so that a repeat of
--- its work appends the others. Any other producer is to begin anew, unless nothing was lost.
+-- For a producer with checksums, its surviving records count, so that a repeat of its work appends
+-- the others. Any other producer must start again, unless nothing was lost.
 local nothing_lost = is_own and not half_adopted and log_end >= known_end
 local known, kept = redis.call('HGETALL', producers), {}
 for i = 1, #known, 2 do

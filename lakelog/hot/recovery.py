@@ -8,11 +8,11 @@ mark, by taking the partition over as it is.
 The clean mark must be gone *from disk* before anything is appended. Otherwise a crash could bring
 the mark back without the records, and their offsets would be used twice. Only ``appendfsync
 always`` promises that a reply means "on disk" (WAITAOF was seen to answer before), so the server is
-switched to it for that moment, under a lock. Where that is not allowed, the gap it is.
+switched to it for that moment, under a lock. Where that is not allowed, there is a gap instead.
 
 A gap ends where the cold tier reserved offsets for what follows (see `lakelog.reservation`). Where
-there is no cold tier, the gap itself is brought to the disk in that same way before anything is
-appended behind it; where that is not allowed, the log goes on all the same.
+there is no cold tier, the gap itself is synced to the disk in that same way before anything is
+appended after it; where that is not allowed, the log goes on all the same.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class Recovery:
         ask = ("",) if reserve is None else ("ask", least_room())
         asked = {tp: self._settle(tp, end, topic_id, *ask) for tp, end in at_least.items()}
         while reserve is not None:
-            # Only now that each has named the run it is in: the offsets are for that run alone.
+            # Only after each has named its run: the offsets are for that run alone.
             runs = {tp: answer for tp, answer in asked.items() if answer[0] == b"RESERVE"}
             if not runs:
                 return
@@ -84,13 +84,13 @@ class Recovery:
         """Reserves more although enough is left; see `HotLog.reserve_more`."""
         more = reserve({topic_partition: least})[topic_partition]
         if more.start == reserved_end:
-            # Asked for under no run, so that it lengthens the reservation or does nothing.
+            # Asked for without a run, so that it extends the reservation or does nothing.
             self._recover(topic_partition, 0, (str(topic_id), *more, ""), adopt=False)
 
     def _settle(
         self, tp: TopicPartition, at_least: int, topic_id: UUID | None, *more: object
     ) -> list[Any]:
-        """One step towards it; what the script says in the end."""
+        """One step of a recovery; returns the script's answer."""
         given = ("" if topic_id is None else str(topic_id), *more)
         answer = self._recover(tp, at_least, given, adopt=True)
         if answer[0] == b"CLEAN":
@@ -154,7 +154,7 @@ class Recovery:
                 return False, refused
             try:
                 unmarked, refused = self._step_each(topic_partitions, "unmark")
-                # Somebody may have set it back meanwhile (a holder of the lock who overslept it).
+                # It may have been set back meanwhile (by a holder whose lock expired).
                 allowed = _setting(server, "appendfsync") == "always"
             finally:
                 if fsync != "always":
@@ -165,7 +165,7 @@ class Recovery:
         return allowed, refused
 
     def _lock_key(self, server: Server) -> str:
-        """The same for all that settle partitions of this server, and held by it."""
+        """The key of the server's lock: the same for all callers, and held by that server."""
         return next(
             key
             for key in map(self._keys.resume_lock, itertools.count())
@@ -193,7 +193,7 @@ class Recovery:
     def _step_each(
         self, topic_partitions: Iterable[TopicPartition], verb: str
     ) -> tuple[list[TopicPartition], LakelogError | None]:
-        """Takes the step where it is possible; also returns the first refusal."""
+        """Takes the step where it is possible, and returns the first refusal too."""
         done, first_refusal = [], None
         for topic_partition in topic_partitions:
             try:
@@ -213,7 +213,7 @@ class Recovery:
 
 
 class _Lock:
-    """One at a time switches a server's fsync policy back and forth."""
+    """Lets one process at a time switch a server's fsync policy back and forth."""
 
     def __init__(self, servers: Servers, key: str, server_name: str) -> None:
         self._servers = servers

@@ -4,7 +4,7 @@ A topic is created or altered in the definitions first, with a version, then in 
 each partition. A process that dies in between leaves partitions behind; `TopicRegistry.repair`
 (which create, alter and ``lakelog topics apply`` all end with) brings them up to date.
 
-The keyspace's defaults are a field of the same hash. A topic's config version is its definition's
+The keyspace's defaults are a field of the same hash. A topic's config version is the definition's
 plus theirs: a change of the defaults is written once, and every topic under them is a version
 further, without a definition being touched.
 """
@@ -47,7 +47,7 @@ class TopicRegistry:
     """Creates, looks up and changes topics. Every call asks Redis; nothing is cached.
 
     Args:
-        settled: told of each topic whose settings were written, for what else keeps a copy of them.
+        settled: called for each topic whose settings were written, for other copies of them.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class TopicRegistry:
             )
             fresh = self._fresh(topic, 0)
             answer = self._compare_and_set(topic, 0, _to_json(topic, None, fresh))
-            if answer[0] != b"DEFAULTS_CHANGED":  # else look again: nobody asked for the old ones
+            if answer[0] != b"DEFAULTS_CHANGED":  # else look again: the old ones were not asked for
                 break
         if answer[0] != b"OK":
             raise TopicExistsError(
@@ -122,7 +122,7 @@ class TopicRegistry:
         return found[0]
 
     def renewed(self, topic: Topic) -> Topic:
-        """The topic as it is now: what settles any decision about one looked up before.
+        """The topic as it is now; decisions about a topic looked up before go by this.
 
         Raises:
             UnknownTopicIdError: it was deleted since, and perhaps created again.
@@ -134,7 +134,7 @@ class TopicRegistry:
         return list(self._everything()[0])
 
     def version(self) -> tuple[int, int]:
-        """Another one whenever a topic was made, changed or deleted, or the defaults were."""
+        """Changes whenever a topic is made, changed or deleted, or the defaults change."""
         changes, topics = self._server().call(
             ("HGET", self._keys.topics, CHANGES_FIELD), ("HLEN", self._keys.topics)
         )
@@ -145,8 +145,8 @@ class TopicRegistry:
         """Changes settings (None: back to the default) and returns the topic as it is then.
 
         Raises:
-            InvalidConfigError: not legal, or the tier of a topic with records would be switched, or
-                a value column would go or get another type; nothing was changed.
+            InvalidConfigError: not legal, or it would switch the tier of a topic with records, or
+                remove a value column or change its type; nothing was changed.
             ConcurrentConfigChangeError: somebody else altered it meanwhile.
         """
         topic = self._whole(name)
@@ -190,9 +190,9 @@ class TopicRegistry:
     def set_defaults(self, changes: Mapping[str, object | None]) -> Mapping[str, str]:
         """Changes the keyspace's defaults (None takes one back) and returns them as they are then.
 
-        They reach every topic that is there, where it does not set the same itself, and every one
-        that comes. A call that was cut short is finished by the next one (also without changes),
-        or a topic at a time by whatever repairs that one.
+        They reach every topic that does not set the same itself, and every new topic. A call that
+        was cut short is finished by the next one (even without changes), or topic by topic when a
+        topic is repaired.
 
         Args:
             changes: by Kafka's broker names, such as ``log.retention.hours``.
@@ -200,7 +200,7 @@ class TopicRegistry:
         Raises:
             InvalidConfigError: not legal, or a topic would contradict itself; nothing was changed.
             ConcurrentConfigChangeError: somebody else changed defaults or topics meanwhile.
-            ApplyFailedError: they hold, but did not reach every topic yet.
+            ApplyFailedError: they are set, but did not reach every topic yet.
         """
         topics, current, seen = self._everything()
         defaults = current.replace(changes)
@@ -239,7 +239,7 @@ class TopicRegistry:
         Raises:
             UnknownTopicIdError: the topic was deleted (and perhaps created again) meanwhile.
         """
-        # As it is now: whoever looked it up long ago must not bring back the settings of then.
+        # As it is now: a topic looked up long ago must not bring back its old settings.
         topic, fresh = self._renewed(topic)
         settings = settings_text(topic.config)
         for topic_partition in topic.topic_partitions():
@@ -302,7 +302,7 @@ class TopicRegistry:
             )
 
     def _whole(self, name: str) -> Topic:
-        """The topic, with the partitions that whoever made them did not come to."""
+        """The topic, with the partitions that an interrupted creation left out."""
         topic = self.get(name)
         if self._renewed(topic)[1]:
             self.repair(topic)
@@ -320,7 +320,7 @@ class TopicRegistry:
         return found
 
     def _fresh(self, topic: Topic, first: int) -> _Fresh:
-        """To be asked before anybody can know of the partitions."""
+        """The new partitions' mark; to be made before any client can know of them."""
         streams = (self._keys.partition(tp).stream for tp in topic.topic_partitions()[first:])
         servers = {id(server): server for server in map(self._servers.for_key, streams)}
         return _Fresh(first, tuple(server.run_id() for server in servers.values()))

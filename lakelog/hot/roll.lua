@@ -1,5 +1,5 @@
 -- Begins a new segment where retention deleted the open one of a tiered partition, as Kafka does
--- before it deletes its active segment: what is appended next is not of the age of what is gone.
+-- before it deletes its active segment: later records must not get the age of deleted ones.
 -- ARGV: topic_id, the log end below which all was deleted, now_ms or ''. Changes nothing when
 -- something was appended since, or is still there. Returns 1 if it rolled, else 0.
 

@@ -36,7 +36,7 @@ def server_info(server: Server) -> ServerInfo:
     """Asks the server.
 
     Raises:
-        HotTierUnavailableError, HotTierAccessError: it does not answer, or not us.
+        HotTierUnavailableError, HotTierAccessError: it does not answer, or refuses us.
     """
     info = _fields(server.call(("INFO",))[0])
     valkey = info.get("server_name") == "valkey"

@@ -12,7 +12,7 @@ local before, local_log_start = tonumber(ARGV[2]), tonumber(st[2])
 assert(tonumber(st[3]) and tonumber(st[4]) and tonumber(st[6]) and tonumber(st[7] or '0'),
   'not lakelog\'s numbers')
 if before > tonumber(st[4]) and st[8] == RUN_ID then
-  -- What is appended next would lie below the log start. (A server that lost its tail may hold less
+  -- The next append would lie below the log start. (A server that lost its tail may hold less
   -- than the cold tier; recover() then goes on above both.)
   return { 'OUT_OF_RANGE', local_log_start, tonumber(st[4]) }
 end
@@ -33,7 +33,7 @@ if ARGV[4] ~= '' and st[7] then
   if tonumber(ARGV[4]) >= tonumber(st[4]) then
     redis.call('HDEL', state, 'unarchived_since')
   elseif ARGV[5] ~= '' and tonumber(ARGV[5]) > tonumber(st[7]) then
-    -- All that had been appended by then is archived, so what is not came later.
+    -- All that was appended by then is archived, so unarchived records came later.
     redis.call('HSET', state, 'unarchived_since', ARGV[5])
   end
 end

@@ -1,6 +1,6 @@
 """Where records wait to be sent: one queue for each topic-partition, in a bounded buffer.
 
-Everything here happens under one lock, which many threads share with the sender's; nothing here
+Everything here happens under one lock, which many threads share with the sender's. So nothing here
 does I/O or encodes.
 """
 
@@ -59,7 +59,7 @@ class Accumulator:
         self.settled = threading.Condition(self.lock)  # callers wait for it
         self.active: dict[PartitionQueue, None] = {}  # queues that hold calls, in order
         self.is_stopping = False  # no more records come; the sender drains and ends
-        self.is_abandoned = False  # nothing more is sent
+        self.is_abandoned = False  # nothing is sent any more
         self.is_forked = False
         self.sender_thread: threading.Thread | None = None
         self._unseen_failures: deque[Delivery] = deque(maxlen=_KEPT_FAILURES)
@@ -159,7 +159,7 @@ class Accumulator:
             return SendResult(call.delivery, index)
 
     def put(self, queue: PartitionQueue, entries: tuple[Entry, ...]) -> Delivery:
-        """Takes a call that is encoded already; records sent before it go first.
+        """Takes a call that is already encoded; records sent before it go first.
 
         Raises:
             BufferExhaustedError, ProducerClosedError: as `append`.
@@ -192,7 +192,7 @@ class Accumulator:
         """Takes no more records. What is there is still sent; then the sender ends.
 
         Returns:
-            False if that holds already.
+            False if no more records were taken before.
         """
         with self.lock:
             if self.is_stopping:
@@ -219,7 +219,7 @@ class Accumulator:
         return call
 
     def _await_room(self, size_bytes: int) -> None:
-        """Waits until the buffer has room, or is empty for what is larger than it."""
+        """Waits until the buffer has room, or is empty for something larger than it."""
         config = self._config
 
         def has_room() -> bool:
@@ -229,7 +229,7 @@ class Accumulator:
         if has_room():
             return
         for queue in self.active:
-            queue.close_open()  # lingering makes no room
+            queue.close_open()  # a lingering call would keep its room
         self.work.notify()
         if not self.settled.wait_for(
             lambda: has_room() or self._refusal is not None, config.max_block_ms / 1000
@@ -285,7 +285,7 @@ class Accumulator:
         return sum(call.record_count for call in tuple(self._unsettled.values()))
 
     def take_unseen(self) -> list[Delivery]:
-        """The failed deliveries since the last time, for whoever reports them."""
+        """The failed deliveries since the last call, which the caller reports."""
         with self.lock:
             failures = list(self._unseen_failures)
             self._unseen_failures.clear()
@@ -338,7 +338,7 @@ class Accumulator:
     # -- fork ----------------------------------------------------------------------------------
 
     def after_fork_in_child(self) -> None:
-        # The sender's thread is not here, and the lock may be held by a thread that is not either.
+        # Neither the sender's thread nor the one that may hold the lock exists here.
         self.lock = threading.RLock()
         self.work = threading.Condition(self.lock)
         self.settled = threading.Condition(self.lock)
@@ -353,9 +353,9 @@ def delivery_error(call: Call, why: str, cause: Exception | None) -> DeliveryErr
     """The error for the records of a call that was not delivered.
 
     Args:
-        call: it knows whether it is unknown or surely not written.
+        call: the call, which knows whether its outcome is unknown or surely not written.
         why: completes "they were sent, but …".
-        cause: the last error there was.
+        cause: the last error, if there was one.
     """
     tp, count = call.delivery.topic_partition, call.record_count
     is_unknown = call.may_be_written or call.is_sending

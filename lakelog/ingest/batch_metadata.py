@@ -12,7 +12,7 @@ from ..record import RecordMetadata
 
 
 class BatchMetadata(Sequence[RecordMetadata]):
-    """The `RecordMetadata` of each record of a batch, in input order, made when looked at."""
+    """The `RecordMetadata` of each record of a batch, in input order, made on access."""
 
     def __init__(
         self, topic: str, partitions: np.ndarray, offsets: np.ndarray, timestamps_ms: np.ndarray

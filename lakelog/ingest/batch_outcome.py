@@ -12,8 +12,8 @@ class BatchOutcome:
     """The rows of a batch by their fate; ``error.batch`` of what `Producer.send_batch` raises."""
 
     written: int  # records that are in the log
-    not_written_rows: pa.Array  # row numbers that are surely not, ascending
-    unknown_rows: pa.Array  # row numbers that may or may not be, ascending
+    not_written_rows: pa.Array  # row numbers that are surely not in the log, ascending
+    unknown_rows: pa.Array  # row numbers that may or may not be in the log, ascending
 
     @property
     def not_written(self) -> int:

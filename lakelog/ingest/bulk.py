@@ -28,11 +28,11 @@ from .partition_queue import MAX_CALL_ENTRIES, PartitionQueue
 from .partitioner import partitions_of_keys
 from .sender import allows_more, encode_for
 
-#: About how many bytes of records a partition gets of a piece. Two entries of the size the codec
-#: aims at: enough to make a round trip worth it, and small beside the buffer.
+#: About how many bytes of a piece each partition gets. Two entries of the size the codec aims at:
+#: enough to make a round trip worth it, and small compared with the buffer.
 PIECE_PARTITION_BYTES = MIB // 2
 
-#: A call has at most about so many bytes: Redis runs it as one script.
+#: A call has at most about this many bytes: Redis runs it as one script.
 MAX_CALL_BYTES = MIB
 
 _NOT_WRITTEN, _UNKNOWN, _WRITTEN = 0, 1, 2
@@ -44,7 +44,7 @@ class BulkAppend:
     Args:
         table: `PRODUCED`.
         asked: the partition each row asks for, null for none.
-        partition: of all rows, if given.
+        partition: for all rows, if given.
         topics: asked again before a row is refused by a limit of its topic.
     """
 
@@ -95,7 +95,7 @@ class BulkAppend:
         try:
             return encode_for(queue, records)
         except RecordTooLargeError:
-            # Somebody may have raised the limit since it was looked up.
+            # The limit may have been raised since it was looked up.
             if queue in self._renewed or not allows_more(queue, self._topics, self._accumulator):
                 raise
             self._renewed.add(queue)
@@ -197,7 +197,7 @@ def _calls(
 
 
 def _of_row(error: Exception, rows: np.ndarray) -> Exception:
-    """The error of a call, its record numbers as row numbers of the table."""
+    """The error of a call, with row numbers of the table in place of record numbers."""
     if not isinstance(error, LakelogError):
         return error
     match error:

@@ -14,7 +14,7 @@ _log = logging.getLogger(__name__)
 
 
 class Deliverer(Protocol):
-    """Who settles deliveries and lets callers wait for them; see `Accumulator`."""
+    """Settles deliveries, and lets callers wait for them; see `Accumulator`."""
 
     lock: Any  # under which a delivery is written
     is_forked: bool  # this is a child process, in which nothing is delivered
@@ -25,7 +25,7 @@ class Deliverer(Protocol):
 class Delivery:
     """The fate that the records of one call share: where they went, or why not.
 
-    One object for all of them, so that a record costs no lock and no future of its own. Written
+    One object for all of them, so that a record needs no lock and no future of its own. Written
     once, under the deliverer's lock; ``done`` last, so that it can be read without the lock.
     """
 
@@ -91,7 +91,7 @@ class Delivery:
 
 
 class SendResult:
-    """The answer to `Producer.send`, to come; used like a ``concurrent.futures.Future``."""
+    """The future answer to `Producer.send`; used like a ``concurrent.futures.Future``."""
 
     __slots__ = ("_delivery", "_index")
 
@@ -116,7 +116,7 @@ class SendResult:
         """
         error = self.exception(timeout)
         if error is not None:
-            raise error.with_traceback(None)  # else records that share it pile up tracebacks
+            raise error.with_traceback(None)  # otherwise records that share it pile up tracebacks
         return self._delivery.metadata_of(self._index)
 
     def exception(self, timeout: float | None = None) -> Exception | None:

@@ -19,7 +19,7 @@ from .given_values import (
     refuse_rounded_to_none,
 )
 
-#: What Arrow stores as `as_bytes` does.
+#: Types that Arrow stores in the same way as `as_bytes`.
 _PLAIN = {bytes, str, type(None)}
 
 _FIELDS = ("value", "key", "headers", "timestamp", "timestamp_ms", "partition")
@@ -29,11 +29,11 @@ def as_columns(records: object, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray 
     """Records as a table of `PRODUCED`, and the partitions they ask for.
 
     Args:
-        records: a table of whatever library (see `as_table`) with column value and perhaps key,
+        records: a table of any library (see `as_table`) with column value and perhaps key,
             headers, timestamp (or timestamp_ms) and partition, or such a column of values; or a
             sequence of values, (key, value) pairs, mappings with those names, or `Record` (whose
             partition and offset do not count).
-        now_ms: the timestamp of those that have none.
+        now_ms: the timestamp of records without one.
 
     Raises:
         InvalidArgumentError: they are something else.
@@ -92,7 +92,7 @@ def _of_table(table: pa.Table, now_ms: int) -> tuple[pa.Table, pa.ChunkedArray |
 def _plain_pairs(rows: list[Any]) -> pa.Table | None:
     """Values or (key, value) pairs as columns, several times faster than row by row.
 
-    None if there is anything else among them, or text that has no UTF-8: `_of_rows` says which.
+    None if there is anything else among them, or text that is not valid: `_of_rows` says which.
     """
     keys: list[Any] | None = None
     values = rows
@@ -178,7 +178,7 @@ def _times(column: pa.ChunkedArray, now_ms: int) -> pa.ChunkedArray:
     if pa.types.is_timestamp(kind):
         if kind.tz is None:
             _refuse("timestamp", kind, "a timestamp with a zone: say pa.timestamp('ms', tz='UTC')")
-        if kind.unit in {"us", "ns"}:  # rounded up, as a search by such a time is
+        if kind.unit in {"us", "ns"}:  # rounded up, like the time in a search
             exact, column = column, pc.ceil_temporal(column, unit="millisecond")
             none = pa.scalar(NO_TIMESTAMP_MS, pa.timestamp("ms", tz=kind.tz)).cast(kind)
             made = pc.and_(pc.equal(column, none), pc.not_equal(exact, none))
@@ -211,12 +211,12 @@ def _headers(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 HEADERS_LEGAL = "lists of (key text, value binary)"
 
-#: pyarrow below 20 casts no field that may be null to one that may not.
+#: pyarrow below 20 casts no nullable field to one that is not nullable.
 _NULLABLE_HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 
 
 def _filled(headers: pa.ListArray) -> pa.ListArray:
-    """Null lists as empty ones, and keys that may not be null."""
+    """The headers with empty lists for null ones, and with keys that are not nullable."""
     lengths = pc.fill_null(pc.list_value_length(headers), 0)
     ends = pc.cumulative_sum(lengths)
     offsets = pa.concat_arrays([pa.array([0], pa.int32()), ends.cast(pa.int32())])
@@ -251,7 +251,7 @@ def _cast(name: str, column: pa.ChunkedArray, kind: pa.DataType, legal: str) -> 
 
 def _cast_chunk(chunk: pa.Array, kind: pa.DataType) -> pa.Array:
     if pa.types.is_dictionary(chunk.type):
-        # Values before rows: Arrow takes no row out of a view, which the values of polars are.
+        # Cast the values before taking rows: Arrow cannot take rows of views, which polars uses.
         return _cast_chunk(chunk.dictionary, kind).take(chunk.indices)
     try:
         return chunk.cast(kind)

@@ -1,8 +1,8 @@
 """Tables and columns of other libraries, as Arrow's.
 
-Arrow's own, and whatever exports itself: by Arrow's C stream or C array (polars, DuckDB relations,
-readers, arrays, pandas) or by the DataFrame interchange protocol. A column without a name is one of
-values. What pandas calls missing (NaN, NaT, None, NA) is null here.
+Takes Arrow's own, and objects that export themselves: by Arrow's C stream or C array (polars,
+DuckDB relations, readers, arrays, pandas) or by the DataFrame interchange protocol. A column
+without a name holds values. What pandas calls missing (NaN, NaT, None, NA) is null here.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def as_table(records: object) -> pa.Table | None:
     A reader is read to its end.
 
     Raises:
-        InvalidArgumentError: it cannot be exported, or a row of it is null as a whole.
+        InvalidArgumentError: it cannot be exported, or a whole row of it is null.
     """
     if isinstance(records, pa.Table):
         return records
@@ -39,8 +39,8 @@ def as_table(records: object) -> pa.Table | None:
 
 
 def _exported(records: Any) -> pa.Table | None:
-    # Nobody has a frame of pandas before it is imported. Another thread may be at that right now,
-    # pyarrow does so by itself: then the module is there, and what it has is not yet.
+    # There is no pandas frame before pandas is imported. Another thread may be importing it right
+    # now (pyarrow does so by itself): then the module is there, but its content is not yet.
     pandas: Any = sys.modules.get("pandas")
     if isinstance(records, _classes(pandas, "DataFrame")):
         return _of_pandas(records, pandas)
@@ -67,7 +67,7 @@ def _of_pandas(frame: Any, pandas: Any) -> pa.Table:
     has_names = any(name is not None for name in frame.index.names)
     headers = None
     if list(frame.columns).count("headers") == 1 and frame["headers"].dtype == object:
-        # Lists of pairs or mappings, which pandas keeps as any objects and Arrow does not read.
+        # Lists of pairs or mappings, which pandas keeps as plain objects and Arrow does not read.
         headers = [
             None if pandas.api.types.is_scalar(one) and pandas.isna(one) else as_headers(one)
             for one in frame["headers"]
@@ -80,7 +80,7 @@ def _of_pandas(frame: Any, pandas: Any) -> pa.Table:
 
 
 def _of_chunks(column: pa.ChunkedArray) -> pa.Table:
-    """Rows, or the column of values of what has no columns."""
+    """The rows as a table; a column without a name becomes the column of values."""
     if not pa.types.is_struct(column.type):
         return pa.table({"value": column})
     if column.null_count:

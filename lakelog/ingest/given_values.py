@@ -81,7 +81,7 @@ def as_timestamp_ms(timestamp: object) -> int:
     """Epoch milliseconds of an int, an aware datetime or ISO text; -1 says that there is none.
 
     Raises:
-        InvalidArgumentError: no such time, a naive one, one below -1, or one that only rounding
+        InvalidArgumentError: not a time, a naive one, one below -1, or one that only rounding
             makes -1.
     """
     time_ms = to_timestamp_ms(timestamp)  # type: ignore[arg-type]
@@ -99,7 +99,7 @@ def as_timestamp_ms(timestamp: object) -> int:
 
 
 def refuse_rounded_to_none(time: str) -> NoReturn:
-    """Of a time between -2 and -1 ms, which rounded up would say that there is none."""
+    """Refuses a time between -2 and -1 ms, which rounded up would mean that there is none."""
     raise InvalidArgumentError(
         f"timestamp {time} lies before 1970-01-01 UTC and cannot be stored; for none, give -1 or "
         "leave it out"

@@ -1,4 +1,4 @@
-"""The calls of one topic-partition: open, closed, under way; and the numbers they carry.
+"""The calls of one topic-partition (open, closed, under way) and the numbers they carry.
 
 | what happened to a call                        | its number                                      |
 |------------------------------------------------|-------------------------------------------------|
@@ -7,9 +7,9 @@
 |                                                | nothing before it left                          |
 | it left without being written, or unknown      | nobody's: the calls behind get a new epoch      |
 
-The last line is what keeps a late copy of the lost call (in a socket's buffer, say) from being
-taken for another: once the new epoch has written, the old one is fenced. So that the order holds,
-calls of a new epoch wait until those that keep an old number are settled.
+Because of the last line, a late copy of the lost call (in a socket's buffer, say) cannot be taken
+for another call: once the new epoch has written, the old one is fenced. To keep the order, calls of
+a new epoch wait until those that keep an old number are settled.
 
 Source: Kafka ``ProducerAppendInfo`` and KIP-98 for numbers, epochs and the window of five.
 """
@@ -61,13 +61,13 @@ class Call:
         self.values: list[bytes | None] = []
         self.headers: dict[
             int, list[tuple[str, bytes | None]]
-        ] = {}  # of the records that have some
+        ] = {}  # for the records that have some
         self.size_bytes = 0  # what it takes of the buffer
         self.record_count = 0
         self.entries: tuple[Entry, ...] = ()  # once encoded
         self.batch: ProducedBatch | None = None  # once numbered
         self.is_sending = False  # an answer is being waited for
-        self.may_be_written = False  # an earlier round brought no answer; the number stays
+        self.may_be_written = False  # an earlier round got no answer; the number stays
         self.sent_under: str | None = None  # run id of the server that did not answer first
         self.is_written = False
 
@@ -80,7 +80,7 @@ class InFlight:
         self._producer_id = producer_id
         self._max_calls = max_calls
         self._epoch = 0
-        self._sequence = 0  # follows the last call that was written and went
+        self._sequence = 0  # the one after the last call that was written and left
         self._needs_epoch = False
 
     def has_room(self) -> bool:
@@ -127,7 +127,7 @@ class InFlight:
         self._needs_epoch = True
 
     def is_first(self, call: Call) -> bool:
-        """Whether no call before it is still to be written."""
+        """Whether all calls before it are written."""
         return next(self._unwritten()) is call
 
     def _unwritten(self) -> Iterator[Call]:

@@ -17,11 +17,11 @@ _M = 0x5BD1E995
 _MASK = 0xFFFFFFFF
 _POSITIVE = 0x7FFFFFFF  # Kafka's toPositive
 
-#: The words of a key by their number; to name a format anew takes longer than to hash a short key.
+#: A key's format by its number of words; compiling one takes longer than hashing a short key.
 _WORDS = [struct.Struct(f"<{count}I") for count in range(17)]
 
 _CACHED_KEY_BYTES = 64  # longer keys are hashed each time, so that the cache stays small
-_COLUMN_KEY_BYTES = 1024  # longer keys are hashed one by one: a NumPy step a word would cost more
+_COLUMN_KEY_BYTES = 1024  # longer keys are hashed one by one: a NumPy step per word would cost more
 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
@@ -31,7 +31,7 @@ def partition_of_key(key: bytes, partitions: int) -> int:
 
 
 def partitions_of_keys(keys: pa.Array, partitions: int) -> np.ndarray:
-    """The partition of each key of a binary column; what stands for a null key is undefined.
+    """The partition of each key of a binary column; undefined for null keys.
 
     Returns:
         int32, one for each row.
@@ -60,7 +60,7 @@ _murmur2_cached = lru_cache(maxsize=16_384)(murmur2)
 
 
 def murmur2_column(keys: pa.Array) -> np.ndarray:
-    """`murmur2` of each row of a ``pa.binary()`` column, as uint32; 0 bytes stand for a null.
+    """`murmur2` of each row of a ``pa.binary()`` column, as uint32; a null counts as 0 bytes.
 
     One NumPy step for each four bytes of the longest key, over the rows that are that long.
     """
@@ -124,7 +124,7 @@ class StickyPartition:
         self._bytes = 0
 
     def take(self, size_bytes: int) -> int:
-        """The partition for a record (or a run of records) of so many bytes."""
+        """The partition for a record (or a run of records) of this size."""
         partition = self._partition
         self._bytes += size_bytes
         if self._bytes >= self._stick_bytes:

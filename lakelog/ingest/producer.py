@@ -34,7 +34,7 @@ __all__ = ["Producer", "ProducerConfig"]
 
 logger = logging.getLogger(__name__)
 
-#: How long the end of a process waits for what a producer that was left open has not sent.
+#: How long the end of a process waits for the unsent records of a producer that was left open.
 EXIT_TIMEOUT_MS = 10_000
 
 
@@ -42,10 +42,11 @@ class Producer:
     """Appends records to topics of the hot tier.
 
     Thread-safe. Records of a partition are written in the order of the calls that sent them, each
-    once, also when Redis fails in between; what cannot be told is reported as unknown, never sent
-    as new. A thread in the background does the sending, started by the first record. Close the
-    producer, or use it as a context manager. One that is left open is closed as the process ends,
-    for at most `EXIT_TIMEOUT_MS`; what a process that is killed had not sent yet is lost.
+    once, even if Redis fails in between. If the outcome cannot be told, it is reported as unknown,
+    and the record is never sent as new. A background thread, started by the first record, does the
+    sending. Close the producer, or use it as a context manager. One that is left open is closed at
+    the end of the process, for at most `EXIT_TIMEOUT_MS`; a process that is killed loses what it
+    had not sent yet.
 
     Args:
         hot: where records go; the caller closes it, after the producer.
@@ -70,7 +71,7 @@ class Producer:
         self._now_ms = (clock or SystemClock()).now_ms
         self._accumulator = Accumulator(self._config)
         self._sender = Sender(self._accumulator, hot, topics, recover, self._config)
-        # One registration a producer: they run before that of the embedded Redis, which it is in.
+        # One registration for each producer: they run before the embedded Redis's own.
         self._at_exit = functools.partial(Producer._close_at_exit, weakref.ref(self))
         atexit.register(self._at_exit)
 
@@ -92,7 +93,7 @@ class Producer:
             key: likewise; decides the partition, as Kafka's producers do it.
             headers: a mapping or pairs of text and bytes, in order; keys may repeat.
             timestamp_ms: UTC epoch milliseconds or an aware datetime; default: now; -1: none.
-            partition: where to; default: by the key, and without a key one for many records.
+            partition: default: by the key; records without a key share one for a while.
 
         Returns:
             The answer to come; its ``result()`` waits for it.
@@ -101,7 +102,7 @@ class Producer:
             InvalidArgumentError: something is of another type, or out of bounds.
             UnknownTopicOrPartitionError: no such topic or partition.
             BufferExhaustedError: the buffer stayed full for ``max_block_ms``.
-            HotTierUnavailableError: Redis did not say within ``max_block_ms`` what the topic is.
+            HotTierUnavailableError: Redis did not describe the topic within ``max_block_ms``.
             ProducerClosedError: it is closed, or belongs to the parent process.
         """
         value_bytes = value if type(value) is bytes else as_bytes("value", value)
@@ -139,7 +140,7 @@ class Producer:
                 sequence of values, (key, value) pairs, mappings with those names, or `Record`.
                 Tables and columns are Arrow's (readers too, which are read to their end) or what
                 exports itself as such: of pandas (what it calls missing is null), polars, DuckDB.
-            partition: of all records; default: each one's own, else as `send` chooses.
+            partition: for all records; default: each one's own, else as `send` chooses.
 
         Returns:
             Where each record went, in input order.
@@ -159,11 +160,11 @@ class Producer:
         return bulk.run()
 
     def flush(self, timeout_ms: int | None = None) -> None:
-        """Sends what was taken so far, without lingering, and waits until all has its answer.
+        """Sends what was taken so far, without lingering, and waits for all answers.
 
         Raises:
-            DeliveryPendingError: not all has an answer yet; it is still being delivered.
-            DeliveryError: records failed since the last flush whose result nobody asked for. Kafka
+            DeliveryPendingError: some have no answer yet; they are still being delivered.
+            DeliveryError: records failed since the last flush, and nobody asked for them. Kafka
                 leaves them to the results; here none is lost in silence.
         """
         self._accumulator.check_not_forked()
@@ -201,7 +202,7 @@ class Producer:
         if error is None:
             self.close()
         else:
-            self._end(None)  # nothing shall hide the error that is on its way
+            self._end(None)  # nothing must hide the error under way
 
     def __del__(self) -> None:
         accumulator = self.__dict__.get("_accumulator")
@@ -209,7 +210,7 @@ class Producer:
             return
         atexit.unregister(self._at_exit)
         count = accumulator.unsettled_records
-        # As the interpreter ends, its daemon threads stand still, maybe with the lock in hand.
+        # When the interpreter ends, its daemon threads stop, perhaps while they hold the lock.
         if not sys.is_finalizing():
             accumulator.refuse("this producer is gone")
         if count:
@@ -222,7 +223,7 @@ class Producer:
             )
 
     def _end(self, timeout_ms: int | None) -> bool:
-        """Closes; False if that had been done, or is the parent process's business."""
+        """Closes; False if it was closed before, or belongs to the parent process."""
         accumulator = self._accumulator
         if accumulator.is_forked or not accumulator.refuse("this producer is closed"):
             return False

@@ -43,8 +43,8 @@ class ProducerConfig:
     # that is being waited for when the time is over (at most the socket's timeout) still counts.
 
     retry_backoff_ms: int = 100
-    # The pause before a retry, doubled by each further one; ≥ 1. Kafka: 100. By chance, it takes
-    # between half of that and all of it.
+    # The pause before a retry, doubled by each further one; ≥ 1. Kafka: 100. A random factor makes
+    # it between half of that and all of it.
 
     retry_backoff_max_ms: int = 1000
     # The longest such pause; ≥ retry_backoff_ms. Kafka: 1,000.
@@ -77,7 +77,7 @@ class ProducerConfig:
 
     @property
     def back_off(self) -> BackOff:
-        """When a call that may yet succeed is made again; who makes it knows the deadline."""
+        """When to retry a call that may yet succeed; the caller knows the deadline."""
         return BackOff(self.retry_backoff_ms / 1000, self.retry_backoff_max_ms / 1000)
 
     @classmethod

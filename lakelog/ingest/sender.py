@@ -61,7 +61,7 @@ class Sender:
         self._config = config
         self._acks = Acks.parse(config.acks)
         self._back_off = config.back_off
-        self._telling = Telling()  # of all partitions: a server that is away is one trouble
+        self._telling = Telling()  # for all partitions: a server that is away is one trouble
         self._done: list[Delivery] = []  # settled in this round; their callbacks come at its end
 
     def start(self) -> None:
@@ -79,7 +79,7 @@ class Sender:
             thread.join()
 
     def abandon(self, why: str) -> tuple[int, int]:
-        """Fails all that is unsettled: how many records are surely not written, how many unknown.
+        """Fails all that is unsettled; counts the records surely not written, and the unknown ones.
 
         An answer that is under way has `ANSWER_GRACE_S` to come.
         """
@@ -178,7 +178,7 @@ class Sender:
             if not call.entries:
                 try:
                     self._encode(call)
-                except Exception as error:  # nobody else knows of the call: it is in no queue
+                except Exception as error:  # the call is in no queue, so it must be failed here
                     self._end(call, error)
             if call.entries:
                 queue.in_flight.calls.append(call)
@@ -195,7 +195,7 @@ class Sender:
                 call.entries = encode_for(call.queue, records)
             except (RecordTooLargeError, InvalidRecordError) as error:
                 if isinstance(error, RecordTooLargeError) and not is_renewed:
-                    is_renewed = True  # somebody may have raised the limit since it was looked up
+                    is_renewed = True  # the limit may have been raised since it was looked up
                     if allows_more(call.queue, self._topics, self._accumulator):
                         continue
                 refused.append((rows.pop(error.index), error))
@@ -217,7 +217,7 @@ class Sender:
             )
         try:
             return self._hot.append_all(appends, self._acks)
-        except Exception as error:  # it promises not to; now nobody knows what was written
+        except Exception as error:  # it promises not to raise; what was written is not known
             _log.exception("an append failed in an unforeseen way")
             failure = LakelogError(f"the append failed in an unforeseen way: {error!r}")
             failure.__cause__ = error
@@ -241,7 +241,7 @@ class Sender:
                 self._written(call, answer)
                 continue
             if decision is not Verdict.RESEND or queue.last_error is None:
-                queue.last_error = answer  # else what befell the call before it is the cause
+                queue.last_error = answer  # otherwise the error of the call before it is the cause
             _log.debug("%s: %s after %r", queue.topic_partition, decision.name, answer)
             match decision:
                 case Verdict.WAIT:
@@ -259,7 +259,7 @@ class Sender:
                     mend = decision
                 case Verdict.REFUSED:
                     if isinstance(answer, RecordTooLargeError):
-                        # Encoded by a larger limit than there is now: the next ones are not.
+                        # Encoded by a larger limit than the present one: later ones are not.
                         self._accumulator.forget(queue.topic)
                     self._end(call, answer)
                 case Verdict.UNKNOWN:
@@ -316,7 +316,7 @@ class Sender:
             queue.last_error = error
             return True
         if is_first_time:
-            queue.failures = 1  # if it did not help, the next one pauses
+            queue.failures = 1  # if it did not help, the next round pauses
         return not is_first_time
 
     def _recover_partition(self, queue: PartitionQueue) -> None:
@@ -385,12 +385,12 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch) -> tuple[Entry, .
 
 
 def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accumulator) -> bool:
-    """Whether the topic as it is now, which is taken up, takes larger entries than before."""
+    """Looks the topic up again; whether it now takes larger entries than before."""
     entry_bytes, decoded_bytes = queue.max_entry_bytes, queue.max_decoded_bytes
     try:
         topic = topics.renewed(queue.topic)
     except LakelogError:
-        return False  # the refusal stands; what is wrong there, the next append says
+        return False  # the refusal stands; the next append shows what is wrong
     with accumulator.lock:
         queue.set_topic(topic)
     return queue.max_entry_bytes > entry_bytes or queue.max_decoded_bytes > decoded_bytes

@@ -21,7 +21,7 @@ class Verdict(Enum):
 
     WRITTEN = auto()
     WAIT = auto()  # send it again after a pause
-    RESEND = auto()  # send it again in order, when the call before it is
+    RESEND = auto()  # send it again in order, after the call before it
     RENUMBER = auto()  # it was not written, and is sent again in a new epoch
     RECOVER = auto()  # recover the partition, then send it again
     REPAIR = auto()  # mend a half-made topic, then send it again
@@ -33,13 +33,13 @@ class Verdict(Enum):
 def verdict(answer: AppendResult | Exception, *, may_be_written: bool, is_first: bool) -> Verdict:
     """What an answer means for a call.
 
-    A call that may be written is never given another number: it is sent again as it was, or fails
-    as unknown.
+    A call that may be written never gets another number: it is sent again as it was, or fails as
+    unknown.
 
     Args:
         answer: of this round.
         may_be_written: whether an earlier round ended without an answer.
-        is_first: whether no earlier call of the partition is still to be written.
+        is_first: whether all earlier calls of the partition are written.
     """
     match answer:
         case AppendResult():

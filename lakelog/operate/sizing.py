@@ -107,7 +107,7 @@ def topic_rate(log: TopicLog) -> TopicRate:
     seconds = (max(known) - min(known)) / 1000 if known else 0.0
     if seconds <= 0:
         raise InvalidArgumentError(
-            f"{log.topic.name} has {records} records, but no two times to take a rate from; "
+            f"{log.topic.name} has {records} records of one time or none, so it has no rate; "
             "give a TopicRate of what you expect"
         )
     hot = _bytes_a_record(

@@ -1,4 +1,4 @@
-"""Reads partitions one after the other, each from a position of its own."""
+"""Reads partitions in turn, each from a position of its own."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from .topic_log import TopicLog
 
 DEFAULT_MAX_POLL_RECORDS = 500  # Kafka's max.poll.records
 
-#: Iterating turns so many records of a partition into objects at a time.
+#: Iterating turns this many records of a partition into objects at a time.
 _ITERATION_RECORDS = 500
 
-#: A wait without an end goes around again so often, to notice signals.
+#: A wait without an end wakes up this often, to notice signals.
 _WAIT_MS = 60_000
 
 #: What one poll hands out, if that is more than one record: Kafka's default of fetch.max.bytes.
@@ -43,7 +43,7 @@ class Consumer:
     On a server that may have lost its tail, a position past the log end waits; after recovery it
     goes on above the gap.
 
-    Not thread-safe, as Kafka's is not: one thread a consumer.
+    Not thread-safe, like Kafka's: use one thread for each consumer.
 
     Args:
         logs: gives the log of a topic, all of one hot tier; `Lakelog.log`.
@@ -51,8 +51,8 @@ class Consumer:
             more): ``earliest``, ``latest``, ``none`` (an error), or ``by_duration:PT10M`` (that
             long before now). If no record is that young, by_duration waits for one and does not
             take the log end; if the log begins later, it takes its start.
-        max_poll_records: what one `poll` returns at most.
-        consumer_timeout_ms: iterating ends after so long without a record; None: never.
+        max_poll_records: the most that one `poll` returns.
+        consumer_timeout_ms: iterating ends after this long without a record; None: never.
 
     Raises:
         InvalidConfigError: `auto_offset_reset` is none of these.
@@ -80,7 +80,7 @@ class Consumer:
     # -- which partitions, from where ------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
-        """Read exactly these partitions; those that were assigned before keep their position.
+        """Read exactly these partitions; those assigned before keep their position.
 
         Raises:
             UnknownTopicOrPartitionError: one does not exist; nothing was changed.
@@ -119,8 +119,8 @@ class Consumer:
     def seek_to_timestamp(self, partition: TopicPartition, timestamp: int | str | datetime) -> int:
         """Go on at the earliest record whose timestamp is at or after that; returns its offset.
 
-        If there is none, at what was the log end before the search: with the next record, however
-        old its timestamp.
+        If there is none, go on at the log end as it was before the search: with the next record,
+        however old its timestamp.
 
         Args:
             timestamp: epoch milliseconds, an aware datetime or ISO text with a zone.
@@ -189,7 +189,7 @@ class Consumer:
     def poll_arrow(
         self, timeout_ms: int = 0, max_records: int | None = None
     ) -> dict[TopicPartition, pa.RecordBatch]:
-        """As `poll`, as one `RECORDS` batch a partition.
+        """As `poll`, with one `RECORDS` batch for each partition.
 
         Args:
             timeout_ms: how long to wait for a record.
@@ -208,7 +208,7 @@ class Consumer:
     def __iter__(self) -> Iterator[Record]:
         """Records one by one, waiting for more, until ``consumer_timeout_ms`` pass without one.
 
-        `position` is that of the record after the last one given; seek, pause and assign between
+        `position` is the offset after the last record given; seek, pause and assign between
         two records take effect at once.
         """
         self._check_assigned()
@@ -239,7 +239,7 @@ class Consumer:
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int | str | datetime]
     ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
-        """The earliest record of each whose timestamp is at or after the target, None without one.
+        """The earliest record of each with a timestamp at or after the target; None without one.
 
         Raises:
             InvalidArgumentError: a negative timestamp, or a time without a zone.
@@ -256,7 +256,7 @@ class Consumer:
     # -- end -------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Let go of the assignment. Connections belong to the logs and stay."""
+        """Give up the assignment. Connections belong to the logs and stay open."""
         self._cursors = {}
         self._topics = {}
 
@@ -297,7 +297,7 @@ class Consumer:
         return polled
 
     def _await(self, deadline: float | None) -> _Cursor | None:
-        """A cursor that has a record at hand, the first by turn; None when the time is over.
+        """The first cursor in turn that has a record at hand; None when the time is over.
 
         Raises:
             Exception: a cursor failed in an earlier call, or has failed now and no other is ready.
@@ -323,7 +323,7 @@ class Consumer:
         if not active:
             time.sleep(timeout_ms / 1000)
         elif waiting:
-            # Also while others have records, so that a busy partition does not hide the rest.
+            # Even while others have records, so that a busy partition does not hide the rest.
             all_idle = len(waiting) == len(active)
             news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0)
             for topic_partition in news:
@@ -376,7 +376,7 @@ class Consumer:
 
 
 def _look_where_nothing_came(cursors: list[_Cursor]) -> None:
-    """Nothing ever comes of a topic that was dropped, nor at an offset that was deleted unread."""
+    """Makes dropped topics and deleted offsets raise errors, since nothing ever comes there."""
     by_topic: dict[str, list[_Cursor]] = {}
     for cursor in cursors:
         by_topic.setdefault(cursor.topic_partition.topic, []).append(cursor)
@@ -399,7 +399,7 @@ class _Cursor:
         self.log = log
         self.paused = False
         self.position: int | None = None  # of the next record to hand out; None: to be looked up
-        self.idle_at: int | None = None  # nothing to read before this offset is there
+        self.idle_at: int | None = None  # nothing to read until this offset is there
         self._reset = reset
         self._target: Position | None = reset.position  # what to look up
         self._steps: Iterator[Fetched] | None = None
@@ -431,7 +431,7 @@ class _Cursor:
         partition = self.topic_partition.partition
         end = 0
         if isinstance(self._target, Ago):
-            # Before the search, so that what is appended meanwhile is news to wait for.
+            # Before the search, so that records appended meanwhile end the wait.
             end = self.log.offsets([partition])[partition].log_end
         self.position = self.log.seek(partition, self._target)
         if self.position is None:
@@ -439,7 +439,7 @@ class _Cursor:
         return self.position is not None
 
     def fill(self) -> bool:
-        """Read ahead if nothing is at hand; whether something is then."""
+        """Read ahead if nothing is at hand; returns whether something is at hand then."""
         while self._ahead is None and self.idle_at is None and self.resolve():
             assert self.position is not None
             try:
@@ -455,7 +455,7 @@ class _Cursor:
         return self._ahead is not None
 
     def try_fill(self) -> bool:
-        """As `fill`, but an error is put down as the cursor's failure."""
+        """As `fill`, but an error is kept as the cursor's failure."""
         try:
             return self.fill()
         except Exception as error:
@@ -464,7 +464,7 @@ class _Cursor:
 
     @property
     def ahead_bytes(self) -> int:
-        """What is at hand."""
+        """The bytes at hand."""
         return 0 if self._ahead is None else int(self._ahead.nbytes)
 
     def take(self, max_records: int | None) -> pa.RecordBatch:

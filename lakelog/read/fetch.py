@@ -15,7 +15,7 @@ from ..offsets import LogOffsets
 from ..record import Fetched, OffsetRange, TopicPartition, empty_records
 from .tiers import Look, Tiers, out_of_range
 
-#: What one step brings at most, if it holds more than one record.
+#: The most that a step of several records brings.
 DEFAULT_MAX_BYTES = 8 * MIB
 
 #: Looks in a row that may find the offset in neither tier. A trim or a rewrite between the look
@@ -40,10 +40,9 @@ def fetches(
     step's gaps (and in the log); those that compaction removed are skipped, once they are no longer
     hot.
 
-    An offset that may be hot is asked of the hot tier at once, and both tiers are looked at only
-    when it has no answer: so reading one hot record costs one command. What this cannot see is a
-    log start that another process raised and that the hot tier has not heard of since the last
-    look.
+    An offset that may be hot is read from the hot tier at once; only if it has no answer, both
+    tiers are looked at. So reading one hot record costs one command. This cannot see a log start
+    that another process has raised since the last look, unless the hot tier knows of it.
 
     Args:
         max_bytes: of a step's records; a single larger record is a step of its own.
@@ -108,8 +107,8 @@ def _hot(
                 yield from _cut(rows, at, gap.start, max_bytes)
                 return gap.start, False
             elif look is None or gap not in look.hot[topic_partition.partition].gaps:
-                # Cold may hold the first records of a lost tail: only a look that has seen the gap
-                # can tell, since nothing that it takes in is archived after it was declared.
+                # Cold may hold the first records of a lost tail. Only a look that has seen the gap
+                # can tell, since none of the gap's offsets are archived after it was declared.
                 return at, False
             else:
                 gap_end = min(gap.end, step.next_offset)
@@ -134,7 +133,7 @@ def _cold(
     look: Look,
     max_bytes: int,
 ) -> Generator[Fetched, None, int]:
-    """Steps of the cold tier up to where hot goes on, if not further; returns where they ended."""
+    """Steps of the cold tier at least up to where hot goes on; returns where they ended."""
     assert tiers.rows is not None  # something is archived
     partition = topic_partition.partition
     offsets = look.offsets[partition]
@@ -143,7 +142,7 @@ def _cold(
     if end is not None:
         limit = min(limit, end)
     try:
-        # File by file: to name all that follow would cost more than to read the first record.
+        # File by file: listing all that follow would cost more than reading the first record.
         while at < limit and (file := index.file_at(partition, at)) is not None:
             until = min(limit, file.end_offset)
             before = at
@@ -153,7 +152,7 @@ def _cold(
                     at = step.next_offset
             if at == before:
                 if until == file.end_offset:
-                    return at  # the file lacks the records it is said to hold
+                    return at  # the file lacks records that it should hold
                 break  # its next record lies beyond the limit
     except MissingFileError:
         if not tiers.outdated(look):
@@ -167,8 +166,8 @@ def _cold(
 def _hot_again(offsets: LogOffsets, at: int) -> int:
     """Where the hot tier goes on above an offset that it does not hold: trimmed, lost or damaged.
 
-    From there on it is read rather than cold's copy. Else a superseded record that compaction
-    removed there would be in the log or not, depending on where its reader began.
+    From there on hot is read, not cold's copy. Otherwise a superseded record that compaction
+    removed would be in the log or not, depending on where its reader began.
     """
     if at < offsets.local_log_start:
         return offsets.local_log_start
@@ -206,11 +205,11 @@ def _lost(
     end: int,
     gaps: tuple[OffsetRange, ...],
 ) -> Fetched:
-    """A step that says which of its missing offsets were skipped after an unclean stop."""
+    """The step, with those of its missing offsets that were skipped after an unclean stop."""
     lost = []
     for gap in _within(gaps, start, end):
-        # Where segments were merged over the gap, only the records still tell what cold got of the
-        # lost tail: what was skipped follows the last of them.
+        # If segments were merged over the gap, only the records still tell what cold got of the
+        # lost tail: the skipped offsets follow the last of them.
         below = pc.sum(pc.less(records.column("offset"), gap.end)).as_py() or 0
         held = records.column("offset")[below - 1].as_py() + 1 if below else start
         if max(gap.start, held) < gap.end:

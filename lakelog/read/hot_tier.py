@@ -1,4 +1,4 @@
-"""What readers ask of a hot tier, and one that holds nothing."""
+"""What readers need of a hot tier, and a hot tier that holds nothing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..hot.hot_log import READ_STEP_BYTES
 from ..offsets import HotOffsets
 from ..record import Fetched, OffsetAndTimestamp, TopicPartition
 
-#: How often a wait for what is archived looks at the tables.
+#: How often a wait for archived records looks at the tables.
 POLL_INTERVAL_S = 1.0
 
 
@@ -61,11 +61,11 @@ class HotTier(Protocol):
 
 
 class NothingHot:
-    """A `HotTier` without a record, which begins where the cold tier ends: so the log ends there.
+    """A `HotTier` without records that begins where the cold tier ends, so the log ends there.
 
     Args:
-        table_of: the cold tier of a topic by its name, and id if that is asked for.
-        clock: what "10 minutes ago" is counted from.
+        table_of: gives the cold tier of a topic by its name, and by its id if that is given.
+        clock: the time from which "10 minutes ago" is counted.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class NothingHot:
         self._clock = clock or SystemClock()
 
     def now_ms(self) -> int:
-        """See `HotTier.now_ms`: this machine's, as there is no other."""
+        """See `HotTier.now_ms`: this machine's time, since there is no other."""
         return self._clock.now_ms()
 
     def offsets(

@@ -7,7 +7,7 @@
 ``== != < <= > >=``     then a JSON literal, or a text in single quotes; ``=`` is ``==``
 ======================  ==============================================================
 
-Without a comparison the path matches where it leads to something, also to null. Numbers compare
+Without a comparison the path matches if it leads to anything, even null. Numbers compare
 with numbers and texts with texts; nothing is smaller or larger than something of another kind.
 """
 
@@ -49,7 +49,7 @@ _EQUALITY = (operator.eq, operator.ne)
 
 
 def is_json_path(text: str) -> bool:
-    """Whether a text is meant as a path: ``$`` and a step, or nothing, behind it."""
+    """Whether a text is meant as a path: ``$``, alone or followed by a step."""
     return re.match(r"\$(?:[.\[]|\s*$|\s*[=!<>])", text) is not None
 
 
@@ -64,10 +64,10 @@ class JsonPath:
 
     @classmethod
     def of(cls, text: str) -> JsonPath:
-        """The path that a text spells.
+        """Parses a path.
 
         Raises:
-            InvalidArgumentError: it spells none; says from where on it is not understood.
+            InvalidArgumentError: it is not a path; the message shows where it goes wrong.
         """
         text = text.strip()
         if not text.startswith("$"):
@@ -77,7 +77,7 @@ class JsonPath:
         while found := _STEP.match(text, at):
             try:
                 steps.append(_step(found))
-            except ValueError:  # an escape that is none, a number without end
+            except ValueError:  # an invalid escape, or a number that is too long
                 _refuse(text, text[at:])
             at = found.end()
         if at == len(text):
@@ -94,7 +94,7 @@ class JsonPath:
             return False
         try:
             document = json.loads(value)
-        except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested without end
+        except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deep
             return False
         return any(self._holds(found) for found in _reached(document, self.steps))
 
@@ -103,7 +103,7 @@ class JsonPath:
         may = pc.is_valid(values)
         for step in self.steps:
             if isinstance(step, str):
-                # A name stands in the text as it is, unless something in it is escaped.
+                # The text holds a name as it is, unless something in it is escaped.
                 spelt = pc.match_substring(values, step.encode(errors="surrogatepass"))
                 may = pc.and_kleene(may, pc.or_(spelt, pc.match_substring(values, "\\")))
         candidates = pc.indices_nonzero(pc.fill_null(may, False))
@@ -147,7 +147,7 @@ def _reached(document: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any
 
 
 def _kind(value: Any) -> str:
-    """JSON's kinds; to Python true is 1."""
+    """The JSON kind of a value; to Python, true is 1."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, (int, float)):

@@ -13,7 +13,7 @@ from .json_path import JsonPath
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """All that is given must hold; nothing given: every record matches."""
+    """All given conditions must hold; without any, every record matches."""
 
     key: bytes | None = None  # these bytes, all of them
     header: tuple[str, bytes | None] | None = None  # a header of that name; with that value
@@ -40,7 +40,7 @@ class Match:
         return cls(
             _bytes("key", key),
             None if header is None else _header(header),
-            _bytes("text", text) or None,  # every value has an empty text in it
+            _bytes("text", text) or None,  # every value contains the empty text
             None if json is None else JsonPath.of(json),
         )
 
@@ -110,7 +110,7 @@ def _binary(value: bytes) -> pa.Scalar:
 
 
 def _spelt(value: bytes) -> str:
-    """As a text where it is one that one can read, else as bytes."""
+    """The value as code: a text if it is readable, else bytes."""
     try:
         text = value.decode()
     except UnicodeDecodeError:

@@ -26,14 +26,14 @@ class OffsetReset:
     """
 
     text: str
-    position: Position | None  # where to go; None: nowhere, the error stands
+    position: Position | None  # where to go; None: nowhere, the error is raised
 
     @classmethod
     def parse(cls, text: object) -> OffsetReset:
         """The policy of that name.
 
         Raises:
-            InvalidConfigError: not one of the four, other than in lower case, or a duration that
+            InvalidConfigError: not one of the four, not in lower case, or a duration that
                 is negative or not ISO-8601.
         """
         match text:

@@ -13,7 +13,7 @@ from .tiers import Tiers
 
 
 class RangeRead:
-    """The records of [start_offset, end_offset), read anew by each iteration.
+    """The records of [start_offset, end_offset), read again by each iteration.
 
     Iterating gives `RECORDS` batches in bounded memory. A record that the log held when the
     iteration began is there, or the iteration raises; see `fetches` for the errors. Only what
@@ -56,12 +56,12 @@ class RangeRead:
         text: str | bytes | None = None,
         json: str | None = None,
     ) -> RangeRead:
-        """Only the records of the range for which all that is given holds; all of it is read.
+        """Only the records of the range that meet all conditions; the whole range is read.
 
         Args:
             key: the record's key, whole. Texts, here and below, are their UTF-8 bytes.
             header: the name of a header it has; ``name=value`` or ``(name, value)``: with a value.
-            text: somewhere in its value; capitals count.
+            text: somewhere in its value; case-sensitive.
             json: a path that its value has, such as ``$.legs[0].origin``, or a comparison with
                 what is there: ``$.distance > 1000``, ``$.origin == "JFK"``.
 

@@ -29,7 +29,7 @@ class RecordCount:
     """How many records there are."""
 
     records: int
-    exact: bool = True  # False: at most so many
+    exact: bool = True  # False: at most this many
 
     def __add__(self, other: RecordCount) -> RecordCount:
         return RecordCount(self.records + other.records, self.exact and other.exact)
@@ -44,7 +44,7 @@ def count_records(
     end of the range where that is needed and a table is given.
 
     Args:
-        start, end: offsets; what lies outside the log counts nothing.
+        start, end: offsets; those outside the log do not count.
         table: the cold tier of the look; None: nothing is read.
 
     Returns:

@@ -17,7 +17,7 @@ from .tiers import Tiers
 
 DEFAULT_SAMPLE_RECORDS = 100
 
-#: Places that are read. A cold one costs some milliseconds, so 32 answer in well under a second;
+#: The number of places read. A cold one costs some milliseconds, so 32 take well under a second;
 #: each gives several neighbours when more records are asked for.
 _PLACES = 32
 
@@ -62,7 +62,7 @@ def _parts(
     skipped = total - n
     places = min(n, _PLACES)
     for place in range(places):
-        # What is skipped up to here lies between an equal share for each place before and one more.
+        # The skipped records so far: between an equal share for each earlier place, and one more.
         skip = chance.randint(skipped * place // places, skipped * (place + 1) // places)
         wanted = n * (place + 1) // places
         rank, end = skip + n * place // places, skip + wanted

@@ -34,7 +34,7 @@ SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
 def seek_each(
     tiers: Tiers, partitions: Iterable[int], position: Position, clock: Clock
 ) -> dict[int, int | None]:
-    """The offset of a position in each partition; None where no record answers to it."""
+    """The offset of a position in each partition; None where no record has that position."""
     if isinstance(position, SOUGHT):
         asked = [tiers.topic.partition(number) for number in partitions]
         return {one.partition: seek(tiers, one, position, clock) for one in asked}
@@ -45,7 +45,7 @@ def seek_each(
 def seek(
     tiers: Tiers, topic_partition: TopicPartition, position: Position, clock: Clock
 ) -> int | None:
-    """The offset of a position; None when no record answers to it."""
+    """The offset of a position; None if no record has that position."""
     match position:
         case AtTimestamp(timestamp_ms):
             found = offset_for_timestamp(tiers, topic_partition, timestamp_ms)
@@ -90,8 +90,8 @@ def offset_for_timestamp(
     Kafka answers "none" when its first segment that could match does so only below the log start;
     this answers with the earliest match at or above it.
     """
-    # Hot first, then a snapshot that covers all that was trimmed by then: between them no record
-    # escapes the search, whatever is archived and trimmed meanwhile.
+    # Hot first, then a snapshot that covers all that was trimmed by then: so no record escapes the
+    # search, whatever is archived and trimmed meanwhile.
     hot = tiers.hot.offset_for_timestamp(
         topic_partition, timestamp_ms, topic_id=tiers.topic.topic_id
     )
@@ -111,7 +111,7 @@ def offset_for_timestamp(
     if hot is not None and hot.offset < offsets.log_start:  # trimming lags behind the log start
         end = None if cold is None else cold.offset
         hot = _first_at_or_after(tiers, topic_partition, timestamp_ms, offsets.log_start, end)
-    # Hot's may come first although cold was copied from it: compaction leaves hot as it is.
+    # Hot's may come first although cold was copied from it: compaction does not change hot.
     return min((found for found in (hot, cold) if found is not None), default=None)
 
 
@@ -131,7 +131,7 @@ def max_timestamp(tiers: Tiers, topic_partition: TopicPartition) -> OffsetAndTim
     topic_id = tiers.topic.topic_id
     hot = tiers.hot.max_timestamp(topic_partition, topic_id=topic_id)  # first, as above
     if hot is not None and hot.timestamp_ms == NO_TIMESTAMP_MS:
-        hot = None  # as cold says it, so that archiving does not change the answer
+        hot = None  # cold's answer counts, so that archiving does not change it
     partition = topic_partition.partition
     look = tiers.look([partition])
     offsets = look.offsets[partition]

@@ -15,7 +15,7 @@ from .tiers import Look
 
 @dataclass(frozen=True, slots=True)
 class Stretch:
-    """Offsets of one partition over which records are spread evenly, for all that is known."""
+    """Offsets of one partition over which records are spread evenly, as far as is known."""
 
     partition: int
     start: int
@@ -27,14 +27,14 @@ class Stretch:
         return self.start + (self.end - self.start) * rank // self.records
 
     def records_between(self, start: int, end: int) -> int:
-        """How many of its records lie in [start, end), at most."""
+        """At most how many of its records lie in [start, end)."""
         return min(self.records, max(0, min(end, self.end) - max(start, self.start)))
 
 
 def stretches(look: Look) -> list[Stretch]:
     """What the log holds, by partition and offset: hot records, and cold files where hot has none.
 
-    What was skipped after an unclean stop is in no stretch.
+    Offsets that were skipped after an unclean stop are in no stretch.
     """
     return [
         stretch
@@ -56,7 +56,7 @@ def stretches_between(look: Look, partition: int, start: int, end: int) -> list[
 
 @dataclass(frozen=True, slots=True)
 class TierRange:
-    """Offsets that a reader gets from one tier: all of hot's are records, of cold's some may be."""
+    """Offsets that a reader gets from one tier: in hot all are records, in cold some may be."""
 
     hot: bool
     start: int
@@ -66,8 +66,8 @@ class TierRange:
 def tiers_between(log: LogOffsets, hot: HotOffsets, start: int, end: int) -> Iterator[TierRange]:
     """[start, end), as far as it lies in the log, by the tier that a reader asks; none is empty.
 
-    Hot from the local log start to its own end. Its gaps are cold's, which may have got the first
-    records of a tail before hot lost it, and so is what lies above its end.
+    Hot has the range from the local log start to its own end. Its gaps belong to cold, which may
+    have got the first records of a tail before hot lost it; so do the offsets above hot's end.
     """
     start, end = max(start, log.log_start), min(end, log.log_end)
     hot_end = OffsetRange(hot.log_end, max(hot.log_end, log.log_end))
@@ -88,8 +88,8 @@ def _cold(files: SegmentIndex, partition: int, low: int, high: int) -> list[Stre
         start, end = max(low, row["first"]), min(row["last"] + 1, high)
         if start >= end:
             continue
-        records = row["records"] if row["records"] > 0 else end - start  # -1: nobody counted them
-        if found and start < found[-1].end:  # somebody's OPTIMIZE leaves files that overlap
+        records = row["records"] if row["records"] > 0 else end - start  # -1: not counted
+        if found and start < found[-1].end:  # a foreign OPTIMIZE leaves files that overlap
             before = found.pop()
             start, end = before.start, max(before.end, end)
             records += before.records

@@ -36,7 +36,7 @@ class Tiers:
 
     Args:
         table: None for an untiered topic.
-        rows: who is asked for its snapshots and rows, if not the table itself.
+        rows: gives snapshots and rows, if not the table itself.
     """
 
     def __init__(
@@ -54,15 +54,15 @@ class Tiers:
         self._local_log_starts: dict[int, int] = {}
 
     def look(self, partitions: Iterable[int]) -> Look:
-        """The offsets of the partitions and the cold snapshot that they stand on."""
+        """The offsets of the partitions, and the cold snapshot that they are based on."""
         asked = [self.topic.partition(partition) for partition in partitions]
         # Hot first: a trim between the two looks can then only make the tiers overlap, since what
         # it dropped is in the snapshot that comes after.
         hot = self._hot_offsets(asked)
         cold = self.cold()
         ahead = [tp for tp in asked if _cold_end(cold, tp.partition) > hot[tp].log_end]
-        # Appended and archived between the two looks, or did the server lose its tail? A log end
-        # read after the snapshot must have reached what the snapshot holds.
+        # Either it was appended and archived between the two looks, or the server lost its tail. A
+        # log end read after the snapshot tells: it must have reached what the snapshot holds.
         again = self._hot_offsets(ahead) if ahead else {}
         offsets = {}
         for tp in asked:
@@ -80,7 +80,7 @@ class Tiers:
         return self._cold
 
     def outdated(self, look: Look) -> bool:
-        """Whether a file that the look names may be gone by right: rewritten, or expired, since."""
+        """Whether a file that the look names may rightly be gone: rewritten or expired since."""
         return self.cold().version != look.cold.version
 
     def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
@@ -111,7 +111,7 @@ def join(hot: HotOffsets, cold: ColdSnapshot, partition: int) -> LogOffsets:
         log_start=log_start,
         local_log_start=max(log_start, hot.local_log_start),
         archived_end=archived_end,
-        # Whatever cold knows of was appended, if only after `hot` was read.
+        # All that cold knows of was appended, if only after `hot` was read.
         log_end=max(hot.log_end, archived_end, log_start),
         recovered=hot.recovered,
         gaps=_gaps(hot, cold, partition, log_start),
@@ -128,9 +128,9 @@ def _gaps(
 
 
 def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterator[OffsetRange]:
-    """What is lost of a tail that hot lost: cold may have got the first records of it.
+    """The lost part of a tail that hot lost; cold may have got its first records.
 
-    Told from what the files were made of, not from the records they hold: what compaction removed
+    Judged by the files' ranges, not by the records they hold: what compaction removed
     since is not lost.
     """
     files = files.filter(pc.invert(pc.match_substring(files["path"], "/quarantine-")))
@@ -143,7 +143,7 @@ def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterato
     at = max(gap.start, log_start)
     for first, end in zip(firsts, files["end_offset"].to_pylist(), strict=True):
         if first < gap.end <= end:
-            continue  # segments on both sides of the gap were merged, so who knows what it held
+            continue  # segments on both sides of the gap were merged: what it held is not known
         if at < first:
             yield OffsetRange(at, min(first, gap.end))
         at = max(at, end)
@@ -154,7 +154,7 @@ def _lost_for_good(gap: OffsetRange, files: pa.Table, log_start: int) -> Iterato
 def _in_quarantine(
     stand_ins: Iterable[OffsetRange], hot: HotOffsets, log_start: int
 ) -> Iterator[OffsetRange]:
-    """What cold lacks for a file in quarantine, as far as hot does not hold it."""
+    """The offsets that cold lacks for a file in quarantine and that hot does not hold."""
     for gap in stand_ins:
         lacking = OffsetRange(max(gap.start, log_start), min(gap.end, hot.local_log_start))
         if lacking.start < lacking.end:
@@ -176,7 +176,7 @@ def out_of_range(
     Raises:
         RecoveryNeededError: it lies past the end of a server that may have lost its tail, so it
             may have been legal; it will be again after recovery.
-        OffsetOutOfRangeError: else.
+        OffsetOutOfRangeError: otherwise.
     """
     if offset > offsets.log_end and not offsets.recovered:
         raise RecoveryNeededError(

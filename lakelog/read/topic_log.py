@@ -34,11 +34,11 @@ from .tiers import Look, Tiers, out_of_range
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Makes a DataFrame of a topic's tiers; ``spark`` is given by those who open logs, since it stands
-#: on what is here.
+#: Makes a DataFrame of a topic's tiers. It is passed in when a log is opened, since ``spark``
+#: builds on this module.
 FrameOf = Callable[..., "DataFrame"]
 
-#: Makes the widget of a topic's name, a partition and a position; given likewise.
+#: Makes the widget for a topic's name, a partition and a position; passed in likewise.
 ExplorerOf = Callable[[str, int, PositionLike], Any]
 
 
@@ -52,9 +52,9 @@ class TopicLog:
         topic: as the registry gave it.
         hot: the hot tier.
         table: the cold tier; None for an untiered topic.
-        clock: what "10 minutes ago" is counted from.
-        frame_of: what `dataframe` is made with.
-        explorer_of: what `explore` is made with.
+        clock: the time from which "10 minutes ago" is counted.
+        frame_of: makes the frame of `dataframe`.
+        explorer_of: makes the widget of `explore`.
     """
 
     def __init__(
@@ -77,19 +77,19 @@ class TopicLog:
     # -- where things lie ------------------------------------------------------------------------
 
     def offsets(self, partitions: Iterable[int] | None = None) -> dict[int, LogOffsets]:
-        """Where each partition begins and ends, in both tiers, of one moment.
+        """Where each partition begins and ends, in both tiers, at one moment.
 
-        ``recovered=False`` says that the server may have lost its tail: what was appended last
-        will be known after the next append or archive run.
+        ``recovered=False`` says that the server may have lost its tail: the next append or archive
+        run will show what was appended last.
         """
         if partitions is None:
             partitions = range(self.topic.partitions)
         return dict(self._tiers.look(partitions).offsets)
 
     def seek(self, partition: int, to: PositionLike) -> int | None:
-        """The offset of a position, None when no record answers to it.
+        """The offset of a position; None if no record has that position.
 
-        A timestamp gives the earliest offset whose timestamp is at or after it, so that later
+        A timestamp gives the earliest offset whose timestamp is at or after it, so later
         records may be older still when producers' clocks differ.
 
         Args:
@@ -126,7 +126,7 @@ class TopicLog:
         end; offsets skipped after an unclean stop are among the ``gaps``.
 
         Args:
-            max_bytes: about how much; a single larger record is given all the same.
+            max_bytes: about how much; a single larger record is still given.
 
         Raises:
             OffsetOutOfRangeError: below the log start or past the log end.
@@ -144,7 +144,7 @@ class TopicLog:
     def fetches(
         self, partition: int, offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES
     ) -> Iterator[Fetched]:
-        """One `fetch` after the other up to the log end, without reading a cold file twice.
+        """One `fetch` after another up to the log end, without reading a cold file twice.
 
         A step may hold no records, only a gap. Errors as for `fetch`; one in the middle ends the
         iteration, which can be taken up again where the last step ended.
@@ -164,8 +164,8 @@ class TopicLog:
     ) -> RangeRead:
         """The records of [start, end), to be iterated as batches or records, or taken whole.
 
-        The range is fixed here; each iteration reads it anew, goes on in the cold tier when the hot
-        one is trimmed midway, and raises when the log does not cover the range (any more).
+        The range is fixed here. Each iteration reads it again, goes on in the cold tier if the hot
+        one is trimmed midway, and raises if the log does not (or no longer) cover the range.
 
         Args:
             start: where to begin. A time after every record, or ``latest-tiered`` with nothing
@@ -212,18 +212,18 @@ class TopicLog:
 
         The ranges are fixed here, by one look at both tiers, and the rows are the same each time
         the frame is evaluated, whatever is appended, archived, trimmed, compacted or expires
-        meanwhile; only after the removed files are vacuumed (``file.delete.delay.ms``) it fails.
+        meanwhile. It fails only after the removed files are vacuumed (``file.delete.delay.ms``).
         Spark Connect plans at each evaluation, and Delta then refuses a version that is older than
-        that delay once there is a newer one: make the frame anew.
+        that delay once there is a newer one: make the frame again.
         What is archived is read by Spark's Delta reader, so that filters, column pruning and file
-        skipping work; the rest out of Redis by Spark's tasks.
+        skipping work; Spark's tasks read the rest from Redis.
 
-        Credentials that Unity Catalog vends are in the frame as of now and are not renewed: it can
-        be evaluated for half an hour at least, an hour at most; then make it anew. Over Spark
-        Connect none go into it: the server opens an object store as it was set up.
+        Credentials that Unity Catalog vends are put into the frame now and are not renewed: it can
+        be evaluated for half an hour at least, an hour at most; then make it again. Over Spark
+        Connect it holds none: the server opens an object store as it was set up.
 
         Args:
-            start: a position for all partitions, or one for each. A time finds what the log has
+            start: a position for all partitions, or one for each. A time gives what the log has
                 from then on, an offset must be in the log.
             end: where to end, exclusive. A time after every record is the log end.
             spark: default the session there is, or a local one.
@@ -239,7 +239,7 @@ class TopicLog:
 
         Raises:
             OffsetOutOfRangeError: an offset outside the log. May come from a task, inside Spark's
-                own exception, when the log does not cover the range any more.
+                own exception, if the log no longer covers the range.
             InvalidArgumentError: a range ends before it begins, or the Redis URL has a password and
                 records in Redis are asked for: connect with ``password_ref``.
         """
@@ -285,7 +285,7 @@ class TopicLog:
     def count(
         self, partition: int, start: PositionLike = "earliest", end: PositionLike = "latest"
     ) -> int:
-        """How many records [start, end) has now; what lies outside the log counts nothing.
+        """How many records [start, end) has now; offsets outside the log do not count.
 
         As many as `read` gives, counted by the segment index: of the cold files, only the offsets
         of those that the range cuts are read, where compaction thinned them out.

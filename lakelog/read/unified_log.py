@@ -20,7 +20,7 @@ from ..topic import Topic
 from .tiers import Look, out_of_range
 from .topic_log import TopicLog
 
-END_OF_LOG = -1  # delete-records' word for the log end (Kafka's HIGH_WATERMARK)
+END_OF_LOG = -1  # how delete-records names the log end (Kafka's HIGH_WATERMARK)
 _ATTEMPTS = 10  # commits of other partitions may come first
 
 
@@ -32,10 +32,10 @@ class UnifiedLog(TopicLog):
     # -- changing --------------------------------------------------------------------------------
 
     def raise_log_start(self, partition: int, offset: int) -> int:
-        """Delete the records below an offset, and return the log start offset as it is then.
+        """Delete the records below an offset, and return the log start offset after that.
 
         They become unreadable at once; cleanup removes their files later. A log start only grows,
-        so a lower offset than it changes nothing.
+        so a lower offset changes nothing.
 
         Args:
             offset: the first to keep; -1 for the log end (delete all).
@@ -49,7 +49,7 @@ class UnifiedLog(TopicLog):
         for _ in range(_ATTEMPTS):
             topic = self._deletable()
             look, start = self._raised_log_start(topic_partition, offset)
-            # Register first: what a reader no longer finds hot must by then be known as deleted.
+            # Register first: records that are no longer hot must by then be known as deleted.
             if self._tiers.table is None or look.cold.log_start(partition) >= start:
                 break
             change = Change(
@@ -81,11 +81,11 @@ class UnifiedLog(TopicLog):
         """Make a partition writable again after its server may have lost its tail.
 
         Args:
-            at_least: one past the highest offset the caller was told of; what the cold tier knows
+            at_least: one past the highest offset the caller was told of. What the cold tier knows
                 is added here, so that no offset is ever used twice.
 
         Raises:
-            RecoveryNeededError: the cold tier cannot be reached, and nobody else can tell where the
+            RecoveryNeededError: the cold tier cannot be reached, and only it can tell where the
                 partition goes on; retriable. An archiver settles it too.
         """
         topic_partition = self.topic.partition(partition)
@@ -115,14 +115,14 @@ class UnifiedLog(TopicLog):
     # -- how -------------------------------------------------------------------------------------
 
     def _deletable(self) -> Topic:
-        """The topic as it is now, whatever it was when this log was opened.
+        """The topic as it is now, not as it was when this log was opened.
 
         Raises:
             PolicyViolationError: it is compacted without ``delete``.
             UnknownTopicIdError: it was dropped.
         """
-        # An untiered topic has no such policy, nor becomes a tiered one: only a commit to the cold
-        # tier can meet one that was set since, and it is refused then.
+        # An untiered topic has no such policy, and never becomes a tiered one. Only a commit to the
+        # cold tier can meet a policy that was set since, and it is then refused.
         topic = self.hot.topics().renewed(self.topic)
         if topic.config["cleanup.policy"] == {"compact"}:
             raise PolicyViolationError(
@@ -134,7 +134,7 @@ class UnifiedLog(TopicLog):
         return topic
 
     def _raised_log_start(self, topic_partition: TopicPartition, offset: int) -> tuple[Look, int]:
-        """The log start that deleting what is below an offset leads to, and what it is told by."""
+        """The log start after deleting the records below an offset, and the look that shows it."""
         if offset != END_OF_LOG:
             negative = isinstance(offset, int) and offset < 0
             check_offset(0 if negative else offset)

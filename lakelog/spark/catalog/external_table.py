@@ -1,7 +1,7 @@
 """Gives a table at a path a name in a catalog.
 
-The name is all that is made: the table stays where it is, and ``DROP TABLE`` takes the name away
-again and nothing else. When a topic was dropped and made again, its name moves to the new table.
+Only the name is made: the table stays where it is, and ``DROP TABLE`` removes the name and nothing
+else. If a topic was dropped and created again, its name moves to the new table.
 
 Runs on: driver.
 """
@@ -67,7 +67,7 @@ def plan(entry: CatalogEntry | None, name: TableName, table_path: str, topic: To
     """What to do so that the name stands for the topic's table.
 
     Raises:
-        ForeignTableError: the name is somebody else's.
+        ForeignTableError: the name belongs to something else.
     """
     if entry is None:
         return Step.CREATE
@@ -84,7 +84,7 @@ def plan(entry: CatalogEntry | None, name: TableName, table_path: str, topic: To
 
 
 def _is_earlier_creation(entry: CatalogEntry, topic: Topic) -> bool:
-    """Whether a table is that of the same topic before it was dropped and made again."""
+    """Whether a table is that of the same topic before it was dropped and created again."""
     generation = entry.properties.get(GENERATION_PROPERTY, "")
     return (
         entry.topic_name == topic.name
