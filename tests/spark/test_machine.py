@@ -6,13 +6,18 @@ A few short stories with Spark's tasks; more, and those of a table by name, with
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+from mutants import Mutant, patched
 
+from lakelog.cold.by_name import commit, reader
+from lakelog.cold.by_name.notes import Note
+from lakelog.errors import ContradictionError
 from lakelog.testing.spark_machine import named_table_machine, spark_engine_machine
 
 #: A step takes seconds: what fails is shown as it was found, not made smaller.
@@ -42,3 +47,46 @@ def test_a_log_whose_table_has_a_name_is_what_the_model_has(
 ) -> None:
     with named_table_machine(tmp_path, spark, schema) as machine:
         run(machine, examples=10, steps=20)
+
+
+def _where_without_bounds(self: reader._Run, start: int, end: int) -> str:
+    return (
+        f"partition = {self.partition} AND segment BETWEEN {self.first_segment} AND "
+        f"{self.last_segment}"
+    )
+
+
+_note = commit._note
+
+
+def _note_without_registers(*planned: Any) -> Note:
+    note = _note(*planned)
+    return replace(note, registers=dict.fromkeys(note.registers, 0))
+
+
+MUTANTS = (
+    Mutant(
+        "a range by name without its bounds",
+        "a read has the records of its range and no other",
+        patched(reader._Run, "where", _where_without_bounds),
+    ),
+    Mutant(
+        "registers that a note forgets",
+        "a register moves in the commit of the files that it speaks of",
+        patched(commit, "_note", _note_without_registers),
+        shows=ContradictionError,
+    ),
+)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
+def test_the_rules_of_a_log_catch_the_mutant_of_a_table_by_name(
+    mutant: Mutant, tmp_path: Path, spark: Any, schema: str
+) -> None:
+    with (
+        mutant.applied(),
+        named_table_machine(tmp_path, spark, schema) as machine,
+        pytest.raises(mutant.shows),
+    ):
+        run(machine, examples=20, steps=20)
