@@ -121,7 +121,7 @@ class HotVerification:
         if self.disowned(entry):
             self.findings.add(
                 f"entry {entry.id}",
-                f"lies in a declared gap, so readers skip it: half a transaction left it.  "
+                f"lies in a declared gap, so readers skip it: half a transaction left it. "
                 f"`{command(self.look.topic_partition, entry.id)}` moves it aside",
             )
             return

@@ -74,7 +74,7 @@ MUTANTS = (
         "registers that a note forgets",
         "a register moves in the commit of the files that it speaks of",
         patched(commit, "_note", _note_without_registers),
-        shows=ContradictionError,
+        shows=(ContradictionError,),
     ),
 )
 
