@@ -56,6 +56,7 @@ from cold import commit
 
 from lakelog import Lakelog, Topic
 from lakelog.archive.copy import HotRows
+from lakelog.back_off import POLL, BackOff, wait_until
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cleanup.report import CleanupReport
 from lakelog.clock import Clock, ManualClock, SystemClock
@@ -196,7 +197,8 @@ class OneTopic:
                 producer.send_batch(name, table)
         if close_segments:
             lakelog.topics.alter(name, {"segment.ms": 1})
-            time.sleep(0.01)
+            altered_ms = lakelog.hot.now_ms()
+            wait_until("a millisecond", lambda: lakelog.hot.now_ms() > altered_ms + 1, POLL)
             with lakelog.producer() as producer:
                 producer.send_batch(name, closing())
             lakelog.topics.alter(name, {"segment.ms": None})
@@ -251,7 +253,7 @@ class Kafka:
 
     CLEANER: ClassVar = {"log.cleaner.threads": str(PROCESSES), "log.cleaner.backoff.ms": "200"}
     NEVER, AT_ONCE = "1.0", "0.0001"  # min.cleanable.dirty.ratio, which must be exceeded
-    TIMEOUT_S = 600
+    PATIENCE = BackOff(0.5, 0.5, within_s=600)
 
     def __init__(self, bootstrap_servers: str, log: Path) -> None:
         try:
@@ -297,7 +299,7 @@ class Kafka:
             self._produce(topic, table)
         self._producer.flush()
         self._configure_topic(topic, {"segment.ms": "1"})
-        time.sleep(0.5)  # until the broker has heard of it
+        time.sleep(0.5)  # until the broker goes by it, which nothing tells
         self._produce(topic, closing())
         self._producer.flush()
         self._configure_topic(topic, {"segment.ms": None})
@@ -318,18 +320,19 @@ class Kafka:
         )
 
     def _await_cleanings(self, topic: str, position: int) -> list[re.Match[str]]:
-        deadline_s = time.monotonic() + self.TIMEOUT_S
-        while time.monotonic() < deadline_s:
-            time.sleep(0.5)
+        def cleanings() -> list[re.Match[str]]:
             with self._log.open("rb") as log:
                 log.seek(position)
                 text = log.read().decode(errors="replace")
-            found = [
+            return [
                 one for one in _CLEANED.finditer(text) if one["log"].rpartition("-")[0] == topic
             ]
-            if len(found) == PARTITIONS:
-                return found
-        raise RuntimeError(f"{self._log} does not say that {topic} was cleaned")
+
+        if not wait_until(
+            "the broker to clean", lambda: len(cleanings()) == PARTITIONS, self.PATIENCE
+        ):
+            raise RuntimeError(f"{self._log} does not say that {topic} was cleaned")
+        return cleanings()
 
     def _produce(self, topic: str, table: pa.Table) -> None:
         columns = (table[name].to_pylist() for name in ("key", "value", "partition"))
