@@ -37,11 +37,8 @@ _COMMON: dict[str, Any] = {
     ],
 }
 settings.register_profile("default", max_examples=50, **_COMMON)
-settings.register_profile("ci", max_examples=100, **_COMMON)
 settings.register_profile("nightly", max_examples=2_000, **_COMMON)
-settings.load_profile(
-    os.environ.get("HYPOTHESIS_PROFILE", "ci" if os.environ.get("CI") == "true" else "default")
-)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
 #: Tables here have a few rows, and each query runs a few times: to compile it, or to plan it anew
@@ -73,17 +70,19 @@ os.environ.setdefault(
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With ``pytest -n``: one process has the Spark, since two would only be in each other's way;
-    the others share the rest, file by file.
+    """With ``pytest -n``: two processes have a Spark each, one for tables by name; the rest of the
+    tests is shared file by file, with them too when they are done.
     """
     from xdist.scheduler import LoadScopeScheduling
 
-    class OneSpark(LoadScopeScheduling):
+    class TwoSparks(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file: str = nodeid.split("::")[0]
-            return "spark" if _takes_spark(config.rootpath / file) else file
+            file = config.rootpath / nodeid.split("::")[0]
+            if not _takes_spark(file):
+                return str(file)
+            return "tables by name" if file.name.startswith("test_named") else "tables by path"
 
-    return OneSpark(config, log)
+    return TwoSparks(config, log)
 
 
 @cache

@@ -117,7 +117,7 @@ def test_a_type_checker_refuses_what_is_no_field(tmp_path: Path) -> None:
         'TrimmedError("gone", local_log_start="7")\n'
         'TrimmedError("gone")\n'
     )
-    config = ["--config-file", str(ROOT.parent / "pyproject.toml"), "--cache-dir", str(tmp_path)]
+    config = ["--config-file", str(ROOT.parent / "pyproject.toml")]
     done = subprocess.run(
         [sys.executable, "-m", "mypy", "--strict", "--no-error-summary", *config, str(program)],
         capture_output=True,

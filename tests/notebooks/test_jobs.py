@@ -82,7 +82,9 @@ def test_a_repaired_run_answers_as_before_whatever_happened_since(place: dict[st
         assert records(log) == list(range(2 * READINGS))
 
 
-@pytest.mark.parametrize("step", ["jobs.before_rows", "jobs.after_rows"])
+@pytest.mark.parametrize(
+    "step", [pytest.param("jobs.before_rows", marks=pytest.mark.slow), "jobs.after_rows"]
+)
 def test_a_run_killed_beside_its_rows_is_repaired_and_nothing_is_doubled(
     place: dict[str, str], step: str
 ) -> None:
