@@ -231,8 +231,9 @@ def test_a_file_that_cannot_be_replaced_is_named(directory, name):
 
 def test_a_disk_without_room_is_told(directory):
     program = (
-        "import resource, sys\n"
+        "import resource, sys, tempfile\n"
         "from lakelog import Lakelog, LakelogError\n"
+        "tempfile.gettempdir()  # it looks for one by writing there\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))\n"
         "try:\n"
         "    Lakelog.embedded(sys.argv[1], engine='inline')\n"
