@@ -22,7 +22,6 @@ OF_CLEANUP = (40, 12)
 QUICK = {
     "no sequence check",
     "base id off by one",
-    "a gap of a fixed width",
     "a gap as wide as the clock says",
     "offsets given out before they are reserved",
     "gap not noted",

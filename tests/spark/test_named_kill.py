@@ -22,6 +22,8 @@ from named_process import register
 from query_process import start
 from spark_log import SparkLog, rows_of
 
+from lakelog.testing.eventually import eventually
+
 PARTITIONS = 2
 
 
@@ -64,13 +66,15 @@ def test_each_record_is_archived_once_however_often_the_archiver_is_killed(
         before, left = commits(table), uncommitted(table)
         process = start("named_process.py", wanted)
         try:
-            deadline = time.monotonic() + 400
-            # The first time as soon as a file is written, then at any moment of what follows.
-            while uncommitted(table) <= left if kill == 0 else commits(table) == before:
+
+            def is_far_enough(kill=kill, process=process, before=before, left=left) -> bool:
                 assert process.poll() is None, process.communicate()[0][-4000:]
-                assert time.monotonic() < deadline, "nothing was written"
                 if kill:
                     log.append(200, kill % PARTITIONS)
+                return commits(table) != before if kill else uncommitted(table) > left
+
+            # The first time as soon as a file is written, then at any moment of what follows.
+            eventually(is_far_enough)
             if kill:
                 ends = time.monotonic() + moments.uniform(0, 4)
                 while time.monotonic() < ends:
