@@ -25,6 +25,10 @@ from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+#: Tests start hundreds of processes, and each would compile lakelog anew.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
 _COMMON: dict[str, Any] = {
     "deadline": None,  # a shared machine: time says nothing about the code
     "print_blob": True,  # what to paste to see a failure again
