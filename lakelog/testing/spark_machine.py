@@ -16,6 +16,7 @@ from ..engines.spark import SparkEngine
 from ..hot.hot_log import HotSource
 from ..spark.place import NamedRoot
 from .cleanup_rules import CleanupRules
+from .harness import TOPIC
 from .log_rules import LogRules
 from .machine import log_machine
 from .readers import Reader, Readers
@@ -47,6 +48,11 @@ class NamedTableMachine(LogRules):
     def _readers(self) -> Readers:
         source = HotSource(self.server.url)
         return _FewReaders(self.log, source, self.schema, self.spark)
+
+    def teardown(self) -> None:
+        """The next story finds no table of that name; `create_topic_again` is for one that does."""
+        super().teardown()
+        self.spark.sql(f"DROP TABLE IF EXISTS {self.schema}.{TOPIC}")
 
     def _is_table(self) -> bool:
         return self.table.snapshot().version >= 0 and super()._is_table()
