@@ -476,9 +476,12 @@ class CleanupRules(LogHarness):
     def _clean_model(
         self, model: ModelLog, segments: Sequence[ColdSegment], cleaned_end: int, now_ms: int
     ) -> None:
-        """Tells the model that its partition was compacted up to there."""
+        """Tells the model that its partition was compacted up to there.
+
+        What a cleaner compacted that was held up may have been deleted meanwhile, all of it.
+        """
         below = max(model.log_start, model.cleaned_end)
-        first_dirty = next(s.base_offset for s in segments if s.end_offset > below)
+        first_dirty = next((s.base_offset for s in segments if s.end_offset > below), cleaned_end)
         delete_retention_ms = self.topic.config["delete.retention.ms"]
         model.compact(first_dirty, cleaned_end, now_ms, delete_retention_ms)
 

@@ -355,6 +355,7 @@ class LogRules(LogHarness):
         held, self.held = self.held, None
         old_table, old_log, old_archiver = self.table, self.log, self.archiver
         self.hot.topics().delete(TOPIC)
+        self._make_room()
         self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
         self._begin()
         self._refused(UnknownTopicIdError, old_archiver.run_once)

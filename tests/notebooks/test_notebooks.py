@@ -17,13 +17,13 @@ from notebook_run import NOTEBOOKS, cells, code_cells, notebook, run_job, run_pl
 ROOT = Path(__file__).parents[2]
 
 
-def run_nbval(notebooks: list[Path], directory: Path, engine: str) -> None:
+def run_nbval(notebooks: list[Path], directory: Path) -> None:
     """In kernels of their own, as CI would; outputs of tagged cells are compared."""
     command = [sys.executable, "-m", "pytest", "--nbval-lax", "--nbval-current-env"]
     command += ["--nbval-cell-timeout=300", "-q", "-p", "no:cacheprovider"]
     done = subprocess.run(
         [*command, *map(str, notebooks)],
-        env={**os.environ, "LAKELOG_DIRECTORY": str(directory), "LAKELOG_ENGINE": engine},
+        env={**os.environ, "LAKELOG_DIRECTORY": str(directory), "LAKELOG_ENGINE": "inline"},
         capture_output=True,
         text=True,
         check=False,
@@ -33,11 +33,11 @@ def run_nbval(notebooks: list[Path], directory: Path, engine: str) -> None:
 
 @pytest.mark.slow
 def test_the_notebooks_run_one_after_the_other_in_one_directory(tmp_path: Path) -> None:
-    run_nbval(NOTEBOOKS, tmp_path / "log", "inline")
+    run_nbval(NOTEBOOKS, tmp_path / "log")
 
 
-def test_archiving_runs_on_spark(tmp_path: Path) -> None:
-    run_nbval([notebook("20")], tmp_path / "log", "spark")
+def test_a_notebook_runs_in_a_kernel_of_its_own(tmp_path: Path) -> None:
+    run_nbval([notebook("20")], tmp_path / "log")
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
