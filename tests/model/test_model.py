@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import pyarrow as pa
 import pytest
 
 from lakelog.errors import (
@@ -11,10 +14,26 @@ from lakelog.errors import (
     RecoveryNeededError,
     UnknownProducerError,
 )
-from lakelog.record import OffsetAndTimestamp, OffsetRange, TopicPartition
+from lakelog.record import (
+    RECORDS,
+    Fetched,
+    OffsetAndTimestamp,
+    OffsetRange,
+    TopicPartition,
+)
 from lakelog.testing.model import Answer, Difference, ModelLog
 
 GAP_END = 1 << 24
+
+
+def to_fetch(model: ModelLog) -> pa.RecordBatch:
+    """What a reader gets of all records."""
+    offsets, times = zip(*((r.offset, r.timestamp_ms * 1000) for r in model.read()), strict=True)
+    rows = [
+        {"offset": offset, "timestamp": at, "timestampType": 0, "value": b"value", "headers": []}
+        for offset, at in zip(offsets, times, strict=True)
+    ]
+    return pa.RecordBatch.from_pylist(rows, RECORDS)
 
 
 def row(timestamp_ms: int = -1):
@@ -44,6 +63,23 @@ def test_producers_are_fenced_by_epoch_and_strangers_refused():
     assert append(model, [row()], epoch=1) == Answer(1, -1)
     assert append(model, [row()], sequence=1) is ProducerFencedError
     assert append(model, [row()], producer=2, sequence=4) is UnknownProducerError
+
+
+def test_a_gap_that_redis_has_forgotten_is_not_reported():
+    model = model_of(5)
+    model.lose_tail(1)
+    model.recover("second run", GAP_END)
+    append(model, [row(6)], run="second run", under=None)
+    model.archive(GAP_END + 1)
+    seen = Fetched(to_fetch(model), 0, GAP_END + 1, (OffsetRange(1, GAP_END),))
+    model.check_fetched(seen, 0)
+    with pytest.raises(Difference, match="reports lost"):
+        model.check_fetched(replace(seen, gaps=()), 0)
+
+    model.lose_tail(1)
+    model.check_fetched(replace(seen, gaps=()), 0)
+    with pytest.raises(Difference, match="reports lost"):
+        model.check_fetched(seen, 0)
 
 
 def test_a_lost_tail_leaves_a_gap_that_no_archived_record_falls_into():
