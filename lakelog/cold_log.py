@@ -18,7 +18,7 @@ from .clock import Clock, SystemClock
 from .cold.catalogue import Catalogue
 from .cold.table import ColdTable
 from .engines.engine import Engine
-from .errors import ColdTierError, InvalidArgumentError
+from .errors import ColdTierError, InvalidArgumentError, NewerVersionError
 from .explore.explorer.launch import launch
 from .offsets import PositionLike
 from .operate.status import Status, TopicFailure, status
@@ -308,7 +308,7 @@ class ColdLog:
 
     def _found(
         self, topics: str | Iterable[str] | None
-    ) -> tuple[Sequence[Topic], Sequence[ColdTierError]]:
+    ) -> tuple[Sequence[Topic], Sequence[ColdTierError | NewerVersionError]]:
         """The topics that are meant, and the tables that cannot be told, if all are meant."""
         if topics is not None:
             return self._topics(topics), ()

@@ -19,6 +19,7 @@ from enum import Enum
 from typing import Any
 
 from .errors import InvalidConfigError
+from .format_version import newer
 from .json_text import parse_json
 from .record import TimestampType
 from .value_ddl import check_additive, parse_columns
@@ -339,7 +340,8 @@ class TopicConfig:
         """What `to_json` wrote.
 
         Raises:
-            InvalidConfigError: it is not that, or holds a setting this lakelog does not know.
+            InvalidConfigError: it is not that.
+            NewerVersionError: it holds a setting that this lakelog does not know.
         """
         try:
             layers = parse_json(text)
@@ -348,10 +350,30 @@ class TopicConfig:
                 raise TypeError("a value is not text")
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InvalidConfigError(
-                f"{text[:80]!r} is no topic config as JSON ({error!r}); somebody else wrote it, "
-                "or a newer lakelog did",
+                f"{text[:80]!r} is no topic config as JSON ({error!r}); somebody else wrote it",
                 value=text,
             ) from None
+        return cls.stored(overrides, defaults, "this topic config")
+
+    @classmethod
+    def stored(
+        cls,
+        overrides: Iterable[tuple[str, str]],
+        defaults: Iterable[tuple[str, str]],
+        what: str,
+    ) -> TopicConfig:
+        """A config that a lakelog wrote down.
+
+        Args:
+            what: where it was found.
+
+        Raises:
+            NewerVersionError: it holds a setting that this lakelog does not know.
+        """
+        overrides, defaults = tuple(overrides), tuple(defaults)
+        for name, _ in overrides + defaults:
+            if name not in SETTINGS and name not in CLEANER_SETTINGS:
+                raise newer(what, f"a setting {name[:80]}")
         return cls(overrides, defaults)
 
     def _given(self, name: str) -> str | None:

@@ -103,6 +103,19 @@ class MissingExtraError(LakelogError, ImportError):
     """A package of an optional extra is not installed; the message has the pip command."""
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class NewerVersionError(LakelogError):
+    """A newer lakelog wrote it: nothing was read, and nothing is deleted, until this one is newer.
+
+    It never stands for damage: nothing of this kind is skipped or put in quarantine.
+    """
+
+    topic: str | None = None
+    topic_partition: TopicPartition | None = None
+    entry_id: EntryId | str | None = None
+    path: str | None = None
+
+
 # -- topics ------------------------------------------------------------------------------------
 
 

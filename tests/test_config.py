@@ -238,7 +238,6 @@ def test_json_carries_both_layers() -> None:
         '{"overrides": {}}',
         '{"overrides": {"retention.ms": 5}, "defaults": {}}',
         '{"overrides": [], "defaults": {}}',
-        '{"overrides": {"retention.mss": "5"}, "defaults": {}}',
         '{"overrides": {}, "defaults": {"retention.ms": "-7"}}',
     ],
 )

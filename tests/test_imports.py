@@ -30,6 +30,7 @@ VALUES = {
     "clock",
     "errors",
     "failpoints",
+    "format_version",
     "secret_reference",
     "text_table",
 }

@@ -19,6 +19,7 @@ from ..errors import (
     InvalidArgumentError,
     LakelogError,
     MissingFileError,
+    NewerVersionError,
     TrimmedError,
     UnknownTopicIdError,
 )
@@ -207,7 +208,7 @@ class Archiver:
         ends = {number: limit.end(number, seen.log_end) for number, seen in look.hot.items()}
         limit = replace(limit, ends=ends)
         overtaken: tuple[object, ...] = ()
-        damaged: dict[int, CorruptRecordError] = {}
+        damaged: dict[int, CorruptRecordError | NewerVersionError] = {}
         # Partitions that another archiver archived first, or whose server lost its tail, are
         # planned again. Each time some archiver got further, and the ends are fixed, so this
         # terminates.
@@ -227,7 +228,7 @@ class Archiver:
                 overtaken = change.adds
                 look = self._look()
                 continue
-            except CorruptRecordError as error:
+            except (CorruptRecordError, NewerVersionError) as error:
                 # A partition that cannot be read must not keep the others in Redis.
                 self._orphans_possible = True
                 topic_partition = error.topic_partition

@@ -26,6 +26,7 @@ from ..errors import (
     InvalidArgumentError,
     LakelogError,
     MissingFileError,
+    NewerVersionError,
 )
 from ..failpoints import failpoint
 from ..record import OffsetRange, TopicPartition
@@ -127,7 +128,7 @@ def clean_all(
     cleanups: Iterable[Cleanup],
     steps: Sequence[str] = STEPS,
     after: Callable[[Topic, CleanupReport], Mapping[int, OffsetRange]] | None = None,
-    broken: Iterable[ColdTierError] = (),
+    broken: Iterable[ColdTierError | NewerVersionError] = (),
 ) -> list[CleanupReport]:
     """Runs the cleanups one after the other, and returns a report for each.
 

@@ -25,7 +25,15 @@ from ..record import (
 )
 from .arrow_entry import decode_arrow, encode_arrow, produced_flaw, timestamp_bounds
 from .decoded_size import MESSAGE_FIELD
-from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, corrupt, gap_of
+from .entry import (
+    MAX_TIMESTAMP_MS,
+    VERSION_FIELD,
+    Entry,
+    EntryId,
+    corrupt,
+    gap_of,
+    newer_entry,
+)
 from .fields_entry import TIMESTAMP_FIELD, Row, decode_fields, encode_fields
 
 #: ``auto`` writes arrow entries from this many records on; below, an arrow entry's fixed ~600 bytes
@@ -109,6 +117,7 @@ def decode(entries: Iterable[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch:
     Raises:
         CorruptRecordError: an entry is not what was written; ``entry_id`` says which.
         ForeignEntryError: an entry was not written by lakelog.
+        NewerVersionError: an entry was written by a newer one.
     """
     run = _Run()
     for entry_id, fields in entries:
@@ -118,6 +127,9 @@ def decode(entries: Iterable[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch:
             run.add_batch(entry_id, *decode_arrow(entry_id, fields))
         elif name == TIMESTAMP_FIELD:
             run.add_row(entry_id, *decode_fields(entry_id, fields))
+        elif name == VERSION_FIELD:
+            version = fields[1][:40] if len(fields) > 1 else b""
+            raise newer_entry(entry_id, f"format {version.decode(errors='replace')}")
         elif gap_of(entry_id, fields) is None:
             raise ForeignEntryError(
                 f"entry {entry_id} was not written by lakelog: its first field is {name[:40]!r}. "

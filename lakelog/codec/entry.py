@@ -5,6 +5,7 @@
 | id    | ``{last_offset}-{record_count}``: of ``[last_offset - record_count + 1, last_offset]`` |
 | arrow | ``a``, ``c`` (`arrow_entry`): many records                                           |
 | fields| ``__ts`` … ``__crc`` (`fields_entry`): one record, readable in redis-cli             |
+| newer | ``__v`` = its version: what a format begins with that this version does not know     |
 | gap   | ``__gap`` = ``{start}-{end}``: offsets skipped after an unclean stop; no records     |
 | tail  | ``t`` = append time in ms, added by the append script under LogAppendTime            |
 
@@ -16,10 +17,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from ..errors import CorruptRecordError, ForeignEntryError, InvalidArgumentError
+from ..errors import (
+    CorruptRecordError,
+    ForeignEntryError,
+    InvalidArgumentError,
+    NewerVersionError,
+)
+from ..format_version import newer
 from ..record import MAX_OFFSET, OffsetRange
 
 #: The largest timestamp a record can have: readers count microseconds in 64 bits.
@@ -29,6 +36,7 @@ MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
 MAX_SEQUENCES = 1 << 31
 
 GAP_FIELD = b"__gap"
+VERSION_FIELD = b"__v"
 APPEND_TIME_FIELD = b"t"
 
 _ID = re.compile(r"(\d{1,20})-(\d{1,20})", re.ASCII)
@@ -176,3 +184,8 @@ def corrupt(entry_id: EntryId, what: str) -> CorruptRecordError:
         f"entry {entry_id} is not what was written: {what}. Restore it from a replica or a backup",
         entry_id=entry_id,
     )
+
+
+def newer_entry(entry_id: EntryId, found: str) -> NewerVersionError:
+    """The error for an entry that has something only a newer lakelog knows."""
+    return replace(newer(f"entry {entry_id}", found), entry_id=entry_id)

@@ -24,7 +24,7 @@ from collections.abc import Sequence
 
 from ..record import NO_TIMESTAMP_MS
 from .crc import crc32c_of_parts
-from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, append_time_ms, corrupt
+from .entry import MAX_TIMESTAMP_MS, Entry, EntryId, append_time_ms, corrupt, newer_entry
 from .json_members import COMPACT, SPACED, Members, join_object, split_object
 
 TIMESTAMP_FIELD = b"__ts"
@@ -81,6 +81,7 @@ def decode_fields(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[Row, int 
 
     Raises:
         CorruptRecordError: its fields are not what was written.
+        NewerVersionError: they are, but this version does not know all of them.
     """
     names = fields[::2]
     if len(fields) % 2 or CRC_FIELD not in names:
@@ -93,12 +94,12 @@ def decode_fields(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[Row, int 
         raise corrupt(entry_id, f"it holds 1 record, its id says {entry_id.record_count}")
     time_ms = append_time_ms(entry_id, fields[end + 2 :])
     try:
-        return _row(fields[:end]), time_ms
+        return _row(entry_id, fields[:end]), time_ms
     except ValueError as error:  # a matching CRC over fields that this version does not write
         raise corrupt(entry_id, str(error)) from error
 
 
-def _row(fields: Sequence[bytes]) -> Row:
+def _row(entry_id: EntryId, fields: Sequence[bytes]) -> Row:
     timestamp_ms = int(fields[1])
     if not NO_TIMESTAMP_MS <= timestamp_ms <= MAX_TIMESTAMP_MS:
         raise ValueError(f"it holds a timestamp of {timestamp_ms} ms")
@@ -118,7 +119,7 @@ def _row(fields: Sequence[bytes]) -> Row:
         elif name == JSON_FIELD and data == _SPACED:
             separators = SPACED
         elif name.startswith(_RESERVED_PREFIX.encode()):
-            raise ValueError(f"its field {name!r} is unknown to this version of lakelog")
+            raise newer_entry(entry_id, f"a field {name.decode(errors='replace')[:40]}")
         else:
             members.append((name.decode(), data.decode()))
     if members:

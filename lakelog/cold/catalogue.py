@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from ..errors import ColdTierError, ColdTierRefusedError, UnknownTopicOrPartitionError
+from ..errors import (
+    ColdTierError,
+    ColdTierRefusedError,
+    NewerVersionError,
+    UnknownTopicOrPartitionError,
+)
 from ..topic import Topic
 from .schema import mirrored_topic
 
@@ -16,7 +21,8 @@ class Catalogue:
 
     topics: tuple[Topic, ...] = ()  # the newest creation of each name, by name
     abandoned: tuple[Topic, ...] = ()  # older creations; `Storage.table_path` says where they lie
-    broken: tuple[ColdTierError, ...] = ()  # tables whose topic cannot be told; field: path
+    #: Tables whose topic cannot be told; fields: path, and topic, as where they lie says.
+    broken: tuple[ColdTierError | NewerVersionError, ...] = ()
 
     def topic(self, name: str, root: object) -> Topic:
         """The topic of a name.
@@ -26,9 +32,13 @@ class Catalogue:
 
         Raises:
             UnknownTopicOrPartitionError: no table of that name lies there.
+            ColdTierError, NewerVersionError: the one that does cannot be told.
         """
         found = {topic.name: topic for topic in self.topics}
         if name not in found:
+            for error in self.broken:
+                if error.topic == name:
+                    raise error
             raise UnknownTopicOrPartitionError(
                 f"no table of a topic {name!r} lies under {root}; there are "
                 f"{', '.join(sorted(found)) or 'none at all'}",
@@ -46,12 +56,16 @@ def described_topic(properties: Mapping[str, str], table: str, path: str) -> Top
 
     Raises:
         ColdTierRefusedError: they name none.
+        NewerVersionError: a newer lakelog wrote them.
     """
     try:
         return mirrored_topic(properties)
+    except NewerVersionError as error:
+        message = f"{table}: {error.message}"
+        raise replace(error, message=message, path=path) from None
     except (ValueError, KeyError, TypeError) as error:
         raise ColdTierRefusedError(
-            f"the properties of {table} do not say its topic ({error!r}): an older or newer "
-            "lakelog made it, or none. Archive the topic once with this one, or update it",
+            f"the properties of {table} do not say its topic ({error!r}): an older lakelog made "
+            "it, or none. Archive the topic once with this one",
             path=path,
         ) from error

@@ -30,6 +30,7 @@ import pyarrow as pa
 from ..codec.value_columns import value_schema
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
 from ..errors import ColdTierRefusedError, ContradictionError
+from ..format_version import FORMAT_VERSION, check_format
 from ..record import RECORDS
 from ..topic import Topic, check_topic_name
 
@@ -119,6 +120,9 @@ def comment_of(field: pa.Field) -> str | None:
     return None if text is None else str(text, "utf-8")
 
 
+#: The format of the table, see `format_version`.
+FORMAT_PROPERTY = "lakelog.format"
+
 TOPIC_ID_PROPERTY = "lakelog.topic.id"
 TOPIC_NAME_PROPERTY = "lakelog.topic.name"
 GENERATION_PROPERTY = "lakelog.topic.generation"
@@ -166,6 +170,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
     """The properties that describe the topic, for readers that have no Redis to ask."""
     delay_ms = min(topic.config["file.delete.delay.ms"], MAX_INTERVAL_MS)
     return {
+        FORMAT_PROPERTY: str(FORMAT_VERSION),
         GENERATION_PROPERTY: str(topic.generation),
         PARTITIONS_PROPERTY: str(topic.partitions),
         CONFIG_PROPERTY: topic.config.to_json(),
@@ -178,8 +183,10 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
     """The topic that a table's properties describe.
 
     Raises:
-        ValueError, KeyError: they are not what lakelog wrote, or hold an unknown setting.
+        ValueError, KeyError: they are not what lakelog wrote.
+        NewerVersionError: a newer one did, or they hold a setting that this one does not know.
     """
+    check_format(properties.get(FORMAT_PROPERTY), "the table")
     return Topic(
         check_topic_name(properties[TOPIC_NAME_PROPERTY]),
         UUID(properties[TOPIC_ID_PROPERTY]),

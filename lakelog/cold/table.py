@@ -104,6 +104,7 @@ class ColdRows(Protocol):
         Raises:
             ForeignTableError: the place holds a table that is not this topic's.
             ContradictionError: registers and files disagree, or the table went back in time.
+            NewerVersionError: a newer lakelog wrote it.
             ColdTierError: the place cannot be read.
         """
         ...

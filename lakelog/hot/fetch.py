@@ -18,6 +18,7 @@ from ..config import MIB
 from ..errors import (
     CorruptRecordError,
     ForeignEntryError,
+    NewerVersionError,
     TrimmedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
@@ -176,10 +177,14 @@ def slice_entries(
 
     Raises:
         CorruptRecordError: an entry is damaged, not ours, or missing.
+        NewerVersionError: a newer lakelog wrote one.
     """
     try:
         covered = cover(topic_partition, entries, offset, declared)
         records = decode(covered.entries)
+    except NewerVersionError as error:
+        message = f"{topic_partition}: {error.message}"
+        raise replace(error, message=message, topic_partition=topic_partition) from error
     except CorruptRecordError as error:
         if error.topic_partition is not None or error.entry_id is None:
             raise

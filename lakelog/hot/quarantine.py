@@ -253,7 +253,7 @@ class HotQuarantine:
         """Why the entry may go.
 
         Raises:
-            InvalidArgumentError, PolicyViolationError: it must stay.
+            InvalidArgumentError, PolicyViolationError, NewerVersionError: it must stay.
         """
         if not look.fields:
             if look.gap.start == look.gap.end:

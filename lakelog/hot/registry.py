@@ -32,8 +32,9 @@ from ..errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
+from ..format_version import FORMAT_VERSION, check_format, newer
 from ..json_text import parse_json
-from ..keyspace_defaults import KeyspaceDefaults
+from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_new_topic_name, check_topic_name
 from .connection import Servers, call_script
@@ -449,6 +450,7 @@ def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
 
 def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
     fields = {
+        "format": FORMAT_VERSION,
         "name": topic.name,
         "topic_id": str(topic.topic_id),
         "partitions": topic.partitions,
@@ -463,12 +465,14 @@ def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
 def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh | None]:
     with foreign_if_illegible(text, "definition of a topic"):
         fields = parse_json(text)
+        what = f"the definition of topic {fields['name']!r}"
+        check_format(fields.get("format"), what, topic=fields["name"])
         fresh = fields.get("fresh")
         topic = Topic(
             fields["name"],
             uuid.UUID(fields["topic_id"]),
             fields["partitions"],
-            TopicConfig(tuple(fields["config"].items()), defaults.for_topics),
+            TopicConfig.stored(fields["config"].items(), defaults.for_topics, what),
             fields["config_version"] + defaults.version,
             fields["created_us"],
             defaults.version,
@@ -477,7 +481,8 @@ def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh |
 
 
 def _defaults_to_json(defaults: KeyspaceDefaults) -> str:
-    return json.dumps({"settings": dict(defaults.settings), "version": defaults.version})
+    fields = {"settings": dict(defaults.settings), "version": defaults.version}
+    return json.dumps({"format": FORMAT_VERSION, **fields})
 
 
 def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
@@ -485,4 +490,9 @@ def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:
         return KeyspaceDefaults()
     with foreign_if_illegible(text, "defaults of a keyspace"):
         fields = parse_json(text)
+        what = "the defaults of the keyspace"
+        check_format(fields.get("format"), what)
+        for name in fields["settings"]:
+            if name not in BROKER_SETTINGS:
+                raise newer(what, f"a setting {name[:80]}")
         return KeyspaceDefaults(tuple(fields["settings"].items()), int(fields["version"]))

@@ -676,7 +676,7 @@ def test_definitions_that_are_not_ours(topics, redis_client):
             topics.get("orders")
     redis_client.delete("lakelog:topics")
     topics.create("orders")
-    for text in ("{", '{"settings": {"log.roll.mss": "1"}, "version": 1}', '{"settings": {}}'):
+    for text in ("{", '{"settings": {"log.roll.ms": "-5"}, "version": 1}', '{"settings": {}}'):
         redis_client.hset("lakelog:topics", "#defaults", text)
         for ask in (topics.defaults, topics.list, lambda: topics.get("orders")):
             with pytest.raises(ForeignEntryError, match="no defaults of a keyspace"):

@@ -31,6 +31,7 @@ from ...errors import (
     InvalidArgumentError,
 )
 from ...failpoints import failpoint
+from ...format_version import check_format
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, HotRange, RowsOf
@@ -46,6 +47,7 @@ from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alt
 from ..planned import check_plan
 from ..registers import Register
 from ..schema import (
+    FORMAT_PROPERTY,
     PARTITION_COLUMNS,
     TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
@@ -621,7 +623,9 @@ class NamedTable(TimestampLookup[NamedReader]):
             return self._columns
 
     def _check_ours(self) -> None:
-        owner = self._read_properties().get(TOPIC_ID_PROPERTY)
+        properties = self._read_properties()
+        check_format(properties.get(FORMAT_PROPERTY), f"the table {self.name}", path=self.name)
+        owner = properties.get(TOPIC_ID_PROPERTY)
         if owner == str(self._topic.topic_id):
             return
         what = (

@@ -29,11 +29,13 @@ from ...errors import (
     ForeignTableError,
     LakelogError,
 )
+from ...format_version import check_format
 from ...json_text import parse_json
 from ...topic import Topic
 from ..schema import (
     CHECKPOINT_INTERVAL,
     CHECKPOINT_PROPERTY,
+    FORMAT_PROPERTY,
     PARTITION_COLUMNS,
     TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
@@ -105,6 +107,7 @@ class DeltaLog:
         Raises:
             ForeignTableError: it is not this topic's table, or no table at all.
             ContradictionError: the table is gone, or another one took its place.
+            NewerVersionError: a newer lakelog wrote it.
             ColdTierError: it cannot be read.
         """
         known = self.version
@@ -333,6 +336,9 @@ class DeltaLog:
             return
         metadata = self._table.metadata()
         owner = metadata.configuration.get(TOPIC_ID_PROPERTY)
+        check_format(
+            metadata.configuration.get(FORMAT_PROPERTY), f"the table at {self.path}", path=self.path
+        )
         if owner is None:
             self._refuse_foreign("a Delta table that lakelog did not make")
         if owner != str(self._topic.topic_id):

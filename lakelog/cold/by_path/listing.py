@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
+from dataclasses import replace
 from uuid import UUID
 
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
-from ...errors import ColdTierError, ForeignTableError, LakelogError
+from ...errors import ColdTierError, ForeignTableError, LakelogError, NewerVersionError
 from ...topic import Topic, check_topic_name
 from ..catalogue import Catalogue, described_topic
 from ..store.storage import Storage
@@ -33,13 +34,13 @@ def tables(storage: Storage) -> Catalogue:
         ColdTierError: the root cannot be listed.
     """
     found: dict[str, list[Topic]] = {}
-    broken: list[ColdTierError] = []
+    broken: list[ColdTierError | NewerVersionError] = []
     for name, topic_id in _places(storage):
         path = storage.table_path(Topic(name, topic_id, partitions=1))
         try:
             topic = _read(storage, path)
-        except ColdTierError as error:
-            broken.append(error)
+        except (ColdTierError, NewerVersionError) as error:
+            broken.append(replace(error, topic=name))
             continue
         if topic is None:
             logger.info("%s holds no Delta table and is passed over", path)
@@ -48,6 +49,7 @@ def tables(storage: Storage) -> Catalogue:
                 ForeignTableError(
                     f"{path} holds the table of topic {topic.name!r} with id {topic.topic_id}: "
                     "somebody copied or moved it. Delete it, or put it back to where it was",
+                    topic=name,
                     path=path,
                 )
             )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from ...cold.by_name.entry import read_properties
@@ -16,7 +16,12 @@ from ...cold.change import RowsOf, nothing_hot
 from ...cold.schema import TOPIC_ID_PROPERTY
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
-from ...errors import ColdTierError, ColdTierRefusedError, InvalidArgumentError
+from ...errors import (
+    ColdTierError,
+    ColdTierRefusedError,
+    InvalidArgumentError,
+    NewerVersionError,
+)
 from ...topic import Topic
 from ..session import session
 
@@ -65,8 +70,8 @@ class NamedRoot:
                     logger.info("%s is not a topic's table and is passed over", name)
                     continue
                 topic = described_topic(properties, name, name)
-            except ColdTierError as error:
-                broken.append(error)
+            except (ColdTierError, NewerVersionError) as error:
+                broken.append(replace(error, topic=table))
                 continue
             if catalog_name(topic.name) == table:  # else it was put aside
                 topics.append(topic)
