@@ -15,10 +15,10 @@ from .cleanup.cleanup import STEPS, Cleanup, clean_all
 from .cleanup.plan import CleanupPlan
 from .cleanup.report import CleanupReport
 from .clock import Clock, SystemClock
-from .cold.catalogue import Catalogue
+from .cold.catalogue import Catalogue, Untold
 from .cold.table import ColdTable
 from .engines.engine import Engine
-from .errors import ColdTierError, InvalidArgumentError, NewerVersionError
+from .errors import InvalidArgumentError
 from .explore.explorer.launch import launch
 from .offsets import PositionLike
 from .operate.status import Status, TopicFailure, status
@@ -78,7 +78,7 @@ class ArchivedTopics:
             ColdTierError: the place cannot be listed.
         """
         assert self._place.cold is not None  # see `ColdLog`
-        found = self._place.cold.catalogue()
+        found = self._place.cold.catalogue(self._place.keyspace)
         with self._lock:
             self._topics = {topic.name: topic for topic in found.topics}
             self._read_s = time.monotonic()
@@ -97,6 +97,7 @@ class ArchivedTopics:
 
         Raises:
             UnknownTopicOrPartitionError: there is no table of it.
+            AmbiguousTopicError: several keyspaces have one.
             ColdTierError: the place cannot be listed.
         """
         with self._lock:
@@ -258,6 +259,7 @@ class ColdLog:
 
         Raises:
             UnknownTopicOrPartitionError: no table of that name lies there.
+            AmbiguousTopicError: several keyspaces have a table of that name.
             CleanupFailedError: see `Lakelog.cleanup`.
         """
         found, broken = self._found(topics)
@@ -308,12 +310,12 @@ class ColdLog:
 
     def _found(
         self, topics: str | Iterable[str] | None
-    ) -> tuple[Sequence[Topic], Sequence[ColdTierError | NewerVersionError]]:
+    ) -> tuple[Sequence[Topic], Sequence[Untold]]:
         """The topics that are meant, and the tables that cannot be told, if all are meant."""
         if topics is not None:
             return self._topics(topics), ()
         found = self._archived.catalogue()
-        return found.topics, found.broken
+        return found.topics, found.untold(self._place)
 
     def _opened_table(self, name: str, topic_id: UUID | None) -> ColdTable:
         """A table that a log was opened with: to look at where it ends lists no place again."""

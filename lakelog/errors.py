@@ -128,6 +128,14 @@ class UnknownTopicOrPartitionError(LakelogError, KeyError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class AmbiguousTopicError(LakelogError):
+    """Several keyspaces have a topic of that name under one cold root; the message lists them."""
+
+    topic: str
+    path: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class TopicExistsError(LakelogError):
     """A topic of that name is there already."""
 

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -28,7 +27,6 @@ from .cold_log import ColdLog
 from .engines.engine import Engine
 from .errors import LakelogError
 from .hot import HotLog, TopicRegistry
-from .hot.keys import DEFAULT_KEYSPACE
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import Latest
 from .operate.quarantine import Quarantine
@@ -74,7 +72,7 @@ class Lakelog(ColdLog):
         cold: str | Path | None = None,
         *,
         location: str | Path | None = None,
-        keyspace: str = DEFAULT_KEYSPACE,
+        keyspace: str | None = None,
         engine: Engine | str | None = None,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -89,7 +87,7 @@ class Lakelog(ColdLog):
         cold: str | Path,
         *,
         location: str | Path | None = None,
-        keyspace: str = DEFAULT_KEYSPACE,
+        keyspace: str | None = None,
         engine: Engine | str | None = None,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -103,7 +101,7 @@ class Lakelog(ColdLog):
         cold: str | Path | None = None,
         *,
         location: str | Path | None = None,
-        keyspace: str = DEFAULT_KEYSPACE,
+        keyspace: str | None = None,
         engine: Engine | str | None = None,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -118,7 +116,9 @@ class Lakelog(ColdLog):
                 only Spark writes and reads. None: only untiered topics can be used.
             location: where the tables of ``catalog.schema`` lie, if they are not the catalog's
                 own: they are written by path then, and known to the catalog by name.
-            keyspace: what all keys begin with.
+            keyspace: what all keys begin with; default ``lakelog``. Without a Redis, whose tables
+                are meant where several share the root; default: a name that several have is
+                refused.
             engine: what archiving runs on: ``"spark"``, ``"inline"`` (this process, no Java), or
                 an `Engine`. Default: Spark where pyspark is installed.
             password_ref: ``env:NAME`` or ``databricks:SCOPE/KEY``, where every process that reads
@@ -373,7 +373,7 @@ class Lakelog(ColdLog):
         Raises:
             InvalidArgumentError: no cold root was given.
         """
-        return ColdLog.of(replace(self._place, hot=None), self._engine, clock=self._given_clock)
+        return ColdLog.of(self._place.archived, self._engine, clock=self._given_clock)
 
     def close(self) -> None:
         """Closes the connections; the embedded Redis stops with its last user."""

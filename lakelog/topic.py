@@ -29,6 +29,9 @@ class Topic:
     config_version: int = 1  # grows by one at each change of config, its defaults, or partitions
     generation: int = 0  # microseconds since the epoch at creation; grows with each under a name
     defaults_version: int = 0  # of the keyspace's defaults, whose changes config_version counts too
+    keyspace: str | None = None  # None: made by hand, or told by a table of an older lakelog
+    keyspace_id: UUID | None = None  # given with its first topic; another Redis has another
+    keyspace_defaults: tuple[tuple[str, str], ...] = ()  # text by broker names
 
     def partition(self, partition: int) -> TopicPartition:
         """The topic-partition of that number.

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..clock import Clock, SystemClock
+from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
 from ..errors import (
@@ -26,7 +27,6 @@ from ..errors import (
     InvalidArgumentError,
     LakelogError,
     MissingFileError,
-    NewerVersionError,
 )
 from ..failpoints import failpoint
 from ..record import OffsetRange, TopicPartition
@@ -128,7 +128,7 @@ def clean_all(
     cleanups: Iterable[Cleanup],
     steps: Sequence[str] = STEPS,
     after: Callable[[Topic, CleanupReport], Mapping[int, OffsetRange]] | None = None,
-    broken: Iterable[ColdTierError | NewerVersionError] = (),
+    broken: Iterable[Untold] = (),
 ) -> list[CleanupReport]:
     """Runs the cleanups one after the other, and returns a report for each.
 

@@ -79,6 +79,7 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
         None,
         arguments.cold,
         location=arguments.location,
+        keyspace=arguments.keyspace,
         engine=arguments.engine,
         storage_options=storage_options(arguments),
     )

@@ -41,6 +41,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Table:
+    from ..hot.keys import DEFAULT_KEYSPACE
     from ..operate.diagnosis import diagnose
 
     if arguments.spark and arguments.dir:
@@ -58,7 +59,7 @@ def _run(arguments: argparse.Namespace) -> Table:
         redis_url=arguments.redis,
         cold=arguments.cold,
         location=arguments.location,
-        keyspace=arguments.keyspace,
+        keyspace=arguments.keyspace or DEFAULT_KEYSPACE,
         password_ref=arguments.password_ref,
         storage_options=storage_options(arguments),
         spark=spark,

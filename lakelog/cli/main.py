@@ -164,8 +164,8 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
     )
     group.add_argument(
         "--keyspace",
-        default=default("LAKELOG_KEYSPACE", "lakelog"),
-        help="what the keys begin with",
+        default=default("LAKELOG_KEYSPACE"),
+        help="what the keys begin with (default: lakelog); with --cold alone, whose tables",
     )
     group.add_argument(
         "--password-ref",

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from uuid import UUID
 
 from ..errors import (
+    AmbiguousTopicError,
     ColdTierError,
     ColdTierRefusedError,
     NewerVersionError,
@@ -14,15 +16,53 @@ from ..errors import (
 from ..topic import Topic
 from .schema import mirrored_topic
 
+#: What makes a table or a name useless to those who read tables alone; fields: path, topic.
+Untold = ColdTierError | NewerVersionError | AmbiguousTopicError
+
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What lies under a cold root."""
+    """What lies under a cold root.
 
-    topics: tuple[Topic, ...] = ()  # the newest creation of each name, by name
-    abandoned: tuple[Topic, ...] = ()  # older creations; `Storage.table_path` says where they lie
-    #: Tables whose topic cannot be told; fields: path, and topic, as where they lie says.
-    broken: tuple[ColdTierError | NewerVersionError, ...] = ()
+    Several keyspaces may share it, with topics of the same names. Which of them a name means is
+    never guessed.
+
+    Args:
+        tables: one for each creation of each topic, in any order.
+        broken: tables whose topic cannot be told; fields: path, and topic, as where they lie says.
+        keyspace: whose topics are meant; None for those of all.
+    """
+
+    tables: tuple[Topic, ...] = ()
+    broken: tuple[Untold, ...] = ()
+    keyspace: str | None = None
+
+    @property
+    def topics(self) -> tuple[Topic, ...]:
+        """The newest creation of each name that one keyspace alone has, by name."""
+        return tuple(found[0] for found in self._meant().values() if len(found) == 1)
+
+    @property
+    def abandoned(self) -> tuple[Topic, ...]:
+        """Older creations of topics of the same keyspace; `Storage.table_path` says where."""
+        older = [
+            topic
+            for tables in self._by_name().values()
+            for creations in _by_keyspace(tables)
+            for topic in creations[:-1]
+        ]
+        return tuple(older)
+
+    def untold(self, root: object) -> tuple[Untold, ...]:
+        """The tables that cannot be told, and the names that several keyspaces have.
+
+        Args:
+            root: as for `topic`.
+        """
+        several = [
+            _ambiguous(name, found, root) for name, found in self._meant().items() if len(found) > 1
+        ]
+        return (*self.broken, *several)
 
     def topic(self, name: str, root: object) -> Topic:
         """The topic of a name.
@@ -32,19 +72,83 @@ class Catalogue:
 
         Raises:
             UnknownTopicOrPartitionError: no table of that name lies there.
+            AmbiguousTopicError: several keyspaces have one.
             ColdTierError, NewerVersionError: the one that does cannot be told.
         """
-        found = {topic.name: topic for topic in self.topics}
-        if name not in found:
-            for error in self.broken:
-                if error.topic == name:
-                    raise error
-            raise UnknownTopicOrPartitionError(
-                f"no table of a topic {name!r} lies under {root}; there are "
-                f"{', '.join(sorted(found)) or 'none at all'}",
-                topic=name,
-            )
-        return found[name]
+        meant = self._meant()
+        found = meant.get(name, [])
+        if len(found) == 1:
+            return found[0]
+        if found:
+            raise _ambiguous(name, found, root)
+        for error in self.broken:
+            if error.topic == name:
+                raise error
+        whose = "" if self.keyspace is None else f" of keyspace {self.keyspace!r}"
+        raise UnknownTopicOrPartitionError(
+            f"no table of a topic {name!r}{whose} lies under {root}; there are "
+            f"{', '.join(sorted(meant)) or 'none at all'}",
+            topic=name,
+        )
+
+    def _meant(self) -> dict[str, list[Topic]]:
+        """By name, the newest creation in each keyspace that may be meant."""
+        return {
+            name: [creations[-1] for creations in _by_keyspace(tables)]
+            for name, tables in self._by_name().items()
+        }
+
+    def _by_name(self) -> dict[str, list[Topic]]:
+        """The tables of the keyspaces that may be meant, by name and age."""
+        found: dict[str, list[Topic]] = {}
+        for topic in sorted(self.tables, key=lambda topic: (topic.name, topic.generation)):
+            found.setdefault(topic.name, []).append(topic)
+        if self.keyspace is None:
+            return found
+        own = {name: _of_keyspace(self.keyspace, tables) for name, tables in found.items()}
+        return {name: tables for name, tables in own.items() if tables}
+
+
+def _of_keyspace(keyspace: str, tables: Sequence[Topic]) -> list[Topic]:
+    """Its tables; if none says so, those of older lakelogs, which do not say whose they are."""
+    said = [topic for topic in tables if topic.keyspace == keyspace]
+    return said or [topic for topic in tables if topic.keyspace is None]
+
+
+def _by_keyspace(tables: Iterable[Topic]) -> list[list[Topic]]:
+    """The creations of one name in each keyspace, in their order."""
+    found: dict[tuple[str | None, UUID | None], list[Topic]] = {}
+    for topic in tables:
+        found.setdefault((topic.keyspace, topic.keyspace_id), []).append(topic)
+    # An id is younger than the keyspaces: a table without one is of the one keyspace of its name.
+    for keyspace in [name for name, keyspace_id in found if keyspace_id is None]:
+        with_id = [key for key in found if key[0] == keyspace and key[1] is not None]
+        if keyspace is not None and len(with_id) == 1:
+            merged = found.pop((keyspace, None)) + found[with_id[0]]
+            found[with_id[0]] = sorted(merged, key=lambda topic: topic.generation)
+    return list(found.values())
+
+
+def _ambiguous(name: str, found: Sequence[Topic], root: object) -> AmbiguousTopicError:
+    names = [topic.keyspace for topic in found]
+    if len(set(names)) == len(names):
+        said = [f"one of {_keyspace(topic)}" for topic in found]
+        do = "Say which: keyspace=… (--keyspace)"
+    else:
+        said = [f"one of {_keyspace(topic)} with id {topic.keyspace_id}" for topic in found]
+        do = (
+            "Redises that share a root need keyspaces of different names; if one of these is no "
+            "longer there, move the folder of its table away"
+        )
+    return AmbiguousTopicError(
+        f"{len(found)} topics under {root} are named {name!r}: {', '.join(said)}. {do}",
+        topic=name,
+        path=f"{root}: {name}",
+    )
+
+
+def _keyspace(topic: Topic) -> str:
+    return "an unnamed keyspace" if topic.keyspace is None else f"keyspace {topic.keyspace!r}"
 
 
 def described_topic(properties: Mapping[str, str], table: str, path: str) -> Topic:
@@ -63,7 +167,7 @@ def described_topic(properties: Mapping[str, str], table: str, path: str) -> Top
     except NewerVersionError as error:
         message = f"{table}: {error.message}"
         raise replace(error, message=message, path=path) from None
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ColdTierRefusedError(
             f"the properties of {table} do not say its topic ({error!r}): an older lakelog made "
             "it, or none. Archive the topic once with this one",

@@ -20,6 +20,7 @@ index within a file: small enough to read one for one record, large enough to co
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -31,6 +32,7 @@ from ..codec.value_columns import value_schema
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
 from ..errors import ColdTierRefusedError, ContradictionError
 from ..format_version import FORMAT_VERSION, check_format
+from ..json_text import parse_json
 from ..record import RECORDS
 from ..topic import Topic, check_topic_name
 
@@ -127,6 +129,11 @@ TOPIC_ID_PROPERTY = "lakelog.topic.id"
 TOPIC_NAME_PROPERTY = "lakelog.topic.name"
 GENERATION_PROPERTY = "lakelog.topic.generation"
 
+#: Whose topic it is: several keyspaces may share a root, each with topics of the same names.
+KEYSPACE_PROPERTY = "lakelog.keyspace"
+KEYSPACE_ID_PROPERTY = "lakelog.keyspace.id"
+KEYSPACE_DEFAULTS_PROPERTY = "lakelog.keyspace.defaults"
+
 #: The parts of a topic that may change. Where one is mirrored, all are.
 PARTITIONS_PROPERTY = "lakelog.topic.partitions"
 CONFIG_PROPERTY = "lakelog.topic.config"
@@ -171,6 +178,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
     delay_ms = min(topic.config["file.delete.delay.ms"], MAX_INTERVAL_MS)
     return {
         FORMAT_PROPERTY: str(FORMAT_VERSION),
+        **_keyspace_properties(topic),
         GENERATION_PROPERTY: str(topic.generation),
         PARTITIONS_PROPERTY: str(topic.partitions),
         CONFIG_PROPERTY: topic.config.to_json(),
@@ -187,6 +195,8 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         NewerVersionError: a newer one did, or they hold a setting that this one does not know.
     """
     check_format(properties.get(FORMAT_PROPERTY), "the table")
+    defaults = parse_json(properties.get(KEYSPACE_DEFAULTS_PROPERTY, '{"settings":{},"version":0}'))
+    keyspace_id = properties.get(KEYSPACE_ID_PROPERTY)
     return Topic(
         check_topic_name(properties[TOPIC_NAME_PROPERTY]),
         UUID(properties[TOPIC_ID_PROPERTY]),
@@ -194,6 +204,28 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         TopicConfig.from_json(properties[CONFIG_PROPERTY]),
         int(properties[CONFIG_VERSION_PROPERTY]),
         int(properties[GENERATION_PROPERTY]),
+        int(defaults["version"]),
+        properties.get(KEYSPACE_PROPERTY),
+        None if keyspace_id is None else UUID(keyspace_id),
+        tuple(sorted((str(name), str(text)) for name, text in defaults["settings"].items())),
+    )
+
+
+def _keyspace_properties(topic: Topic) -> dict[str, str]:
+    if topic.keyspace is None:
+        return {}
+    defaults = {"settings": dict(topic.keyspace_defaults), "version": topic.defaults_version}
+    named = {
+        KEYSPACE_PROPERTY: topic.keyspace,
+        KEYSPACE_DEFAULTS_PROPERTY: json.dumps(defaults, sort_keys=True),
+    }
+    return (
+        named
+        if topic.keyspace_id is None
+        else {
+            **named,
+            KEYSPACE_ID_PROPERTY: str(topic.keyspace_id),
+        }
     )
 
 

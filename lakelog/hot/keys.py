@@ -13,8 +13,9 @@
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 
-A topic's name begins with no ``#``, so ``:topics`` also has: ``#defaults``, the keyspace's defaults
-as JSON; ``#changes``, a counter of the changes to any of these; ``#created_us``, see
+A topic's name begins with no ``#``, so ``:topics`` also has: ``#keyspace_id``, which tells this
+keyspace from one of the same name in another Redis; ``#defaults``, the keyspace's defaults as JSON;
+``#changes``, a counter of the changes to any of these; ``#created_us``, see
 ``registry.lua``. They are fields, not keys, so that a topic and its defaults are read and
 compared in one step.
 
@@ -36,6 +37,7 @@ _COMPANIONS = ("state", "segments", "times", "producers", "quarantine", "rebuilt
 # Fields of {keyspace}:topics; the scripts spell them too.
 DEFAULTS_FIELD = "#defaults"
 CHANGES_FIELD = "#changes"
+KEYSPACE_ID_FIELD = "#keyspace_id"
 
 
 def check_keyspace(keyspace: str) -> str:

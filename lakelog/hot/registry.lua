@@ -1,7 +1,7 @@
 -- Compare-and-set of one topic's definition. KEYS: topics. ARGV: name, version to replace (0: the
 -- topic must not be there), definition as JSON, topic_id, version of the keyspace's defaults the
--- definition was checked against ('': it says nothing new).
--- Returns {'OK', created_us} or {'EXISTS'} | {'MISSING'} | {'CHANGED'} | {'DEFAULTS_CHANGED'}.
+-- definition was checked against ('': it says nothing new), an id for the keyspace if it has none.
+-- Returns {'OK', created_us, keyspace_id} or {'EXISTS'} | {'MISSING'} | {'CHANGED'} | {'DEFAULTS_CHANGED'}.
 --
 -- created_us orders creations under one name (see `generation` in common.lua). It comes from the
 -- server's clock, is never below that of the creation before, and fits a double.
@@ -29,6 +29,7 @@ if ARGV[5] ~= '' then
   end
   redis.call('HINCRBY', topics, '#changes', 1)
 end
+redis.call('HSETNX', topics, '#keyspace_id', ARGV[6])
 if version > 0 then
   redis.call('HSET', topics, name, ARGV[3])
   return { 'OK' }
@@ -39,4 +40,4 @@ local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
 created_us = string.format('%.0f', math.max(created_us, before + 1))
 local text = string.gsub(ARGV[3], '"@created_us@"', created_us)
 redis.call('HSET', topics, '#created_us', created_us, name, text)
-return { 'OK', created_us }
+return { 'OK', created_us, redis.call('HGET', topics, '#keyspace_id') }

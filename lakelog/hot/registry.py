@@ -39,7 +39,7 @@ from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_new_topic_name, check_topic_name
 from .connection import Servers, call_script
 from .foreign import foreign_if_illegible
-from .keys import CHANGES_FIELD, DEFAULTS_FIELD, Keys
+from .keys import CHANGES_FIELD, DEFAULTS_FIELD, KEYSPACE_ID_FIELD, Keys
 
 MAX_PARTITIONS = 10_000
 
@@ -102,7 +102,13 @@ class TopicRegistry:
             raise TopicExistsError(
                 f"topic {name!r} exists; use it, alter it, or delete it first", topic=name
             )
-        topic = replace(topic, generation=int(answer[1]))
+        topic = replace(
+            topic,
+            generation=int(answer[1]),
+            keyspace=self._keys.keyspace,
+            keyspace_id=_keyspace_id(answer[2]),
+            keyspace_defaults=defaults.settings,
+        )
         self.repair(topic)
         return topic
 
@@ -264,9 +270,15 @@ class TopicRegistry:
         return self._servers.for_key(self._keys.topics)
 
     def _definition(self, name: str) -> tuple[Topic, _Fresh | None] | None:
-        command = ("HMGET", self._keys.topics, name, DEFAULTS_FIELD)
-        found, defaults = self._server().call(command)[0]
-        return None if found is None else _from_json(found, _defaults_from_json(defaults))
+        command = ("HMGET", self._keys.topics, name, DEFAULTS_FIELD, KEYSPACE_ID_FIELD)
+        found, defaults, keyspace_id = self._server().call(command)[0]
+        if found is None:
+            return None
+        topic, fresh = _from_json(found, _defaults_from_json(defaults))
+        return self._own(topic, keyspace_id), fresh
+
+    def _own(self, topic: Topic, keyspace_id: bytes | None) -> Topic:
+        return replace(topic, keyspace=self._keys.keyspace, keyspace_id=_keyspace_id(keyspace_id))
 
     def _defaults(self) -> KeyspaceDefaults:
         command = ("HGET", self._keys.topics, DEFAULTS_FIELD)
@@ -280,7 +292,8 @@ class TopicRegistry:
         found: dict[bytes, bytes] = reply
         defaults = _defaults_from_json(found.get(DEFAULTS_FIELD.encode()))
         definitions = [text for name, text in found.items() if not name.startswith(b"#")]
-        topics = [_from_json(text, defaults)[0] for text in definitions]
+        keyspace_id = found.get(KEYSPACE_ID_FIELD.encode())
+        topics = [self._own(_from_json(text, defaults)[0], keyspace_id) for text in definitions]
         changes = found.get(CHANGES_FIELD.encode(), b"0")
         return sorted(topics, key=lambda topic: topic.name), defaults, changes
 
@@ -381,7 +394,8 @@ class TopicRegistry:
         A new version counts only under the defaults that it has been checked against.
         """
         under = "" if version == _own_version(topic) else topic.defaults_version
-        arguments = [topic.name, version, definition, str(topic.topic_id), under]
+        keyspace_id = str(topic.keyspace_id or uuid.uuid4())  # counts if the keyspace has none yet
+        arguments = [topic.name, version, definition, str(topic.topic_id), under, keyspace_id]
         return call_script(self._servers, "registry", [self._keys.topics], arguments)
 
 
@@ -444,8 +458,20 @@ def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
     except InvalidConfigError as error:
         message = f"with these defaults topic {topic.name!r} would contradict itself: {error}"
         raise replace(error, message=message, topic=topic.name) from None
-    version = _own_version(topic) + defaults.version
-    return replace(topic, config=config, config_version=version, defaults_version=defaults.version)
+    return replace(
+        topic,
+        config=config,
+        config_version=_own_version(topic) + defaults.version,
+        defaults_version=defaults.version,
+        keyspace_defaults=defaults.settings,
+    )
+
+
+def _keyspace_id(text: bytes | None) -> uuid.UUID | None:
+    if text is None:
+        return None
+    with foreign_if_illegible(text, "id of a keyspace"):
+        return uuid.UUID(text.decode())
 
 
 def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
@@ -476,6 +502,7 @@ def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh |
             fields["config_version"] + defaults.version,
             fields["created_us"],
             defaults.version,
+            keyspace_defaults=defaults.settings,
         )
         return topic, fresh and _Fresh(fresh["first"], tuple(fresh["runs"]))
 

@@ -103,7 +103,7 @@ def connect_cold(parameters: Parameters) -> ColdLog:
         raise InvalidArgumentError(
             "cold_only is true, but neither cold nor directory says where the tables lie"
         )
-    place = LogPlace(None, root)
+    place = LogPlace(None, root, parameters.get("keyspace"))
     engine = choose_engine(os.environ.get("LAKELOG_ENGINE") or None, place.object_stores)
     return ColdLog.of(place, engine)
 

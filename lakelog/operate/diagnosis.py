@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LakelogError
+from ..hot.keys import DEFAULT_KEYSPACE
 from ..local_path import local_path
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def diagnose(
     redis_url: str | None = None,
     cold: str | None = None,
     location: str | None = None,
-    keyspace: str = "lakelog",
+    keyspace: str = DEFAULT_KEYSPACE,
     password_ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
     spark: SparkSession | None = None,

@@ -21,7 +21,6 @@ from ..cold.by_name.names import quoted
 from ..cold.table import ColdSnapshot, ColdTable
 from ..config import MIB
 from ..errors import InvalidArgumentError
-from ..hot.keys import DEFAULT_KEYSPACE
 from ..read.hot_tier import NothingHot
 from ..read.tiers import Look, Tiers
 from ..record import OffsetRange, TopicPartition
@@ -86,7 +85,7 @@ def read(
     partitions: Iterable[int] | None = None,
     clip: bool = False,
     location: str | None = None,
-    keyspace: str = DEFAULT_KEYSPACE,
+    keyspace: str | None = None,
     password_ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
@@ -128,7 +127,7 @@ def read(
 def _cold_alone(place: LogPlace, name: str) -> Tiers:
     if place.cold is None:
         raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
-    topic = place.cold.catalogue().topic(name, place.cold)
+    topic = place.cold.catalogue(place.keyspace).topic(name, place.cold)
     table = place.cold.table(topic)
     return Tiers(topic, NothingHot(lambda *_: table), table)
 

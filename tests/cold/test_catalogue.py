@@ -27,7 +27,14 @@ from lakelog.cold.schema import (
 )
 from lakelog.cold.store.storage import Storage
 from lakelog.config import DAY_MS, INT64_MAX, TopicConfig
-from lakelog.errors import ColdTierError, ColdTierRefusedError, ForeignTableError, NewerVersionError
+from lakelog.errors import (
+    AmbiguousTopicError,
+    ColdTierError,
+    ColdTierRefusedError,
+    ForeignTableError,
+    NewerVersionError,
+    UnknownTopicOrPartitionError,
+)
 from lakelog.topic import Topic
 
 
@@ -60,7 +67,7 @@ def test_topics_come_back_as_they_were_described(make, make_table, storage, topi
     other = Topic("a.b_c-d", UUID(int=3), 1)
     make(orders)
     make(other)
-    assert tables(storage) == Catalogue((other, orders))
+    assert tables(storage).topics == (other, orders)
 
     altered = replace(orders, config_version=4, partitions=6)
     make_table(topic=orders).mirror(altered)
@@ -71,7 +78,67 @@ def test_of_several_creations_of_a_name_the_newest_is_the_topic(make, storage, t
     creations = [replace(topic, topic_id=UUID(int=9 - n), generation=n) for n in range(3)]
     for creation in reversed(creations):
         make(creation)
-    assert tables(storage) == Catalogue((creations[2],), tuple(creations[:2]))
+    found = tables(storage)
+    assert (found.topics, found.abandoned) == ((creations[2],), tuple(creations[:2]))
+
+
+TABLE = Topic("orders", UUID(int=1), 1, generation=1)
+
+
+def of(keyspace: str | None, number: int = 1, keyspace_id: int | None = None) -> Topic:
+    """The orders of a keyspace, the younger the larger the number."""
+    given = None if keyspace_id is None else UUID(int=keyspace_id)
+    table = replace(TABLE, topic_id=UUID(int=number), generation=number)
+    return replace(table, keyspace=keyspace, keyspace_id=given)
+
+
+@pytest.mark.parametrize(
+    ("tables", "keyspace", "meant", "abandoned"),
+    [
+        # one keyspace, or none that says it is another
+        ([of(None, 1), of(None, 2)], None, of(None, 2), [of(None, 1)]),
+        ([of("a", 2, 7), of("a", 1, 7)], None, of("a", 2, 7), [of("a", 1, 7)]),
+        ([of("a", 1), of("a", 2, 7)], None, of("a", 2, 7), [of("a", 1)]),
+        ([of("a", 1), of("a", 2, 7)], "a", of("a", 2, 7), [of("a", 1)]),
+        ([of("a", 1), of("a", 2)], "a", of("a", 2), [of("a", 1)]),
+        # another one, of whose tables none is abandoned
+        ([of("a", 1, 7), of("b", 2, 8)], None, None, []),
+        ([of("a", 1, 7), of("b", 2, 8)], "a", of("a", 1, 7), []),
+        ([of("a", 1, 7), of("b", 2, 8)], "b", of("b", 2, 8), []),
+        ([of("a", 1, 7), of("b", 2, 8), of("a", 3, 7)], "a", of("a", 3, 7), [of("a", 1, 7)]),
+        ([of("a", 1), of("b", 2)], None, None, []),
+        # of the same name in another Redis
+        ([of("a", 1, 7), of("a", 2, 8)], None, None, []),
+        ([of("a", 1, 7), of("a", 2, 8)], "a", None, []),
+        ([of("a", 1), of("a", 2, 7), of("a", 3, 8)], "a", None, []),
+        # of an older lakelog, which does not say whose they are
+        ([of(None, 1), of("a", 2, 7)], None, None, []),
+        ([of(None, 1), of("a", 2, 7)], "a", of("a", 2, 7), []),
+        ([of(None, 1)], "a", of(None, 1), []),
+        ([of(None, 1), of("b", 2, 7)], "a", of(None, 1), []),
+    ],
+)
+def test_a_name_means_one_keyspaces_topic_or_is_refused(tables, keyspace, meant, abandoned):
+    for ordered in (tables, tables[::-1]):
+        catalogue = Catalogue(tuple(ordered), (), keyspace)
+        assert list(catalogue.abandoned) == abandoned
+        if meant is not None:
+            assert catalogue.topics == (meant,)
+            assert catalogue.topic("orders", "here") == meant
+            assert catalogue.untold("here") == ()
+        else:
+            assert catalogue.topics == ()
+            (said,) = catalogue.untold("here")
+            assert isinstance(said, AmbiguousTopicError)
+            with pytest.raises(AmbiguousTopicError, match=r"under here are named 'orders'"):
+                catalogue.topic("orders", "here")
+
+
+def test_a_keyspace_that_has_no_such_topic_is_not_given_anothers():
+    catalogue = Catalogue((of("a", 1, 7),), (), "b")
+    assert (catalogue.topics, catalogue.untold("here")) == ((), ())
+    with pytest.raises(UnknownTopicOrPartitionError, match="of keyspace 'b' lies under here"):
+        catalogue.topic("orders", "here")
 
 
 def test_folders_of_others_are_passed_over(make, storage, root, topic, caplog):
@@ -118,6 +185,15 @@ def test_tables_that_cannot_be_told_are_named_and_the_others_found(make, storage
 def test_properties_say_the_topic_and_back(topic):
     changed = settings(topic, 12, retention_ms=-1, cleanup_policy="compact,delete")
     assert mirrored_topic(table_properties(changed)) == changed
+    told = replace(
+        changed,
+        keyspace="sales",
+        keyspace_id=UUID(int=8),
+        keyspace_defaults=(("log.retention.hours", "5"),),
+        defaults_version=3,
+    )
+    assert mirrored_topic(table_properties(told)) == told
+    assert mirrored_topic(table_properties(replace(told, keyspace_id=None))).keyspace == "sales"
 
 
 @pytest.mark.parametrize("name", sorted(mirrored_properties(Topic("t", UUID(int=1), 1))))

@@ -1,7 +1,7 @@
 """Which topics have their tables under a cold root, as the tables alone tell.
 
 For use without a Redis to ask. Each creation of a topic has a table of its own,
-``{root}/{topic}/{topic_id}``; only the newest creation of a name is the topic.
+``{root}/{topic}/{topic_id}``, which also says whose keyspace the topic is of.
 """
 
 from __future__ import annotations
@@ -23,17 +23,19 @@ from ..store_errors import error_class, one_line
 logger = logging.getLogger(__name__)
 
 
-def tables(storage: Storage) -> Catalogue:
+def tables(storage: Storage, keyspace: str | None = None) -> Catalogue:
     """Reads the properties of every table that lies where a topic's table would.
 
     A table names its topic from the first archive run on. Foreign folders are passed over, with a
-    line in the log. Nothing cleans up an abandoned table: delete its folder when no reader needs it
-    any more.
+    line in the log.
+
+    Args:
+        keyspace: see `Catalogue`.
 
     Raises:
         ColdTierError: the root cannot be listed.
     """
-    found: dict[str, list[Topic]] = {}
+    found: list[Topic] = []
     broken: list[ColdTierError | NewerVersionError] = []
     for name, topic_id in _places(storage):
         path = storage.table_path(Topic(name, topic_id, partitions=1))
@@ -54,13 +56,8 @@ def tables(storage: Storage) -> Catalogue:
                 )
             )
         else:
-            found.setdefault(name, []).append(topic)
-    by_age = {name: sorted(found[name], key=lambda topic: topic.generation) for name in found}
-    return Catalogue(
-        tuple(by_age[name][-1] for name in sorted(by_age)),
-        tuple(topic for name in sorted(by_age) for topic in by_age[name][:-1]),
-        tuple(broken),
-    )
+            found.append(topic)
+    return Catalogue(tuple(found), tuple(broken), keyspace)
 
 
 def _places(storage: Storage) -> Iterator[tuple[str, UUID]]:

@@ -64,17 +64,19 @@ def register_topics(
     topics: str | Iterable[str] | None = None,
     *,
     location: str | None = None,
+    keyspace: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> list[Registered]:
     """Does `Lakelog.register` for tables that lie there, without Redis; a value a topic.
 
     Args:
-        cold, location, storage_options: see `Lakelog.connect`.
+        cold, location, keyspace, storage_options: see `Lakelog.connect`.
         schema: ``catalog.schema``; default the one that `cold` names.
         topics: names; None for all.
 
     Raises:
         UnknownTopicOrPartitionError: no table of that name lies there.
+        AmbiguousTopicError: tables of several keyspaces do, and none was named.
         InvalidArgumentError: no schema is named.
         ColdTierError: see `register_topic`. Topics before the one that fails are registered.
     """
@@ -83,7 +85,7 @@ def register_topics(
     schema = root.schema if schema is None else schema
     if schema is None:
         raise InvalidArgumentError(f"name the catalog.schema that tables of {cold} get names in")
-    catalogue = root.catalogue()
+    catalogue = root.catalogue(keyspace)
     names = [topic.name for topic in catalogue.topics] if topics is None else topics
     chosen = [
         catalogue.topic(name, root) for name in ([names] if isinstance(names, str) else names)

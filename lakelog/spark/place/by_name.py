@@ -53,7 +53,7 @@ class NamedRoot:
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self) -> Catalogue:
+    def catalogue(self, keyspace: str | None = None) -> Catalogue:
         """Reads the properties of every table of the schema; see `ColdRoot.catalogue`."""
         schema = self.schema.split(".")
         spark = self.spark()
@@ -75,8 +75,7 @@ class NamedRoot:
                 continue
             if catalog_name(topic.name) == table:  # else it was put aside
                 topics.append(topic)
-        topics.sort(key=lambda topic: topic.name)
-        return Catalogue(tuple(topics), (), tuple(broken))
+        return Catalogue(tuple(topics), tuple(broken), keyspace)
 
     def table(
         self,

@@ -51,9 +51,9 @@ class PathRoot:
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self) -> Catalogue:
+    def catalogue(self, keyspace: str | None = None) -> Catalogue:
         """See `ColdRoot.catalogue`."""
-        return tables(self.storage)
+        return tables(self.storage, keyspace)
 
     def table(
         self,

@@ -49,8 +49,11 @@ class ColdRoot(Protocol):
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self) -> Catalogue:
+    def catalogue(self, keyspace: str | None = None) -> Catalogue:
         """Which topics have their tables there, as the tables tell it.
+
+        Args:
+            keyspace: whose topics are meant; None for those of all.
 
         Raises:
             ColdTierError: the place cannot be listed.

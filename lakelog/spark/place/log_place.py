@@ -41,6 +41,7 @@ class LogPlace:
 
     hot: HotSource | None  # None: cold alone
     cold: ColdRoot | None = None  # None: untiered topics alone
+    keyspace: str | None = None  # whose tables are meant where no Redis is asked; None: all
 
     @classmethod
     def of(
@@ -49,7 +50,7 @@ class LogPlace:
         cold: str | Path | None = None,
         location: str | Path | None = None,
         *,
-        keyspace: str = DEFAULT_KEYSPACE,
+        keyspace: str | None = None,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         spark: Callable[[], SparkSession] = session,
@@ -57,13 +58,21 @@ class LogPlace:
         """What the arguments of `Lakelog.connect` say.
 
         Args:
+            keyspace: None for `DEFAULT_KEYSPACE`; without a Redis, for the only one there.
             spark: see `cold_root`.
 
         Raises:
             InvalidArgumentError, ColdTierError: see `cold_root`.
         """
-        hot = None if redis_url is None else HotSource(redis_url, keyspace, password_ref)
-        return cls(hot, cold_root(cold, location, storage_options, spark=spark))
+        root = cold_root(cold, location, storage_options, spark=spark)
+        if redis_url is None:
+            return cls(None, root, keyspace)
+        return cls(HotSource(redis_url, keyspace or DEFAULT_KEYSPACE, password_ref), root)
+
+    @property
+    def archived(self) -> LogPlace:
+        """The cold tier alone, of the same keyspace."""
+        return self if self.hot is None else LogPlace(None, self.cold, self.hot.keyspace)
 
     # -- the driver ------------------------------------------------------------------------------
 
