@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .hot.append import AppendResult
     from .hot.declared_topics import TopicChange
     from .ingest.batch_outcome import BatchOutcome
+    from .operate.restore import RestoredTopic
     from .record import OffsetRange, TopicPartition
 
 
@@ -140,6 +141,22 @@ class TopicExistsError(LakelogError):
     """A topic of that name is there already."""
 
     topic: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class KeyspaceInUseError(LakelogError):
+    """The keyspace has topics of its own; what is to come back is of an earlier one of its name."""
+
+    topic: str
+    keyspace: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RestoreFailedError(LakelogError):
+    """Some topics could not be restored, the rest was. Fields: that, and the errors by topic."""
+
+    restored: Sequence[RestoredTopic]
+    errors: Mapping[str, LakelogError]
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -24,12 +24,14 @@ from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
+from .cold_mirror import ColdMirror, lost_topics
 from .engines.engine import Engine
-from .errors import LakelogError
+from .errors import InvalidArgumentError, LakelogError, RestoreFailedError, by_topic
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import Latest
 from .operate.quarantine import Quarantine
+from .operate.restore import RestoredTopic, restore
 from .operate.status import Status, status
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
@@ -61,6 +63,8 @@ class Lakelog(ColdLog):
         self._closing = ExitStack()  # what is let go of with the connections, last first
         self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
         self.hot = place.source.connect(clock=clock)
+        keyspace = place.source.keyspace
+        self._mirror = ColdMirror(place.cold, keyspace, self._cold_table)
         self.topics = self.hot.topics(self._mirror)
         self._clock = clock or _HotClock(self.hot)
 
@@ -354,6 +358,72 @@ class Lakelog(ColdLog):
         """
         return status(self.hot, self._topics(topics), self._table, redis=self.hot)
 
+    def restorable(self) -> list[Topic]:
+        """The topics that Redis has lost and `restore` would bring back, as their tables tell them.
+
+        Reads the properties of every table under the cold root.
+
+        Raises:
+            ColdTierError: the root cannot be listed.
+        """
+        if self._place.cold is None:
+            return []
+        catalogue = self._place.cold.catalogue(self._place.source.keyspace)
+        topics = self.topics.list()
+        keyspace_id = topics[0].keyspace_id if topics else None
+        names = {topic.name for topic in topics}
+        lost = lost_topics(catalogue, keyspace_id, {topic.topic_id for topic in topics})
+        return [topic for topic in lost if topic.name not in names]
+
+    def restore(self, topics: str | Iterable[str] | None = None) -> list[RestoredTopic]:
+        """Brings topics back that Redis has lost: their ids, their settings, and what is archived.
+
+        Their logs go on above every offset that was ever given out. What no table tells is gone:
+        records that were not archived yet, topics of which nothing was archived, untiered ones.
+        Safe beside producers, archivers and other restores; topics that are there stay as they are,
+        and doing it again does nothing.
+
+        Args:
+            topics: names; None for all that were lost.
+
+        Raises:
+            UnknownTopicOrPartitionError: no table of that name lies there.
+            AmbiguousTopicError: tables of several Redises' keyspaces of this name do.
+            RestoreFailedError: something could not be restored (the keyspace has got other topics,
+                a table is damaged or of a newer lakelog); the rest was, and is in the error.
+            InvalidArgumentError: no cold root was given.
+        """
+        root = self._place.cold
+        if root is None:
+            raise InvalidArgumentError(
+                "topics are restored from their tables, and no cold root was given; pass cold=… "
+                "(--cold)"
+            )
+        catalogue = root.catalogue(self._place.source.keyspace)
+        there = {topic.name: topic for topic in self.topics.list()}
+        if topics is None:
+            lost = [one for one in catalogue.topics if one.name not in there]
+            errors: dict[str, LakelogError] = {
+                str(one.topic): one for one in catalogue.untold(root) if one.topic not in there
+            }
+        else:
+            names = [topics] if isinstance(topics, str) else topics
+            lost = [catalogue.topic(name, root) for name in names]
+            errors = {}
+        restored = []
+        for topic in lost:
+            try:
+                restored.append(restore(topic, self.hot, self.topics, self._cold_table(topic)))
+            except LakelogError as error:
+                errors[topic.name] = error
+        if errors:
+            raise RestoreFailedError(
+                f"{len(restored)} topics were restored, but not {by_topic(errors)}",
+                restored=tuple(restored),
+                errors=errors,
+            )
+        return restored
+
     def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
         """The entries and files of a partition that were moved aside, and the way to do it.
 
@@ -409,21 +479,6 @@ class Lakelog(ColdLog):
             if plan.expired:  # if that was all there is, the open segment is gone as well
                 self.hot.roll(plan.topic_partition, plan.log_start, topic.topic_id)
         return trimmed
-
-    def _mirror(self, topic: Topic) -> None:
-        """Have the topic's table say its settings too: cleanup without Redis goes by them."""
-        # Tables by name wait for the next run: this process may have nothing to do with Spark.
-        if not topic.config.tiered or not self._place.opens_in_tasks(topic):
-            return
-        try:
-            self._cold_table(topic).mirror(topic)
-        except LakelogError as error:
-            logger.warning(
-                "the settings of %s hold, but its table does not say so yet, so a cleanup without "
-                "Redis goes by the ones before; the next archive run tries again: %s",
-                topic.name,
-                error,
-            )
 
     def _make_known(self, topic: Topic) -> None:
         """Have the catalog show the topic's table and its views, once there is a table.

@@ -32,6 +32,7 @@ class Topic:
     keyspace: str | None = None  # None: made by hand, or told by a table of an older lakelog
     keyspace_id: UUID | None = None  # given with its first topic; another Redis has another
     keyspace_defaults: tuple[tuple[str, str], ...] = ()  # text by broker names
+    deleted_ms: int | None = None  # when it was deleted, as its table tells; None: it was not
 
     def partition(self, partition: int) -> TopicPartition:
         """The topic-partition of that number.

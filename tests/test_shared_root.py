@@ -84,7 +84,7 @@ def test_two_redises_whose_keyspaces_have_one_name_are_not_mixed_up(
     cold: Path, redis_url: str, make_redis: Callable[..., RedisServer]
 ) -> None:
     with Lakelog.connect(make_redis().url, cold, keyspace="sales", engine="inline") as other:
-        other.topics.create("orders")
+        other.topics.create("orders", anew=True)
         with other.producer() as producer:
             producer.send("orders", value=b"of the other")
         other.archive()

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..hot.declared_topics import DeclaredTopic, TopicChange
+    from ..lakelog import Lakelog
     from ..topic import Topic
 
 _CREATE = """\
@@ -81,6 +82,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     create.add_argument(
         "--if-not-exists", action="store_true", help="do nothing when it is there already"
     )
+    create.add_argument(
+        "--anew",
+        action="store_true",
+        help="at offset 0, beside the table of a topic that Redis has lost",
+    )
     verb("list", _list, "list the topics")
     describe = verb("describe", _describe, "show a topic's partitions and settings")
     describe.add_argument("topic")
@@ -118,7 +124,10 @@ def _create(arguments: argparse.Namespace) -> Message:
                 log.topics.repair(existing)
                 return Message(f"topic {arguments.topic} exists", _row(existing))
         topic = log.topics.create(
-            arguments.topic, arguments.partitions, parse_settings("--config", arguments.config)
+            arguments.topic,
+            arguments.partitions,
+            parse_settings("--config", arguments.config),
+            anew=arguments.anew,
         )
     return Message(f"created topic {topic.name} with {topic.partitions} partitions", _row(topic))
 
@@ -126,7 +135,24 @@ def _create(arguments: argparse.Namespace) -> Message:
 def _list(arguments: argparse.Namespace) -> Table:
     with open_log(arguments) as log:
         rows = [_row(topic) for topic in log.topics.list()]
-    return Table(rows, ["topic", "partitions", "tiered", "cleanup"], "no topics yet")
+        lost = [] if rows else _lost(log)
+    empty = "no topics yet"
+    if lost:
+        empty = (
+            f"no topics, but tables of {len(lost)} that Redis has lost ({', '.join(lost[:5])}"
+            f"{', …' if len(lost) > 5 else ''}): `lakelog restore` brings them back"
+        )
+    return Table(rows, ["topic", "partitions", "tiered", "cleanup"], empty)
+
+
+def _lost(log: Lakelog) -> list[str]:
+    """The topics that Redis has lost; none if the cold root does not say."""
+    from ..errors import LakelogError
+
+    try:
+        return [topic.name for topic in log.restorable()]
+    except LakelogError:
+        return []
 
 
 def _describe(arguments: argparse.Namespace) -> Page:

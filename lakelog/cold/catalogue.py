@@ -39,8 +39,19 @@ class Catalogue:
 
     @property
     def topics(self) -> tuple[Topic, ...]:
-        """The newest creation of each name that one keyspace alone has, by name."""
+        """The newest creation of each name that one keyspace alone has, by name; none of topics
+        that were deleted.
+        """
         return tuple(found[0] for found in self._meant().values() if len(found) == 1)
+
+    @property
+    def newest(self) -> tuple[Topic, ...]:
+        """The newest creation of each name in each keyspace, also if it was deleted since."""
+        return tuple(
+            creations[-1]
+            for tables in self._by_name().values()
+            for creations in _by_keyspace(tables)
+        )
 
     @property
     def abandoned(self) -> tuple[Topic, ...]:
@@ -92,11 +103,12 @@ class Catalogue:
         )
 
     def _meant(self) -> dict[str, list[Topic]]:
-        """By name, the newest creation in each keyspace that may be meant."""
-        return {
-            name: [creations[-1] for creations in _by_keyspace(tables)]
-            for name, tables in self._by_name().items()
-        }
+        """By name, the newest creation in each keyspace that may be meant and has the topic."""
+        found: dict[str, list[Topic]] = {}
+        for topic in self.newest:
+            if topic.deleted_ms is None:
+                found.setdefault(topic.name, []).append(topic)
+        return found
 
     def _by_name(self) -> dict[str, list[Topic]]:
         """The tables of the keyspaces that may be meant, by name and age."""

@@ -134,6 +134,9 @@ KEYSPACE_PROPERTY = "lakelog.keyspace"
 KEYSPACE_ID_PROPERTY = "lakelog.keyspace.id"
 KEYSPACE_DEFAULTS_PROPERTY = "lakelog.keyspace.defaults"
 
+#: When the topic was deleted, in ms since the epoch; -1: it was not.
+DELETED_PROPERTY = "lakelog.topic.deleted_ms"
+
 #: The parts of a topic that may change. Where one is mirrored, all are.
 PARTITIONS_PROPERTY = "lakelog.topic.partitions"
 CONFIG_PROPERTY = "lakelog.topic.config"
@@ -179,6 +182,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
     return {
         FORMAT_PROPERTY: str(FORMAT_VERSION),
         **_keyspace_properties(topic),
+        DELETED_PROPERTY: str(-1 if topic.deleted_ms is None else topic.deleted_ms),
         GENERATION_PROPERTY: str(topic.generation),
         PARTITIONS_PROPERTY: str(topic.partitions),
         CONFIG_PROPERTY: topic.config.to_json(),
@@ -197,6 +201,7 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
     check_format(properties.get(FORMAT_PROPERTY), "the table")
     defaults = parse_json(properties.get(KEYSPACE_DEFAULTS_PROPERTY, '{"settings":{},"version":0}'))
     keyspace_id = properties.get(KEYSPACE_ID_PROPERTY)
+    deleted_ms = int(properties.get(DELETED_PROPERTY, -1))
     return Topic(
         check_topic_name(properties[TOPIC_NAME_PROPERTY]),
         UUID(properties[TOPIC_ID_PROPERTY]),
@@ -208,6 +213,7 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         properties.get(KEYSPACE_PROPERTY),
         None if keyspace_id is None else UUID(keyspace_id),
         tuple(sorted((str(name), str(text)) for name, text in defaults["settings"].items())),
+        None if deleted_ms < 0 else deleted_ms,
     )
 
 

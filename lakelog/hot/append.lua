@@ -14,7 +14,7 @@ local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
-  'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end')
+  'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end', 'forgotten')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -93,7 +93,8 @@ if not known then
   if first_sequence ~= 0 then
     return { 'UNKNOWN_PRODUCER', 'Redis does not know the producer' }
   end
-  if sent_under ~= '' and redis.call('HLEN', producers) ~= producer_count then
+  if sent_under ~= ''
+    and (sent_under == st[17] or redis.call('HLEN', producers) ~= producer_count) then
     return { 'UNKNOWN_PRODUCER', 'producer state was deleted since' }
   end
 end

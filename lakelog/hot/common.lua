@@ -24,6 +24,8 @@
 --   gaps              start-end, comma separated: offsets skipped after an unclean stop
 --   quarantined       likewise: gaps that have no entry, since one was moved aside. A separate field,
 --                     so that setting one keeps what half a transaction wrote into the other
+--   forgotten         the run in which the partition was made again without its producers: a call that
+--                     was sent first in that run may have been appended before
 --   reserved_end      appends stop here until the cold tier has reserved more offsets; absent:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --

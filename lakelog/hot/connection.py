@@ -75,11 +75,12 @@ SCRIPTS = {
     "pause": "allow-oom",
     "quarantine": "allow-oom",
     "registry": "",
+    "restore": "",
     "defaults": "",
     "undefine": "allow-oom",
     "lock": "allow-oom",
 }
-_NOT_OF_A_PARTITION = {"registry", "defaults", "undefine", "lock"}
+_NOT_OF_A_PARTITION = {"registry", "restore", "defaults", "undefine", "lock"}
 
 
 class RawConnection(Protocol):

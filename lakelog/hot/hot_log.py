@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -23,7 +23,6 @@ from ..offsets import HotOffsets, HotSegment, check_offset
 from ..once_a_process import OnceAProcess
 from ..record import Fetched, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
-from ..topic import Topic
 from . import time_index
 from .append import (
     MEMORY,
@@ -44,7 +43,7 @@ from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
 from .quarantine import HotQuarantine
 from .recovery import Recovery, Reserve
-from .registry import TopicRegistry
+from .registry import Copies, TopicRegistry
 from .server_info import ServerInfo, server_info
 
 READ_STEP_BYTES = 8 * MIB
@@ -92,13 +91,13 @@ class HotLog:
     def keyspace(self) -> str:
         return self._keys.keyspace
 
-    def topics(self, settled: Callable[[Topic], None] | None = None) -> TopicRegistry:
+    def topics(self, copies: Copies | None = None) -> TopicRegistry:
         """The topics of this keyspace.
 
         Args:
-            settled: called for each topic whose settings were written.
+            copies: see `TopicRegistry`.
         """
-        return TopicRegistry(self._servers, self._keys, self._clock, settled)
+        return TopicRegistry(self._servers, self._keys, self._clock, copies)
 
     def quarantine(self, topic_partition: TopicPartition, topic_id: UUID) -> HotQuarantine:
         """The entries of a partition that were moved aside."""

@@ -1,6 +1,7 @@
 -- Writes a partition's `:state` when its topic is created, or its settings when they changed.
 -- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated),
--- how many offsets a tiered partition may give out at first.
+-- where the offsets end that a tiered partition may give out at first, where the log goes on and where
+-- it starts (0 and 0, but of a partition that is restored from its table).
 -- Repeating it changes nothing.
 --
 -- The run ids are those that the servers had before any client could know of the partition. A server
@@ -26,9 +27,13 @@ end
 local is_new = string.find(',' .. ARGV[6] .. ',', ',' .. RUN_ID .. ',', 1, true)
 redis.call('DEL', stream, state, segments, times, producers, KEYS[6])
 redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_version', ARGV[3],
-  'settings', ARGV[4], 'run_id', is_new and RUN_ID or '', 'log_end', '0', 'log_start', '0',
-  'local_log_start', '0', 'segment', format_segment(new_segment(0, server_time(ARGV[5]))),
+  'settings', ARGV[4], 'run_id', is_new and RUN_ID or '', 'log_end', ARGV[8], 'log_start', ARGV[9],
+  'local_log_start', ARGV[8],
+  'segment', format_segment(new_segment(tonumber(ARGV[8]), server_time(ARGV[5]))),
   'index', '0 -1 -1', 'closed_bytes', '0', 'producer_count', '0')
+if not is_new then
+  redis.call('HSET', state, 'forgotten', RUN_ID)
+end
 if parse_settings(ARGV[4]).tiered then
   redis.call('HSET', state, 'reserved_end', ARGV[7])
 end

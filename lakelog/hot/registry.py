@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, Protocol
 
 from .. import reservation
 from ..clock import Clock
@@ -26,6 +26,7 @@ from ..errors import (
     ForeignEntryError,
     InvalidConfigError,
     InvalidTopicError,
+    KeyspaceInUseError,
     LakelogError,
     TopicExistsError,
     UnknownTopicIdError,
@@ -44,11 +45,40 @@ from .keys import CHANGES_FIELD, DEFAULTS_FIELD, KEYSPACE_ID_FIELD, Keys
 MAX_PARTITIONS = 10_000
 
 
+class Copies(Protocol):
+    """Where else topics are told of: their tables."""
+
+    def settled(self, topic: Topic) -> None:
+        """The topic's settings were written."""
+        ...
+
+    def deleted(self, topic: Topic) -> None:
+        """The topic was deleted here."""
+        ...
+
+    def lost(self, keyspace_id: uuid.UUID | None, name: str | None) -> Sequence[Topic]:
+        """The topics of this keyspace, or the one of a name, that were never deleted.
+
+        Args:
+            keyspace_id: the keyspace's; None if it has no topics.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Ends:
+    """Where a partition that is restored goes on."""
+
+    log_start: int
+    archived_end: int
+    reserved_end: int
+
+
 class TopicRegistry:
     """Creates, looks up and changes topics. Every call asks Redis; nothing is cached.
 
     Args:
-        settled: called for each topic whose settings were written, for other copies of them.
+        copies: what is told elsewhere; None where that is nowhere.
     """
 
     def __init__(
@@ -56,18 +86,20 @@ class TopicRegistry:
         servers: Servers,
         keys: Keys,
         clock: Clock | None = None,
-        settled: Callable[[Topic], None] | None = None,
+        copies: Copies | None = None,
     ) -> None:
         self._servers = servers
         self._keys = keys
         self._clock = clock
-        self._settled = settled
+        self._copies = copies
 
     def create(
         self,
         name: str,
         partitions: int = 1,
         config: TopicConfig | Mapping[str, object] | None = None,
+        *,
+        anew: bool = False,
     ) -> Topic:
         """Creates a topic and returns it.
 
@@ -75,14 +107,19 @@ class TopicRegistry:
             name: by Kafka's rule.
             partitions: 1..10,000.
             config: settings by Kafka's names, over the keyspace's defaults.
+            anew: at offset 0, although the table of a topic of that name is there that Redis has
+                lost, or tables of others in a keyspace without topics. They stay where they are.
 
         Raises:
-            TopicExistsError: there is one of that name.
+            TopicExistsError: there is one of that name, or its table is there; see
+                `Lakelog.restore`.
             InvalidTopicError, InvalidConfigError: not legal; nothing was created.
         """
         check_new_topic_name(name)
         _check_partitions(partitions)
         overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
+        if not anew:
+            self._check_not_lost(name)
         while True:
             defaults = self._defaults()
             settings = TopicConfig((), defaults.for_topics).replace(overrides)
@@ -122,8 +159,13 @@ class TopicRegistry:
         found = self._definition(name)
         if found is None:
             raise UnknownTopicOrPartitionError(
-                f"there is no topic {name!r} in keyspace {self._keys.keyspace!r}; create it with "
-                f"topics.create({name!r}) or `lakelog topics create {name}`",
+                f"there is no topic {name!r} in keyspace {self._keys.keyspace!r}; "
+                + (
+                    f"its table is there: lake.restore({name!r}) or `lakelog restore {name}` "
+                    "brings it back"
+                    if self._lost(name)
+                    else f"create it with topics.create({name!r}) or `lakelog topics create {name}`"
+                ),
                 topic=name,
             )
         return found[0]
@@ -227,7 +269,8 @@ class TopicRegistry:
     def delete(self, name: str) -> Topic:
         """Deletes the topic with its hot records and returns what it was.
 
-        The cold table stays where it is: it lies under the topic's id, which is never used again.
+        The cold table stays where it is, and says that the topic was deleted: it lies under the
+        topic's id, which is never used again.
         """
         topic = self.get(name)
         # The definition first: from then on nobody looks the topic up, and each partition goes
@@ -235,7 +278,55 @@ class TopicRegistry:
         arguments = [name, str(topic.topic_id)]
         call_script(self._servers, "undefine", [self._keys.topics], arguments)
         self._delete_partitions(topic)
+        if self._copies is not None:
+            self._copies.deleted(topic)
         return topic
+
+    def restore(self, topic: Topic, ends: Mapping[int, Ends]) -> Topic:
+        """Brings back a topic that Redis has lost, as its table tells it.
+
+        Its partitions take appends after `HotLog.recover`. Doing it again, also by several at once,
+        or after a call that was cut short, does the rest.
+
+        Args:
+            ends: of each partition.
+
+        Raises:
+            TopicExistsError: there is another topic of that name.
+            KeyspaceInUseError: the keyspace is another one, which has topics of its own.
+        """
+        given = KeyspaceDefaults(topic.keyspace_defaults, topic.defaults_version)
+        arguments = [
+            topic.name,
+            str(topic.topic_id),
+            _to_json(topic, topic.generation, None),
+            str(topic.keyspace_id or uuid.uuid4()),
+            _defaults_to_json(given) if given.version else "",
+            topic.generation,
+            topic.config_version,
+        ]
+        answer = call_script(self._servers, "restore", [self._keys.topics], arguments)
+        if answer[0] == b"EXISTS":
+            raise TopicExistsError(
+                f"there is another topic {topic.name!r} in keyspace {self._keys.keyspace!r}: the "
+                "lost one cannot come back beside it. Delete it first, with its records",
+                topic=topic.name,
+            )
+        if answer[0] == b"IN_USE":
+            names = sorted(text.decode() for text in answer[1:])
+            raise KeyspaceInUseError(
+                f"keyspace {self._keys.keyspace!r} has topics that were made since "
+                f"({', '.join(names)}), so topic {topic.name!r} of an earlier keyspace of that "
+                "name cannot come back into it. Delete them first, or restore in another Redis",
+                topic=topic.name,
+                keyspace=self._keys.keyspace,
+            )
+        restored = self.get(topic.name)
+        settings = settings_text(restored.config)
+        for number, tp in enumerate(restored.topic_partitions()):
+            self._init(restored, tp, settings, (), ends.get(number))
+        self.repair(restored)
+        return restored
 
     def repair(self, topic: Topic) -> None:
         """Writes the settings to every partition that does not have them yet.
@@ -261,13 +352,58 @@ class TopicRegistry:
             # Every partition is there now; one that is missing from here on was lost.
             whole = _to_json(topic, topic.generation, None)
             self._compare_and_set(topic, _own_version(topic), whole)
-        if self._settled is not None:
-            self._settled(topic)
+        if self._copies is not None:
+            self._copies.settled(topic)
 
     # -- how ---------------------------------------------------------------------------------
 
     def _server(self) -> Any:
         return self._servers.for_key(self._keys.topics)
+
+    def _check_not_lost(self, name: str) -> None:
+        """Refuse to begin anew what can come back.
+
+        Raises:
+            TopicExistsError: a topic that Redis has lost should come back first.
+        """
+        if self._copies is None:
+            return
+        keyspace_id, names = self._own_names()
+        lost = self._copies.lost(keyspace_id if names else None, name if names else None)
+        if not lost or name in names:
+            return
+        if any(topic.name == name for topic in lost):
+            raise TopicExistsError(
+                f"the table of a topic {name!r} is there, which Redis has lost: lake.restore("
+                f"{name!r}) or `lakelog restore {name}` brings it back. To begin anew at offset 0 "
+                "beside it: anew=True (--anew)",
+                topic=name,
+            )
+        raise TopicExistsError(
+            f"keyspace {self._keys.keyspace!r} is empty, but the tables of {len(lost)} topics are "
+            f"there that Redis has lost ({', '.join(sorted(topic.name for topic in lost)[:5])}"
+            f"{', …' if len(lost) > 5 else ''}): lake.restore() or `lakelog restore` brings them "
+            "back. If they are another Redis's, choose another keyspace or cold root; to begin "
+            "anew beside them: anew=True (--anew)",
+            topic=name,
+        )
+
+    def _lost(self, name: str) -> bool:
+        """Whether a topic's table says that Redis has lost it; no answer is no."""
+        if self._copies is None:
+            return False
+        keyspace_id, names = self._own_names()
+        return bool(self._copies.lost(keyspace_id if names else None, name))
+
+    def _own_names(self) -> tuple[uuid.UUID | None, set[str]]:
+        """The keyspace's id, and the names of its topics."""
+        commands = (
+            ("HGET", self._keys.topics, KEYSPACE_ID_FIELD),
+            ("HKEYS", self._keys.topics),
+        )
+        keyspace_id, fields = self._server().call(*commands)
+        names = {field.decode() for field in fields if not field.startswith(b"#")}
+        return _keyspace_id(keyspace_id), names
 
     def _definition(self, name: str) -> tuple[Topic, _Fresh | None] | None:
         command = ("HMGET", self._keys.topics, name, DEFAULTS_FIELD, KEYSPACE_ID_FIELD)
@@ -347,7 +483,12 @@ class TopicRegistry:
             )
 
     def _init(
-        self, topic: Topic, topic_partition: TopicPartition, settings: str, runs: Sequence[str]
+        self,
+        topic: Topic,
+        topic_partition: TopicPartition,
+        settings: str,
+        runs: Sequence[str],
+        ends: Ends | None = None,
     ) -> None:
         keys = self._keys.partition(topic_partition)
         arguments = [
@@ -357,7 +498,9 @@ class TopicRegistry:
             settings,
             "" if self._clock is None else self._clock.now_ms(),
             ",".join(runs),
-            reservation.FIRST_OFFSETS,
+            reservation.FIRST_OFFSETS if ends is None else ends.reserved_end,
+            0 if ends is None else max(ends.archived_end, ends.log_start),
+            0 if ends is None else ends.log_start,
         ]
         answer = call_script(self._servers, "init", (*keys.all(), keys.quarantine), arguments)
         if answer[0] == b"FOREIGN_KEY":

@@ -25,6 +25,7 @@ from ..errors import (
     UnknownTopicIdError,
 )
 from ..hot.keys import Keys
+from ..operate.restore import restore
 from . import strategies
 from .harness import (
     PARTITIONS,
@@ -346,6 +347,40 @@ class LogRules(LogHarness):
             if archive:
                 self._archive(self.archiver, None)
             self._produce(partition, 1, [data.draw(strategies.batches(), "batch")])
+
+    @precondition(any_new)
+    @rule(data=st.data(), reopen=st.booleans(), twice=st.booleans())
+    def lose_redis(self, data: st.DataObject, reopen: bool, twice: bool) -> None:
+        """Redis comes back empty, and the topic out of its table: all that was archived."""
+        if not self._is_table():
+            return
+        self.news = 0
+        self.held = None
+        before = self._observe()
+        with self.server.client() as client:
+            client.flushall()
+        for tp in before:
+            self.models[tp.partition].lose_hot(self.run_id)
+        lost = self.table.mirrored()
+        require(lost is not None, "the table does not tell its topic")
+        assert lost is not None
+        require(
+            (lost.topic_id, lost.partitions, lost.config)
+            == (self.topic.topic_id, self.topic.partitions, self.topic.config),
+            f"the table tells {lost} of {self.topic}",
+        )
+        for _ in range(1 + twice):
+            restore(lost, self.hot, self.hot.topics(), self.table)
+        for tp, seen in self._observe().items():
+            model = self.models[tp.partition]
+            model.recover(self.run_id, seen.log_end)
+            model.local_log_start = seen.local_log_start
+        self.topic = self.hot.topics().get(TOPIC)
+        self._cannot_be_lost()
+        if reopen:
+            self._open()
+        elif data.draw(st.booleans(), "archived"):
+            self._archive(self.archiver, None)
 
     @precondition(any_new)
     @rule(config=strategies.topic_settings())

@@ -122,6 +122,7 @@ class ModelLog:
         self.run_id = run_id  # of the server under which it was last written
         self.adopted_from: str | None = None  # the run before, if it ended with a clean mark
         self.clean = False
+        self.forgotten: str | None = None  # the run in which Redis forgot all of it
 
     @property
     def log_end(self) -> int:
@@ -158,7 +159,7 @@ class ModelLog:
             return UnknownProducerError
         known = self.producers.get(producer_id)
         if known is None:
-            if first_sequence != 0:
+            if first_sequence != 0 or (sent_under is not None and sent_under == self.forgotten):
                 return UnknownProducerError
         elif epoch < known.epoch:
             return ProducerFencedError
@@ -261,6 +262,18 @@ class ModelLog:
         # Later trims and declared gaps are undone.
         self.local_log_start = 0
         self.gaps = [gap for gap in self.gaps if gap.end <= hot_end]
+
+    def lose_hot(self, run_id: str) -> None:
+        """Redis forgot the partition, in that run; what is archived is all there is."""
+        self.records = [r for r in self.records if r.offset < self.archived_end]
+        self.hot_end = self.local_log_start = max(self.archived_end, self.log_start)
+        self.call_ends.add(self.hot_end)
+        self.gaps = []
+        self.producers.clear()
+        self.clean = False
+        self.adopted_from = None
+        self.run_id = ""
+        self.forgotten = run_id
 
     def skip_to(self, log_end: int) -> None:
         """The log goes on at that offset, under the run that wrote it; nothing is lost."""

@@ -23,7 +23,7 @@ from ..store_errors import error_class, one_line
 logger = logging.getLogger(__name__)
 
 
-def tables(storage: Storage, keyspace: str | None = None) -> Catalogue:
+def tables(storage: Storage, keyspace: str | None = None, only: str | None = None) -> Catalogue:
     """Reads the properties of every table that lies where a topic's table would.
 
     A table names its topic from the first archive run on. Foreign folders are passed over, with a
@@ -31,13 +31,14 @@ def tables(storage: Storage, keyspace: str | None = None) -> Catalogue:
 
     Args:
         keyspace: see `Catalogue`.
+        only: a topic's name; None for all.
 
     Raises:
         ColdTierError: the root cannot be listed.
     """
     found: list[Topic] = []
     broken: list[ColdTierError | NewerVersionError] = []
-    for name, topic_id in _places(storage):
+    for name, topic_id in _places(storage, only):
         path = storage.table_path(Topic(name, topic_id, partitions=1))
         try:
             topic = _read(storage, path)
@@ -60,8 +61,8 @@ def tables(storage: Storage, keyspace: str | None = None) -> Catalogue:
     return Catalogue(tuple(found), tuple(broken), keyspace)
 
 
-def _places(storage: Storage) -> Iterator[tuple[str, UUID]]:
-    for folder in _folders(storage, storage.root):
+def _places(storage: Storage, only: str | None) -> Iterator[tuple[str, UUID]]:
+    for folder in _folders(storage, storage.root) if only is None else [only]:
         try:
             name = check_topic_name(folder)
         except LakelogError:

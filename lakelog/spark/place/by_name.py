@@ -53,7 +53,7 @@ class NamedRoot:
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self, keyspace: str | None = None) -> Catalogue:
+    def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue:
         """Reads the properties of every table of the schema; see `ColdRoot.catalogue`."""
         schema = self.schema.split(".")
         spark = self.spark()
@@ -61,7 +61,8 @@ class NamedRoot:
         with naming(self.schema):
             tables = spark.sql(f"SHOW TABLES IN {quoted(*schema)}").collect()
             views = spark.sql(f"SHOW VIEWS IN {quoted(*schema)}").collect()
-        for table in sorted({row["tableName"] for row in tables} - {row[1] for row in views}):
+        names = {row["tableName"] for row in tables} - {row[1] for row in views}
+        for table in sorted(names if only is None else names & {catalog_name(only)}):
             name = quoted(*schema, table)
             try:
                 with naming(name):

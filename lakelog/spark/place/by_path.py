@@ -51,9 +51,9 @@ class PathRoot:
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self, keyspace: str | None = None) -> Catalogue:
+    def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue:
         """See `ColdRoot.catalogue`."""
-        return tables(self.storage, keyspace)
+        return tables(self.storage, keyspace, only)
 
     def table(
         self,

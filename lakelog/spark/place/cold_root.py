@@ -49,11 +49,12 @@ class ColdRoot(Protocol):
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self, keyspace: str | None = None) -> Catalogue:
+    def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue:
         """Which topics have their tables there, as the tables tell it.
 
         Args:
             keyspace: whose topics are meant; None for those of all.
+            only: a topic's name, whose tables alone are looked at; None for all.
 
         Raises:
             ColdTierError: the place cannot be listed.

@@ -1,0 +1,100 @@
+"""What the tables of a cold root are told of their topics, and what they tell of lost ones."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import replace
+from uuid import UUID
+
+from .cold.catalogue import Catalogue
+from .cold.table import ColdTable
+from .errors import LakelogError
+from .spark.place import ColdRoot
+from .topic import Topic
+
+logger = logging.getLogger(__name__)
+
+
+class ColdMirror:
+    """The tables of a log's topics, as a `Copies` of their definitions.
+
+    Args:
+        root: where they lie; None where no cold root was given.
+        keyspace: whose topics they are.
+        table: opens a topic's.
+    """
+
+    def __init__(
+        self, root: ColdRoot | None, keyspace: str, table: Callable[[Topic], ColdTable]
+    ) -> None:
+        self._root = root
+        self._keyspace = keyspace
+        self._table = table
+
+    def settled(self, topic: Topic) -> None:
+        """See `Copies.settled`: cleanup without Redis, and a restore, go by them."""
+        # Tables by name wait for the next run: this process may have nothing to do with Spark.
+        if self._root is None or not topic.config.tiered or not self._root.opens_in_tasks:
+            return
+        try:
+            self._table(topic).mirror(topic)
+        except LakelogError as error:
+            logger.warning(
+                "the settings of %s hold, but its table does not say so yet, so a cleanup without "
+                "Redis goes by the ones before; the next archive run tries again: %s",
+                topic.name,
+                error,
+            )
+
+    def deleted(self, topic: Topic) -> None:
+        """See `Copies.deleted`: what was deleted is not taken for lost."""
+        if self._root is None or not topic.config.tiered:
+            return
+        now_ms = time.time_ns() // 1_000_000
+        version = topic.config_version + 1
+        try:
+            self._table(topic).mirror(replace(topic, deleted_ms=now_ms, config_version=version))
+        except LakelogError as error:
+            logger.warning(
+                "%s is deleted, but its table does not say so: it looks like a topic that Redis "
+                "has lost, and its name can be used again with anew=True (--anew): %s",
+                topic.name,
+                error,
+            )
+
+    def lost(self, keyspace_id: UUID | None, name: str | None) -> Sequence[Topic]:
+        """See `Copies.lost`; what cannot be told now is not told."""
+        # By name, a second topic is refused when it is archived. Asking takes a Spark.
+        if self._root is None or not self._root.opens_in_tasks:
+            return ()
+        try:
+            catalogue = self._root.catalogue(self._keyspace, name)
+        except LakelogError as error:
+            logger.warning("whether a topic was lost cannot be seen now: %s", error)
+            return ()
+        return lost_topics(catalogue, keyspace_id, ())
+
+
+def lost_topics(
+    catalogue: Catalogue, keyspace_id: UUID | None, known: Collection[UUID]
+) -> tuple[Topic, ...]:
+    """The topics of a keyspace that only their tables tell of. Pure.
+
+    Args:
+        catalogue: of that keyspace.
+        keyspace_id: the keyspace's; None if it has no topics, so that it may become any.
+        known: ids of the topics it has.
+    """
+    newest = catalogue.newest
+    if keyspace_id is not None:
+        # What an older lakelog did not say is nobody's, and other ids are other Redises'.
+        newest = tuple(
+            topic
+            for topic in newest
+            if topic.keyspace is not None and topic.keyspace_id in (keyspace_id, None)
+        )
+    return tuple(
+        topic for topic in newest if topic.deleted_ms is None and topic.topic_id not in known
+    )

@@ -1,0 +1,382 @@
+"""A Redis that is lost altogether: what its tables tell comes back, and nothing is used twice."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+import redis
+from deltalake import DeltaTable
+
+from lakelog import Lakelog
+from lakelog.cli.main import main
+from lakelog.cold_mirror import lost_topics
+from lakelog.errors import (
+    AmbiguousTopicError,
+    InvalidArgumentError,
+    KeyspaceInUseError,
+    LakelogError,
+    NewerVersionError,
+    RestoreFailedError,
+    TopicExistsError,
+    UnknownProducerError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.record import TopicPartition
+from lakelog.testing.servers import RedisServer
+
+NAMES = ("audit", "orders")
+
+
+def open_log(url: str, tmp_path: Path, keyspace: str = "lakelog") -> Lakelog:
+    return Lakelog.connect(url, tmp_path / "cold", keyspace=keyspace, engine="inline")
+
+
+def send(lake: Lakelog, topic: str, count: int, text: str = "v") -> list[int]:
+    with lake.producer() as producer:
+        sent = [
+            producer.send(topic, key=b"k", value=f"{text}{n}".encode(), partition=0)
+            for n in range(count)
+        ]
+    return [one.result().offset for one in sent]
+
+
+@pytest.fixture
+def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    """Two topics, archived but for the last five records of each."""
+    with open_log(redis_url, tmp_path) as lake:
+        lake.topics.set_defaults({"log.retention.hours": 77})
+        for name in NAMES:
+            lake.topics.create(name, 3, {"max.message.bytes": 99_999})
+            send(lake, name, 40)
+        lake.archive()
+        for name in NAMES:
+            send(lake, name, 5, "hot ")
+        yield lake
+
+
+def values(lake: Lakelog, topic: str, start: int = 0) -> list[bytes]:
+    return list(lake.log(topic).read(0, start).to_arrow().column("value").to_pylist())
+
+
+ARCHIVED = [b"v%d" % n for n in range(40)]
+
+
+def test_a_lost_redis_comes_back_from_its_tables(lake: Lakelog, redis_client: redis.Redis) -> None:
+    before = {topic.name: topic for topic in lake.topics.list()}
+    redis_client.flushall()
+    assert lake.topics.list() == []
+    assert [topic.name for topic in lake.restorable()] == list(NAMES)
+
+    restored = lake.restore()
+
+    assert [one.topic.name for one in restored] == list(NAMES)
+    assert lake.restorable() == []
+    for name, topic in before.items():
+        found = lake.topics.get(name)
+        assert (found.topic_id, found.partitions, found.generation, found.config) == (
+            topic.topic_id,
+            topic.partitions,
+            topic.generation,
+            topic.config,
+        )
+        assert found.keyspace_id == topic.keyspace_id
+        assert found.config_version > topic.config_version
+        assert values(lake, name) == ARCHIVED
+    assert lake.topics.defaults() == {"log.retention.hours": "77"}
+    # Offsets 40..44 were given out and are gone: they name no other record.
+    (first,) = send(lake, "orders", 1, "after")
+    assert first > 44
+    assert lake.log("orders").offsets()[0].gaps[0].start == 40
+    assert values(lake, "orders") == [*ARCHIVED, b"after0"]
+    lake.archive()
+    assert values(lake, "orders") == [*ARCHIVED, b"after0"]
+    assert lake.topics.alter("orders", {"retention.ms": 5}).config["retention.ms"] == 5
+    table = lake.archived.topics.get("orders")
+    assert table.config["retention.ms"] == 5
+
+
+def test_doing_it_again_does_nothing(lake: Lakelog, redis_client: redis.Redis) -> None:
+    redis_client.flushall()
+    (audit,) = lake.restore("audit")
+    assert lake.restore(["audit"])[0].topic == audit.topic
+    assert [topic.name for topic in lake.restorable()] == ["orders"]
+    offsets = send(lake, "audit", 3)
+    assert [one.topic.name for one in lake.restore()] == ["orders"]
+    assert lake.restore() == []
+    (again,) = lake.restore("audit")
+    assert again.partitions[0].log_end == offsets[-1] + 1
+    assert send(lake, "audit", 1) == [offsets[-1] + 1]
+
+
+def test_a_name_whose_table_is_there_is_not_begun_anew_unawares(
+    lake: Lakelog, redis_client: redis.Redis
+) -> None:
+    redis_client.flushall()
+    with pytest.raises(TopicExistsError, match=r"restore\('orders'\).*--anew"):
+        lake.topics.create("orders")
+    with pytest.raises(TopicExistsError, match=r"tables of 2 topics .*audit, orders"):
+        lake.topics.create("new")
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"restore\('orders'\)"):
+        lake.log("orders")
+    with pytest.raises(UnknownTopicOrPartitionError, match=r"topics\.create\('new'\)"):
+        lake.log("new")
+    lake.restore("audit")
+    lake.topics.create("new")  # the keyspace is not empty any more
+    with pytest.raises(TopicExistsError, match="which Redis has lost"):
+        lake.topics.create("orders")
+
+    anew = lake.topics.create("orders", anew=True)
+    assert send(lake, "orders", 1) == [0]
+    lake.archive()
+    assert lake.archived.topics.get("orders").topic_id == anew.topic_id
+    assert lake.restorable() == []
+
+
+def test_what_was_deleted_is_not_lost(lake: Lakelog, redis_client: redis.Redis) -> None:
+    lake.topics.delete("orders")
+    assert lake.restorable() == []
+    assert [topic.name for topic in lake.archived.topics.list()] == ["audit"]
+    lake.topics.create("orders")
+    lake.topics.delete("orders")
+    redis_client.flushall()
+    assert [one.topic.name for one in lake.restore()] == ["audit"]
+    with pytest.raises(UnknownTopicOrPartitionError):
+        lake.restore("orders")
+    assert send(lake, "audit", 1) > [44]
+
+
+def test_topics_that_came_since_are_not_mixed_with_those_of_before(
+    lake: Lakelog, redis_client: redis.Redis, redis_url: str
+) -> None:
+    redis_client.flushall()
+    with Lakelog.connect(redis_url, engine="inline") as without_cold:
+        without_cold.topics.create("since", 1, {"remote.storage.enable": False})
+    assert lake.restorable() == []
+    with pytest.raises(RestoreFailedError, match=r"made since \(since\)") as caught:
+        lake.restore()
+    assert [type(one) for one in caught.value.errors.values()] == [KeyspaceInUseError] * 2
+    assert caught.value.restored == ()
+    assert [topic.name for topic in lake.topics.list()] == ["since"]
+    lake.topics.delete("since")
+    assert len(lake.restore()) == 2
+
+
+def test_another_redis_of_that_keyspace_does_not_begin_beside_it(
+    lake: Lakelog, tmp_path: Path, make_redis: Callable[..., RedisServer]
+) -> None:
+    with (
+        open_log(make_redis().url, tmp_path) as other,
+        pytest.raises(TopicExistsError, match="choose another keyspace or cold root"),
+    ):
+        other.topics.create("invoices")
+    with open_log(make_redis().url, tmp_path, "other") as other:
+        other.topics.create("invoices")
+        other.topics.create("orders")
+        assert other.restorable() == []
+    assert values(lake, "orders") == [*ARCHIVED, *(b"hot %d" % n for n in range(5))]
+
+
+def test_half_a_root_is_restored_as_far_as_it_tells(
+    lake: Lakelog, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    redis_client.flushall()
+    (audit,) = (tmp_path / "cold" / "audit").iterdir()
+    for log_file in (audit / "_delta_log").iterdir():
+        log_file.write_text("{}")
+    with pytest.raises(RestoreFailedError, match=r"1 topics were restored, but not audit: ") as one:
+        lake.restore()
+    assert [found.topic.name for found in one.value.restored] == ["orders"]
+    assert values(lake, "orders") == ARCHIVED
+    with pytest.raises(LakelogError, match=r"_delta_log is whole"):
+        lake.restore("audit")
+    shutil.rmtree(audit / "_delta_log")
+    with pytest.raises(UnknownTopicOrPartitionError):
+        lake.restore("audit")
+
+
+def test_files_that_are_gone_are_named_when_they_are_read(
+    lake: Lakelog, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    redis_client.flushall()
+    for file in (tmp_path / "cold" / "orders").rglob("*.parquet"):
+        file.unlink()
+    assert len(lake.restore()) == 2
+    with pytest.raises(LakelogError, match=r"\.parquet"):
+        values(lake, "orders")
+    assert send(lake, "orders", 1) > [44]
+
+
+def test_a_table_of_a_newer_lakelog_is_not_restored(
+    lake: Lakelog, redis_client: redis.Redis, tmp_path: Path
+) -> None:
+    redis_client.flushall()
+    (path,) = (tmp_path / "cold" / "orders").iterdir()
+    DeltaTable(path).alter.set_table_properties({"lakelog.format": "2"}, raise_if_not_exists=False)
+    with pytest.raises(RestoreFailedError, match="upgrade") as caught:
+        lake.restore()
+    assert [found.topic.name for found in caught.value.restored] == ["audit"]
+    with pytest.raises(NewerVersionError):
+        lake.restore("orders")
+    assert [topic.name for topic in lake.topics.list()] == ["audit"]
+
+
+def test_two_that_restore_at_once_do_it_once(
+    lake: Lakelog, redis_client: redis.Redis, redis_url: str, tmp_path: Path
+) -> None:
+    redis_client.flushall()
+    script = (
+        "import sys\nfrom lakelog import Lakelog\n"
+        "with Lakelog.connect(sys.argv[1], sys.argv[2], engine='inline') as lake:\n"
+        "    print('ready', flush=True); sys.stdin.readline()\n"
+        "    print(len(lake.restore(['audit', 'orders'])))\n"
+    )
+    command = [sys.executable, "-c", script, redis_url, str(tmp_path / "cold")]
+    processes = [
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+    found: list[str] = []
+    threads = [
+        threading.Thread(target=lambda p=process: found.append(p.communicate("go\n")[0]))
+        for process in processes
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert found == ["2\n"] * 3
+    assert values(lake, "orders") == ARCHIVED
+    (first,) = send(lake, "orders", 1)
+    assert first > 44
+
+
+def test_a_restore_that_was_cut_short_is_finished_by_the_next(
+    lake: Lakelog, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    redis_client.flushall()
+
+    class Cut(BaseException):
+        pass
+
+    from lakelog.hot.registry import TopicRegistry
+
+    real = TopicRegistry._init
+    left = [3]
+
+    def init(self: TopicRegistry, *given: object) -> None:
+        left[0] -= 1
+        if left[0] < 0:
+            raise Cut
+        real(self, *given)  # type: ignore[arg-type]
+
+    for step in range(8):
+        left[0] = step
+        with monkeypatch.context() as patched:
+            patched.setattr(TopicRegistry, "_init", init)
+            with suppress(Cut):
+                lake.restore("orders")
+    lake.restore("orders")
+    assert values(lake, "orders") == ARCHIVED
+    (first,) = send(lake, "orders", 1)
+    assert first > 44
+
+
+def test_a_call_that_was_sent_before_the_loss_is_not_appended_again(
+    lake: Lakelog, redis_client: redis.Redis
+) -> None:
+    """FLUSHALL is no new run of the server, which would show by its id."""
+    from lakelog.codec import ProducedBatch, encode
+    from lakelog.config import Compression, EntryFormat
+    from lakelog.record import produced_batch
+
+    rows = produced_batch([(5, b"k", b"once", [])])
+    entries = encode(rows, EntryFormat.FIELDS, Compression.NONE)
+    topic = lake.topics.get("orders")
+    batch = ProducedBatch(entries, 12345, 0, 0, 0)
+    tp = TopicPartition("orders", 1)
+    lake.hot.append(tp, topic.topic_id, batch)
+    lake.archive()
+    run_id = redis_client.info("server")["run_id"]
+    redis_client.flushall()
+    lake.restore()
+    with pytest.raises(UnknownProducerError):
+        lake.hot.append(tp, topic.topic_id, batch, sent_under=run_id)
+    assert lake.log("orders").read(1).to_arrow().column("value").to_pylist() == [b"once"]
+
+
+def test_without_a_cold_root_there_is_nothing_to_restore_from(redis_url: str) -> None:
+    with Lakelog.connect(redis_url, engine="inline") as lake:
+        assert lake.restorable() == []
+        with pytest.raises(InvalidArgumentError, match="no cold root"):
+            lake.restore()
+
+
+def test_two_lost_keyspaces_of_one_name_are_not_guessed(
+    lake: Lakelog, tmp_path: Path, make_redis: Callable[..., RedisServer]
+) -> None:
+    with open_log(make_redis().url, tmp_path) as other:
+        with pytest.raises(TopicExistsError):
+            other.topics.create("orders")
+        with Lakelog.connect(other.place.source.url, engine="inline") as without_cold:
+            topic = without_cold.topics.create("orders")
+        send(other, "orders", 1)
+        other.archive()
+        assert other.topics.get("orders").topic_id == topic.topic_id
+    with open_log(make_redis().url, tmp_path) as third:
+        with pytest.raises(AmbiguousTopicError):
+            third.restore("orders")
+        with pytest.raises(RestoreFailedError, match=r"2 topics under .* named 'orders'") as caught:
+            third.restore()
+        assert [one.topic.name for one in caught.value.restored] == ["audit"]
+    assert lost_topics(lake.place.cold.catalogue("other"), None, ()) == ()  # type: ignore[union-attr]
+
+
+def test_the_commands_offer_it(
+    lake: Lakelog,
+    redis_client: redis.Redis,
+    redis_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    redis_client.flushall()
+    where = ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--engine", "inline"]
+
+    def run(*command: str) -> tuple[int, str]:
+        code = main([*where, *command])
+        said = capsys.readouterr()
+        return code, said.out + said.err
+
+    code, said = run("topics", "list")
+    assert code == 0
+    assert "tables of 2 that Redis has lost (audit, orders): `lakelog restore`" in said
+    for command in (
+        ["consume", "orders"],
+        ["status", "orders"],
+        ["topics", "describe", "orders"],
+        ["topics", "create", "orders"],
+        ["archive", "orders"],
+    ):
+        code, said = run(*command)
+        assert (code, "lakelog restore orders" in said) == (1, True), said
+    code, said = run("--output", "json", "restore", "--dry-run")
+    assert [row["topic"] for row in json.loads(said)] == list(NAMES)
+    code, said = run("restore", "orders")
+    assert code == 0
+    assert "not restored, since no table tells it: records that were not archived" in said
+    code, said = run("--output", "json", "restore")
+    found = json.loads(said)
+    assert {row["topic"] for row in found["restored"]} == {"audit"}
+    code, said = run("restore")
+    assert (code, said.strip()) == (0, "no topic was lost")
+    assert values(lake, "orders") == ARCHIVED
