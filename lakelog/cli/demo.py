@@ -20,6 +20,7 @@ with what was sent. The exit code is 1 when a check fails.
 examples:
   lakelog demo --rows 20000          a quick look
   lakelog demo --dir ./flights       keep the data to play with
+  lakelog demo --lose-redis          empty Redis in between, and go on from the table
 """
 
 
@@ -33,6 +34,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     added.add_argument("--rows", type=int, metavar="N", help="only the last N flights")
+    added.add_argument(
+        "--lose-redis", action="store_true", help="empty Redis once it is archived, and restore"
+    )
     added.set_defaults(run=_run)
 
 
@@ -68,7 +72,7 @@ def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
     with progress.step("start Redis"):
         log = Lakelog.embedded(directory, engine=engine)
     with log:
-        return run_demo(log, directory, progress, arguments.rows)
+        return run_demo(log, directory, progress, arguments.rows, lose_redis=arguments.lose_redis)
 
 
 def _engine(arguments: argparse.Namespace, progress: ConsoleProgress) -> Any:
@@ -87,7 +91,9 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
             "partition": number,
             "cold": f"[{seen.log_start:,}, {seen.archived_end:,})",
             "hot": f"[{seen.local_log_start:,}, {seen.log_end:,})",
-            "records": seen.log_end - seen.log_start,
+            "records": seen.log_end
+            - seen.log_start
+            - sum(gap.end - gap.start for gap in seen.gaps),
         }
         for number, seen in result.offsets.items()
     ]

@@ -158,13 +158,19 @@ def load_flights(rows: int | None = None) -> pa.Table:
 
 
 def run_demo(
-    lakelog: Lakelog, directory: Path, progress: Progress, rows: int | None = None
+    lakelog: Lakelog,
+    directory: Path,
+    progress: Progress,
+    rows: int | None = None,
+    *,
+    lose_redis: bool = False,
 ) -> DemoResult:
     """Runs the job and checks it.
 
     Args:
         directory: the log's, for the report.
         rows: how many flights, the newest; None for all.
+        lose_redis: empty Redis once all is archived, and go on from what the table tells.
 
     Raises:
         TopicExistsError: the log holds a topic ``flights`` already.
@@ -192,6 +198,10 @@ def run_demo(
         with _measured(result, progress, "archive", history.num_rows) as step:
             (report,) = lakelog.archive(TOPIC)
             step.advance(report.records)
+        if lose_redis:
+            with _measured(result, progress, "lose Redis, and restore"):
+                _lose(lakelog)
+                lakelog.restore(TOPIC)
         with _measured(result, progress, "append the last day", tail.num_rows) as step:
             appended += _append(producer, tail, step)
     result.offsets = log.offsets()
@@ -230,6 +240,14 @@ def _start_of_last_day(flights: pa.Table) -> int:
     )
     last = pc.max(days)
     return int(pc.index(days, last).as_py())
+
+
+def _lose(lakelog: Lakelog) -> None:
+    """Everything that Redis holds is gone."""
+    from redis import Redis
+
+    with Redis.from_url(lakelog.place.source.url) as client:
+        client.flushall()
 
 
 def _stream_bytes(lakelog: Lakelog, topic: Topic) -> int:
@@ -371,8 +389,9 @@ def _look_up(
     asked: list[int | str] = []
     if seen.local_log_start > seen.log_start:
         asked.append((seen.log_start + seen.local_log_start) // 2)
-    if seen.log_end > seen.local_log_start:
-        asked.append((seen.local_log_start + seen.log_end) // 2)
+    tail_start = max([seen.local_log_start, *(gap.end for gap in seen.gaps)])
+    if seen.log_end > tail_start:
+        asked.append((tail_start + seen.log_end) // 2)
     asked += [
         _iso(times[row].as_py())
         for row in (tail_from // 2, (tail_from + flights.num_rows) // 2)

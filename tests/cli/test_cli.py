@@ -43,6 +43,17 @@ def run_json(run: Run, *arguments: str, **more: Any) -> Any:
     return json.loads(run(*arguments, "--output", "json", **more))
 
 
+def test_the_demo_goes_on_after_redis_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
+    command = ["--engine", "inline", "--output", "json", "demo", "--rows", "4000", "--lose-redis"]
+    assert cli.main(command) == 0
+    shown = json.loads(capsys.readouterr().out)
+    assert [check["check"] for check in shown["checks"] if not check["holds"]] == []
+    assert "lose Redis, and restore" in [step["step"] for step in shown["steps"]]
+    assert sum(one["records"] for one in shown["partitions"]) == 4000
+    starts = [one["hot"] for one in shown["partitions"]]
+    assert all("67,10" in hot or "67,11" in hot for hot in starts)
+
+
 def test_help_shows_the_commands_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit_:
         cli.main(["--help"])
