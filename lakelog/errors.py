@@ -104,6 +104,10 @@ class MissingExtraError(LakelogError, ImportError):
     """A package of an optional extra is not installed; the message has the pip command."""
 
 
+class ForkedProcessError(LakelogError):
+    """A fork of a process that has used Delta tables cannot use them."""
+
+
 @dataclass(eq=False, repr=False, kw_only=True)
 class NewerVersionError(LakelogError):
     """A newer lakelog wrote it: nothing was read, and nothing is deleted, until this one is newer.
@@ -335,6 +339,14 @@ class RecoveryNeededError(LakelogError):
     log_start: int | None = None
     log_end: int | None = None
     reserved_end: int | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OffsetsExhaustedError(LakelogError):
+    """The partition has given out its last offset; nothing of the call was written."""
+
+    topic_partition: TopicPartition | None = None
+    log_end: int | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -6,6 +6,7 @@ the ratio of the first two in bytes, and the two lags.
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 
 from ..cold.segment import Segment
@@ -13,6 +14,8 @@ from ..cold.table import ColdSnapshot
 from ..config import INT64_MAX, TopicConfig
 from ..record import TopicPartition
 from ..topic import Topic
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +56,7 @@ def cleanable(topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int) -> 
     """
     config = topic.config
     log_start = cold.log_start(partition)
-    first_dirty = max(cold.cleaned_end(partition), log_start)
+    first_dirty = _first_dirty(topic, cold, partition)
     segments = cold.files.segments(partition)
     closed = [segment for segment in segments[:-1] if segment.end_offset > log_start]
     clean = [segment for segment in closed if segment.end_offset <= first_dirty]
@@ -88,6 +91,26 @@ def cleanable(topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int) -> 
         eligible,
         why,
     )
+
+
+def _first_dirty(topic: Topic, cold: ColdSnapshot, partition: int) -> int:
+    """Where the last compaction ended; where the log starts if that cannot be, as Kafka resets it.
+
+    Source: Kafka ``LogCleanerManager.cleanableOffsets``.
+    """
+    cleaned_end, log_start = cold.cleaned_end(partition), cold.log_start(partition)
+    end = max(cold.archived_end(partition), log_start)
+    if cleaned_end > end:
+        logger.warning(
+            "%s says it is compacted up to offset %d, but is archived up to %d: all of it is "
+            "compacted again, from its log start %d on",
+            topic.partition(partition),
+            cleaned_end,
+            end,
+            log_start,
+        )
+        return log_start
+    return max(cleaned_end, log_start)
 
 
 def _judge(config: TopicConfig, found: Cleanable) -> tuple[bool, str]:

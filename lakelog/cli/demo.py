@@ -142,7 +142,7 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
 
 
 def _next(result: DemoResult, *, kept: bool) -> Message:
-    name = "lakelog" if sys.argv[0].endswith("lakelog") else "python -m lakelog.cli.main"
+    name = "lakelog" if sys.argv[0].endswith("lakelog") else "python -m lakelog"
     if not kept:
         text = f"Nothing was kept. To play with the data: {name} demo --dir ./flights"
         return Message(text, {"directory": None})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import InvalidArgumentError, UnknownTopicIdError
 from ..topic import Topic
 from .change import Change, HotRange, Rewrite
-from .registers import LogStart, ReservedEnd
+from .registers import CleanedEnd, LogStart, ReservedEnd
 from .table import ColdSnapshot
 
 
@@ -50,7 +50,9 @@ def check_plan(topic: Topic, change: Change, planned_on: ColdSnapshot) -> None:
             )
     for register, value in change.registers.items():
         before = planned_on.registers.get(register, 0)
-        if value < before:
+        archived_end = planned_on.archived_end(register.partition)
+        is_mended = isinstance(register, CleanedEnd) and before > archived_end  # see `cleanable`
+        if value < before and not is_mended:
             raise InvalidArgumentError(f"{register} only grows: from {before}, not to {value}")
     rewrites = [add for add in change.adds if isinstance(add, Rewrite)]
     rewritten = {file.path for rewrite in rewrites for file in rewrite.files}

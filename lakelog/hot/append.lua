@@ -138,7 +138,7 @@ for i, e in ipairs(entries) do
   end
 end
 if p.log_end + total >= 9007199254740992 then
-  return { 'FULL_OF_OFFSETS' }
+  return { 'FULL_OF_OFFSETS', p.log_end }
 end
 if st[16] and p.log_end + total > tonumber(st[16]) then
   return { 'RESERVED_USED_UP', p.log_end, tonumber(st[16]) }

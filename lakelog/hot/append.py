@@ -15,6 +15,7 @@ from ..errors import (
     InvalidRecordError,
     InvalidTimestampError,
     LakelogError,
+    OffsetsExhaustedError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecordTooLargeError,
@@ -172,6 +173,14 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 topic_partition=tp,
                 log_end=details[0],
                 reserved_end=details[1],
+            )
+        case "FULL_OF_OFFSETS":
+            return OffsetsExhaustedError(
+                f"{batch.record_count} records cannot be appended to {tp}: it ends at offset "
+                f"{details[0]}, and offsets end below 2^53. Nothing of the call was written. Write "
+                f"to another topic, or delete this one and create it again",
+                topic_partition=tp,
+                log_end=details[0],
             )
         case "PAUSED":
             return HotTierPausedError(

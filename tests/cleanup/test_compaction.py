@@ -18,7 +18,7 @@ from lakelog.cleanup.dirty import cleanable
 from lakelog.cleanup.superseded import Search, TooManyKeys, find_superseded
 from lakelog.cold.by_path.segment_reader import SegmentReader
 from lakelog.cold.change import Change, Rewrite
-from lakelog.cold.registers import LogStart
+from lakelog.cold.registers import CleanedEnd, LogStart
 from lakelog.config import DAY_MS, HOUR_MS
 
 COMPACT = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0"}
@@ -120,6 +120,42 @@ def check_against_the_cleaner(cold_log, rounds, buffer_bytes):
     finally:
         if buffer_bytes is not None:
             monkeypatched.undo()
+
+
+@pytest.mark.parametrize(
+    ("cleaned_end", "compacted_again"),
+    [(1, False), (5, False), (6, False), (7, True), (2**40, True)],
+)
+def test_a_cleaned_end_past_the_archived_end_begins_again_at_the_log_start(
+    cold_log, caplog, cleaned_end, compacted_again
+):
+    """Kafka: `LogCleanerManager.cleanableOffsets` resets a checkpoint that the log contradicts."""
+    log = cold_log(**COMPACT)
+    for _ in range(3):
+        log.segment([(b"a", b"v"), (b"b", b"w")])
+    assert log.table.snapshot().archived_end(0) == 6
+    log.table.apply(Change(registers={CleanedEnd(0): cleaned_end}), log.table.snapshot())
+
+    clean(log)
+
+    assert ("is compacted up to offset" in caplog.text) == compacted_again
+    if compacted_again or cleaned_end == 1:
+        assert [offset for offset, *_ in log.left()] == [2, 3, 4, 5]
+        assert log.table.snapshot().cleaned_end(0) == 4
+        caplog.clear()
+        clean(log)
+        assert caplog.text == ""
+    else:
+        assert [offset for offset, *_ in log.left()] == [0, 1, 2, 3, 4, 5]
+
+
+def test_a_cleaned_end_below_the_log_start_is_the_log_start(cold_log):
+    log = cold_log(**COMPACT)
+    for _ in range(4):
+        log.segment([(b"a", b"v"), (b"b", b"w")])
+    registers = {LogStart(0): 3, CleanedEnd(0): 2}
+    log.table.apply(Change(registers=registers), log.table.snapshot())
+    assert cleanable(log.topic, log.table.snapshot(), 0, log.clock.now_ms()).first_dirty == 3
 
 
 def test_a_small_buffer_cuts_the_search_by_keys_and_finds_the_same(cold_log):

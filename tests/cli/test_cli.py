@@ -43,6 +43,15 @@ def run_json(run: Run, *arguments: str, **more: Any) -> Any:
     return json.loads(run(*arguments, "--output", "json", **more))
 
 
+def test_the_package_is_the_command(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "lakelog", "--dir", str(tmp_path / "log")]
+    done = subprocess.run([*command, "topics", "nothing"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("usage: lakelog topics")
+    done = subprocess.run([sys.executable, "-m", "lakelog", "--version"], capture_output=True)
+    assert done.stdout.startswith(b"lakelog ")
+
+
 def test_the_demo_goes_on_after_redis_is_lost(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["--engine", "inline", "--output", "json", "demo", "--rows", "4000", "--lose-redis"]
     assert cli.main(command) == 0

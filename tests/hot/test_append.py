@@ -15,6 +15,7 @@ from lakelog.errors import (
     InvalidRecordError,
     InvalidTimestampError,
     LakelogError,
+    OffsetsExhaustedError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecordTooLargeError,
@@ -81,7 +82,10 @@ def test_large_offsets_are_written_out_in_full(bench, make_batch, base):
 
 def test_offsets_end_below_2_to_53(bench, make_batch):
     bench.client.hset(bench.keys()[1], "log_end", 2**53 - 2)
-    assert "FULL_OF_OFFSETS" in str(refusal(bench, make_batch([NOW_MS] * 3)))
+    error = refusal(bench, make_batch([NOW_MS] * 3))
+    assert isinstance(error, OffsetsExhaustedError)
+    assert error.log_end == 2**53 - 2
+    assert bench.client.xlen(bench.keys()[0]) == 0
 
 
 # -- idempotence -------------------------------------------------------------------------------

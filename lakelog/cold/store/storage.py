@@ -34,6 +34,7 @@ from ...local_path import local_path
 from ...topic import Topic
 from ..store_errors import error_class, one_line
 from . import vended_credentials
+from .delta_runtime import check_not_forked
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .store_options import StoreOptions
 from .vended_credentials import Vended
@@ -111,7 +112,9 @@ class Storage:
         Raises:
             InvalidArgumentError, MissingExtraError: a reference cannot be resolved here.
             ColdTierError: Unity Catalog gives no credentials.
+            ForkedProcessError: delta-rs was used before this process was forked.
         """
+        check_not_forked()
         return {} if self._store is None else self._store.delta(self._values())
 
     @property
