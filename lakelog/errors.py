@@ -351,6 +351,16 @@ class OffsetsExhaustedError(LakelogError):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class NotEnoughReplicasError(LakelogError):
+    """The server has fewer replicas online than asked for; nothing was written."""
+
+    retriable = True
+
+    topic_partition: TopicPartition | None = None
+    replicas: int | None = None  # online
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NotEnoughReplicasAfterAppendError(LakelogError):
     """Written, but fewer replicas than asked for confirmed it: whether it survives is unknown."""
 
     result: AppendResult

@@ -1,8 +1,8 @@
 """Registers: the four numbers a partition's cold tier keeps beside its files.
 
 They only grow (but for a cleaned end past the archived end, to which nothing of lakelog leads), and
-one that was never written reads as 0. Those that speak of files move only in the commit that adds or
-removes the files.
+one that was never written reads as 0. Those that speak of files move only in the commit that adds
+or removes the files.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 -- Appends one call (1..n entries) to a topic-partition, or says why not.
 --
 -- ARGV: topic_id, sent_under, now_ms or '', producer_id, epoch, first_sequence, last_sequence,
---   checksum before and with this call or '' twice, number of entries; then for each entry:
+--   checksum before and with this call or '' twice, how many replicas must be online, number of
+--   entries; then for each entry:
 --   record_count, size_bytes, decoded_bytes, min_timestamp_ms, max_timestamp_ms, first_keyless or
 --   -1, number of values, the values.
 -- Returns {'OK', base offset, append time or -1, log start, 1 if a duplicate} or {reason, …}.
@@ -100,8 +101,8 @@ if not known then
 end
 
 -- The entries ------------------------------------------------------------------------------------
-local entries, at, total = {}, 11, 0
-for i = 1, tonumber(ARGV[10]) do
+local entries, at, total = {}, 12, 0
+for i = 1, tonumber(ARGV[11]) do
   local values = tonumber(ARGV[at + 6])
   local e = {
     count = tonumber(ARGV[at]), bytes = tonumber(ARGV[at + 1]), decoded = tonumber(ARGV[at + 2]),
@@ -142,6 +143,12 @@ if p.log_end + total >= 9007199254740992 then
 end
 if st[16] and p.log_end + total > tonumber(st[16]) then
   return { 'RESERVED_USED_UP', p.log_end, tonumber(st[16]) }
+end
+if ARGV[10] ~= '0' then
+  local online = select(2, string.gsub(REPLICATION, 'state=online', ''))
+  if online < tonumber(ARGV[10]) then
+    return { 'NOT_ENOUGH_REPLICAS', online, tonumber(ARGV[10]) }
+  end
 end
 redis.call('ZCARD', segments)
 redis.call('ZCARD', times)

@@ -15,6 +15,7 @@ from ..errors import (
     InvalidRecordError,
     InvalidTimestampError,
     LakelogError,
+    NotEnoughReplicasError,
     OffsetsExhaustedError,
     OutOfOrderSequenceError,
     ProducerFencedError,
@@ -94,8 +95,12 @@ class AppendResult:
     duplicate: bool  # it had been appended before; this is the first answer
 
 
-def append_arguments(call: AppendCall, now_ms: int | None) -> list[Any]:
-    """ARGV of ``append.lua``."""
+def append_arguments(call: AppendCall, now_ms: int | None, replicas: int = 0) -> list[Any]:
+    """ARGV of ``append.lua``.
+
+    Args:
+        replicas: how many must be online, or the call is refused.
+    """
     batch = call.batch
     arguments: list[Any] = [
         str(call.topic_id),
@@ -106,6 +111,7 @@ def append_arguments(call: AppendCall, now_ms: int | None) -> list[Any]:
         batch.first_sequence,
         batch.last_sequence,
         *(batch.checksums or ("", "")),
+        replicas,
         len(batch.entries),
     ]
     for entry in batch.entries:
@@ -181,6 +187,14 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 f"to another topic, or delete this one and create it again",
                 topic_partition=tp,
                 log_end=details[0],
+            )
+        case "NOT_ENOUGH_REPLICAS":
+            return NotEnoughReplicasError(
+                f"{details[1]} replicas were asked to confirm an append to {tp}, and the server "
+                f"has {details[0]} online; nothing was written. Bring the replicas back, or ask "
+                "for fewer (acks='memory' asks for none)",
+                topic_partition=tp,
+                replicas=details[0],
             )
         case "PAUSED":
             return HotTierPausedError(

@@ -15,7 +15,7 @@ from ..errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
-    NotEnoughReplicasError,
+    NotEnoughReplicasAfterAppendError,
     OffsetOutOfRangeError,
     TrimmedError,
 )
@@ -137,7 +137,7 @@ class HotLog:
 
         An error stands in its call's place and stops no other call, but later calls of the same
         partition will then be out of order. Unless the error is `HotTierUnavailableError` with
-        ``sent=True`` or `NotEnoughReplicasError`, nothing of its call was written.
+        ``sent=True`` or `NotEnoughReplicasAfterAppendError`, nothing of its call was written.
         """
         now_ms = None if self._clock is None else self._clock.now_ms()
         results: dict[int, AppendResult | LakelogError] = {}
@@ -177,7 +177,7 @@ class HotLog:
             (
                 "append",
                 self._keys.partition(call.topic_partition).all(),
-                append_arguments(call, now_ms),
+                append_arguments(call, now_ms, acks.replicas),
             )
             for call in calls
         ]
@@ -615,7 +615,7 @@ def _check_replicas(
 ) -> None:
     if not isinstance(replicas, int) or replicas < acks.replicas:
         got = replicas if isinstance(replicas, int) else 0
-        raise NotEnoughReplicasError(
+        raise NotEnoughReplicasAfterAppendError(
             f"{topic_partition}: written at offset {result.base_offset}, but {got} of "
             f"{acks.replicas} replicas confirmed it within {wait_ms} ms; whether it "
             "survives a failover is unknown. Resend it to ask again, or check the replicas",
@@ -624,8 +624,10 @@ def _check_replicas(
         )
 
 
-def _not_synced(result: AppendResult, topic_partition: TopicPartition) -> NotEnoughReplicasError:
-    return NotEnoughReplicasError(
+def _not_synced(
+    result: AppendResult, topic_partition: TopicPartition
+) -> NotEnoughReplicasAfterAppendError:
+    return NotEnoughReplicasAfterAppendError(
         f"{topic_partition}: written at offset {result.base_offset}, but the server no longer runs "
         "with appendfsync always, so whether it is on disk is unknown. Set it and resend the call",
         result=result,

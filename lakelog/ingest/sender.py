@@ -17,7 +17,7 @@ from ..errors import (
     HotTierUnavailableError,
     InvalidRecordError,
     LakelogError,
-    NotEnoughReplicasError,
+    NotEnoughReplicasAfterAppendError,
     RecordTooLargeError,
     UnknownTopicIdError,
 )
@@ -398,7 +398,7 @@ def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accum
 
 def _note_unanswered(call: Call, answer: Exception) -> None:
     """Remembers that a call may be written, and under which run of the server."""
-    if isinstance(answer, NotEnoughReplicasError):
+    if isinstance(answer, NotEnoughReplicasAfterAppendError):
         result = answer.result
         call.queue.told_end = max(call.queue.told_end, result.base_offset + call.record_count)
         run_id: str | None = result.run_id

@@ -6,7 +6,7 @@ from enum import Enum, auto
 
 from ..errors import (
     HotTierUnavailableError,
-    NotEnoughReplicasError,
+    NotEnoughReplicasAfterAppendError,
     OutOfOrderSequenceError,
     RecoveryNeededError,
     UnknownProducerError,
@@ -54,7 +54,7 @@ def verdict(answer: AppendResult | Exception, *, may_be_written: bool, is_first:
             return Verdict.RESEND
         case OutOfOrderSequenceError() | UnknownProducerError() if not may_be_written:
             return Verdict.RENUMBER
-        case NotEnoughReplicasError() | HotTierUnavailableError():
+        case NotEnoughReplicasAfterAppendError() | HotTierUnavailableError():
             return Verdict.WAIT
         case _ if getattr(answer, "retriable", False):
             return Verdict.WAIT

@@ -40,7 +40,7 @@ from ..errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
-    NotEnoughReplicasError,
+    NotEnoughReplicasAfterAppendError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecoveryNeededError,
@@ -63,7 +63,7 @@ BACK_OFF = ASK_AGAIN.within(120.0)
 _NOT_YET = (OutOfOrderSequenceError, UnknownProducerError)
 
 #: What passes with time, besides what says so of itself.
-_MENDED = (NotEnoughReplicasError, UnknownTopicOrPartitionError)
+_MENDED = (NotEnoughReplicasAfterAppendError, UnknownTopicOrPartitionError)
 
 _COMPRESSION = ProducerConfig().compression_type
 
@@ -284,7 +284,7 @@ class TaskAppend:
 
 def _unanswered(call: AppendCall, answer: LakelogError) -> AppendCall:
     """The call to send again; if it may be written, with the run id it was sent under."""
-    if isinstance(answer, NotEnoughReplicasError):
+    if isinstance(answer, NotEnoughReplicasAfterAppendError):
         run_id: str | None = answer.result.run_id
     elif isinstance(answer, HotTierUnavailableError) and answer.sent:
         run_id = answer.run_id

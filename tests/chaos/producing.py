@@ -16,7 +16,7 @@ import time
 from lakelog.errors import (
     DeliveryError,
     LakelogError,
-    NotEnoughReplicasError,
+    NotEnoughReplicasAfterAppendError,
     UnknownTopicIdError,
 )
 from lakelog.ingest.delivery import SendResult
@@ -127,7 +127,7 @@ def _answered(process: Process, sequence: int, result: SendResult) -> None:
         process.journal.write("ack", sequence, told.partition, told.offset)
     else:
         # A record of a topic that was dropped may have been written to it before.
-        unknown = isinstance(error, NotEnoughReplicasError | UnknownTopicIdError) or (
+        unknown = isinstance(error, NotEnoughReplicasAfterAppendError | UnknownTopicIdError) or (
             isinstance(error, DeliveryError) and error.unknown > 0
         )
         _tell(process, [sequence], error, may_be_there=unknown)

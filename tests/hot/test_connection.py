@@ -22,6 +22,7 @@ from lakelog.errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
+    NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
 )
 from lakelog.hot import Acks, AppendCall, HotLog, HotSource
@@ -372,26 +373,39 @@ def test_other_errors_of_the_server_are_retriable_and_nothing_was_sent(make_benc
 def test_acks_of_replicas(make_redis, make_bench, make_batch):
     primary, replica = make_redis(**QUICK), make_redis()
     bench = make_bench(url=f"{primary.url}?socket_timeout=0.5")
-    batch = make_batch([NOW_MS])
+    batch, second = make_batch([NOW_MS]), make_batch([NOW_MS], first_sequence=1)
+    state = bench.keys()[1]
 
-    def send(acks):
+    def send(acks, batch=batch):
         return bench.hot.append(bench.tp(), bench.topic.topic_id, batch, acks=Acks.parse(acks))
 
     def outcome(acks):
         try:
             return "a duplicate" if send(acks).duplicate else "written"
         except NotEnoughReplicasError as error:
+            assert bench.client.hget(state, "log_end") == b"0"
+            return str(error)
+        except NotEnoughReplicasAfterAppendError as error:
             return str(error)
 
-    with pytest.raises(NotEnoughReplicasError) as caught:
+    with pytest.raises(NotEnoughReplicasError, match="has 0 online; nothing was written") as caught:
         send("replicas=1")
-    assert caught.value.result.base_offset == 0
+    assert (caught.value.retriable, caught.value.replicas) == (True, 0)
+    assert bench.client.hget(state, "log_end") == b"0"
     with replica.client() as client:
         client.replicaof("127.0.0.1", primary.port)
-        # It has only just come, and a wait is short here: asked again, as the error says.
-        eventually(lambda: outcome("replicas=1") == "a duplicate")
-        assert client.hget(bench.keys()[1], "log_end") == b"1"
+        # It has only just come, and a wait is short here: asked again, as the errors say.
+        eventually(lambda: outcome("replicas=1") in {"written", "a duplicate"})
+        assert client.hget(state, "log_end") == b"1"
+        # What is there already is confirmed, or not, whoever is online.
         eventually(lambda: "but 1 of 2 replicas confirmed" in outcome("replicas=2"))
+        with pytest.raises(NotEnoughReplicasError, match=r"2 replicas .* has 1 online"):
+            send("replicas=2", second)
+    os.kill(replica.pid, signal.SIGSTOP)  # online, as far as the server knows
+    with pytest.raises(NotEnoughReplicasAfterAppendError, match="0 of 1") as late:
+        send("replicas=1", second)
+    assert late.value.result.base_offset == 1
+    assert bench.client.hget(state, "log_end") == b"2"
 
 
 def test_acks_of_fsync(make_redis, make_bench, make_batch):
@@ -404,7 +418,7 @@ def test_acks_of_fsync(make_redis, make_bench, make_batch):
     first, second = make_batch([NOW_MS]), make_batch([NOW_MS], first_sequence=1)
     assert send(first).base_offset == 0
     bench.client.config_set("appendfsync", "everysec")
-    with pytest.raises(NotEnoughReplicasError, match="appendfsync always"):
+    with pytest.raises(NotEnoughReplicasAfterAppendError, match="appendfsync always"):
         send(second)
     with pytest.raises(InvalidArgumentError, match="appendfsync always"):
         send(second)

@@ -16,9 +16,11 @@ from lakelog.errors import (
     HotTierFullError,
     HotTierPausedError,
     HotTierUnavailableError,
+    NotEnoughReplicasAfterAppendError,
     NotEnoughReplicasError,
     UnknownProducerError,
 )
+from lakelog.hot.append import append_arguments
 from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
 
@@ -294,13 +296,29 @@ def test_a_right_that_was_taken_away_fails_the_records_that_need_it(
     assert producer.send("t", b"c").result().offset == 1
 
 
-def test_too_few_replicas_is_unknown_and_the_record_is_there_once(tier, make_producer, monkeypatch):
+def test_without_the_replicas_nothing_is_written(tier, make_producer):
+    tier.topics.create("t")
+    producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=100)
+    error = producer.send("t", b"a").exception()
+    assert (error.not_written, error.unknown) == (1, 0)
+    assert isinstance(error.last_error, NotEnoughReplicasError)
+    producer.close()
+    assert tier.values("t") == []
+
+
+def test_too_few_confirmations_are_unknown_and_the_record_is_there_once(
+    tier, make_producer, make_redis, monkeypatch
+):
     monkeypatch.setattr("lakelog.hot.hot_log.REPLICA_TIMEOUT_MS", 1)
+    monkeypatch.setattr(
+        "lakelog.hot.hot_log.append_arguments",
+        lambda call, now_ms, replicas: append_arguments(call, now_ms),  # as if one were online
+    )
     tier.topics.create("t")
     producer = make_producer(tier, acks="replicas=1", delivery_timeout_ms=100)
     error = producer.send("t", b"a").exception()
     assert (error.not_written, error.unknown) == (0, 1)
-    assert isinstance(error.last_error, NotEnoughReplicasError)
+    assert isinstance(error.last_error, NotEnoughReplicasAfterAppendError)
     producer.close()
     assert tier.values("t") == [b"a"]
 

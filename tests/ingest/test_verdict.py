@@ -6,7 +6,7 @@ from lakelog.errors import (
     HotTierFullError,
     HotTierUnavailableError,
     InvalidTimestampError,
-    NotEnoughReplicasError,
+    NotEnoughReplicasAfterAppendError,
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecoveryNeededError,
@@ -20,7 +20,7 @@ from lakelog.ingest.verdict import Verdict, verdict
 WRITTEN = AppendResult(0, -1, 0, "run", False)
 
 
-FEW = NotEnoughReplicasError("few", result=None, replicas=0)
+FEW = NotEnoughReplicasAfterAppendError("few", result=None, replicas=0)
 GAP = OutOfOrderSequenceError("gap", expected=3)
 
 
