@@ -396,6 +396,16 @@ MUTANTS = (
         _script("append", {"if sent_under ~= '' and sent_under ~= RUN_ID": "if false"}),
     ),
     Mutant(
+        "a lost partition goes on where its table ends",
+        "after a total loss no offset that was given out is given to another record",
+        _script("init", {"local is_new = string.find": "local is_new = true or string.find"}),
+    ),
+    Mutant(
+        "resent as new after a total loss",
+        "unknown is not failed, also when Redis forgot everything in the same run",
+        _script("append", {"(sent_under == st[17] or": "(false or"}),
+    ),
+    Mutant(
         "trim ignores what is archived",
         "nothing unarchived is dropped",
         patched(archiver, "trim_points", _trim_everything),

@@ -170,6 +170,32 @@ def test_value_columns_of_any_legal_name_are_archived_registered_and_framed(
         ] * count
 
 
+def test_a_lost_redis_comes_back_from_tables_by_name(log: SparkLog, redis_client) -> None:
+    topic = log.create(2).lakelog.topics.get("orders")
+    log.append(120)
+    log.archive()
+    archived = log.expected()
+    log.append(5)  # lost
+    redis_client.flushall()
+    assert [one.topic_id for one in log.lakelog.restorable()] == [topic.topic_id]
+
+    (restored,) = log.lakelog.restore()
+
+    assert (restored.topic.topic_id, restored.topic.config) == (topic.topic_id, topic.config)
+    assert restored.partitions[0].archived_end == 120
+    assert restored.partitions[0].log_end >= 125
+    assert log.lakelog.restorable() == log.lakelog.restore() == []
+    with log.lakelog.producer() as producer:
+        sent = producer.send("orders", b"after", partition=0).result()
+    assert sent.offset == restored.partitions[0].log_end
+    log.lakelog.archive()
+    rows = rows_of(log.lakelog.dataframe("orders"))
+    assert rows == [*archived, (0, sent.offset, None, b"after")]
+
+    log.lakelog.topics.delete("orders")
+    assert log.lakelog.restorable() == []
+
+
 def test_a_topic_made_again_never_meets_its_old_table(log: SparkLog, spark, schema) -> None:
     log.create(1)
     log.append(10)
