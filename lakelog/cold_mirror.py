@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from .cold.catalogue import Catalogue
 from .cold.table import ColdTable
 from .errors import LakelogError
 from .spark.place import ColdRoot
@@ -74,27 +73,4 @@ class ColdMirror:
         except LakelogError as error:
             logger.warning("whether a topic was lost cannot be seen now: %s", error)
             return ()
-        return lost_topics(catalogue, keyspace_id, ())
-
-
-def lost_topics(
-    catalogue: Catalogue, keyspace_id: UUID | None, known: Collection[UUID]
-) -> tuple[Topic, ...]:
-    """The topics of a keyspace that only their tables tell of. Pure.
-
-    Args:
-        catalogue: of that keyspace.
-        keyspace_id: the keyspace's; None if it has no topics, so that it may become any.
-        known: ids of the topics it has.
-    """
-    newest = catalogue.newest
-    if keyspace_id is not None:
-        # What an older lakelog did not say is nobody's, and other ids are other Redises'.
-        newest = tuple(
-            topic
-            for topic in newest
-            if topic.keyspace is not None and topic.keyspace_id in (keyspace_id, None)
-        )
-    return tuple(
-        topic for topic in newest if topic.deleted_ms is None and topic.topic_id not in known
-    )
+        return catalogue.lost(keyspace_id)

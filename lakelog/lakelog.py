@@ -24,7 +24,7 @@ from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
-from .cold_mirror import ColdMirror, lost_topics
+from .cold_mirror import ColdMirror
 from .engines.engine import Engine
 from .errors import InvalidArgumentError, LakelogError, RestoreFailedError, by_topic
 from .hot import HotLog, TopicRegistry
@@ -370,10 +370,7 @@ class Lakelog(ColdLog):
             return []
         catalogue = self._place.cold.catalogue(self._place.source.keyspace)
         topics = self.topics.list()
-        keyspace_id = topics[0].keyspace_id if topics else None
-        names = {topic.name for topic in topics}
-        lost = lost_topics(catalogue, keyspace_id, {topic.topic_id for topic in topics})
-        return [topic for topic in lost if topic.name not in names]
+        return list(catalogue.lost(topics[0].keyspace_id if topics else None, topics))
 
     def restore(self, topics: str | Iterable[str] | None = None) -> list[RestoredTopic]:
         """Brings topics back that Redis has lost: their ids, their settings, and what is archived.

@@ -17,7 +17,6 @@ from deltalake import DeltaTable
 
 from lakelog import Lakelog
 from lakelog.cli.main import main
-from lakelog.cold_mirror import lost_topics
 from lakelog.errors import (
     AmbiguousTopicError,
     InvalidArgumentError,
@@ -339,7 +338,8 @@ def test_two_lost_keyspaces_of_one_name_are_not_guessed(
         with pytest.raises(RestoreFailedError, match=r"2 topics under .* named 'orders'") as caught:
             third.restore()
         assert [one.topic.name for one in caught.value.restored] == ["audit"]
-    assert lost_topics(lake.place.cold.catalogue("other"), None, ()) == ()  # type: ignore[union-attr]
+    assert lake.place.cold is not None
+    assert lake.place.cold.catalogue("other").lost(None) == ()
 
 
 def test_the_commands_offer_it(
@@ -369,6 +369,10 @@ def test_the_commands_offer_it(
     ):
         code, said = run(*command)
         assert (code, "lakelog restore orders" in said) == (1, True), said
+    for command in (["status"], ["doctor"]):
+        code, said = run(*command)
+        assert "lakelog restore" in said, said
+        assert "audit, orders" in said
     code, said = run("--output", "json", "restore", "--dry-run")
     assert [row["topic"] for row in json.loads(said)] == list(NAMES)
     code, said = run("restore", "orders")

@@ -85,6 +85,23 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
     )
 
 
+def no_topics(log: ColdLog) -> str:
+    """What to say of a log without topics."""
+    from ..errors import LakelogError
+    from ..lakelog import Lakelog
+
+    try:
+        lost = [topic.name for topic in log.restorable()] if isinstance(log, Lakelog) else []
+    except LakelogError:  # the cold root does not answer, which was not asked
+        lost = []
+    if not lost:
+        return "no topics yet"
+    return (
+        f"no topics, but tables of {len(lost)} that Redis has lost ({', '.join(lost[:5])}"
+        f"{', …' if len(lost) > 5 else ''}): `lakelog restore` brings them back"
+    )
+
+
 def say_where_it_ends(log: ColdLog) -> None:
     """Say on standard error that a log read without its Redis may go on."""
     if log.place.hot is None:

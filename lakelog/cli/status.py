@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_archived
+from .connect import no_topics, open_archived
 from .output import Failed, Message, Page, Table, describe
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ def _run(arguments: argparse.Namespace) -> Page:
     try:
         with open_archived(arguments) as log:
             seen = log.status(arguments.topics or None)
+            empty = "" if seen.partitions else no_topics(log)
     except HotTierUnavailableError as error:
         told = _told_in_cold(arguments)
         if not told:
@@ -112,7 +113,7 @@ def _run(arguments: argparse.Namespace) -> Page:
     archiving = [
         {**one.to_json(), "topic": one.topic or None, "text": str(one)} for one in seen.troubles
     ]
-    parts: dict[str, Any] = {"partitions": Table(partitions, columns, empty="no topics yet")}
+    parts: dict[str, Any] = {"partitions": Table(partitions, columns, empty=empty)}
     if arguments.output == "json":
         parts |= {
             "errors": Table(errors),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_log
+from .connect import no_topics, open_log
 from .output import Failed, Message, Page, Table, describe
 from .settings import parse_changes, parse_settings
 
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ..hot.declared_topics import DeclaredTopic, TopicChange
-    from ..lakelog import Lakelog
     from ..topic import Topic
 
 _CREATE = """\
@@ -135,24 +134,8 @@ def _create(arguments: argparse.Namespace) -> Message:
 def _list(arguments: argparse.Namespace) -> Table:
     with open_log(arguments) as log:
         rows = [_row(topic) for topic in log.topics.list()]
-        lost = [] if rows else _lost(log)
-    empty = "no topics yet"
-    if lost:
-        empty = (
-            f"no topics, but tables of {len(lost)} that Redis has lost ({', '.join(lost[:5])}"
-            f"{', …' if len(lost) > 5 else ''}): `lakelog restore` brings them back"
-        )
+        empty = "" if rows else no_topics(log)
     return Table(rows, ["topic", "partitions", "tiered", "cleanup"], empty)
-
-
-def _lost(log: Lakelog) -> list[str]:
-    """The topics that Redis has lost; none if the cold root does not say."""
-    from ..errors import LakelogError
-
-    try:
-        return [topic.name for topic in log.restorable()]
-    except LakelogError:
-        return []
 
 
 def _describe(arguments: argparse.Namespace) -> Page:

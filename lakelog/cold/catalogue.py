@@ -53,6 +53,26 @@ class Catalogue:
             for creations in _by_keyspace(tables)
         )
 
+    def lost(self, keyspace_id: UUID | None, known: Iterable[Topic] = ()) -> tuple[Topic, ...]:
+        """The topics of the keyspace that only their tables tell of, and that were not deleted.
+
+        Args:
+            keyspace_id: the keyspace's; None if it has no topics, so that it may become any.
+            known: the topics it has.
+        """
+        names = {topic.name for topic in known}
+        return tuple(
+            topic
+            for topic in self.newest
+            if topic.deleted_ms is None
+            and topic.name not in names
+            # What an older lakelog did not say is nobody's, and other ids are other Redises'.
+            and (
+                keyspace_id is None
+                or (topic.keyspace is not None and topic.keyspace_id in (keyspace_id, None))
+            )
+        )
+
     @property
     def abandoned(self) -> tuple[Topic, ...]:
         """Older creations of topics of the same keyspace; `Storage.table_path` says where."""

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import LakelogError
+from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..local_path import local_path
 
@@ -63,6 +64,9 @@ def diagnose(
         findings += _hot(redis_url, keyspace, password_ref)
     if cold is not None:
         findings += _cold(cold, location, storage_options)
+    if redis_url is not None and cold is not None:
+        source = HotSource(redis_url, keyspace, password_ref)
+        findings += _lost(source, cold, location, storage_options)
     if spark is not None:
         findings += _from_spark(
             spark,
@@ -162,8 +166,6 @@ def _privacy(directory: Path) -> Iterator[Finding]:
 
 
 def _hot(redis_url: str, keyspace: str, password_ref: str | None) -> Iterator[Finding]:
-    from ..hot.hot_log import HotSource
-
     try:
         source = HotSource(redis_url, keyspace, password_ref)
         with closing(source.connect()) as hot:
@@ -271,6 +273,31 @@ def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) ->
         yield Finding(OK, "cold root", root.check())
     except LakelogError as error:
         yield Finding(BROKEN, "cold root", error.message, "see the message; choose another --cold")
+
+
+def _lost(
+    source: HotSource, cold: str, location: str | None, options: Mapping[str, str] | None
+) -> Iterator[Finding]:
+    """Topics that only their tables tell of."""
+    from ..spark.place import cold_root
+
+    try:
+        root = cold_root(cold, location, options)
+        if root is None or not root.opens_in_tasks:
+            return
+        with closing(source.connect()) as hot:
+            topics = hot.topics().list()
+        keyspace_id = topics[0].keyspace_id if topics else None
+        lost = [topic.name for topic in root.catalogue(source.keyspace).lost(keyspace_id, topics)]
+    except LakelogError:  # told above: one of the tiers does not answer
+        return
+    if lost:
+        yield Finding(
+            BROKEN,
+            "lost topics",
+            f"Redis does not know topics whose tables are there: {', '.join(lost)}",
+            "lakelog restore",
+        )
 
 
 def _from_spark(

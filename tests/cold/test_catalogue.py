@@ -17,6 +17,7 @@ from lakelog.cold.by_path.listing import tables
 from lakelog.cold.catalogue import Catalogue
 from lakelog.cold.schema import (
     CONFIG_PROPERTY,
+    DELETED_PROPERTY,
     FILE_RETENTION_PROPERTY,
     FORMAT_PROPERTY,
     MAX_INTERVAL_MS,
@@ -203,6 +204,10 @@ def test_a_property_that_lacks_or_is_strange_is_an_error(topic, name):
     if name == FORMAT_PROPERTY:  # an older lakelog made it, or a newer one
         assert mirrored_topic(properties) == topic
         with pytest.raises(NewerVersionError):
+            mirrored_topic({**properties, name: "strange"})
+    elif name == DELETED_PROPERTY:
+        assert mirrored_topic(properties) == topic
+        with pytest.raises(ValueError, match="strange"):
             mirrored_topic({**properties, name: "strange"})
     elif name != FILE_RETENTION_PROPERTY:
         with pytest.raises(KeyError):
