@@ -255,6 +255,7 @@ class HotOffsets:
     log_start: int = 0  # untiered topics only: the cold table says where a tiered log starts
     paused: bool = False  # for a planned stop
     reserved_end: int | None = None  # appends stop here until more is reserved; None: nowhere
+    lost_from: int | None = None  # where it went on after Redis had lost all of it; None: never
 
     @property
     def needs_room(self) -> bool:

@@ -97,7 +97,7 @@ def no_topics(log: ColdLog) -> str:
     if not lost:
         return "no topics yet"
     return (
-        f"no topics, but tables of {len(lost)} that Redis has lost ({', '.join(lost[:5])}"
+        f"no topics, but tables of those that Redis has lost ({', '.join(lost[:5])}"
         f"{', …' if len(lost) > 5 else ''}): `lakelog restore` brings them back"
     )
 

@@ -74,10 +74,8 @@ def _page(restored: Sequence[RestoredTopic]) -> Page:
         for one in restored
         for found in one.partitions
     ]
-    note = f"not restored, since no table tells it: {NOT_RESTORED}" if rows else ""
-    return Page(
-        {
-            "restored": Table(rows, empty="no topic was lost"),
-            "not_restored": Message(note, {"not_restored": NOT_RESTORED if rows else None}),
-        }
-    )
+    parts: dict[str, Table | Message] = {"restored": Table(rows, empty="no topic was lost")}
+    if rows:
+        note = f"not restored, since no table tells it: {NOT_RESTORED}"
+        parts["not_restored"] = Message(note, {"not_restored": NOT_RESTORED})
+    return Page(parts)

@@ -94,7 +94,7 @@ def _run(arguments: argparse.Namespace) -> Page:
         }
         for one in seen.warnings
     ]
-    from ..operate.skipped import may_be_lost
+    from ..operate.skipped import UNARCHIVED, may_be_lost
 
     at_most = may_be_lost(seen.servers)
     skipped = [
@@ -105,7 +105,7 @@ def _run(arguments: argparse.Namespace) -> Page:
             "end_offset": one.end_offset,
             "last_append_ms": one.last_append_ms,
             "recovered_ms": one.recovered_ms,
-            "may_be_lost": at_most,
+            "may_be_lost": UNARCHIVED if one.was_lost else at_most,
         }
         for part in seen.partitions
         for one in part.skipped

@@ -26,6 +26,7 @@
 --                     so that setting one keeps what half a transaction wrote into the other
 --   forgotten         the run in which the partition was made again without its producers: a call that
 --                     was sent first in that run may have been appended before
+--   lost_from         then: where it went on, so that the gap there is of all that was not archived
 --   reserved_end      appends stop here until the cold tier has reserved more offsets; absent:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --

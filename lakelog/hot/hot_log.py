@@ -662,6 +662,7 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         log_start=int(state[3]),
         paused=state[10] is not None,
         reserved_end=None if state[12] is None else int(state[12]),
+        lost_from=None if state[14] is None else int(state[14]),
     )
 
 

@@ -32,7 +32,7 @@ redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_ve
   'segment', format_segment(new_segment(tonumber(ARGV[8]), server_time(ARGV[5]))),
   'index', '0 -1 -1', 'closed_bytes', '0', 'producer_count', '0')
 if not is_new then
-  redis.call('HSET', state, 'forgotten', RUN_ID)
+  redis.call('HSET', state, 'forgotten', RUN_ID, 'lost_from', ARGV[8])
 end
 if parse_settings(ARGV[4]).tiered then
   redis.call('HSET', state, 'reserved_end', ARGV[7])

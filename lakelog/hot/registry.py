@@ -380,8 +380,8 @@ class TopicRegistry:
                 topic=name,
             )
         raise TopicExistsError(
-            f"keyspace {self._keys.keyspace!r} is empty, but the tables of {len(lost)} topics are "
-            f"there that Redis has lost ({', '.join(sorted(topic.name for topic in lost)[:5])}"
+            f"keyspace {self._keys.keyspace!r} is empty, but the tables of topics are there that "
+            f"Redis has lost ({', '.join(sorted(topic.name for topic in lost)[:5])}"
             f"{', …' if len(lost) > 5 else ''}): lake.restore() or `lakelog restore` brings them "
             "back. If they are another Redis's, choose another keyspace or cold root; to begin "
             "anew beside them: anew=True (--anew)",

@@ -24,6 +24,7 @@ class Skipped:
     end_offset: int  # exclusive
     last_append_ms: int | None = None  # the last one kept, by Redis's clock; None: not known now
     recovered_ms: int | None = None  # when the log went on above, likewise
+    was_lost: bool = False  # Redis had lost the whole partition, not only its tail
 
     def sentence(self, topic_partition: TopicPartition, at_most: str) -> str:
         """What happened, and what may be lost.
@@ -31,12 +32,21 @@ class Skipped:
         Args:
             at_most: see `may_be_lost`.
         """
+        if self.was_lost:
+            return (
+                f"{topic_partition}: offsets {self.start_offset:,}..{self.end_offset - 1:,} were "
+                f"skipped after Redis had lost the partition. Records that are lost: {UNARCHIVED}"
+            )
         since = self.last_append_ms
         after = "" if since is None else f", whose last kept append was at {_utc(since)}"
         return (
             f"{topic_partition}: offsets {self.start_offset:,}..{self.end_offset - 1:,} were "
             f"skipped after an unclean stop of Redis{after}. Records that may be lost: {at_most}"
         )
+
+
+#: What a total loss of Redis takes.
+UNARCHIVED = "all that were not archived then"
 
 
 def skipped(log: LogOffsets, hot: HotOffsets) -> Iterator[Skipped]:
@@ -48,7 +58,11 @@ def skipped(log: LogOffsets, hot: HotOffsets) -> Iterator[Skipped]:
         ]
         after = [s.created_ms for s in hot.segments if s.base_offset == whole.end]
         yield Skipped(
-            gap.start, gap.end, before[-1] if before else None, after[0] if after else None
+            gap.start,
+            gap.end,
+            before[-1] if before else None,
+            after[0] if after else None,
+            whole.start == hot.lost_from,
         )
 
 
