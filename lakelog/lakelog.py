@@ -29,7 +29,7 @@ from .engines.engine import Engine
 from .errors import InvalidArgumentError, LakelogError, RestoreFailedError, by_topic
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
-from .offsets import Latest
+from .offsets import HotOffsets, Latest
 from .operate.quarantine import Quarantine
 from .operate.restore import RestoredTopic, restore
 from .operate.status import Status, status
@@ -457,15 +457,15 @@ class Lakelog(ColdLog):
         return None if self._place.cold is None else self.archived.log
 
     def _cleaner(self, topic: Topic) -> Cleanup:
-        def hot_ends() -> dict[int, int]:
+        def hot() -> dict[int, HotOffsets]:
             seen = self.hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
-            return {tp.partition: offsets.log_end for tp, offsets in seen.items()}
+            return {tp.partition: offsets for tp, offsets in seen.items()}
 
         return Cleanup(
             topic,
             self._cold_table(topic),
             self._clock,
-            hot_ends=hot_ends,
+            hot=hot,
             current_topic=lambda: self.topics.renewed(topic),
         )
 

@@ -257,6 +257,21 @@ class HotOffsets:
     reserved_end: int | None = None  # appends stop here until more is reserved; None: nowhere
     lost_from: int | None = None  # where it went on after Redis had lost all of it; None: never
 
+    def bytes_from(self, offset: int) -> int:
+        """The stored bytes from that offset on.
+
+        Redis counts whole segments: of one that the offset lies in counts its share of the offsets,
+        rounded down.
+        """
+        start = max(offset, self.local_log_start)
+        return sum(
+            segment.size_bytes
+            * (segment.end_offset - max(start, segment.base_offset))
+            // (segment.end_offset - segment.base_offset)
+            for segment in self.segments
+            if start < segment.end_offset and segment.base_offset < segment.end_offset
+        )
+
     @property
     def needs_room(self) -> bool:
         """Whether an archiver should reserve offsets; see `lakelog.reservation`."""

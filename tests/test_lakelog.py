@@ -449,6 +449,29 @@ def test_what_topics_are_changed_to_is_said_by_their_tables_at_once(
     assert after.partitions == 2
 
 
+def test_what_only_redis_holds_counts_for_retention_bytes(log: Lakelog) -> None:
+    small = {"internal.segment.bytes": 200, "lakelog.entry.format": "fields"}
+    log.topics.create("t", 1, {**small, "retention.bytes": 1_000_000, "retention.ms": -1})
+    append(log, "t", 20)
+    log.archive("t")
+    (all_of_it,) = log.cleanup_plan("t", {"retention.bytes": 0})[0].retention
+    limit = {"retention.bytes": all_of_it.size_bytes}
+    assert not log.cleanup_plan("t", limit)[0].retention[0].dropped
+    with log.producer() as producer:
+        for _ in range(300):
+            producer.send("t", bytes(100))
+    (tp,) = log.topics.get("t").topic_partitions()
+    hot_only = log.hot.offsets([tp])[tp].bytes_from(20)
+    assert hot_only > 30_000
+
+    (with_redis,) = log.cleanup_plan("t", limit)[0].retention
+    (without,) = log.archived.cleanup_plan("t", limit)[0].retention
+
+    assert (with_redis.hot_only_bytes, without.hot_only_bytes) == (hot_only, None)
+    assert with_redis.dropped
+    assert not without.dropped
+
+
 def test_cleanup_forgets_in_both_tiers(log: Lakelog) -> None:
     log.topics.create("t", 1, {"retention.ms": 1000, "internal.segment.bytes": 200})
     with log.producer(linger_ms=0) as producer:

@@ -29,6 +29,7 @@ from ..errors import (
     MissingFileError,
 )
 from ..failpoints import failpoint
+from ..offsets import HotOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .compaction import PartitionCompacted, compact, partition_of
@@ -58,8 +59,9 @@ class Cleanup:
     Args:
         topic: a tiered one.
         clock: ages are counted from its time.
-        hot_ends: log ends by partition as the hot tier has them, asked at each plan. Only with it
-            can the newest segment expire: nothing else says that all of it is archived.
+        hot: the partitions as the hot tier has them, asked at each plan. Only with it can the
+            newest segment expire (nothing else says that all of it is archived), and only with it
+            does ``retention.bytes`` count what is not archived.
         current_topic: looks the topic up again, at each plan; a commit that a policy asks for is
             refused once the settings have changed. Default: the table's properties tell.
     """
@@ -70,10 +72,10 @@ class Cleanup:
         table: ColdTable,
         clock: Clock | None = None,
         *,
-        hot_ends: Callable[[], Mapping[int, int]] | None = None,
+        hot: Callable[[], Mapping[int, HotOffsets]] | None = None,
         current_topic: Callable[[], Topic] | None = None,
     ) -> None:
-        self._subject = _Subject(topic, table, clock or SystemClock(), hot_ends, current_topic)
+        self._subject = _Subject(topic, table, clock or SystemClock(), hot, current_topic)
 
     @property
     def topic(self) -> Topic:
@@ -91,9 +93,9 @@ class Cleanup:
         """
         subject = self._subject
         current = subject.reload_topic()
-        hot_ends, cold = subject.ends_and_snapshot()
+        hot, cold = subject.hot_and_snapshot()
         topic = replace(current, config=current.config.replace(settings or {}))
-        planned = plan_cleanup(topic, cold, subject.clock.now_ms(), hot_ends)
+        planned = plan_cleanup(topic, cold, subject.clock.now_ms(), hot)
         return replace(planned, vacuum=subject.table.vacuum(dry_run=True))
 
     def run(self, steps: Sequence[str] = STEPS) -> CleanupReport:
@@ -172,7 +174,7 @@ class _Subject:
     topic: Topic  # as last looked up
     table: ColdTable
     clock: Clock
-    hot_ends: Callable[[], Mapping[int, int]] | None
+    hot: Callable[[], Mapping[int, HotOffsets]] | None
     current_topic: Callable[[], Topic] | None
 
     def reload_topic(self) -> Topic:
@@ -183,10 +185,10 @@ class _Subject:
             self.topic = self.table.mirrored() or self.topic
         return self.topic
 
-    def ends_and_snapshot(self) -> tuple[Mapping[int, int] | None, ColdSnapshot]:
+    def hot_and_snapshot(self) -> tuple[Mapping[int, HotOffsets] | None, ColdSnapshot]:
         """Hot first: the snapshot after it holds all that it says is archived."""
-        hot_ends = None if self.hot_ends is None else self.hot_ends()
-        return hot_ends, self.table.snapshot()
+        hot = None if self.hot is None else self.hot()
+        return hot, self.table.snapshot()
 
 
 @dataclass(eq=False)
@@ -242,8 +244,8 @@ class _Run:
         """Drop whole segments by Kafka's three passes; new log start and removals in one commit."""
         for _ in self._attempts("retain"):
             self.subject.reload_topic()
-            hot_ends, cold = self.subject.ends_and_snapshot()
-            plans = plan_retention(self.topic, cold, self.subject.clock.now_ms(), hot_ends)
+            hot, cold = self.subject.hot_and_snapshot()
+            plans = plan_retention(self.topic, cold, self.subject.clock.now_ms(), hot)
             for plan in plans:
                 self.warnings.update(dict.fromkeys(plan.warnings))
             dropping = [plan for plan in plans if plan.dropped]

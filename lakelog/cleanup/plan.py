@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from ..cold.change import Rewrite
 from ..cold.registers import LogStart
 from ..cold.table import ColdSnapshot, Vacuumed
+from ..offsets import HotOffsets
 from ..record import TopicPartition
 from ..topic import Topic
 from .dirty import Cleanable, cleanable
@@ -82,8 +83,16 @@ class CleanupPlan:
                     sum(len(segment.files) for segment in segments),
                     sum(segment.records for segment in segments),
                     sum(segment.size_bytes for segment in segments),
-                    f"{reason}={self.limits[reason]}" if reason in self.limits else reason,
+                    self._why(one, reason),
                 )
+
+    def _why(self, one: PartitionRetention, reason: str) -> str:
+        if reason not in self.limits:
+            return reason
+        why = f"{reason}={self.limits[reason]}"
+        if reason == RETENTION_BYTES and one.hot_only_bytes:
+            why = f"{why}, counting {one.hot_only_bytes:,} bytes that only Redis holds"
+        return why
 
     def _vacuum(self) -> Iterator[Planned]:
         if self.vacuum is not None and self.vacuum.files:
@@ -136,14 +145,14 @@ def plan_cleanup(
     topic: Topic,
     cold: ColdSnapshot,
     now_ms: int,
-    hot_ends: Mapping[int, int] | None = None,
+    hot: Mapping[int, HotOffsets] | None = None,
 ) -> CleanupPlan:
     """What cleanup would do as things are. Pure; pass a topic with other settings to ask "what if".
 
     Compaction and optimize are planned without what retention would delete. Only a run finds out
     which records compaction would drop, and so which files there would be to merge.
     """
-    retention = plan_retention(topic, cold, now_ms, hot_ends)
+    retention = plan_retention(topic, cold, now_ms, hot)
     rest = _without(cold, retention)
     return CleanupPlan(
         topic.name,

@@ -5,7 +5,8 @@ segment shields every later one. What one pass leaves is what the next one sees.
 
 ===================  ============================================================================
 log start            all of the segment lies below the log start offset
-``retention.bytes``  without the segment the partition is still at least as large as the limit
+``retention.bytes``  without the segment the partition is still at least as large as the limit,
+                     with what only the hot tier holds
 ``retention.ms``     the segment's largest timestamp is longer ago than that
 ===================  ============================================================================
 
@@ -13,7 +14,7 @@ If the log start lies inside a segment, the segment stays whole: readers see no 
 start, and its bytes go with the rest of the segment.
 
 Source: Kafka ``UnifiedLog.deleteOldSegments`` and the passes it calls; for a tiered topic
-``RemoteLogManager.cleanupExpiredRemoteLogSegments``.
+``RemoteLogManager.cleanupExpiredRemoteLogSegments`` and ``buildRetentionSizeData``.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ..cold.registers import LogStart
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, Segment, SegmentFile
 from ..cold.table import ColdSnapshot
 from ..config import HOUR_MS, TopicConfig
-from ..offsets import HotSegment
+from ..offsets import HotOffsets, HotSegment
 from ..record import TopicPartition
 from ..topic import Topic
 
@@ -52,6 +53,7 @@ class PartitionRetention:
     log_start_before: int
     log_start: int  # at or above the end of all that goes; only grows
     dropped: tuple[Dropped, ...] = ()  # oldest first, without a segment left out
+    hot_only_bytes: int | None = None  # counted beside the files'; None: the hot tier was not asked
     warnings: tuple[str, ...] = ()  # sentences: what keeps segments from expiring, and the way out
 
     @property
@@ -78,7 +80,7 @@ def plan_retention(
     topic: Topic,
     cold: ColdSnapshot,
     now_ms: int,
-    hot_ends: Mapping[int, int] | None = None,
+    hot: Mapping[int, HotOffsets] | None = None,
 ) -> list[PartitionRetention]:
     """What each partition that has files drops now.
 
@@ -86,17 +88,17 @@ def plan_retention(
     log-start pass. The newest segment may still grow: it goes when all of the partition is
     archived, or when the log start has passed it.
 
-    Unlike in Kafka, the size is that of the Parquet files alone: what the hot tier holds is not
-    counted.
+    As in Kafka, the size is that of both tiers: the Parquet files, and the stored bytes of what is
+    not archived. Only what is archived goes.
 
     Args:
         now_ms: by the clock that the records' timestamps are compared with.
-        hot_ends: the hot log end by partition, read before `cold`; a partition that is not in it,
-            or None for all, keeps its newest segment whatever its age.
+        hot: the hot tier by partition, read before `cold`. A partition that is not in it, or None
+            for all, counts its Parquet files alone and keeps its newest segment whatever its age.
     """
-    ends = {} if hot_ends is None else hot_ends
+    seen = {} if hot is None else hot
     return [
-        _plan_partition(topic, cold, partition, now_ms, ends.get(partition))
+        _plan_partition(topic, cold, partition, now_ms, seen.get(partition))
         for partition in cold.files.partitions
     ]
 
@@ -117,14 +119,15 @@ def retention_change(plans: Iterable[PartitionRetention]) -> Change:
 
 
 def _plan_partition(
-    topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int, hot_end: int | None
+    topic: Topic, cold: ColdSnapshot, partition: int, now_ms: int, hot: HotOffsets | None
 ) -> PartitionRetention:
     config = topic.config
     topic_partition = TopicPartition(topic.name, partition)
     segments = cold.files.segments(partition)
     log_start = cold.log_start(partition)
     archived_end = cold.archived_end(partition)
-    all_archived = hot_end is not None and hot_end <= archived_end
+    all_archived = hot is not None and hot.log_end <= archived_end
+    hot_only_bytes = None if hot is None else hot.bytes_from(archived_end)
     expirable = len(segments) if all_archived else len(segments) - 1
 
     first = 0  # of those that stay
@@ -134,7 +137,8 @@ def _plan_partition(
 
     limit_bytes, limit_ms = _limits(config)
     if limit_bytes >= 0:
-        excess_bytes = sum(segment.size_bytes for segment in segments[first:]) - limit_bytes
+        cold_bytes = sum(segment.size_bytes for segment in segments[first:])
+        excess_bytes = cold_bytes + (hot_only_bytes or 0) - limit_bytes
         while first < expirable and excess_bytes >= segments[first].size_bytes:
             excess_bytes -= segments[first].size_bytes
             first += 1
@@ -150,6 +154,7 @@ def _plan_partition(
         log_start,
         max(log_start, _start_of_rest(segments, first, archived_end)),
         tuple(map(Dropped, segments, reasons)),
+        hot_only_bytes,
         tuple(_warnings(topic_partition, config, segments[first:], now_ms)),
     )
 

@@ -25,8 +25,8 @@ vacuum    files that no reader should need any more are deleted (file.delete.del
 
 Safe at any time, beside archivers and readers; running it again does nothing more. Without --redis
 (--cold alone) it works on the tables under the cold root, by the settings of the last run that had
-Redis (changed since: not known there), and Redis follows with the next archive run. Exit code 1
-when something could not be done; the rest was.
+Redis (changed since: not known there), retention.bytes counts Parquet files alone, and Redis
+follows with the next archive run. Exit code 1 when something could not be done; the rest was.
 
 examples:
   lakelog --dir ./log cleanup plan

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..config import TopicConfig
+from ..offsets import HotOffsets
 from ..record import Record
 
 
@@ -48,11 +49,13 @@ def retained(
     now_ms: int,
     *,
     all_archived: bool,
+    hot_only_bytes: int = 0,
 ) -> Retained:
     """Kafka's three passes, each from the oldest segment to the first that does not qualify.
 
     Args:
         all_archived: these segments hold everything, so that even the newest may go.
+        hot_only_bytes: the size of what is not archived.
     """
     kept = list(segments)
 
@@ -64,7 +67,7 @@ def retained(
     if "delete" in config["cleanup.policy"]:
         limit_bytes, limit_ms = config["retention.bytes"], config["retention.ms"]
         if limit_bytes != -1:
-            while may_go() and sum(segment.size_bytes for segment in kept[1:]) >= limit_bytes:
+            while may_go() and hot_only_bytes + _size_bytes(kept[1:]) >= limit_bytes:
                 kept.pop(0)
         if limit_ms != -1:
             while may_go() and now_ms - kept[0].largest_timestamp_ms > limit_ms:
@@ -76,6 +79,21 @@ def retained(
     # It must not pass a record that stays, and need not pass the gap before that record.
     first = next((r.offset for s in kept for r in s.records), archived_end)
     return Retained(dropped, tuple(kept), lowest, max(lowest, first))
+
+
+def hot_only_bytes(seen: HotOffsets, archived_end: int) -> int:
+    """The size of what only the hot tier holds, of a segment that is archived in part its share."""
+    total = 0
+    for segment in seen.segments:
+        offsets = range(segment.base_offset, segment.end_offset)
+        alone = [o for o in offsets if o >= archived_end and o >= seen.local_log_start]
+        if alone:
+            total += segment.size_bytes * len(alone) // len(offsets)
+    return total
+
+
+def _size_bytes(segments: Iterable[ColdSegment]) -> int:
+    return sum(segment.size_bytes for segment in segments)
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,9 +26,10 @@ from ..cold.segment import is_ours
 from ..cold.table import ColdSnapshot
 from ..config import HOUR_MS, MIB
 from ..errors import MissingExtraError, MissingFileError, OffsetOutOfRangeError
+from ..offsets import HotOffsets
 from ..record import Record, to_records
 from . import strategies
-from .cleaning import ColdSegment, Dirty, dirty, eligible, retained
+from .cleaning import ColdSegment, Dirty, dirty, eligible, hot_only_bytes, retained
 from .harness import PARTITIONS, Death, LogHarness, any_records, partitions
 from .model import ModelLog, require, require_same
 from .strategies import Batch
@@ -50,15 +51,20 @@ Layout = list[list[ColdSegment]]
 
 @dataclass(frozen=True, slots=True)
 class Life:
-    """Writes to a partition, most of which begin a new segment; archived in the end."""
+    """Writes to a partition, most of which begin a new segment; archived but for the last ones."""
 
     partition: int
     updates: list[Batch]
     every_ms: int
+    unarchived: list[Batch]
 
 
 _lives = st.builds(
-    Life, partitions, strategies.updates(), st.sampled_from([2_000, 10_000, HOUR_MS])
+    Life,
+    partitions,
+    strategies.updates(),
+    st.sampled_from([2_000, 10_000, HOUR_MS]),
+    st.just([]) | st.just([]) | strategies.updates(),
 )
 
 _jumps = strategies.clock_jumps()
@@ -238,7 +244,7 @@ class CleanupRules(LogHarness):
         self._live(life)
         layout, now_ms = self._look_cold(), self.clock.now_ms()
         cold = self.table.snapshot()
-        plans = plan_retention(self.topic, cold, now_ms, self._hot_ends() if with_hot else None)
+        plans = plan_retention(self.topic, cold, now_ms, self._hot() if with_hot else None)
         chosen = [one for one in cleanables(self.topic, cold, now_ms) if one.eligible]
         optimize = optimize_change(plan_optimize(self.topic, cold))
         for _ in range(data.draw(st.integers(0, 2), "others")):
@@ -335,6 +341,8 @@ class CleanupRules(LogHarness):
             self._produce(life.partition, 3, [batch])
             self.clock.advance(life.every_ms)
         self._archive(self.archiver, None)
+        if life.unarchived:
+            self._produce(life.partition, 3, life.unarchived)
 
     def _begin(self) -> None:
         self.strays.clear()
@@ -355,11 +363,11 @@ class CleanupRules(LogHarness):
         self._trim()
 
     def _cleanup(self, *, with_hot: bool) -> Cleanup:
-        hot_ends = self._hot_ends if with_hot else None
-        return Cleanup(self.topic, self._new_table(), self.clock, hot_ends=hot_ends)
+        hot = self._hot if with_hot else None
+        return Cleanup(self.topic, self._new_table(), self.clock, hot=hot)
 
-    def _hot_ends(self) -> dict[int, int]:
-        return {tp.partition: seen.log_end for tp, seen in self._observe().items()}
+    def _hot(self) -> dict[int, HotOffsets]:
+        return {tp.partition: seen for tp, seen in self._observe().items()}
 
     def _clean_up(self, steps: Sequence[str], *, with_hot: bool) -> CleanupReport:
         """A cleanup run without interference."""
@@ -401,7 +409,7 @@ class CleanupRules(LogHarness):
 
     def _outcomes(self, layout: Layout, steps: Sequence[str], *, with_hot: bool) -> list[Outcome]:
         """What retention and compaction must do to each partition."""
-        hot_ends = self._hot_ends() if with_hot else None
+        hot = self._hot() if with_hot else None
         config, now_ms = self.topic.config, self.clock.now_ms()
         cold = self.table.snapshot()
         found = []
@@ -416,7 +424,8 @@ class CleanupRules(LogHarness):
                     log_start,
                     model.archived_end,
                     now_ms,
-                    all_archived=hot_ends is not None and hot_ends[number] <= model.archived_end,
+                    all_archived=hot is not None and hot[number].log_end <= model.archived_end,
+                    hot_only_bytes=hot_only_bytes(hot[number], model.archived_end) if hot else 0,
                 )
                 segments, log_starts = kept.kept, (kept.lowest, kept.highest)
                 dropped = frozenset(segment.base_offset for segment in kept.dropped)

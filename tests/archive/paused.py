@@ -21,6 +21,7 @@ from lakelog.cold.table import ColdTable
 from lakelog.config import HOUR_MS, Compression, EntryFormat
 from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
+from lakelog.offsets import HotOffsets
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import produced_batch
 from lakelog.testing.later_clock import LaterClock
@@ -71,11 +72,11 @@ class Party:
         return self.hot.topics().renewed(self.topic)
 
     def cleanup(self) -> Cleanup:
-        def hot_ends() -> dict[int, int]:
+        def hot() -> dict[int, HotOffsets]:
             seen = self.hot.offsets(self.topic.topic_partitions())
-            return {tp.partition: offsets.log_end for tp, offsets in seen.items()}
+            return {tp.partition: offsets for tp, offsets in seen.items()}
 
-        return Cleanup(self.topic, self.table, hot_ends=hot_ends, current_topic=self.renewed)
+        return Cleanup(self.topic, self.table, hot=hot, current_topic=self.renewed)
 
     def close(self) -> None:
         self.hot.close()

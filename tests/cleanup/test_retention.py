@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakelog.cleanup.plan import plan_cleanup
 from lakelog.cleanup.retention import PartitionRetention, plan_retention, retention_change
 from lakelog.cold import contradictions
 from lakelog.cold.by_path.path_table import PathTable
@@ -24,6 +25,7 @@ from lakelog.cold.table import ColdSnapshot
 from lakelog.config import DAY_MS, HOUR_MS, TopicConfig
 from lakelog.engines.engine import InlineEngine
 from lakelog.failpoints import armed
+from lakelog.offsets import HotOffsets, HotSegment
 from lakelog.record import RECORDS
 from lakelog.testing.later_clock import LaterClock
 from lakelog.topic import Topic
@@ -96,9 +98,21 @@ def a_snapshot(*segments: Made, log_start: int = 0, **registers: int) -> ColdSna
     )
 
 
-def planned(cold: ColdSnapshot, hot_end: int | None = None, **config: object) -> PartitionRetention:
-    ends = None if hot_end is None else {0: hot_end}
-    (plan,) = plan_retention(a_topic(**config), cold, NOW_MS, ends)
+def hot_to(end: int, *segments: HotSegment, local_log_start: int = 0) -> HotOffsets:
+    """A hot tier with these segments; without any, it holds no bytes."""
+    return HotOffsets(local_log_start, end, segments, -1, sum(s.size_bytes for s in segments))
+
+
+def hot_segment(base: int, end: int, size_bytes: int) -> HotSegment:
+    return HotSegment(base, end, size_bytes, NOW_MS, NOW_MS, NOW_MS, NOW_MS)
+
+
+def planned(
+    cold: ColdSnapshot, hot: HotOffsets | int | None = None, **config: object
+) -> PartitionRetention:
+    """The plan of partition 0, with a hot tier or the end of one without bytes."""
+    seen = hot_to(hot) if isinstance(hot, int) else hot
+    (plan,) = plan_retention(a_topic(**config), cold, NOW_MS, None if seen is None else {0: seen})
     return plan
 
 
@@ -129,17 +143,18 @@ def oracle(
     segments: list[Segment],
     log_start: int,
     archived_end: int,
-    hot_end: int | None,
+    hot: HotOffsets | None,
     config: TopicConfig,
 ) -> tuple[int, list[tuple[int, str]]]:
     """The rules as they are written, one segment and one pass at a time."""
     alive, gone = list(segments), []
+    hot_bytes = 0 if hot is None else sum(_unarchived_bytes(s, archived_end) for s in hot.segments)
 
     def drop(reason: str) -> None:
         gone.append((alive.pop(0).base_offset, reason))
 
     def may_grow() -> bool:
-        return len(alive) == 1 and (hot_end is None or hot_end > archived_end)
+        return len(alive) == 1 and (hot is None or hot.log_end > archived_end)
 
     while alive and all(file.end_offset - 1 < log_start for file in alive[0].files):
         drop("log start")
@@ -149,7 +164,7 @@ def oracle(
             limit_bytes != -1
             and alive
             and not may_grow()
-            and sum(segment.size_bytes for segment in alive[1:]) >= limit_bytes
+            and hot_bytes + sum(segment.size_bytes for segment in alive[1:]) >= limit_bytes
         ):
             drop("retention.bytes")
         while limit_ms != -1 and alive and not may_grow():
@@ -165,9 +180,15 @@ def oracle(
     return max(log_start, rest), gone
 
 
+def _unarchived_bytes(segment: HotSegment, archived_end: int) -> int:
+    offsets = range(segment.base_offset, segment.end_offset)
+    unarchived = [offset for offset in offsets if offset >= archived_end]
+    return segment.size_bytes * len(unarchived) // len(offsets)
+
+
 @st.composite
-def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], int | None]:
-    """A partition, settings whose limits often just hold or just do not, and a hot end."""
+def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], HotOffsets | None]:
+    """A partition, settings whose limits often just hold or just do not, and a hot tier."""
     segments, end = [], 0
     for _ in range(draw(st.integers(1, 6))):
         start = end
@@ -189,7 +210,9 @@ def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], int | None]:
     log_start = draw(st.just(0) | st.sampled_from(edges) | st.integers(0, end + 5))
     cold = a_snapshot(*segments, log_start=log_start)
     sizes = [segment.size_bytes for segment in cold.files.segments(0)]
-    rests = [sum(sizes[at:]) for at in range(len(sizes) + 1)]
+    hot = draw(st.none() | hot_tiers(end))
+    alone = 0 if hot is None else sum(_unarchived_bytes(one, end) for one in hot.segments)
+    rests = [alone + sum(sizes[at:]) for at in range(len(sizes) + 1)]
     config = {
         "cleanup_policy": draw(
             st.sampled_from(["delete", "delete", "compact,delete", "compact", ""])
@@ -197,27 +220,41 @@ def logs(draw: st.DrawFn) -> tuple[ColdSnapshot, dict[str, object], int | None]:
         "retention_ms": draw(st.integers(-1, 3)),
         "retention_bytes": draw(st.just(-1) | st.sampled_from(rests) | st.integers(0, 3000)),
     }
-    hot_end = draw(st.sampled_from([None, end, end, end + 1]))
-    return cold, config, hot_end
+    return cold, config, hot
+
+
+@st.composite
+def hot_tiers(draw: st.DrawFn, archived_end: int) -> HotOffsets:
+    """Of the last few offsets that are archived, and of some that are not."""
+    base = max(0, archived_end - draw(st.integers(0, 6)))
+    segments = []
+    for _ in range(draw(st.integers(1, 3))):
+        end = base + draw(st.integers(1, 6))
+        if archived_end >= end or draw(st.booleans()):
+            segments.append(hot_segment(base, end, draw(st.integers(0, 500))))
+            base = end
+    last = segments[-1].end_offset if segments else archived_end
+    return hot_to(max(archived_end, last), *segments)
 
 
 @given(logs())
 def test_it_does_what_the_rules_say(log):
-    cold, config, hot_end = log
+    cold, config, hot = log
 
-    plan = planned(cold, hot_end, **config)
+    plan = planned(cold, hot, **config)
 
     archived_end = cold.archived_end(0)
     expected = oracle(
-        cold.files.segments(0), cold.log_start(0), archived_end, hot_end, TopicConfig.of(**config)
+        cold.files.segments(0), cold.log_start(0), archived_end, hot, TopicConfig.of(**config)
     )
     assert outcome(plan) == expected
     assert plan.log_start_before == cold.log_start(0)
     assert all(file.end_offset <= plan.log_start for file in plan.removes)
     assert plan.records == sum(file.records for file in plan.removes)
     assert plan.size_bytes == sum(file.size_bytes for file in plan.removes)
-    hot_ends = {} if hot_end is None else {0: hot_end}
-    again = plan_retention(a_topic(**config), after(cold, plan), NOW_MS, hot_ends)
+    again = plan_retention(
+        a_topic(**config), after(cold, plan), NOW_MS, {} if hot is None else {0: hot}
+    )
     assert not any(partition.dropped for partition in again)
 
 
@@ -300,7 +337,7 @@ def test_no_bytes_at_all_make_the_newest_segment_go_too_once_everything_is_archi
 
 def test_partitions_are_planned_apart_and_changed_together():
     cold = a_snapshot(*FIVE_EACH, *(dataclasses.replace(one, partition=1) for one in FIVE_EACH[:2]))
-    plans = plan_retention(a_topic(retention_ms=150), cold, NOW_MS, {0: 15, 1: 10})
+    plans = plan_retention(a_topic(retention_ms=150), cold, NOW_MS, {0: hot_to(15), 1: hot_to(10)})
     assert [outcome(plan)[0] for plan in plans] == [10, 10]
     change = retention_change(plans)
     assert change.registers == {LogStart(0): 10, LogStart(1): 10}
@@ -313,8 +350,45 @@ def test_partitions_are_planned_apart_and_changed_together():
 
 
 def test_a_topic_without_files_has_nothing_to_plan():
-    assert plan_retention(a_topic(), ColdSnapshot(), NOW_MS, {0: 0}) == []
+    assert plan_retention(a_topic(), ColdSnapshot(), NOW_MS, {0: hot_to(0)}) == []
     assert retention_change([]).partitions == frozenset()
+
+
+# -- what only the hot tier holds ------------------------------------------------------------------
+
+
+def test_what_is_not_archived_counts_and_only_what_is_archived_goes():
+    cold = a_snapshot(*FIVE_EACH)
+    hot = hot_to(20, hot_segment(10, 15, 400), hot_segment(15, 20, 500))
+    plan = planned(cold, hot, retention_ms=-1, retention_bytes=1000)
+    assert outcome(plan) == (10, [(0, "retention.bytes"), (5, "retention.bytes")])
+    assert plan.hot_only_bytes == 500
+    huge = hot_to(20, hot_segment(15, 20, 10**9))
+    assert outcome(planned(cold, huge, retention_ms=-1, retention_bytes=0))[0] == 10
+
+
+def test_without_redis_the_parquet_files_count_alone():
+    plan = planned(a_snapshot(*FIVE_EACH), retention_ms=-1, retention_bytes=1500)
+    assert outcome(plan) == (0, [])
+    assert plan.hot_only_bytes is None
+
+
+def test_of_a_segment_that_is_archived_in_part_its_share_counts():
+    hot = hot_to(18, hot_segment(10, 18, 801))
+    assert planned(a_snapshot(*FIVE_EACH), hot).hot_only_bytes == 801 * 3 // 8
+
+
+def test_what_was_deleted_before_it_was_archived_does_not_count():
+    hot = hot_to(20, hot_segment(15, 20, 500), local_log_start=18)
+    assert planned(a_snapshot(*FIVE_EACH, log_start=18), hot).hot_only_bytes == 200
+
+
+def test_the_plan_tells_what_was_counted_beside_the_files():
+    topic = a_topic(retention_ms=-1, retention_bytes=1000)
+    hot = {0: hot_to(20, hot_segment(15, 20, 1500))}
+    (step,) = plan_cleanup(topic, a_snapshot(*FIVE_EACH), NOW_MS, hot).steps
+    assert (step.segments, step.size_bytes) == (2, 1000)
+    assert step.why == "retention.bytes=1000, counting 1,500 bytes that only Redis holds"
 
 
 # -- Kafka's own cases -----------------------------------------------------------------------------
@@ -325,6 +399,16 @@ def test_kafka_should_delete_size_based_segments():
         5,
         [(0, "retention.bytes")],
     )
+
+
+@pytest.mark.parametrize(
+    ("limit", "remote_segments", "breach"), [(-1, 10, 0), (1000, 5, 0), (1000, 10, 500)]
+)
+def test_kafka_build_retention_size_data(limit, remote_segments, breach):
+    cold = a_snapshot(*(Made(at, at + 1, 0) for at in range(remote_segments)))
+    hot = hot_to(remote_segments + 1, hot_segment(remote_segments, remote_segments + 1, 500))
+    plan = planned(cold, hot, retention_ms=-1, retention_bytes=limit)
+    assert plan.size_bytes == breach
 
 
 OLD = tuple(dataclasses.replace(one, age_ms=NOW_MS - 10) for one in FIVE_EACH)  # timestamp 10
@@ -504,9 +588,9 @@ class Cold:
         change = Change(registers={LogStart(partition): before})
         assert not other.apply(change, other.snapshot()).superseded
 
-    def plan(self, hot_ends: Mapping[int, int] | None = None, **config: object) -> Planned:
+    def plan(self, hot: Mapping[int, HotOffsets] | None = None, **config: object) -> Planned:
         cold = self.table.snapshot()
-        plans = plan_retention(a_topic(**config), cold, NOW_MS, hot_ends)
+        plans = plan_retention(a_topic(**config), cold, NOW_MS, hot)
         return Planned(cold, retention_change(plans))
 
     def state(self, partition: int = 0) -> tuple[int, list[int]]:
@@ -566,7 +650,7 @@ def test_size_on_real_files_never_falls_below_the_limit(cold):
 
 
 def test_everything_goes_and_the_log_goes_on(cold):
-    cold.plan({0: 15}, retention_ms=0).apply(cold.table)
+    cold.plan({0: hot_to(15)}, retention_ms=0).apply(cold.table)
     assert cold.state()[0] == 10  # the newest is not older than 0 ms
     cold.delete_records(15)
     cold.plan().apply(cold.table)
@@ -577,7 +661,7 @@ def test_everything_goes_and_the_log_goes_on(cold):
 
 def test_the_expired_open_segment_may_still_grow(make_cold):
     cold = make_cold(dict.fromkeys((0, 5, 10), 9 * DAY_MS))
-    plan = cold.plan({0: 15})
+    plan = cold.plan({0: hot_to(15)})
     cold.archive((10, 18))  # appended and archived in between, to the very segment that goes
 
     assert plan.apply(cold.open()) == frozenset()

@@ -1,18 +1,27 @@
-"""The actions of conformance cases that need no log: settings, hashes, grammars."""
+"""The actions of conformance cases that need no log: settings, sizes, hashes, grammars."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
+from uuid import UUID
 
+import pyarrow as pa
+
+from lakelog.cleanup.retention import plan_retention
 from lakelog.cli.offsets import time_position
 from lakelog.cli.partition_filter import PartitionFilter
+from lakelog.cold.registers import ArchivedEnd
+from lakelog.cold.segment import COLUMNS, SegmentIndex, file_name
+from lakelog.cold.table import ColdSnapshot
 from lakelog.config import TopicConfig
 from lakelog.errors import InvalidConfigError
 from lakelog.ingest.partitioner import murmur2
 from lakelog.keyspace_defaults import KeyspaceDefaults
+from lakelog.offsets import HotOffsets, HotSegment
 from lakelog.read.policy import OffsetReset
 from lakelog.record import TopicPartition
+from lakelog.topic import Topic
 
 
 def do_settings(given: Mapping[str, Any]) -> TopicConfig:
@@ -50,6 +59,36 @@ def do_partition_filter(options: Mapping[str, str]) -> PartitionFilter:
 
 def do_time_position(text: str) -> str:
     return repr(time_position(text))
+
+
+def do_retention_size(given: Mapping[str, int]) -> int:
+    """The bytes that are too many, as the segments say that go: all are of ten bytes."""
+    cold_end = given["cold"] // 10
+    rows = [
+        {
+            "partition": 0,
+            "segment": at,
+            "path": f"partition=0/segment={at}/{file_name('archive', at, at + 1, f'{at:032x}')}",
+            "size_bytes": 10,
+            "records": 1,
+            "start_offset": at,
+            "end_offset": at + 1,
+            "min_timestamp_ms": 0,
+            "max_timestamp_ms": 0,
+            "modified_ms": 0,
+            "first": at,
+            "last": at,
+            "ours": True,
+        }
+        for at in range(cold_end)
+    ]
+    files = SegmentIndex(pa.Table.from_pylist(rows, schema=COLUMNS))
+    cold = ColdSnapshot(1, files, {ArchivedEnd(0): cold_end})
+    open_segment = HotSegment(cold_end, cold_end + 1, given["hot_only"], 0, 0, 0, 0)
+    hot = HotOffsets(cold_end, cold_end + 1, (open_segment,), 0, given["hot_only"])
+    config = TopicConfig.of(retention_ms=-1, retention_bytes=given["retention.bytes"])
+    (plan,) = plan_retention(Topic("orders", UUID(int=1), 1, config), cold, 0, {0: hot})
+    return plan.size_bytes
 
 
 def see_allowed_topics(allowed: PartitionFilter, wanted: Mapping[str, bool]) -> dict[str, bool]:

@@ -266,8 +266,9 @@ def _oldest_expired(segment: Segment, *more: int) -> bool:
 
 
 def _plan_without_asking(topic: Topic, cold: ColdSnapshot, now_ms: int, *_: object) -> object:
-    ends = dict.fromkeys(range(topic.partitions), 0)
-    return _plan_retention(topic, cold, now_ms, ends)
+    empty = HotOffsets(0, 0, (), -1, 0)
+    hot = dict.fromkeys(range(topic.partitions), empty)
+    return _plan_retention(topic, cold, now_ms, hot)
 
 
 def _seen_then_listed(self: path_table.PathTable) -> tuple[Mapping[str, Any], ColdSnapshot]:

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from lakelog.config import TopicConfig
+from lakelog.offsets import HotOffsets, HotSegment
 from lakelog.record import Record
-from lakelog.testing.cleaning import ColdSegment, dirty, eligible, retained, superseded
+from lakelog.testing.cleaning import (
+    ColdSegment,
+    dirty,
+    eligible,
+    hot_only_bytes,
+    retained,
+    superseded,
+)
 
 NOW_MS = 100_000
 
@@ -23,9 +31,24 @@ def segments(*times_ms: int, size_bytes: int = 10) -> list[ColdSegment]:
     ]
 
 
-def kept(given: list[ColdSegment], log_start: int = 0, *, closed: bool = False, **settings):
+def kept(
+    given: list[ColdSegment],
+    log_start: int = 0,
+    *,
+    closed: bool = False,
+    hot_only: int = 0,
+    **settings,
+):
     config = TopicConfig.of(**{"retention_ms": -1, **settings})
-    found = retained(given, config, log_start, len(given), NOW_MS, all_archived=closed)
+    found = retained(
+        given,
+        config,
+        log_start,
+        len(given),
+        NOW_MS,
+        all_archived=closed,
+        hot_only_bytes=hot_only,
+    )
     return [segment.base_offset for segment in found.kept], found.lowest
 
 
@@ -41,6 +64,15 @@ def test_age_and_size_are_judged_strictly():
     assert kept(given, retention_ms=999) == ([3], 3)
     assert kept(given, retention_bytes=20) == ([2, 3], 2)
     assert kept(given, retention_bytes=21) == ([1, 2, 3], 1)
+
+
+def test_what_only_hot_holds_counts_and_a_segment_archived_in_part_by_its_share():
+    given = segments(0, 0, 0, 0)
+    assert kept(given, hot_only=10, retention_bytes=30) == ([2, 3], 2)
+    assert kept(given, hot_only=9, retention_bytes=30) == ([1, 2, 3], 1)
+    hot = (HotSegment(2, 6, 41, 0, 0, 0, 0), HotSegment(6, 8, 7, 0, 0, 0, 0))
+    assert hot_only_bytes(HotOffsets(2, 8, hot, 0, 48), 4) == 20 + 7
+    assert hot_only_bytes(HotOffsets(7, 8, hot, 0, 48), 4) == 3
 
 
 def test_the_newest_segment_goes_only_when_it_is_known_to_be_closed():
