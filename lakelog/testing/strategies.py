@@ -118,7 +118,7 @@ def batches(draw: st.DrawFn) -> Batch:
 def topic_settings(draw: st.DrawFn) -> dict[str, object]:
     """Settings that make small logs do what large ones do: roll, index, trim, expire, compact."""
     retention_ms = draw(st.sampled_from([-1, -1, 10_000, HOUR_MS, 7 * DAY_MS]))
-    retention_bytes = draw(st.sampled_from([-1, -1, -1, 0, 3_000, 6_000]))
+    retention_bytes = draw(st.sampled_from([-1, -1, -1, 0, 2_600, 4_000]))
     min_lag_ms = draw(st.sampled_from([0, HOUR_MS]))
     return {
         "cleanup.policy": draw(st.sampled_from(["compact,delete", "compact", "delete", ""])),

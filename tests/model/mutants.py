@@ -488,6 +488,11 @@ CLEANUP_MUTANTS = (
         patched(retention, "_limits", lambda config: (_limits(config)[0] // 2, _limits(config)[1])),
     ),
     Mutant(
+        "retention.bytes of the files alone",
+        "the size of a log is that of both tiers",
+        patched(HotOffsets, "bytes_from", lambda *_: 0),
+    ),
+    Mutant(
         "open segment expires unasked",
         "the newest segment goes only when hot has nothing that is not archived",
         patched(cleanup, "plan_retention", _plan_without_asking),
