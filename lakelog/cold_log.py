@@ -4,23 +4,25 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
-from .cleanup.cleanup import STEPS, Cleanup, clean_all
-from .cleanup.plan import CleanupPlan
+from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all
+from .cleanup.plan import CleanupPlan, plan_purge
 from .cleanup.report import CleanupReport
 from .clock import Clock, SystemClock
 from .cold.catalogue import Catalogue, Untold
-from .cold.table import ColdTable
+from .cold.purged import PurgedTopic
+from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine
 from .errors import InvalidArgumentError
 from .explore.explorer.launch import launch
 from .offsets import PositionLike
+from .operate.deletion import chosen, is_expired, purge
 from .operate.status import Status, TopicFailure, status
 from .read.consumer import Consumer
 from .read.hot_tier import HotTier, NothingHot
@@ -251,7 +253,8 @@ class ColdLog:
 
         The settings are those that the tables carry: archiving puts them there. The newest segment
         of a partition never expires here, since only Redis knows whether all of it is archived.
-        Redis forgets what lies below the new log starts when the next archive run looks.
+        Redis forgets what lies below the new log starts when the next archive run looks. Deleted
+        topics that ``file.delete.delay.ms`` keeps no longer are removed for good.
 
         Args:
             topics: names; None for all.
@@ -263,7 +266,9 @@ class ColdLog:
             CleanupFailedError: see `Lakelog.cleanup`.
         """
         found, broken = self._found(topics)
-        return clean_all([self._cleaner(topic) for topic in found], steps, broken=broken)
+        cleaners = [self._cleaner(topic) for topic in found]
+        removals = self._removals() if topics is None else ()
+        return clean_all(cleaners, steps, broken=broken, removals=removals)
 
     def cleanup_plan(
         self,
@@ -276,7 +281,35 @@ class ColdLog:
             topics: names; None for all that are tiered.
             settings: what if these settings were changed (None: put back to the default).
         """
-        return [one.plan(settings) for one in self._cleaners(topics)]
+        plans = [one.plan(settings) for one in self._cleaners(topics)]
+        if topics is None:
+            plans += [self._plan_purge(topic) for topic in self._expired(self.deleted())]
+        return plans
+
+    def deleted(self) -> list[Topic]:
+        """The deleted topics whose tables are still there, in the order of their deletions.
+
+        Raises:
+            ColdTierError: the place cannot be listed.
+        """
+        return list(self._archived.catalogue().deleted)
+
+    def purge(self, name: str, topic_id: str | UUID | None = None) -> PurgedTopic:
+        """Removes what is kept of a deleted topic, now and for good, and lists what is left.
+
+        Readers and archivers that still use it end in an error. A call that was cut short is
+        finished by the next one. The catalog's own tables are dropped: how long Unity Catalog lets
+        UNDROP bring them back is its own affair.
+
+        Args:
+            topic_id: which, of several deleted ones of that name; None for the last.
+
+        Raises:
+            UnknownTopicOrPartitionError: no deleted topic of that name is kept.
+            TopicPurgedError: it came back meanwhile; nothing was removed.
+            ColdTierError: some of it could not be removed; doing it again goes on.
+        """
+        return self._purge(self._deleted_one(name, topic_id))
 
     # -- the place -----------------------------------------------------------------------------
 
@@ -316,6 +349,31 @@ class ColdLog:
             return self._topics(topics), ()
         found = self._archived.catalogue()
         return found.topics, found.untold(self._place)
+
+    def _deleted_one(self, name: str, topic_id: str | UUID | None) -> Topic:
+        found = [topic for topic in self.deleted() if topic.name == name]
+        return chosen(name, None if topic_id is None else str(topic_id), found)
+
+    def _purge(self, deleted: Topic) -> PurgedTopic:
+        return purge(deleted, None, self._opened(deleted), self._place.cold)
+
+    def _removals(self) -> Iterator[Removal]:
+        """The deleted topics that are kept no longer, and what is left of removed ones."""
+        catalogue = self._archived.catalogue()
+        yield from (Removal(one, self._purge) for one in self._expired(catalogue.deleted))
+        yield from (Removal(place, self._swept) for place in catalogue.purged)
+
+    def _expired(self, deleted: Iterable[Topic]) -> list[Topic]:
+        now_ms = self._clock.now_ms()
+        return [topic for topic in deleted if is_expired(topic, now_ms)]
+
+    def _plan_purge(self, deleted: Topic) -> CleanupPlan:
+        is_cold = deleted.config.tiered and self._place.cold is not None
+        return plan_purge(deleted, self._opened(deleted).unchecked() if is_cold else ColdSnapshot())
+
+    def _swept(self, place: Topic) -> PurgedTopic:
+        """The place of a table that was removed, without what came there since."""
+        return PurgedTopic(place, self._opened(place).purge())
 
     def _opened_table(self, name: str, topic_id: UUID | None) -> ColdTable:
         """A table that a log was opened with: to look at where it ends lists no place again."""

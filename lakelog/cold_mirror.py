@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
@@ -51,14 +50,16 @@ class ColdMirror:
         """See `Copies.deleted`: what was deleted is not taken for lost."""
         if self._root is None or not topic.config.tiered:
             return
-        now_ms = time.time_ns() // 1_000_000
-        version = topic.config_version + 1
         try:
-            self._table(topic).mirror(replace(topic, deleted_ms=now_ms, config_version=version))
+            table = self._table(topic)
+            held = table.mirrored()
+            if held is not None and held.deleted_ms is None:
+                version = max(held.config_version, topic.config_version) + 1
+                table.mirror(replace(topic, purged_ms=None, config_version=version))
         except LakelogError as error:
             logger.warning(
-                "%s is deleted, but its table does not say so: it looks like a topic that Redis "
-                "has lost, and its name can be used again with anew=True (--anew): %s",
+                "%s is deleted, but its table does not say so: a cleanup with Redis at hand tells "
+                "it, and until then what has no Redis reads it as before: %s",
                 topic.name,
                 error,
             )

@@ -172,6 +172,14 @@ class UnknownTopicIdError(LakelogError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class TopicPurgedError(LakelogError):
+    """The topic was deleted and is being removed for good, or was: it cannot come back."""
+
+    topic: str | None = None
+    topic_id: UUID | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ConcurrentConfigChangeError(LakelogError):
     """Somebody else altered the topic between the look and the change."""
 

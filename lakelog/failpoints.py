@@ -35,6 +35,11 @@ NAMES: tuple[str, ...] = (
     "cold.before_delete",
     "jobs.after_rows",
     "jobs.before_rows",
+    "purge.after_begin",
+    "purge.after_data",
+    "purge.after_log",
+    "purge.after_mark",
+    "purge.before_end",
     "quarantine.after_copy",
     "quarantine.after_move",
     "quarantine.after_release",
@@ -46,6 +51,7 @@ NAMES: tuple[str, ...] = (
     "quarantine.before_move",
     "quarantine.before_release",
     "quarantine.before_return",
+    "undelete.after_table",
 )
 
 ENVIRONMENT_VARIABLE = "LAKELOG_FAILPOINTS"

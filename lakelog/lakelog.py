@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from datetime import timedelta
 from functools import partial
@@ -19,17 +19,26 @@ from .archive.report import ArchiveReport
 from .archive.topics_run import TopicsRun
 from .archive.trouble import Trouble
 from .back_off import PATIENCE_S
-from .cleanup.cleanup import STEPS, Cleanup, clean_all
+from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all
 from .cleanup.report import CleanupReport
 from .clock import Clock
+from .cold.catalogue import Catalogue
+from .cold.purged import PurgedTopic
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
 from .cold_mirror import ColdMirror
 from .engines.engine import Engine
-from .errors import InvalidArgumentError, LakelogError, RestoreFailedError, by_topic
+from .errors import (
+    InvalidArgumentError,
+    LakelogError,
+    RestoreFailedError,
+    UnknownTopicOrPartitionError,
+    by_topic,
+)
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
+from .operate.deletion import purge, undelete
 from .operate.quarantine import Quarantine
 from .operate.restore import RestoredTopic, restore
 from .operate.status import Status, status
@@ -335,7 +344,8 @@ class Lakelog(ColdLog):
 
         Retain, compact, optimize, vacuum, then the hot tier forgets what the log starts have
         passed. Safe at any time, beside archivers, readers and other cleanups; running it again
-        does nothing more. Of untiered topics, it forgets what their retention says.
+        does nothing more. Of untiered topics, it forgets what their retention says. Deleted topics
+        that ``file.delete.delay.ms`` keeps no longer are removed for good.
 
         Args:
             topics: names; None for all that are tiered.
@@ -348,7 +358,8 @@ class Lakelog(ColdLog):
         chosen = self._cleaners(topics)
         if topics is None:
             self._retain_untiered()
-        return clean_all(chosen, steps, self._forget)
+        removals = self._removals() if topics is None else ()
+        return clean_all(chosen, steps, self._forget, removals=removals)
 
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
         """Where every partition stands, and how the hot tier is doing.
@@ -370,7 +381,9 @@ class Lakelog(ColdLog):
             return []
         catalogue = self._place.cold.catalogue(self._place.source.keyspace)
         topics = self.topics.list()
-        return list(catalogue.lost(topics[0].keyspace_id if topics else None, topics))
+        lost = catalogue.lost(topics[0].keyspace_id if topics else None, topics)
+        deleted = {topic.topic_id for topic in self.topics.deleted()}
+        return [topic for topic in lost if topic.topic_id not in deleted]
 
     def restore(self, topics: str | Iterable[str] | None = None) -> list[RestoredTopic]:
         """Brings topics back that Redis has lost: their ids, their settings, and what is archived.
@@ -398,8 +411,13 @@ class Lakelog(ColdLog):
             )
         catalogue = root.catalogue(self._place.source.keyspace)
         there = {topic.name: topic for topic in self.topics.list()}
+        deleted = {topic.topic_id for topic in self.topics.deleted()}  # tables may not know it yet
         if topics is None:
-            lost = [one for one in catalogue.topics if one.name not in there]
+            lost = [
+                one
+                for one in catalogue.topics
+                if one.name not in there and one.topic_id not in deleted
+            ]
             errors: dict[str, LakelogError] = {
                 str(one.topic): one for one in catalogue.untold(root) if one.topic not in there
             }
@@ -420,6 +438,39 @@ class Lakelog(ColdLog):
                 errors=errors,
             )
         return restored
+
+    def deleted(self) -> list[Topic]:
+        """The deleted topics of which something is kept, in the order of their deletions.
+
+        ``deleted_ms`` says when that was, ``kept_until_ms`` until when `undelete` brings all of
+        it back; after that, cleanup removes it.
+
+        Raises:
+            ColdTierError: the cold root cannot be listed.
+        """
+        found = self.topics.deleted()
+        if self._lists_cold:  # Redis may have been lost since: the tables tell
+            found += self._cold_beside(found).deleted
+        return sorted(found, key=lambda topic: topic.deleted_ms or 0)
+
+    def undelete(self, name: str, topic_id: str | UUID | None = None) -> RestoredTopic:
+        """Brings back a deleted topic: id, settings, all records, producers.
+
+        After ``file.delete.delay.ms`` only what is archived comes back, until cleanup removes that
+        too. Doing it again, or after a call that was cut short, does the rest.
+
+        Args:
+            topic_id: which, of several deleted ones of that name; None for the last.
+
+        Raises:
+            UnknownTopicOrPartitionError: no deleted topic of that name is kept.
+            TopicExistsError: there is another topic of that name.
+            TopicPurgedError: nothing of it is left, or it is being removed for good.
+            ColdTierError: its table cannot be read or committed to; nothing was changed.
+        """
+        topic = self._to_undelete(name, topic_id)
+        table = self._opened(topic) if topic.config.tiered else None
+        return undelete(topic, self.hot, self.topics, table)
 
     def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
         """The entries and files of a partition that were moved aside, and the way to do it.
@@ -476,6 +527,46 @@ class Lakelog(ColdLog):
             if plan.expired:  # if that was all there is, the open segment is gone as well
                 self.hot.roll(plan.topic_partition, plan.log_start, topic.topic_id)
         return trimmed
+
+    @property
+    def _lists_cold(self) -> bool:
+        """Whether the tables under the cold root can be listed without a Spark."""
+        return self._place.cold is not None and self._place.cold.opens_in_tasks
+
+    def _cold_beside(self, deleted: Iterable[Topic]) -> Catalogue:
+        """What the cold root has of this keyspace and Redis does not know."""
+        assert self._place.cold is not None
+        known = {topic.topic_id for topic in (*deleted, *self.topics.list())}
+        return self._place.cold.catalogue(self._place.source.keyspace, known=known)
+
+    def _to_undelete(self, name: str, topic_id: str | UUID | None) -> Topic:
+        """The deleted topic that is meant; the one that is there again, if there is no other."""
+        try:
+            return self._deleted_one(name, topic_id)
+        except UnknownTopicOrPartitionError:
+            for topic in self.topics.list():
+                if topic.name == name and topic_id in (None, topic.topic_id, str(topic.topic_id)):
+                    return topic
+            raise
+
+    def _purge(self, deleted: Topic) -> PurgedTopic:
+        known = any(one.topic_id == deleted.topic_id for one in self.topics.deleted(deleted.name))
+        topics = self.topics if known else None
+        if not deleted.config.tiered:
+            return purge(deleted, topics, None)
+        return purge(deleted, topics, self._opened(deleted), self._place.cold)
+
+    def _removals(self) -> Iterator[Removal]:
+        root = self._place.cold
+        kept = [one for one in self.topics.deleted() if root is not None or not one.config.tiered]
+        for topic in kept:
+            if topic.purged_ms is None:  # else it is told by who removes it
+                self.topics.finish_deletion(topic)
+        yield from (Removal(one, self._purge) for one in self._expired(kept))
+        if self._lists_cold:
+            catalogue = self._cold_beside(kept)
+            yield from (Removal(one, self._purge) for one in self._expired(catalogue.deleted))
+            yield from (Removal(place, self._swept) for place in catalogue.purged)
 
     def _make_known(self, topic: Topic) -> None:
         """Have the catalog show the topic's table and its views, once there is a table.

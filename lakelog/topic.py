@@ -32,7 +32,15 @@ class Topic:
     keyspace: str | None = None  # None: made by hand, or told by a table of an older lakelog
     keyspace_id: UUID | None = None  # given with its first topic; another Redis has another
     keyspace_defaults: tuple[tuple[str, str], ...] = ()  # text by broker names
-    deleted_ms: int | None = None  # when it was deleted, as its table tells; None: it was not
+    deleted_ms: int | None = None  # when it was deleted; None: it was not
+    purged_ms: int | None = None  # when its removal for good began; None: it can be brought back
+
+    @property
+    def kept_until_ms(self) -> int | None:
+        """Until when a deleted topic can be brought back for certain; None: it was not deleted."""
+        if self.deleted_ms is None:
+            return None
+        return self.deleted_ms + int(self.config["file.delete.delay.ms"])
 
     def partition(self, partition: int) -> TopicPartition:
         """The topic-partition of that number.

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from ..clock import Clock, SystemClock
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
+from ..cold.purged import PurgedTopic
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
 from ..errors import (
     CleanupFailedError,
@@ -126,11 +127,20 @@ class Cleanup:
         return run.report(time.monotonic() - started_s)
 
 
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A deleted topic that is kept no longer."""
+
+    topic: Topic
+    run: Callable[[Topic], PurgedTopic]
+
+
 def clean_all(
     cleanups: Iterable[Cleanup],
     steps: Sequence[str] = STEPS,
     after: Callable[[Topic, CleanupReport], Mapping[int, OffsetRange]] | None = None,
     broken: Iterable[Untold] = (),
+    removals: Iterable[Removal] = (),
 ) -> list[CleanupReport]:
     """Runs the cleanups one after the other, and returns a report for each.
 
@@ -138,6 +148,7 @@ def clean_all(
         after: trims the hot tier by what the cold tier dropped; returns the records that went
             there, by partition.
         broken: tables whose topic could not be told; they count as failures in any case.
+        removals: deleted topics that are kept no longer; they go with ``vacuum``.
 
     Raises:
         CleanupFailedError: something failed; the rest was done, and its reports are in the error.
@@ -156,6 +167,12 @@ def clean_all(
         except LakelogError as error:
             report = CleanupReport(topic.name, failures=(Failure("cleanup", None, error),))
         reports.append(report)
+    for removal in removals if "vacuum" in steps else ():
+        try:
+            reports.append(CleanupReport(removal.topic.name, purged=removal.run(removal.topic)))
+        except LakelogError as error:
+            failure = Failure("purge", None, error)
+            reports.append(CleanupReport(removal.topic.name, failures=(failure,)))
     failures = [failure for report in reports for failure in report.failures]
     if failures:
         more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""

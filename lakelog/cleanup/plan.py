@@ -21,7 +21,7 @@ class Planned:
     """One thing that would be done to one partition, or to the whole topic."""
 
     topic_partition: TopicPartition | None  # None: the whole topic
-    step: str  # retain, compact, optimize or vacuum
+    step: str  # retain, compact, optimize, vacuum or purge
     action: str  # what becomes of them: "delete", "clean", "merge", "sort"; "keep"
     segments: int | None
     files: int
@@ -49,6 +49,7 @@ class CleanupPlan:
     optimize: tuple[Rewrite, ...]
     limits: Mapping[str, int]  # retention.bytes and retention.ms as they were
     vacuum: Vacuumed | None = None  # what it would delete now; None: the table was not asked
+    purge: Planned | None = None  # of a deleted topic that is kept no longer
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -59,7 +60,7 @@ class CleanupPlan:
         """What would be done, by partition, and why a compacted partition is left alone."""
         found = [*self._retention(), *self._compaction(), *self._optimize()]
         found.sort(key=lambda one: one.topic_partition.partition if one.topic_partition else -1)
-        return (*found, *self._vacuum())
+        return (*found, *self._vacuum(), *filter(None, [self.purge]))
 
     def __bool__(self) -> bool:
         return any(one.action != "keep" for one in self.steps)
@@ -161,6 +162,28 @@ def plan_cleanup(
         tuple(plan_optimize(topic, rest)),
         {name: topic.config[name] for name in (RETENTION_BYTES, RETENTION_MS)},
     )
+
+
+def plan_purge(deleted: Topic, cold: ColdSnapshot) -> CleanupPlan:
+    """What cleanup would do to a deleted topic that is kept no longer. Pure.
+
+    Args:
+        cold: of its table; one without files if it is untiered.
+    """
+    partitions = cold.files.partitions
+    files = [file for number in partitions for file in cold.files.of_partition(number)]
+    planned = Planned(
+        None,
+        "purge",
+        "delete",
+        None,
+        len(files),
+        sum(file.records for file in files),
+        sum(file.size_bytes for file in files),
+        f"deleted longer than {deleted.config['file.delete.delay.ms']} ms ago "
+        f"(file.delete.delay.ms); id {deleted.topic_id}",
+    )
+    return CleanupPlan(deleted.name, (), (), (), {}, purge=planned)
 
 
 def _without(cold: ColdSnapshot, retention: Iterable[PartitionRetention]) -> ColdSnapshot:

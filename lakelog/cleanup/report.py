@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..cold.purged import PurgedTopic
 from ..cold.table import Vacuumed
 from ..errors import LakelogError
 from ..record import OffsetRange, TopicPartition
@@ -53,11 +54,17 @@ class CleanupReport:
     failures: tuple[Failure, ...] = ()
     trimmed: Mapping[int, OffsetRange] = field(default_factory=dict)  # hot records that went after
     seconds: float = 0.0
+    purged: PurgedTopic | None = None  # a deleted topic that was kept no longer
 
     def __bool__(self) -> bool:
         vacuumed = self.vacuumed is not None and self.vacuumed.files
         return bool(
-            self.retained or self.compacted or self.optimized or vacuumed or self.orphans_removed
+            self.retained
+            or self.compacted
+            or self.optimized
+            or vacuumed
+            or self.orphans_removed
+            or self.purged
         )
 
     def __str__(self) -> str:
@@ -84,6 +91,8 @@ class CleanupReport:
             lines.append(f"{self.topic}: vacuum: {self.vacuumed.files:,} files{size}")
         if self.orphans_removed:
             lines.append(f"{self.topic}: {self.orphans_removed:,} files of failed runs removed")
+        if self.purged is not None:
+            lines.append(str(self.purged))
         if not lines and not self.failures:
             lines.append(f"{self.topic}: nothing to clean up")
         lines += [

@@ -21,7 +21,8 @@ _EPILOG = """\
 retain    whole segments go, oldest first, by retention.ms, retention.bytes and the log start
 compact   with cleanup.policy=compact, only the latest record of each key stays
 optimize  a segment that lies in several files becomes one
-vacuum    files that no reader should need any more are deleted (file.delete.delay.ms)
+vacuum    files that no reader should need any more are deleted (file.delete.delay.ms), and topics
+          that were deleted as long ago are removed for good
 
 Safe at any time, beside archivers and readers; running it again does nothing more. Without --redis
 (--cold alone) it works on the tables under the cold root, by the settings of the last run that had
@@ -40,6 +41,7 @@ _PLAN_EPILOG = """\
 delete    whole segments would go          keep   compaction leaves the partition alone, and why
 clean     superseded records would go      merge  the files of a segment would become one
 sort      somebody else's file would be sorted by offset
+purge     a deleted topic would be removed for good
 
 Each step is planned on the table as it is now. What vacuum would delete is not planned: files that
 no reader of the newest version needs.
@@ -287,6 +289,20 @@ def _done(report: CleanupReport) -> list[dict[str, Any]]:
                 files_after=0,
                 size_bytes=report.vacuumed.size_bytes,
                 size_bytes_after=0,
+            )
+        )
+    if report.purged is not None:
+        cold = report.purged.cold
+        files, size_bytes = (cold.files, cold.size_bytes) if cold else (0, 0)
+        rows.append(
+            row(
+                "purge",
+                None,
+                files=files,
+                files_after=0,
+                size_bytes=size_bytes,
+                size_bytes_after=0,
+                topic_id=str(report.purged.topic.topic_id),
             )
         )
     if report.orphans_removed:

@@ -195,3 +195,20 @@ class _Step:
 def _done(name: str, total: int | None, seconds: float) -> str:
     rate = f"{total:>10,} records {total / max(seconds, 1e-9):>12,.0f}/s" if total else ""
     return f"  ✓ {name:<22}{seconds:>8.1f} s  {rate}".rstrip()
+
+
+def utc_text(time_ms: int | None, timespec: str = "seconds") -> str | None:
+    """A time as ISO text in UTC; None for none, and as ``@`` and its milliseconds after 9999.
+
+    Args:
+        time_ms: milliseconds since the epoch; None and negative ones are no time.
+    """
+    from datetime import datetime, timedelta, timezone
+
+    if time_ms is None or time_ms < 0:
+        return None
+    try:
+        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
+    except OverflowError:
+        return f"@{time_ms}"
+    return time.isoformat(timespec=timespec).replace("+00:00", "Z")

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
-from .output import Message, Table
+from .output import Message, Table, utc_text
 
 if TYPE_CHECKING:
     from ..cold.by_path.quarantine import QuarantinedFile
@@ -91,7 +90,7 @@ def _list(arguments: argparse.Namespace) -> Table:
         held = [one for number in numbers for one in log.quarantine(topic, number).held()]
     as_json = arguments.output == "json"
     rows = [
-        {**_row(one), "moved_at": one.moved_at_ms if as_json else _time(one.moved_at_ms)}
+        {**_row(one), "moved_at": one.moved_at_ms if as_json else utc_text(one.moved_at_ms)}
         for one in held
     ]
     columns = ["partition", "tier", "id", "offsets", "bytes", "moved_at", "who", "reason"]
@@ -120,10 +119,3 @@ def _row(one: QuarantinedEntry | QuarantinedFile) -> dict[str, Any]:
         "who": one.who,
         "reason": one.reason,
     }
-
-
-def _time(time_ms: int) -> str | None:
-    if time_ms < 0:
-        return None
-    moment = datetime.fromtimestamp(time_ms / 1000, timezone.utc)
-    return moment.isoformat(timespec="seconds").replace("+00:00", "Z")

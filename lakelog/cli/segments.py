@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_archived
-from .output import ConsoleProgress, Failed, Message, Page, Table
+from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
     from ..cold.by_path.file_scan import FileScan
@@ -508,15 +508,7 @@ def _wrapped(text: str) -> str:
 
 
 def _time(time_ms: int | None) -> str | None:
-    from datetime import datetime, timedelta, timezone
-
-    if time_ms is None or time_ms < 0:
-        return None
-    try:
-        time = datetime(1970, 1, 1, tzinfo=timezone.utc) + timedelta(milliseconds=time_ms)
-    except OverflowError:  # beyond the year 9999
-        return f"@{time_ms}"
-    return time.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(time_ms, "milliseconds")
 
 
 def _preview(data: bytes | None) -> str | None:

@@ -1,12 +1,12 @@
-"""``lakelog topics``: create, list, describe, alter, delete, apply, and the keyspace's defaults."""
+"""``lakelog topics``: create, list, describe, alter, delete, undelete, purge, apply, defaults."""
 
 from __future__ import annotations
 
 import argparse
 from typing import TYPE_CHECKING, Any
 
-from .connect import no_topics, open_log
-from .output import Failed, Message, Page, Table, describe
+from .connect import no_topics, open_archived, open_log
+from .output import Failed, Message, Page, Table, describe, utc_text
 from .settings import parse_changes, parse_settings
 
 if TYPE_CHECKING:
@@ -19,6 +19,27 @@ _CREATE = """\
 examples:
   lakelog --dir ./log topics create orders -p 4
   lakelog --dir ./log topics create audit --config retention.ms=-1 --config compression.type=zstd
+"""
+_DELETE = """\
+What is deleted is kept for file.delete.delay.ms: the hot records in Redis (where they take their
+room until then, or until a purge) and the archived ones in the cold root. Then cleanup removes it.
+
+examples:
+  lakelog --dir ./log topics delete orders
+  lakelog --dir ./log topics list --deleted
+  lakelog --dir ./log topics undelete orders     all of it is back
+  lakelog --dir ./log topics purge orders        gone for good, now
+"""
+_PURGE = """\
+Removes what is kept of a deleted topic without waiting for file.delete.delay.ms: hot records, the
+cold table, its names in a catalog. Lists afterwards what is left. A mark of no bytes stays in the
+table's folder for a day, so that what an archiver that was held up may still write there is
+removed too. A table of the catalog's own is dropped; Unity Catalog's UNDROP TABLE can bring it back
+for some days. Older versions that a bucket keeps are the bucket's affair.
+
+examples:
+  lakelog --dir ./log topics delete orders && lakelog --dir ./log topics purge orders
+  lakelog --cold s3://bucket/log topics purge orders      without Redis, by what the table says
 """
 _INFER = """\
 Looks at some of the records, all over the log, and proposes lakelog.value.columns: the columns that
@@ -86,7 +107,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         action="store_true",
         help="at offset 0, beside the table of a topic that Redis has lost",
     )
-    verb("list", _list, "list the topics")
+    listed = verb("list", _list, "list the topics")
+    listed.add_argument(
+        "--deleted", action="store_true", help="those that were deleted and are still kept"
+    )
     describe = verb("describe", _describe, "show a topic's partitions and settings")
     describe.add_argument("topic")
     describe.add_argument("--all", action="store_true", help="show defaults too")
@@ -102,8 +126,15 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     infer.add_argument(
         "--sample", type=int, default=1000, metavar="N", help="records to look at; default: 1000"
     )
-    delete = verb("delete", _delete, "delete a topic and its hot records (cold files stay)")
+    delete = verb("delete", _delete, "delete a topic; it can be brought back for a while", _DELETE)
     delete.add_argument("topic")
+    undelete = verb("undelete", _undelete, "bring back a deleted topic", _DELETE)
+    purge = verb("purge", _purge, "remove what is kept of a deleted topic, now", _PURGE)
+    for added in (undelete, purge):
+        added.add_argument("topic")
+        added.add_argument(
+            "--id", metavar="ID", help="which, of several of that name; default: the last one"
+        )
     apply = verb("apply", _apply, "make topics match the files that declare them", _APPLY)
     apply.add_argument("paths", nargs="+", metavar="PATH", help="YAML files, or folders of them")
     apply.add_argument("--dry-run", action="store_true", help="show the changes, make none")
@@ -132,6 +163,8 @@ def _create(arguments: argparse.Namespace) -> Message:
 
 
 def _list(arguments: argparse.Namespace) -> Table:
+    if arguments.deleted:
+        return _deleted(arguments)
     with open_log(arguments) as log:
         rows = [_row(topic) for topic in log.topics.list()]
         empty = "" if rows else no_topics(log)
@@ -248,10 +281,60 @@ def _infer(arguments: argparse.Namespace) -> Page:
     )
 
 
+def _deleted(arguments: argparse.Namespace) -> Table:
+    with open_archived(arguments) as log:
+        rows = [
+            {
+                "topic": topic.name,
+                "id": str(topic.topic_id),
+                "deleted": utc_text(topic.deleted_ms),
+                "kept_until": utc_text(topic.kept_until_ms),
+                "tiered": topic.config.tiered,
+                "state": "being removed" if topic.purged_ms is not None else "kept",
+            }
+            for topic in log.deleted()
+        ]
+    return Table(rows, empty="no deleted topic is kept")
+
+
 def _delete(arguments: argparse.Namespace) -> Message:
     with open_log(arguments) as log:
         topic = log.topics.delete(arguments.topic)
-    return Message(f"deleted topic {topic.name}; its cold files, if any, stay", _row(topic))
+    until = utc_text(topic.kept_until_ms)
+    kept = f"topics undelete {topic.name}` brings all of it back until {until}"
+    if topic.kept_until_ms == topic.deleted_ms:
+        kept = "cleanup run` removes it (file.delete.delay.ms is 0)"
+    row = {**_row(topic), "deleted_ms": topic.deleted_ms, "kept_until_ms": topic.kept_until_ms}
+    return Message(f"deleted topic {topic.name}; `lakelog {kept}", row)
+
+
+def _undelete(arguments: argparse.Namespace) -> Message:
+    with open_log(arguments) as log:
+        restored = log.undelete(arguments.topic, arguments.id)
+    topic = restored.topic
+    said = f"topic {topic.name} is back"
+    if not restored.kept_hot:
+        said += "; records that were not archived are gone: they were kept until the delay was over"
+    return Message(said, {**_row(topic), "kept_hot": restored.kept_hot})
+
+
+def _purge(arguments: argparse.Namespace) -> Message:
+    with open_archived(arguments) as log:
+        purged = log.purge(arguments.topic, arguments.id)
+    cold = purged.cold
+    lines = [str(purged)]
+    row: dict[str, Any] = {"topic": purged.topic.name, "topic_id": str(purged.topic.topic_id)}
+    if cold is not None:
+        row |= {
+            "place": cold.place,
+            "files": cold.files,
+            "size_bytes": cold.size_bytes,
+            "left": list(cold.left),
+        }
+        if cold.left:
+            raise Failed(Message("\n".join(lines), row), f"left at {cold.place}: {cold.left}")
+        lines.append(f"listed {cold.place}: nothing of it is left")
+    return Message("\n".join(lines), row)
 
 
 def _apply(arguments: argparse.Namespace) -> Table:

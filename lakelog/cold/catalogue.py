@@ -31,11 +31,13 @@ class Catalogue:
         tables: one for each creation of each topic, in any order.
         broken: tables whose topic cannot be told; fields: path, and topic, as where they lie says.
         keyspace: whose topics are meant; None for those of all.
+        purged: by name and id alone, the places of tables that were removed, or are half removed.
     """
 
     tables: tuple[Topic, ...] = ()
     broken: tuple[Untold, ...] = ()
     keyspace: str | None = None
+    purged: tuple[Topic, ...] = ()
 
     @property
     def topics(self) -> tuple[Topic, ...]:
@@ -84,6 +86,14 @@ class Catalogue:
         ]
         return tuple(older)
 
+    @property
+    def deleted(self) -> tuple[Topic, ...]:
+        """The deleted topics whose tables are still there, in the order of their deletions."""
+        found = [
+            t for tables in self._by_name().values() for t in tables if t.deleted_ms is not None
+        ]
+        return tuple(sorted(found, key=lambda topic: topic.deleted_ms or 0))
+
     def untold(self, root: object) -> tuple[Untold, ...]:
         """The tables that cannot be told, and the names that several keyspaces have.
 
@@ -116,10 +126,14 @@ class Catalogue:
             if error.topic == name:
                 raise error
         whose = "" if self.keyspace is None else f" of keyspace {self.keyspace!r}"
+        kept = [topic for topic in self.deleted if topic.name == name and topic.purged_ms is None]
+        was = (
+            f": it was deleted, and `lakelog topics undelete {name}` brings it back"
+            if kept
+            else f"; there are {', '.join(sorted(meant)) or 'none at all'}"
+        )
         raise UnknownTopicOrPartitionError(
-            f"no table of a topic {name!r}{whose} lies under {root}; there are "
-            f"{', '.join(sorted(meant)) or 'none at all'}",
-            topic=name,
+            f"no table of a topic {name!r}{whose} lies under {root}{was}", topic=name
         )
 
     def _meant(self) -> dict[str, list[Topic]]:

@@ -10,16 +10,22 @@ import logging
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from ..back_off import BackOff, Tries
-from ..errors import ColdTierError, CommitConflictError, CommitUnknownError
+from ..errors import (
+    ColdTierError,
+    CommitConflictError,
+    CommitUnknownError,
+    UnknownTopicIdError,
+)
 from ..failpoints import failpoint
+from ..topic import Topic
 from .change import Change
 from .planned import standing_partitions
 from .store_errors import error_class, one_line
-from .table import Applied, ColdSnapshot
+from .table import Applied, ColdSnapshot, ColdTable
 
 T = TypeVar("T")
 
@@ -53,11 +59,13 @@ class Committing:
     """A change and what decides whether it is still wanted.
 
     Args:
+        topic: whose table it is.
         newest_config: gives the topic's config version from where it is decided; None: the table's
             properties alone tell.
         turn: held from a look at the table until the outcome of the attempt after it is known.
     """
 
+    topic: Topic
     change: Change
     planned_on: ColdSnapshot
     newest_config: Callable[[], int] | None
@@ -72,12 +80,15 @@ class Committing:
             prepare: looks at the newest version, and gives an attempt on top of it.
 
         Raises:
+            UnknownTopicIdError: the table says that its topic was deleted.
             ColdTierError, CommitConflictError: see `LostCommits`.
             Exception: what an attempt raises.
         """
         while True:
             with self.turn:
                 current, attempt = prepare()
+                if current.is_deleted:
+                    raise deleted_topic(self.topic)
                 standing = standing_partitions(self.change, self.planned_on, current)
                 if not standing:
                     return Applied(current, superseded=self.change.partitions)
@@ -98,6 +109,42 @@ class Committing:
         """
         under, newest = self.change.config_version, self.newest_config
         return under is not None and newest is not None and newest() > under
+
+
+def deleted_topic(topic: Topic) -> UnknownTopicIdError:
+    """The error of those who would use the table of a deleted topic."""
+    return UnknownTopicIdError(
+        f"topic {topic.name!r} with id {topic.topic_id} was deleted: nothing more is archived into "
+        "its table, and its files may be gone. Look the topic up again; `lakelog topics undelete "
+        f"{topic.name}` brings it back while it is kept",
+        topic=topic.name,
+        topic_id=topic.topic_id,
+    )
+
+
+def tell_purge(table: ColdTable, *, decided: bool) -> bool:
+    """Have a table say that it is being removed, so that nobody can bring its topic back any more.
+
+    Args:
+        decided: see `ColdTable.purge`.
+
+    Returns:
+        False if there is no table.
+
+    Raises:
+        TopicPurgedError: the table says that its topic is there again.
+        ColdTierError: it cannot be read or committed to.
+    """
+    while True:
+        held = table.mirrored()
+        if held is None or held.purged_ms is not None:
+            return held is not None
+        now_ms = time.time_ns() // 1_000_000
+        version = held.config_version + 1
+        if held.deleted_ms is None and decided:
+            table.mirror(replace(held, deleted_ms=now_ms, config_version=version))
+        else:
+            table.mirror(replace(held, purged_ms=now_ms, config_version=version))
 
 
 def read_back(

@@ -7,8 +7,16 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from ..errors import TopicPurgedError
 from ..topic import Topic
-from .schema import changed_comments, mirrored_properties, mirrored_version, missing_columns
+from .schema import (
+    changed_comments,
+    is_deleted,
+    is_purged,
+    mirrored_properties,
+    mirrored_version,
+    missing_columns,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +55,26 @@ def next_alteration(
     Args:
         held: the table's properties.
         columns: gives the columns it has.
+
+    Raises:
+        TopicPurgedError: the table is being removed; or is to be, but the topic is back.
     """
+    if is_purged(held):
+        if topic.purged_ms is not None or topic.deleted_ms is not None:
+            return None
+        raise TopicPurgedError(
+            f"topic {topic.name!r} with id {topic.topic_id} was deleted and is being removed for "
+            "good: its table takes no commits any more",
+            topic=topic.name,
+            topic_id=topic.topic_id,
+        )
+    if topic.purged_ms is not None and not is_deleted(held):
+        raise TopicPurgedError(
+            f"topic {topic.name!r} with id {topic.topic_id} is not deleted: somebody brought it "
+            "back, so nothing was removed. Delete it first",
+            topic=topic.name,
+            topic_id=topic.topic_id,
+        )
     if mirrored_version(held) > topic.config_version:
         return None
     there = columns()

@@ -137,6 +137,9 @@ KEYSPACE_DEFAULTS_PROPERTY = "lakelog.keyspace.defaults"
 #: When the topic was deleted, in ms since the epoch; -1: it was not.
 DELETED_PROPERTY = "lakelog.topic.deleted_ms"
 
+#: When somebody began to remove the table for good; not there before that.
+PURGED_PROPERTY = "lakelog.topic.purged_ms"
+
 #: The parts of a topic that may change. Where one is mirrored, all are.
 PARTITIONS_PROPERTY = "lakelog.topic.partitions"
 CONFIG_PROPERTY = "lakelog.topic.config"
@@ -183,6 +186,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
         FORMAT_PROPERTY: str(FORMAT_VERSION),
         **_keyspace_properties(topic),
         DELETED_PROPERTY: str(-1 if topic.deleted_ms is None else topic.deleted_ms),
+        **({} if topic.purged_ms is None else {PURGED_PROPERTY: str(topic.purged_ms)}),
         GENERATION_PROPERTY: str(topic.generation),
         PARTITIONS_PROPERTY: str(topic.partitions),
         CONFIG_PROPERTY: topic.config.to_json(),
@@ -201,7 +205,6 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
     check_format(properties.get(FORMAT_PROPERTY), "the table")
     defaults = parse_json(properties.get(KEYSPACE_DEFAULTS_PROPERTY, '{"settings":{},"version":0}'))
     keyspace_id = properties.get(KEYSPACE_ID_PROPERTY)
-    deleted_ms = int(properties.get(DELETED_PROPERTY, -1))
     return Topic(
         check_topic_name(properties[TOPIC_NAME_PROPERTY]),
         UUID(properties[TOPIC_ID_PROPERTY]),
@@ -213,8 +216,24 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         properties.get(KEYSPACE_PROPERTY),
         None if keyspace_id is None else UUID(keyspace_id),
         tuple(sorted((str(name), str(text)) for name, text in defaults["settings"].items())),
-        None if deleted_ms < 0 else deleted_ms,
+        _time_ms(properties, DELETED_PROPERTY),
+        _time_ms(properties, PURGED_PROPERTY),
     )
+
+
+def is_deleted(properties: Mapping[str, str]) -> bool:
+    """Whether the properties say that the topic was deleted."""
+    return _time_ms(properties, DELETED_PROPERTY) is not None
+
+
+def is_purged(properties: Mapping[str, str]) -> bool:
+    """Whether the properties say that the table is being removed."""
+    return _time_ms(properties, PURGED_PROPERTY) is not None
+
+
+def _time_ms(properties: Mapping[str, str], name: str) -> int | None:
+    time_ms = int(properties.get(name, -1))
+    return None if time_ms < 0 else time_ms
 
 
 def _keyspace_properties(topic: Topic) -> dict[str, str]:

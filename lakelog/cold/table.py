@@ -13,6 +13,7 @@ from .. import reservation
 from ..record import OffsetAndTimestamp
 from ..topic import Topic
 from .change import Change
+from .purged import Purged
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, ReservedEnd
 from .segment import SegmentFile, SegmentIndex
 from .tombstones import Tombstones
@@ -31,6 +32,7 @@ class ColdSnapshot:
     files: SegmentIndex = field(default_factory=SegmentIndex)
     registers: Mapping[Register, int] = field(default_factory=lambda: MappingProxyType({}))
     config_version: int = 0  # of the topic's settings in the table
+    is_deleted: bool = False  # whether the table says that its topic was
 
     def archived_end(self, partition: int) -> int:
         return self.registers.get(ArchivedEnd(partition), 0)
@@ -242,4 +244,20 @@ class ColdTable(ColdRows, Protocol):
 
     def remove_orphans(self) -> Orphans:
         """Delete `orphans` that are old enough; the others are for a later call."""
+        ...
+
+    def purge(self, *, decided: bool = False) -> Purged:
+        """Remove the table for good, and list what is left. Its topic must have been deleted.
+
+        Readers and archivers that still use it end in an error. A call that was cut short is
+        finished by the next; once the table is gone, nothing happens.
+
+        Args:
+            decided: Redis knows that the topic was deleted and cannot come back: also if the table
+                does not say so, as nobody could tell it or its log is damaged.
+
+        Raises:
+            TopicPurgedError: it came back; nothing was removed.
+            ForeignTableError, ColdTierError: as for `snapshot`; what was removed is gone.
+        """
         ...

@@ -78,9 +78,11 @@ SCRIPTS = {
     "restore": "",
     "defaults": "",
     "undefine": "allow-oom",
+    "redefine": "",
+    "purge": "allow-oom",
     "lock": "allow-oom",
 }
-_NOT_OF_A_PARTITION = {"registry", "restore", "defaults", "undefine", "lock"}
+_NOT_OF_A_PARTITION = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock"}
 
 
 class RawConnection(Protocol):

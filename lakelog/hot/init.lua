@@ -2,6 +2,7 @@
 -- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated),
 -- where the offsets end that a tiered partition may give out at first, where the log goes on and where
 -- it starts (0 and 0, but of a partition that is restored from its table).
+-- KEYS: those of the partition, then those under which delete.lua kept them: they come back.
 -- Repeating it changes nothing.
 --
 -- The run ids are those that the servers had before any client could know of the partition. A server
@@ -21,7 +22,19 @@ if st[1] == ARGV[1] then
   redis.call('HSET', state, 'config_version', ARGV[3], 'settings', ARGV[4])
   return { 'ALTERED' }
 end
-if not st[1] and redis.call('EXISTS', stream) == 1 then
+local is_foreign = redis.call('EXISTS', stream) == 1
+local is_half_back = is_foreign and redis.call('EXISTS', KEYS[7]) == 0
+if not st[1] and redis.call('EXISTS', KEYS[8]) == 1 and (is_half_back or not is_foreign) then
+  for _, i in ipairs({ 1, 3, 4, 5, 6, 2 }) do
+    if redis.call('EXISTS', KEYS[i + 6]) == 1 then
+      redis.call('RENAME', KEYS[i + 6], KEYS[i])
+      redis.call('PERSIST', KEYS[i])
+    end
+  end
+  redis.call('HSET', state, 'config_version', ARGV[3], 'settings', ARGV[4])
+  return { 'RETURNED' }
+end
+if not st[1] and is_foreign then
   return { 'FOREIGN_KEY', redis.call('TYPE', stream).ok }
 end
 local is_new = string.find(',' .. ARGV[6] .. ',', ',' .. RUN_ID .. ',', 1, true)

@@ -10,14 +10,17 @@
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
 | ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
 | ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
+| ``{<stream>}:deleted:{topic_id}:{kind}`` | as above | what is kept of a deleted topic |
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#keyspace_id``, which tells this
 keyspace from one of the same name in another Redis; ``#defaults``, the keyspace's defaults as JSON;
-``#changes``, a counter of the changes to any of these; ``#created_us``, see
-``registry.lua``. They are fields, not keys, so that a topic and its defaults are read and
-compared in one step.
+``#changes`` and ``#deletions``, counters of the changes to any of these; ``#created_us``, see
+``registry.lua``; and of each deleted topic ``#deleted:{topic_id}``, its definition as it was,
+``#deleted_ms:{topic_id}``, and once it is removed for good ``#purged_ms:{topic_id}``; while its
+partitions are taken aside, ``#deleting:{topic}``, its id. They are fields, not keys, so that a
+topic and its defaults are read and compared in one step.
 
 The companions carry the whole stream key as their hash tag, so they share a cluster slot.
 """
@@ -26,18 +29,25 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from uuid import UUID
 
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
 
 DEFAULT_KEYSPACE = "lakelog"
 
+_KINDS = ("stream", "state", "segments", "times", "producers", "quarantine")
 _COMPANIONS = ("state", "segments", "times", "producers", "quarantine", "rebuilt")
 
 # Fields of {keyspace}:topics; the scripts spell them too.
 DEFAULTS_FIELD = "#defaults"
 CHANGES_FIELD = "#changes"
+DELETIONS_FIELD = "#deletions"
 KEYSPACE_ID_FIELD = "#keyspace_id"
+DELETED_FIELDS = "#deleted:"
+DELETED_MS_FIELDS = "#deleted_ms:"
+DELETING_FIELDS = "#deleting:"
+PURGED_MS_FIELDS = "#purged_ms:"
 
 
 def check_keyspace(keyspace: str) -> str:
@@ -75,6 +85,14 @@ class PartitionKeys:
     def all(self) -> tuple[str, ...]:
         """The keys that every partition has."""
         return (self.stream, self.state, self.segments, self.times, self.producers)
+
+    def lasting(self) -> tuple[str, ...]:
+        """The keys that live as long as the partition."""
+        return (*self.all(), self.quarantine)
+
+    def kept(self, topic_id: UUID) -> tuple[str, ...]:
+        """Under what `lasting` is kept when that creation of the topic was deleted."""
+        return tuple(f"{{{self.stream}}}:deleted:{topic_id}:{kind}" for kind in _KINDS)
 
 
 @dataclass(frozen=True, slots=True)

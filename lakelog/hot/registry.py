@@ -11,15 +11,16 @@ further, without a definition being touched.
 
 from __future__ import annotations
 
+import builtins
 import json
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol
 
 from .. import reservation
 from ..clock import Clock
-from ..config import TopicConfig, check_change
+from ..config import DAY_MS, TopicConfig, check_change
 from ..errors import (
     ApplyFailedError,
     ConcurrentConfigChangeError,
@@ -29,6 +30,7 @@ from ..errors import (
     KeyspaceInUseError,
     LakelogError,
     TopicExistsError,
+    TopicPurgedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
     by_topic,
@@ -40,9 +42,22 @@ from ..record import TimestampType, TopicPartition
 from ..topic import Topic, check_new_topic_name, check_topic_name
 from .connection import Servers, call_script
 from .foreign import foreign_if_illegible
-from .keys import CHANGES_FIELD, DEFAULTS_FIELD, KEYSPACE_ID_FIELD, Keys
+from .keys import (
+    CHANGES_FIELD,
+    DEFAULTS_FIELD,
+    DELETED_FIELDS,
+    DELETED_MS_FIELDS,
+    DELETING_FIELDS,
+    DELETIONS_FIELD,
+    KEYSPACE_ID_FIELD,
+    PURGED_MS_FIELDS,
+    Keys,
+)
 
 MAX_PARTITIONS = 10_000
+
+#: What is kept for longer has no expiry: Redis counts one from its own epoch.
+MAX_EXPIRY_MS = 10 * 365 * DAY_MS
 
 
 class Copies(Protocol):
@@ -53,7 +68,7 @@ class Copies(Protocol):
         ...
 
     def deleted(self, topic: Topic) -> None:
-        """The topic was deleted here."""
+        """The topic was deleted here; it says when."""
         ...
 
     def lost(self, keyspace_id: uuid.UUID | None, name: str | None) -> Sequence[Topic]:
@@ -120,6 +135,7 @@ class TopicRegistry:
         overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
         if not anew:
             self._check_not_lost(name)
+        self._finish_earlier(name)
         while True:
             defaults = self._defaults()
             settings = TopicConfig((), defaults.for_topics).replace(overrides)
@@ -160,12 +176,7 @@ class TopicRegistry:
         if found is None:
             raise UnknownTopicOrPartitionError(
                 f"there is no topic {name!r} in keyspace {self._keys.keyspace!r}; "
-                + (
-                    f"its table is there: lake.restore({name!r}) or `lakelog restore {name}` "
-                    "brings it back"
-                    if self._lost(name)
-                    else f"create it with topics.create({name!r}) or `lakelog topics create {name}`"
-                ),
+                f"{self._way_on(name)}",
                 topic=name,
             )
         return found[0]
@@ -184,11 +195,10 @@ class TopicRegistry:
 
     def version(self) -> tuple[int, int]:
         """Changes whenever a topic is made, changed or deleted, or the defaults change."""
-        changes, topics = self._server().call(
-            ("HGET", self._keys.topics, CHANGES_FIELD), ("HLEN", self._keys.topics)
-        )
-        with foreign_if_illegible(changes, "count of changes"):
-            return int(changes or 0), int(topics)
+        command = ("HMGET", self._keys.topics, CHANGES_FIELD, DELETIONS_FIELD)
+        counts = self._server().call(command)[0]
+        with foreign_if_illegible(counts[0], "count of changes"):
+            return int(counts[0] or 0), int(counts[1] or 0)
 
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
         """Changes settings (None: back to the default) and returns the topic as it is then.
@@ -251,7 +261,7 @@ class TopicRegistry:
             ConcurrentConfigChangeError: somebody else changed defaults or topics meanwhile.
             ApplyFailedError: they are set, but did not reach every topic yet.
         """
-        topics, current, seen = self._everything()
+        topics, current, seen, _ = self._everything()
         defaults = current.replace(changes)
         if defaults.settings != current.settings:
             topics = [_under(topic, defaults) for topic in topics]
@@ -267,20 +277,121 @@ class TopicRegistry:
         return dict(defaults.settings)
 
     def delete(self, name: str) -> Topic:
-        """Deletes the topic with its hot records and returns what it was.
+        """Deletes the topic and returns what it was, with the time of its deletion.
 
-        The cold table stays where it is, and says that the topic was deleted: it lies under the
-        topic's id, which is never used again.
+        Its hot records are kept aside for ``file.delete.delay.ms``, and so is the cold table, which
+        says that the topic was deleted: until then `Lakelog.undelete` brings all of it back. Both
+        are known by the topic's id, which is never used again.
+
+        Raises:
+            UnknownTopicOrPartitionError: there is none.
         """
         topic = self.get(name)
         # The definition first: from then on nobody looks the topic up, and each partition goes
         # only if it still belongs to this id.
-        arguments = [name, str(topic.topic_id)]
-        call_script(self._servers, "undefine", [self._keys.topics], arguments)
+        arguments = [name, str(topic.topic_id), self._now_ms()]
+        deleted_ms = int(call_script(self._servers, "undefine", [self._keys.topics], arguments))
+        if not deleted_ms:  # somebody else was faster
+            found = [one for one in self.deleted(name) if one.topic_id == topic.topic_id]
+            return found[0] if found else topic
+        topic = replace(topic, deleted_ms=deleted_ms)
+        self.finish_deletion(topic)
+        return topic
+
+    def deleted(self, name: str | None = None) -> builtins.list[Topic]:
+        """The deleted topics of which Redis still knows, in the order of their deletions.
+
+        They say since when they are deleted, and since when they are removed for good, if they are.
+
+        Args:
+            name: those that had it; None for all.
+        """
+        kept = self._everything()[3]
+        return [topic for topic in kept if name is None or topic.name == name]
+
+    def finish_deletion(self, topic: Topic) -> None:
+        """Does what is left of a deletion that was cut short; nothing otherwise.
+
+        Args:
+            topic: a deleted one.
+        """
         self._delete_partitions(topic)
+        self._server().call(("HDEL", self._keys.topics, f"{DELETING_FIELDS}{topic.name}"))
         if self._copies is not None:
             self._copies.deleted(topic)
-        return topic
+
+    def undelete(self, topic: Topic, ends: Mapping[int, Ends]) -> Topic:
+        """Brings back a deleted topic with the hot records that were kept of it.
+
+        A partition of which none were is made as by `restore`, and takes appends after
+        `HotLog.recover`. Doing it again, also by several at once, or after a call that was cut
+        short, does the rest.
+
+        Args:
+            topic: as it is to be, with a config version of its own; what Redis does not know of it
+                any more is made as by `restore`.
+            ends: where each partition goes on of which nothing was kept.
+
+        Raises:
+            TopicExistsError: there is another topic of that name.
+            TopicPurgedError: it is being removed for good, or was.
+        """
+        self._finish_earlier(topic.name)  # so that what came half aside comes back whole
+        arguments = [topic.name, str(topic.topic_id), _own_version(topic)]
+        answer = call_script(self._servers, "redefine", [self._keys.topics], arguments)
+        if answer[0] == b"EXISTS":
+            raise _name_taken(topic)
+        if answer[0] == b"PURGED":
+            raise purged(topic)
+        if answer[0] == b"MISSING":
+            return self.restore(topic, ends)
+        return self._made_again(self.get(topic.name), ends)
+
+    def may_return(self, topic: Topic) -> bool:
+        """Whether a deleted topic is not being removed for good yet, as far as Redis knows.
+
+        Raises:
+            TopicExistsError: there is another topic of its name.
+        """
+        found = self._definition(topic.name)
+        if found is not None and found[0].topic_id != topic.topic_id:
+            raise _name_taken(topic)
+        field = f"{PURGED_MS_FIELDS}{topic.topic_id}"
+        return not self._server().call(("HEXISTS", self._keys.topics, field))[0]
+
+    def has_kept(self, topic: Topic) -> bool:
+        """Whether the hot records of a deleted topic are still there, of all partitions."""
+        for tp in topic.topic_partitions():
+            keys = self._keys.partition(tp)
+            kept = keys.kept(topic.topic_id)[1]
+            own = str(topic.topic_id).encode()
+            state, left = self._servers.for_key(kept).call(
+                ("EXISTS", kept), ("HGET", keys.state, "topic_id")
+            )
+            if not state and left != own:
+                return False
+        return True
+
+    def begin_purge(self, topic: Topic) -> Topic:
+        """Notes that a deleted topic is removed for good, so that it cannot come back any more.
+
+        Raises:
+            TopicPurgedError: Redis knows of no such deleted topic: it is gone, or came back.
+        """
+        arguments = [str(topic.topic_id), "begin", self._now_ms()]
+        purged_ms = int(call_script(self._servers, "purge", [self._keys.topics], arguments))
+        if not purged_ms:
+            raise purged(topic)
+        return replace(topic, purged_ms=purged_ms)
+
+    def end_purge(self, topic: Topic) -> None:
+        """Frees what Redis kept of a deleted topic, and forgets it."""
+        self._delete_partitions(topic)
+        for tp in topic.topic_partitions():
+            kept = self._keys.partition(tp).kept(topic.topic_id)
+            self._servers.for_key(kept[0]).call(("UNLINK", *kept))
+        arguments = [str(topic.topic_id), "end", ""]
+        call_script(self._servers, "purge", [self._keys.topics], arguments)
 
     def restore(self, topic: Topic, ends: Mapping[int, Ends]) -> Topic:
         """Brings back a topic that Redis has lost, as its table tells it.
@@ -321,12 +432,15 @@ class TopicRegistry:
                 topic=topic.name,
                 keyspace=self._keys.keyspace,
             )
-        restored = self.get(topic.name)
-        settings = settings_text(restored.config)
-        for number, tp in enumerate(restored.topic_partitions()):
-            self._init(restored, tp, settings, (), ends.get(number))
-        self.repair(restored)
-        return restored
+        return self._made_again(self.get(topic.name), ends)
+
+    def _made_again(self, topic: Topic, ends: Mapping[int, Ends]) -> Topic:
+        """The topic, with its partitions, whose definition is back."""
+        settings = settings_text(topic.config)
+        for number, tp in enumerate(topic.topic_partitions()):
+            self._init(topic, tp, settings, (), ends.get(number))
+        self.repair(topic)
+        return topic
 
     def repair(self, topic: Topic) -> None:
         """Writes the settings to every partition that does not have them yet.
@@ -357,6 +471,10 @@ class TopicRegistry:
 
     # -- how ---------------------------------------------------------------------------------
 
+    def _now_ms(self) -> int | str:
+        """For a script: the time, or "" for the server's own."""
+        return "" if self._clock is None else self._clock.now_ms()
+
     def _server(self) -> Any:
         return self._servers.for_key(self._keys.topics)
 
@@ -368,8 +486,9 @@ class TopicRegistry:
         """
         if self._copies is None:
             return
-        keyspace_id, names = self._own_names()
+        keyspace_id, names, deleted = self._own_names()
         lost = self._copies.lost(keyspace_id if names else None, name if names else None)
+        lost = [topic for topic in lost if topic.topic_id not in deleted]
         if not lost or name in names:
             return
         if any(topic.name == name for topic in lost):
@@ -388,22 +507,47 @@ class TopicRegistry:
             topic=name,
         )
 
+    def _finish_earlier(self, name: str) -> None:
+        """Take aside what a deletion that was cut short left in the place of the name's keys."""
+        field = f"{DELETING_FIELDS}{name}"
+        topic_id = self._server().call(("HGET", self._keys.topics, field))[0]
+        if topic_id is not None:
+            for topic in self.deleted(name):
+                if str(topic.topic_id) == topic_id.decode():
+                    self.finish_deletion(topic)
+
+    def _way_on(self, name: str) -> str:
+        """What to do about a name that no topic has."""
+        if any(topic.purged_ms is None for topic in self.deleted(name)):
+            return (
+                f"it was deleted: lake.undelete({name!r}) or `lakelog topics undelete {name}` "
+                "brings it back while it is kept"
+            )
+        if self._lost(name):
+            return (
+                f"its table is there: lake.restore({name!r}) or `lakelog restore {name}` brings it "
+                "back"
+            )
+        return f"create it with topics.create({name!r}) or `lakelog topics create {name}`"
+
     def _lost(self, name: str) -> bool:
         """Whether a topic's table says that Redis has lost it; no answer is no."""
         if self._copies is None:
             return False
-        keyspace_id, names = self._own_names()
-        return bool(self._copies.lost(keyspace_id if names else None, name))
+        keyspace_id, names, deleted = self._own_names()
+        lost = self._copies.lost(keyspace_id if names else None, name)
+        return any(topic.topic_id not in deleted for topic in lost)
 
-    def _own_names(self) -> tuple[uuid.UUID | None, set[str]]:
-        """The keyspace's id, and the names of its topics."""
+    def _own_names(self) -> tuple[uuid.UUID | None, set[str], set[uuid.UUID]]:
+        """The keyspace's id, the names of its topics, and the ids of the deleted ones."""
         commands = (
             ("HGET", self._keys.topics, KEYSPACE_ID_FIELD),
             ("HKEYS", self._keys.topics),
         )
         keyspace_id, fields = self._server().call(*commands)
         names = {field.decode() for field in fields if not field.startswith(b"#")}
-        return _keyspace_id(keyspace_id), names
+        deleted = {uuid.UUID(text) for text in _under_prefix(fields, DELETED_FIELDS)}
+        return _keyspace_id(keyspace_id), names, deleted
 
     def _definition(self, name: str) -> tuple[Topic, _Fresh | None] | None:
         command = ("HMGET", self._keys.topics, name, DEFAULTS_FIELD, KEYSPACE_ID_FIELD)
@@ -420,8 +564,10 @@ class TopicRegistry:
         command = ("HGET", self._keys.topics, DEFAULTS_FIELD)
         return _defaults_from_json(self._server().call(command)[0])
 
-    def _everything(self) -> tuple[Sequence[Topic], KeyspaceDefaults, bytes]:
-        """The topics by name, the defaults under them, and the count of changes to either."""
+    def _everything(self) -> tuple[Sequence[Topic], KeyspaceDefaults, bytes, Sequence[Topic]]:
+        """The topics by name, the defaults under them, the count of changes to either, and the
+        deleted topics.
+        """
         reply = self._server().call(("HGETALL", self._keys.topics))[0]
         if not isinstance(reply, dict):  # a flat list, in the older of redis-py's protocols
             reply = dict(zip(reply[::2], reply[1::2], strict=True))
@@ -431,7 +577,21 @@ class TopicRegistry:
         keyspace_id = found.get(KEYSPACE_ID_FIELD.encode())
         topics = [self._own(_from_json(text, defaults)[0], keyspace_id) for text in definitions]
         changes = found.get(CHANGES_FIELD.encode(), b"0")
-        return sorted(topics, key=lambda topic: topic.name), defaults, changes
+        kept = []
+        for topic_id in _under_prefix(found, DELETED_FIELDS):
+            topic = _from_json(found[f"{DELETED_FIELDS}{topic_id}".encode()], defaults)[0]
+            deleted_ms, purged_ms = (
+                found.get(f"{field}{topic_id}".encode())
+                for field in (DELETED_MS_FIELDS, PURGED_MS_FIELDS)
+            )
+            topic = replace(
+                self._own(topic, keyspace_id),
+                deleted_ms=int(deleted_ms or 0),
+                purged_ms=None if purged_ms is None else int(purged_ms),
+            )
+            kept.append(topic)
+        kept.sort(key=lambda topic: topic.deleted_ms or 0)
+        return sorted(topics, key=lambda topic: topic.name), defaults, changes, kept
 
     def _repair_all(self, topics: Sequence[Topic]) -> None:
         """Goes on after a topic that cannot be repaired, and says so at the end."""
@@ -476,11 +636,18 @@ class TopicRegistry:
         return _Fresh(first, tuple(server.run_id() for server in servers.values()))
 
     def _delete_partitions(self, topic: Topic) -> None:
+        """Take aside the partitions that are still in their place, for as long as they are kept."""
+        keep_ms = topic.config["file.delete.delay.ms"]
+        if topic.deleted_ms is not None and self._clock is not None:
+            keep_ms = max(0, topic.deleted_ms + keep_ms - self._clock.now_ms())
+        if topic.purged_ms is not None:
+            keep_ms = 0
+        keep = "" if keep_ms > MAX_EXPIRY_MS else keep_ms
+        arguments = [str(topic.topic_id), keep, topic.config_version]
         for topic_partition in topic.topic_partitions():
             keys = self._keys.partition(topic_partition)
-            call_script(
-                self._servers, "delete", (*keys.all(), keys.quarantine), [str(topic.topic_id)]
-            )
+            both = (*keys.lasting(), *keys.kept(topic.topic_id))
+            call_script(self._servers, "delete", both, arguments)
 
     def _init(
         self,
@@ -496,13 +663,14 @@ class TopicRegistry:
             topic.generation,
             topic.config_version,
             settings,
-            "" if self._clock is None else self._clock.now_ms(),
+            self._now_ms(),
             ",".join(runs),
             reservation.FIRST_OFFSETS if ends is None else ends.reserved_end,
             0 if ends is None else max(ends.archived_end, ends.log_start),
             0 if ends is None else ends.log_start,
         ]
-        answer = call_script(self._servers, "init", (*keys.all(), keys.quarantine), arguments)
+        both = (*keys.lasting(), *keys.kept(topic.topic_id))
+        answer = call_script(self._servers, "init", both, arguments)
         if answer[0] == b"FOREIGN_KEY":
             raise ForeignEntryError(
                 f"key {keys.stream} holds a {answer[1].decode()} that is not lakelog's; delete or "
@@ -607,6 +775,31 @@ def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
         config_version=_own_version(topic) + defaults.version,
         defaults_version=defaults.version,
         keyspace_defaults=defaults.settings,
+    )
+
+
+def _under_prefix(fields: Iterable[bytes], prefix: str) -> list[str]:
+    """What follows the prefix in the names that have it."""
+    return [
+        field.decode().removeprefix(prefix) for field in fields if field.startswith(prefix.encode())
+    ]
+
+
+def _name_taken(topic: Topic) -> TopicExistsError:
+    return TopicExistsError(
+        f"there is another topic {topic.name!r} now: the deleted one with id {topic.topic_id} "
+        "cannot come back beside it. Delete that one first",
+        topic=topic.name,
+    )
+
+
+def purged(topic: Topic) -> TopicPurgedError:
+    """The error of those who come too late for a deleted topic."""
+    return TopicPurgedError(
+        f"topic {topic.name!r} with id {topic.topic_id} cannot be brought back: it is being "
+        "removed for good, or was, by a purge or by a cleanup after file.delete.delay.ms",
+        topic=topic.name,
+        topic_id=topic.topic_id,
     )
 
 

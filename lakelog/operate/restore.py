@@ -34,6 +34,7 @@ class RestoredTopic:
 
     topic: Topic
     partitions: Sequence[RestoredPartition]
+    kept_hot: bool = False  # whether the records came back that were not archived
 
 
 def restore(lost: Topic, hot: HotLog, topics: TopicRegistry, table: ColdTable) -> RestoredTopic:
@@ -45,13 +46,26 @@ def restore(lost: Topic, hot: HotLog, topics: TopicRegistry, table: ColdTable) -
         TopicExistsError, KeyspaceInUseError: see `TopicRegistry.restore`.
         ColdTierError: the table cannot be read, or not be committed to; nothing is lost by it.
     """
-    cold = table.snapshot()
-    ends = {number: _ends(cold, number) for number in _numbers(lost, cold)}
-    topic = topics.restore(lost, ends)
-    known = [tp for tp in topic.topic_partitions() if tp.partition in ends]
-    at_least = {tp: ends[tp.partition].archived_end for tp in known}
-    hot.recover_all(at_least, reserving(topic, table), topic_id=topic.topic_id)
-    seen = hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+    return brought_back(topics.restore(lost, table_ends(lost, table.snapshot())), hot, table)
+
+
+def table_ends(topic: Topic, cold: ColdSnapshot) -> dict[int, Ends]:
+    """Where the partitions of a topic go on, as its table tells."""
+    return {number: _ends(cold, number) for number in _numbers(topic, cold)}
+
+
+def brought_back(topic: Topic, hot: HotLog, table: ColdTable | None) -> RestoredTopic:
+    """A topic that Redis has again, once its partitions take appends.
+
+    Args:
+        table: None for an untiered topic.
+    """
+    cold = ColdSnapshot() if table is None else table.snapshot()
+    partitions = topic.topic_partitions()
+    at_least = {tp: cold.archived_end(tp.partition) for tp in partitions}
+    reserve = None if table is None else reserving(topic, table)
+    hot.recover_all(at_least, reserve, topic_id=topic.topic_id)
+    seen = hot.offsets(partitions, topic_id=topic.topic_id)
     return RestoredTopic(
         topic,
         tuple(

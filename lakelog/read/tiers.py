@@ -9,6 +9,7 @@ from typing import NoReturn
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..cold.committing import deleted_topic
 from ..cold.offset_ranges import merged
 from ..cold.table import ColdRows, ColdSnapshot, ColdTable
 from ..errors import OffsetOutOfRangeError, RecoveryNeededError
@@ -80,8 +81,15 @@ class Tiers:
         return self._cold
 
     def outdated(self, look: Look) -> bool:
-        """Whether a file that the look names may rightly be gone: rewritten or expired since."""
-        return self.cold().version != look.cold.version
+        """Whether a file that the look names may rightly be gone: rewritten or expired since.
+
+        Raises:
+            UnknownTopicIdError: the topic was deleted.
+        """
+        now = self.cold()
+        if now.is_deleted:
+            raise deleted_topic(self.topic)
+        return now.version != look.cold.version
 
     def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
         return self.hot.offsets(asked, topic_id=self.topic.topic_id)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 
 import pytest
 import redis
@@ -111,7 +112,19 @@ def test_topics_grow_change_and_go(bench, redis_cluster):
     topics.alter("orders", {"retention.ms": 9})
     for partition in range(PARTITIONS + 6):
         assert bench.append(NOW_MS, partition=partition).base_offset == 0
-    topics.delete("orders")
+    deleted = topics.delete("orders")
+    kept = []
+    for node in redis_cluster.nodes:
+        with node.client() as client:
+            kept += client.keys("*orders*")
+    assert kept
+    assert all(b":deleted:" in key for key in kept)
+    back = topics.undelete(replace(deleted, config_version=deleted.config_version + 1), {})
+    assert back.topic_id == bench.topic.topic_id
+    for partition in range(PARTITIONS + 6):
+        assert bench.append(NOW_MS, partition=partition).base_offset == 1
+    deleted = topics.delete("orders")
+    topics.end_purge(topics.begin_purge(deleted))
     for node in redis_cluster.nodes:
         with node.client() as client:
             assert client.keys("*orders*") == []

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import uuid
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
@@ -19,6 +20,7 @@ from lakelog.errors import (
     InvalidTopicError,
     RecoveryNeededError,
     TopicExistsError,
+    TopicPurgedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
@@ -215,9 +217,22 @@ def test_delete_leaves_nothing_of_the_topic(make_bench):
     bench = make_bench(3)
     for partition in range(3):
         bench.append(NOW_MS, partition=partition)
-    assert bench.hot.topics().delete("orders") == bench.topic
+    topics = bench.hot.topics()
+    deleted = topics.delete("orders")
+    assert deleted == replace(bench.topic, deleted_ms=NOW_MS)
+    assert in_place(bench) == []
+    assert topics.list() == []
+    assert topics.deleted("orders") == [deleted]
+    topics.end_purge(topics.begin_purge(deleted))
     assert bench.client.keys("*orders*") == []
-    assert bench.hot.topics().list() == []
+    assert topics.deleted() == []
+    with pytest.raises(TopicPurgedError):
+        topics.begin_purge(deleted)
+
+
+def in_place(bench):
+    """The keys of the topic but for what is kept of deleted ones."""
+    return [key for key in bench.client.keys("*orders*") if b":deleted:" not in key]
 
 
 def test_the_stale_of_a_recreated_topic_reach_nothing(make_bench, make_batch):
@@ -249,7 +264,7 @@ def test_repair_does_not_revive_a_deleted_topic(make_bench):
     bench.hot.topics().delete("orders")
     with pytest.raises(UnknownTopicIdError):
         bench.hot.topics().repair(bench.topic)
-    assert bench.client.keys("*orders*") == []
+    assert in_place(bench) == []
 
 
 def test_a_deletion_in_the_middle_of_a_repair_is_noticed(make_bench, monkeypatch):
@@ -264,7 +279,7 @@ def test_a_deletion_in_the_middle_of_a_repair_is_noticed(make_bench, monkeypatch
     monkeypatch.setattr(TopicRegistry, "_init", init_after_the_deletion)
     with pytest.raises(UnknownTopicIdError):
         topics.repair(bench.topic)
-    assert bench.client.keys("*orders*") == []
+    assert in_place(bench) == []
 
 
 def test_a_stale_creator_cannot_wipe_a_newer_topic(make_bench):
@@ -613,7 +628,7 @@ def test_a_topic_deleted_while_defaults_are_set_stays_deleted(make_bench, monkey
     other = topics.create("other")
     meanwhile(monkeypatch, "_everything", lambda: topics.delete("orders"))
     topics.set_defaults({"log.roll.ms": 9})
-    assert bench.client.keys("*orders*") == []
+    assert in_place(bench) == []
     bench.topic = topics.get(other.name)
     assert written_settings(bench) == settings_text(bench.topic.config)
 

@@ -42,9 +42,11 @@ from ..committing import (
     LostCommits,
     NotLanded,
     read_back,
+    tell_purge,
 )
 from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
 from ..planned import check_plan
+from ..purged import Purged
 from ..registers import Register
 from ..schema import (
     FORMAT_PROPERTY,
@@ -53,6 +55,7 @@ from ..schema import (
     TOPIC_ID_PROPERTY,
     columns_to_write,
     file_retention_ms,
+    is_deleted,
     mirrored_properties,
     mirrored_topic,
     mirrored_version,
@@ -190,8 +193,11 @@ class NamedTable(TimestampLookup[NamedReader]):
                 self._refresh()
             if self._state.version != self._unchecked.version:
                 state = self._state
-                told = mirrored_version(self._read_properties())
-                self._unchecked = ColdSnapshot(state.version, state.index(), state.registers, told)
+                properties = self._read_properties()
+                told = mirrored_version(properties)
+                self._unchecked = ColdSnapshot(
+                    state.version, state.index(), state.registers, told, is_deleted(properties)
+                )
 
     def _refresh(self) -> None:
         since = self._state.version
@@ -331,7 +337,8 @@ class NamedTable(TimestampLookup[NamedReader]):
 
             return current, attempt
 
-        return Committing(change, planned_on, self._newest_config).run(prepare, lost)
+        committing = Committing(self._topic, change, planned_on, self._newest_config)
+        return committing.run(prepare, lost)
 
     def _create(self) -> None:
         """Make the table, unless it is there. Another process may make it meanwhile."""
@@ -607,6 +614,25 @@ class NamedTable(TimestampLookup[NamedReader]):
     def remove_orphans(self) -> Orphans:
         """See `orphans`."""
         return Orphans()
+
+    def purge(self, *, decided: bool = False) -> Purged:
+        """See `ColdTable.purge`. Drops the table; Unity Catalog's UNDROP may bring it back.
+
+        Its files are the catalog's: a managed table's go when the catalog says.
+        """
+        if not self.spark.catalog.tableExists(self.name):
+            return Purged(self.name, 0, 0)
+        try:
+            tell_purge(self, decided=decided)
+            files = len(self.unchecked().files)
+        except (ColdTierRefusedError, ContradictionError):
+            if not decided:
+                raise
+            files = 0
+        with naming(self.name):
+            self.spark.sql(f"DROP TABLE IF EXISTS {self.name}").collect()
+        left = (self.name,) if self.spark.catalog.tableExists(self.name) else ()
+        return Purged(self.name, files, None, left)
 
     def _read_properties(self) -> dict[str, str]:
         if self._properties is None:

@@ -32,6 +32,7 @@ from ...errors import (
 from ...format_version import check_format
 from ...json_text import parse_json
 from ...topic import Topic
+from ..committing import deleted_topic
 from ..schema import (
     CHECKPOINT_INTERVAL,
     CHECKPOINT_PROPERTY,
@@ -43,6 +44,7 @@ from ..schema import (
 from ..segment import SegmentFile, SegmentIndex
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
+from .purging import MARK
 from .segment_writer import WrittenFile
 
 logger = logging.getLogger(__name__)
@@ -106,6 +108,7 @@ class DeltaLog:
 
         Raises:
             ForeignTableError: it is not this topic's table, or no table at all.
+            UnknownTopicIdError: it was removed for good, as its topic was deleted.
             ContradictionError: the table is gone, or another one took its place.
             NewerVersionError: a newer lakelog wrote it.
             ColdTierError: it cannot be read.
@@ -327,6 +330,8 @@ class DeltaLog:
                 strangers = [info.base_name for info in listed if info.base_name != "_delta_log"]
                 if not strangers:
                     return None
+                if MARK in strangers:
+                    raise deleted_topic(self._topic) from None
                 if last_try:  # the first time, somebody may be creating the table
                     self._refuse_foreign(f"no Delta table but {strangers[0]!r}")
         return None

@@ -7,7 +7,7 @@ For use without a Redis to ask. Each creation of a topic has a table of its own,
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -19,11 +19,17 @@ from ...topic import Topic, check_topic_name
 from ..catalogue import Catalogue, described_topic
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
+from .purging import is_marked
 
 logger = logging.getLogger(__name__)
 
 
-def tables(storage: Storage, keyspace: str | None = None, only: str | None = None) -> Catalogue:
+def tables(
+    storage: Storage,
+    keyspace: str | None = None,
+    only: str | None = None,
+    known: Container[UUID] = (),
+) -> Catalogue:
     """Reads the properties of every table that lies where a topic's table would.
 
     A table names its topic from the first archive run on. Foreign folders are passed over, with a
@@ -32,20 +38,30 @@ def tables(storage: Storage, keyspace: str | None = None, only: str | None = Non
     Args:
         keyspace: see `Catalogue`.
         only: a topic's name; None for all.
+        known: ids of topics whose tables need not be looked at.
 
     Raises:
         ColdTierError: the root cannot be listed.
     """
     found: list[Topic] = []
     broken: list[ColdTierError | NewerVersionError] = []
+    purged: list[Topic] = []
     for name, topic_id in _places(storage, only):
-        path = storage.table_path(Topic(name, topic_id, partitions=1))
+        if topic_id in known:
+            continue
+        place = Topic(name, topic_id, partitions=1)
+        path = storage.table_path(place)
         try:
             topic = _read(storage, path)
         except (ColdTierError, NewerVersionError) as error:
-            broken.append(replace(error, topic=name))
+            if is_marked(storage, path):
+                purged.append(place)
+            else:
+                broken.append(replace(error, topic=name))
             continue
-        if topic is None:
+        if topic is None and is_marked(storage, path):
+            purged.append(place)
+        elif topic is None:
             logger.info("%s holds no Delta table and is passed over", path)
         elif (topic.name, topic.topic_id) != (name, topic_id):
             broken.append(
@@ -58,7 +74,7 @@ def tables(storage: Storage, keyspace: str | None = None, only: str | None = Non
             )
         else:
             found.append(topic)
-    return Catalogue(tuple(found), tuple(broken), keyspace)
+    return Catalogue(tuple(found), tuple(broken), keyspace, tuple(purged))
 
 
 def _places(storage: Storage, only: str | None) -> Iterator[tuple[str, UUID]]:

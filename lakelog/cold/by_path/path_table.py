@@ -29,13 +29,23 @@ from ...failpoints import failpoint
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, RowsOf
-from ..committing import Attempt, CommitBackOff, Committing, LostCommits, NotLanded
+from ..committing import (
+    Attempt,
+    CommitBackOff,
+    Committing,
+    LostCommits,
+    NotLanded,
+    deleted_topic,
+    tell_purge,
+)
 from ..mirror import AddColumns, Alteration, SetComment, next_alteration
 from ..planned import check_plan, standing_partitions
+from ..purged import Purged
 from ..registers import Register, app_id
 from ..schema import (
     columns_to_write,
     file_retention_ms,
+    is_deleted,
     mirrored_properties,
     mirrored_topic,
     mirrored_version,
@@ -46,6 +56,7 @@ from ..segment import SegmentFile
 from ..store.storage import Storage, modified_ms
 from ..table import Applied, ColdSnapshot, Orphans, Vacuumed
 from ..timestamp_lookup import TimestampLookup
+from . import purging
 from .delta_log import DeltaLog
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .path_commit import PathCommit, advice
@@ -136,8 +147,11 @@ class PathTable(TimestampLookup[SegmentReader]):
             if self._log.version != self._unchecked.version:
                 files = self._log.files()
                 registers = self._registers(files.partitions)
-                told = mirrored_version(self._log.properties())
-                self._unchecked = ColdSnapshot(self._log.version, files, registers, told)
+                properties = self._log.properties()
+                told = mirrored_version(properties)
+                self._unchecked = ColdSnapshot(
+                    self._log.version, files, registers, told, is_deleted(properties)
+                )
             return self._unchecked
 
     def apply(self, change: Change, planned_on: ColdSnapshot) -> Applied:
@@ -148,6 +162,8 @@ class PathTable(TimestampLookup[SegmentReader]):
             if not change.partitions:
                 return Applied(snapshot)
             if snapshot.version < 0:
+                if purging.is_marked(self.storage, self.path):
+                    raise deleted_topic(self._topic)
                 self._log.create(table_properties(self._topic), value_columns(self._topic))
                 self._write_settings()  # another process may have made it with older settings
                 snapshot = self.snapshot()
@@ -175,7 +191,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             current = self.snapshot()
             return current, partial(commit.attempt, current)
 
-        committing = Committing(change, planned_on, self._newest_config, self._lock)
+        committing = Committing(self._topic, change, planned_on, self._newest_config, self._lock)
         return committing.run(prepare, self._lost_commits())
 
     def read(
@@ -269,6 +285,18 @@ class PathTable(TimestampLookup[SegmentReader]):
         for path in orphans.old:
             logger.info("removed %s of %s, left by a failed run", path, self._topic.name)
         return orphans
+
+    def purge(self, *, decided: bool = False) -> Purged:
+        """See `ColdTable.purge`."""
+        if not purging.is_marked(self.storage, self.path):
+            try:
+                # Of those who remove it and those who bring it back, one commits first.
+                if not tell_purge(self, decided=decided):
+                    return Purged(self.path, 0, 0)
+            except (ColdTierRefusedError, ContradictionError):
+                if not decided:
+                    raise
+        return purging.remove(self.storage, self.path, lambda: self._store_now_ms())
 
     # -- helpers -----------------------------------------------------------------------------------
 

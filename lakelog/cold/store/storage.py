@@ -213,6 +213,18 @@ class Storage:
         except MissingFileError:
             return None
 
+    def write_bytes(self, path: str, content: bytes) -> None:
+        """Write a small file, in a folder that is there."""
+
+        def write() -> None:
+            with (
+                self.naming(path),
+                self.filesystem().open_output_stream(self.arrow_path(path)) as out,
+            ):
+                out.write(content)
+
+        patiently(f"writing {path}", write)
+
     def is_file(self, path: str) -> bool:
         (info,) = self._infos(path, [path])
         return bool(info.type == pafs.FileType.File)

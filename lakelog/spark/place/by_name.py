@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from uuid import UUID
 
 from ...cold.by_name.entry import read_properties
 from ...cold.by_name.named_table import NamedTable
@@ -23,6 +24,7 @@ from ...errors import (
     NewerVersionError,
 )
 from ...topic import Topic
+from ..catalog.forgetting import forget_topic
 from ..session import session
 
 if TYPE_CHECKING:
@@ -53,7 +55,12 @@ class NamedRoot:
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue:
+    def catalogue(
+        self,
+        keyspace: str | None = None,
+        only: str | None = None,
+        known: Container[UUID] = (),
+    ) -> Catalogue:
         """Reads the properties of every table of the schema; see `ColdRoot.catalogue`."""
         schema = self.schema.split(".")
         spark = self.spark()
@@ -74,7 +81,7 @@ class NamedRoot:
             except (ColdTierError, NewerVersionError) as error:
                 broken.append(replace(error, topic=table))
                 continue
-            if catalog_name(topic.name) == table:  # else it was put aside
+            if catalog_name(topic.name) == table and topic.topic_id not in known:  # else put aside
                 topics.append(topic)
         return Catalogue(tuple(topics), tuple(broken), keyspace)
 
@@ -88,6 +95,10 @@ class NamedRoot:
     ) -> NamedTable:
         """See `ColdRoot.table`."""
         return NamedTable(topic, self.spark, str(self._name(topic)), rows_of, newest_config)
+
+    def forget(self, topic: Topic) -> None:
+        """See `ColdRoot.forget`."""
+        forget_topic(self.spark(), self.schema, topic)
 
     def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> None:
         """See `ColdRoot.quarantine`."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
+from uuid import UUID
 
 from ...cold.by_name.names import TableName, catalog_name, parse_schema
 from ...cold.by_path.listing import tables
@@ -22,6 +23,8 @@ from ...engines.spark import spark_context
 from ...errors import SparkUnavailableError
 from ...topic import Topic
 from ..catalog.external_table import register_external
+from ..catalog.forgetting import forget_topic
+from ..session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -51,9 +54,14 @@ class PathRoot:
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue:
+    def catalogue(
+        self,
+        keyspace: str | None = None,
+        only: str | None = None,
+        known: Container[UUID] = (),
+    ) -> Catalogue:
         """See `ColdRoot.catalogue`."""
-        return tables(self.storage, keyspace, only)
+        return tables(self.storage, keyspace, only, known)
 
     def table(
         self,
@@ -65,6 +73,11 @@ class PathRoot:
     ) -> PathTable:
         """See `ColdRoot.table`."""
         return PathTable(topic, self.storage, engine, rows_of, newest_config=newest_config)
+
+    def forget(self, topic: Topic) -> None:
+        """See `ColdRoot.forget`."""
+        if self.schema is not None:
+            forget_topic(session(), self.schema, topic)
 
     def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> ColdQuarantine:
         """See `ColdRoot.quarantine`."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.quarantine import ColdQuarantine
@@ -49,12 +50,18 @@ class ColdRoot(Protocol):
 
     # -- tables ----------------------------------------------------------------------------------
 
-    def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue:
+    def catalogue(
+        self,
+        keyspace: str | None = None,
+        only: str | None = None,
+        known: Container[UUID] = (),
+    ) -> Catalogue:
         """Which topics have their tables there, as the tables tell it.
 
         Args:
             keyspace: whose topics are meant; None for those of all.
             only: a topic's name, whose tables alone are looked at; None for all.
+            known: ids of topics whose tables need not be looked at.
 
         Raises:
             ColdTierError: the place cannot be listed.
@@ -75,6 +82,14 @@ class ColdRoot(Protocol):
             rows_of: left out by those who archive nothing.
             engine: where files at paths are read and written.
             newest_config: see the tables.
+        """
+        ...
+
+    def forget(self, topic: Topic) -> None:
+        """Take the names of a topic that is removed for good out of the catalog that has them.
+
+        Raises:
+            ColdTierError: the catalog refuses.
         """
         ...
 

@@ -1,0 +1,21 @@
+-- Puts a deleted topic's definition back. KEYS: topics. ARGV: name, topic_id, its config version then.
+-- Returns {'OK'} when it is there, {'EXISTS'} when another topic has the name, {'PURGED'} when it is
+-- being removed for good, {'MISSING'} when nothing is kept of it.
+
+local topics = KEYS[1]
+local current = redis.call('HGET', topics, ARGV[1])
+if current then
+  return { cjson.decode(current).topic_id == ARGV[2] and 'OK' or 'EXISTS' }
+end
+local kept = redis.call('HGET', topics, '#deleted:' .. ARGV[2])
+if not kept then
+  return { 'MISSING' }
+end
+if redis.call('HEXISTS', topics, '#purged_ms:' .. ARGV[2]) == 1 then
+  return { 'PURGED' }
+end
+local definition = string.gsub(kept, '"config_version": %d+', '"config_version": ' .. ARGV[3], 1)
+redis.call('HSET', topics, ARGV[1], definition)
+redis.call('HDEL', topics, '#deleted:' .. ARGV[2], '#deleted_ms:' .. ARGV[2])
+redis.call('HINCRBY', topics, '#changes', 1)
+return { 'OK' }

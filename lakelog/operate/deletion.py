@@ -1,0 +1,116 @@
+"""Deleted topics: brought back while they are kept, removed for good when they are not any more."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ..cold.purged import PurgedTopic
+from ..cold.table import ColdTable
+from ..errors import TopicPurgedError, UnknownTopicOrPartitionError
+from ..failpoints import failpoint
+from ..hot.hot_log import HotLog
+from ..hot.registry import TopicRegistry, purged
+from ..spark.place import ColdRoot
+from ..topic import Topic
+from .restore import RestoredTopic, brought_back, table_ends
+
+
+def undelete(
+    deleted: Topic, hot: HotLog, topics: TopicRegistry, table: ColdTable | None
+) -> RestoredTopic:
+    """Brings back a deleted topic with all that is kept of it.
+
+    Doing it again, also by several at once, or after a call that was cut short, does the rest.
+
+    Args:
+        deleted: one of `TopicRegistry.deleted`.
+        table: None for an untiered topic.
+
+    Raises:
+        TopicExistsError, TopicPurgedError: see `TopicRegistry.undelete`; or nothing of it is left.
+        ColdTierError: the table cannot be read, or not be committed to; nothing was changed.
+    """
+    if not topics.may_return(deleted):
+        raise purged(deleted)
+    kept = topics.has_kept(deleted)
+    held = None if table is None else table.mirrored()
+    if not kept and held is None:
+        raise TopicPurgedError(
+            f"nothing is left of topic {deleted.name!r} with id {deleted.topic_id}: Redis kept its "
+            "records for file.delete.delay.ms, and no table of it is there",
+            topic=deleted.name,
+            topic_id=deleted.topic_id,
+        )
+    version = max(deleted.config_version, 0 if held is None else held.config_version) + 1
+    returned = replace(deleted, deleted_ms=None, purged_ms=None, config_version=version)
+    if table is not None:
+        table.mirror(returned)  # first, since a cleanup without Redis goes by what it says
+    failpoint("undelete.after_table")
+    ends = {} if table is None else table_ends(deleted, table.snapshot())
+    return replace(brought_back(topics.undelete(returned, ends), hot, table), kept_hot=kept)
+
+
+def purge(
+    deleted: Topic,
+    topics: TopicRegistry | None,
+    table: ColdTable | None,
+    root: ColdRoot | None = None,
+) -> PurgedTopic:
+    """Removes a deleted topic for good: hot records, table, names in a catalog.
+
+    Doing it again after a call that was cut short does the rest.
+
+    Args:
+        topics: None where only the table is there to tell that it was deleted.
+        table: None for an untiered topic.
+        root: where the table lies.
+
+    Raises:
+        TopicPurgedError: the topic came back meanwhile; nothing was removed.
+        ColdTierError: something of the table could not be removed; doing it again goes on.
+    """
+    if topics is not None:
+        deleted = topics.begin_purge(deleted)
+    failpoint("purge.after_begin")
+    cold = None
+    if table is not None:
+        if root is not None:
+            root.forget(deleted)
+        cold = table.purge(decided=topics is not None)
+    failpoint("purge.before_end")
+    if topics is not None:
+        topics.end_purge(deleted)
+    return PurgedTopic(deleted, cold)
+
+
+def is_expired(deleted: Topic, now_ms: int) -> bool:
+    """Whether a deleted topic is kept no longer."""
+    until_ms = deleted.kept_until_ms
+    return deleted.purged_ms is not None or (until_ms is not None and now_ms >= until_ms)
+
+
+def chosen(name: str, topic_id: str | None, found: list[Topic]) -> Topic:
+    """Which of the deleted topics of a name is meant.
+
+    Args:
+        topic_id: None for the one that was deleted last.
+        found: in the order of their deletions.
+
+    Raises:
+        UnknownTopicOrPartitionError: none is.
+    """
+    fitting = [one for one in found if topic_id in (None, str(one.topic_id))]
+    if fitting:
+        return fitting[-1]
+    which = "" if topic_id is None else f" with id {topic_id}"
+    others = ", ".join(str(one.topic_id) for one in found)
+    raise UnknownTopicOrPartitionError(
+        f"no deleted topic {name!r}{which} is kept: "
+        + (
+            f"those of that name have the ids {others}"
+            if others
+            else "none was deleted, or cleanup (after file.delete.delay.ms) or a purge has removed "
+            "it. `lakelog topics list --deleted` shows what is kept"
+        ),
+        topic=name,
+    )
