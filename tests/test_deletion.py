@@ -118,6 +118,8 @@ def test_what_was_deleted_comes_back_whole(lake: Lakelog, name: str) -> None:
         assert lake.archived.topics.get(name).config["retention.ms"] == 10**12
     assert lake.undelete(name).topic.topic_id == before.topic_id  # doing it again does nothing
     assert values(lake, name) == [*KEPT, b"v45", b"v46"]
+    assert lake.log(name).raise_log_start(0, 3) == 3  # its policies count
+    assert values(lake, name) == [*KEPT[3:], b"v45", b"v46"]
 
 
 def test_a_producer_goes_on_where_it_was(lake: Lakelog) -> None:

@@ -111,8 +111,9 @@ class World:
     def __post_init__(self) -> None:
         self.lake = self.opened.enter_context(self.connect())
         tiered = {"retention.ms": -1, "local.retention.ms": 0, "segment.ms": 500}
-        for name in ("orders", "doomed", "altered"):
+        for name in ("orders", "doomed", "altered", "gone", "dropped", "over"):
             self.lake.topics.create(name, 2, tiered)
+        self.gone, *_ = [self.lake.topics.delete(name) for name in ("gone", "dropped", "over")]
         self.lake.topics.create("local", 1, {"remote.storage.enable": "false"})
         for batch in range(3):
             with self.lake.producer() as producer:
@@ -220,6 +221,17 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.producer local": lambda w: w.produced(lambda p: p.send("local", b"v").result(5)),
     "Lakelog.restorable": lambda w: w.lake.restorable(),
     "Lakelog.restore": lambda w: w.lake.restore("orders"),
+    "Lakelog.deleted": lambda w: w.lake.deleted(),
+    "Lakelog.undelete": lambda w: w.lake.undelete("gone"),
+    "ColdLog.deleted": lambda w: w.archived.deleted(),
+    "ColdLog.purge": lambda w: w.lake.purge("dropped"),
+    "TopicRegistry.deleted": lambda w: w.lake.topics.deleted(),
+    "TopicRegistry.has_kept": lambda w: w.lake.topics.has_kept(w.gone),
+    "TopicRegistry.may_return": lambda w: w.lake.topics.may_return(w.gone),
+    "TopicRegistry.finish_deletion": lambda w: w.lake.topics.finish_deletion(w.gone),
+    "TopicRegistry.undelete": lambda w: w.lake.topics.undelete(w.gone, {}),
+    "TopicRegistry.begin_purge": lambda w: w.lake.topics.begin_purge(w.lake.topics.delete("gone")),
+    "TopicRegistry.end_purge": lambda w: w.lake.topics.end_purge(w.gone),
     "TopicRegistry.restore": lambda w: w.lake.topics.restore(w.topic, {}),
     "Lakelog.quarantine": lambda w: w.lake.quarantine("orders", 0).held(),
     "Lakelog.status": lambda w: w.lake.status(),
@@ -332,6 +344,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "PathTable.unchecked": lambda w: w.table.unchecked(),
     "PathTable.mirror": lambda w: w.table.mirror(w.topic),
     "PathTable.mirrored": lambda w: w.table.mirrored(),
+    "PathTable.purge": lambda w: w.lake.place.table(w.gone).purge(),
     "PathTable.orphans": lambda w: w.table.orphans(),
     "PathTable.remove_orphans": lambda w: w.table.remove_orphans(),
     "PathTable.vacuum": lambda w: w.table.vacuum(),
@@ -401,6 +414,8 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog topics list": lambda w: w.cli("topics", "list"),
     # From here on, something is over.
     "lakelog topics delete": lambda w: w.cli("topics", "delete", "doomed"),
+    "lakelog topics undelete": lambda w: w.cli("topics", "undelete", "doomed"),
+    "lakelog topics purge": lambda w: w.cli("topics", "purge", "over"),
     "TopicRegistry.delete": lambda w: w.lake.topics.delete("altered"),
     "Consumer.close": lambda w: w.consumer.close(),
     "Producer.close": lambda w: w.producer.close(200),

@@ -181,6 +181,13 @@ def test_a_cleanup_does_what_it_shows(
     run_section("lakelog/cleanup/README.md", "A cleanup in Python")
 
 
+def test_a_deleted_topic_comes_back_as_shown(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/cleanup/README.md", "Deleted topics")
+
+
 def test_a_quarantine_lets_all_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@
 local topics = KEYS[1]
 local current = redis.call('HGET', topics, ARGV[1])
 if current then
-  return { cjson.decode(current).topic_id == ARGV[2] and 'OK' or 'EXISTS' }
+  return { cjson.decode(current).topic_id == ARGV[2] and 'OK' or 'EXISTS' } -- it is back already
 end
 local kept = redis.call('HGET', topics, '#deleted:' .. ARGV[2])
 if not kept then

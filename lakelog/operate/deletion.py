@@ -41,7 +41,10 @@ def undelete(
             topic=deleted.name,
             topic_id=deleted.topic_id,
         )
-    version = max(deleted.config_version, 0 if held is None else held.config_version) + 1
+    version = deleted.config_version + (deleted.deleted_ms is not None)
+    if held is not None:
+        is_told = held.deleted_ms is None  # by another call, or one that was cut short
+        version = max(version, held.config_version + (not is_told))
     returned = replace(deleted, deleted_ms=None, purged_ms=None, config_version=version)
     if table is not None:
         table.mirror(returned)  # first, since a cleanup without Redis goes by what it says

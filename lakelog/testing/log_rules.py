@@ -25,6 +25,7 @@ from ..errors import (
     UnknownTopicIdError,
 )
 from ..hot.keys import Keys
+from ..operate.deletion import purge, undelete
 from ..operate.restore import restore
 from . import strategies
 from .harness import (
@@ -383,14 +384,65 @@ class LogRules(LogHarness):
             self._archive(self.archiver, None)
 
     @precondition(any_new)
-    @rule(config=strategies.topic_settings())
-    def create_topic_again(self, config: dict[str, object]) -> None:
+    @rule(expired=st.booleans(), told=st.booleans(), twice=st.booleans())
+    def delete_and_undelete(self, expired: bool, told: bool, twice: bool) -> None:
+        """The topic is deleted and comes back: whole, or without what expired in Redis."""
+        expired = expired or self.topic.config["file.delete.delay.ms"] == 0
+        if expired and not self._is_table():
+            return
+        self.news = 0
+        self._settle_recoveries()
+        topics = self.hot.topics()
+        deleted = topics.delete(TOPIC)
+        require(topics.list() == [], "a deleted topic is still there")
+        if told:
+            version = deleted.config_version + 1
+            self.table.mirror(replace(deleted, config_version=version))
+        if expired:
+            self.held = None
+            with self.server.client() as client:
+                for key in client.keys("*:deleted:*"):
+                    client.delete(key)
+            for model in self.models:
+                model.lose_hot(self.run_id)
+        back = undelete(deleted, self.hot, topics, self.table)
+        require(back.kept_hot == (not expired), f"what was kept of Redis: {back.kept_hot}")
+        if twice:
+            undelete(deleted, self.hot, topics, self.table)
+        self.topic = topics.get(TOPIC)
+        require(
+            (self.topic.topic_id, self.topic.config) == (deleted.topic_id, deleted.config),
+            f"{deleted} came back as {self.topic}",
+        )
+        require(deleted not in topics.deleted(), "a topic that is back is among the deleted ones")
+        if expired:
+            for tp, seen in self._observe().items():
+                model = self.models[tp.partition]
+                model.recover(self.run_id, seen.log_end)
+                model.local_log_start = seen.local_log_start
+        else:
+            self._settle_recoveries()
+        self._cannot_be_lost()
+        self._open()  # it has newer settings, as after any change of them
+
+    @precondition(any_new)
+    @rule(config=strategies.topic_settings(), purged=st.booleans())
+    def create_topic_again(self, config: dict[str, object], purged: bool) -> None:
         """The topic is dropped and created again by that name: nothing of the old one reappears."""
         self.news = 0
         held, self.held = self.held, None
         old_table, old_log, old_archiver = self.table, self.log, self.archiver
-        self.hot.topics().delete(TOPIC)
-        self._make_room()
+        topics = self.hot.topics()
+        deleted = topics.delete(TOPIC)
+        if purged:
+            gone = purge(deleted, topics, self._new_table())
+            require(gone.cold is not None and not gone.cold.left, f"{gone} left something")
+            require(deleted not in topics.deleted(), "a purged topic is still kept")
+            with self.server.client() as client:
+                left = client.keys(f"*{deleted.topic_id}*")
+            require(left == [], f"a purge left {left}")
+        else:
+            self._make_room()
         self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
         self._begin()
         self._refused(UnknownTopicIdError, old_archiver.run_once)

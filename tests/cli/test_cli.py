@@ -173,8 +173,20 @@ def test_topics_are_altered_described_and_deleted(run: Run) -> None:
     assert described["topic"]["partitions"] == 3
     assert [row["setting"] for row in described["settings"]] == ["segment.ms"]
     assert "remote.storage.enable" in run("topics", "describe", "t", "--all")
-    run("topics", "delete", "t")
+    assert "undelete t` brings all of it back until 20" in run("topics", "delete", "t")
     assert run_json(run, "topics", "list") == []
+    (kept,) = run_json(run, "topics", "list", "--deleted")
+    assert (kept["topic"], kept["state"]) == ("t", "kept")
+    assert "is back" in run("topics", "undelete", "t", "--id", kept["id"])
+    assert len(run_json(run, "topics", "list")) == 1
+    assert "no deleted topic 't'" in run("topics", "purge", "t", code=1)
+    run("topics", "alter", "t", "--config", "file.delete.delay.ms=0")
+    assert "cleanup run` removes it" in run("topics", "delete", "t")
+    (planned,) = run_json(run, "cleanup", "plan")["plan"]
+    assert (planned["topic"], planned["step"]) == ("t", "purge")
+    assert "gone for good" in run("topics", "purge", "t")
+    assert run_json(run, "topics", "list", "--deleted") == []
+    assert "cleanup (after file.delete.delay.ms)" in run("topics", "undelete", "t", code=1)
 
 
 def test_declared_topics_apply_once(run: Run, tmp_path: Path) -> None:
