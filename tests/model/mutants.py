@@ -23,14 +23,14 @@ from lakelog.cleanup import cleanup, compaction, dirty, plan, retention, superse
 from lakelog.cli import partition_filter
 from lakelog.codec import arrow_entry, codec, crc, fields_entry
 from lakelog.cold import committing, planned, reserve, rows
-from lakelog.cold.by_path import path_table, segment_reader, segment_writer
+from lakelog.cold.by_path import path_table, purging, segment_reader, segment_writer
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ReservedEnd
 from lakelog.cold.segment import Segment, SegmentFile
 from lakelog.cold.table import Applied, ColdSnapshot, ColdTable
 from lakelog.config import TopicConfig
-from lakelog.errors import ContradictionError
+from lakelog.errors import ContradictionError, TopicPurgedError
 from lakelog.failpoints import failpoint
 from lakelog.hot import connection
 from lakelog.offsets import HotOffsets, LatestTiered, Position
@@ -50,7 +50,7 @@ class Mutant:
     applied: Callable[[], AbstractContextManager[Any]]
     #: As what it comes to light: an answer that is not the model's, or lakelog's own refusal to go
     #: on, or whichever comes first. Any other failure has not caught it.
-    shows: tuple[type[Difference | ContradictionError], ...] = (Difference,)
+    shows: tuple[type[Difference | ContradictionError | TopicPurgedError], ...] = (Difference,)
 
 
 def _script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
@@ -405,6 +405,17 @@ MUTANTS = (
         "resent as new after a total loss",
         "unknown is not failed, also when Redis forgot everything in the same run",
         _script("append", {"(sent_under == st[17] or": "(false or"}),
+    ),
+    Mutant(
+        "a deleted topic freed at once",
+        "what was deleted is kept in both tiers, and comes back whole",
+        _script("delete", {"if ARGV[2] == '0' then": "if true then"}),
+        shows=(Difference, TopicPurgedError),
+    ),
+    Mutant(
+        "a purge that leaves the files",
+        "a purge removes all of a deleted topic",
+        patched(purging, "_delete", lambda *_: None),
     ),
     Mutant(
         "trim ignores what is archived",

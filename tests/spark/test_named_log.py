@@ -196,6 +196,60 @@ def test_a_lost_redis_comes_back_from_tables_by_name(log: SparkLog, redis_client
     assert log.lakelog.restorable() == []
 
 
+def test_a_deleted_topic_by_name_comes_back_and_is_dropped(
+    log: SparkLog, spark, schema, redis_client
+) -> None:
+    lake = log.create(2).lakelog
+    log.append(120)
+    log.archive()
+    log.append(5)
+    expected = log.expected()
+    assert rows_of(lake.dataframe("orders")) == expected
+    deleted = lake.topics.delete("orders")
+    (told,) = NamedRoot(schema, lambda: spark).catalogue().deleted
+    assert (told.topic_id, told.deleted_ms) == (deleted.topic_id, deleted.deleted_ms)
+    assert lake.cleanup() == []
+
+    assert lake.undelete("orders").kept_hot
+    assert rows_of(lake.dataframe("orders")) == expected
+    log.append(3)
+    log.archive()
+    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+
+    lake.topics.delete("orders")
+    log.create(1)
+    log.append(2)
+    with pytest.raises(ForeignTableError, match="topics purge orders"):
+        log.archive()
+    purged = lake.purge("orders", deleted.topic_id)
+    assert purged.cold is not None
+    assert purged.cold.files > 0
+    assert purged.cold.left == ()
+    assert spark.sql(f"SHOW TABLES IN {schema}").collect() == []
+    log.archive()
+    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+    lake.topics.alter("orders", {"file.delete.delay.ms": 0})
+    lake.topics.delete("orders")
+    (report,) = lake.cleanup()
+    assert report.purged is not None
+    assert spark.sql(f"SHOW TABLES IN {schema}").collect() == []
+    assert redis_client.keys("*stream:orders*") == []
+
+
+def test_a_purge_at_a_location_takes_the_names_too(redis_url, spark, schema, tmp_path) -> None:
+    with Lakelog.connect(redis_url, schema, location=tmp_path / "cold", engine="inline") as lake:
+        log = SparkLog(redis_url, tmp_path / "cold")
+        log.create(1)
+        log.append(20)
+        lake.archive("orders")
+        assert len(spark.sql(f"SHOW TABLES IN {schema}").collect()) == 3
+        lake.topics.delete("orders")
+        assert len(spark.sql(f"SHOW TABLES IN {schema}").collect()) == 3
+        assert lake.purge("orders").cold.files > 1
+        assert spark.sql(f"SHOW TABLES IN {schema}").collect() == []
+        log.lakelog.close()
+
+
 def test_a_topic_made_again_never_meets_its_old_table(log: SparkLog, spark, schema) -> None:
     log.create(1)
     log.append(10)
@@ -203,7 +257,7 @@ def test_a_topic_made_again_never_meets_its_old_table(log: SparkLog, spark, sche
     log.lakelog.topics.delete("orders")
     log.create(1)
     log.append(3)
-    with pytest.raises(ForeignTableError, match="RENAME TO"):
+    with pytest.raises(ForeignTableError, match=r"topics purge orders.*RENAME TO"):
         log.archive()
     with Lakelog.connect(log.url, schema) as other:
         other.topics.create("Orders", 1)

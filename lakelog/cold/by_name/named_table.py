@@ -53,6 +53,7 @@ from ..schema import (
     PARTITION_COLUMNS,
     TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
+    TOPIC_NAME_PROPERTY,
     columns_to_write,
     file_retention_ms,
     is_deleted,
@@ -660,10 +661,17 @@ class NamedTable(TimestampLookup[NamedReader]):
             else f"the table of the topic with id {owner}: an earlier topic of this name, or one "
             "whose name differs in '.', '-', '_' or case alone"
         )
+        earlier = properties.get(TOPIC_NAME_PROPERTY) == self._topic.name and is_deleted(properties)
+        advice = (
+            f"That one was deleted: `lakelog topics purge {self._topic.name} --id {owner}` drops "
+            "its table now, cleanup later. Or put"
+            if earlier
+            else "Put"
+        )
         raise ForeignTableError(
             f"{self.name} should hold the table of topic {self._topic.name!r} with id "
-            f"{self._topic.topic_id}, but holds {what}. Put it aside with ALTER TABLE … RENAME TO, "
-            "or drop it, or archive this topic to another schema",
+            f"{self._topic.topic_id}, but holds {what}. {advice} it aside with ALTER TABLE … "
+            "RENAME TO, or drop it, or archive this topic to another schema",
             path=self.name,
         )
 
