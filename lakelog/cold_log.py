@@ -15,7 +15,7 @@ from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all
 from .cleanup.plan import CleanupPlan, plan_purge
 from .cleanup.report import CleanupReport
 from .clock import Clock, SystemClock
-from .cold.catalogue import Catalogue, Untold
+from .cold.catalogue import Catalogue
 from .cold.purged import PurgedTopic
 from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine
@@ -239,10 +239,12 @@ class ColdLog:
 
         A topic that cannot be looked at is among the `failures`; the others are told all the same.
         """
-        found, broken = self._found(topics)
-        seen = status(self.hot, found, self._table)
-        failures = tuple(TopicFailure(str(error.path), error) for error in broken)
-        return replace(seen, failures=(*seen.failures, *failures))
+        if topics is not None:
+            return status(self.hot, self._topics(topics), self._table)
+        found = self._archived.catalogue()
+        seen = status(self.hot, found.topics, self._table)
+        untold = (TopicFailure(str(e.path), e) for e in found.untold(self._place))
+        return replace(seen, failures=(*seen.failures, *untold))
 
     # -- forgetting ----------------------------------------------------------------------------
 
@@ -265,10 +267,15 @@ class ColdLog:
             AmbiguousTopicError: several keyspaces have a table of that name.
             CleanupFailedError: see `Lakelog.cleanup`.
         """
-        found, broken = self._found(topics)
-        cleaners = [self._cleaner(topic) for topic in found]
-        removals = self._removals() if topics is None else ()
-        return clean_all(cleaners, steps, broken=broken, removals=removals)
+        if topics is not None:
+            return clean_all(self._cleaners(topics), steps)
+        found = self._archived.catalogue()
+        return clean_all(
+            [self._cleaner(topic) for topic in found.topics],
+            steps,
+            broken=found.untold(self._place),
+            removals=[*self._expiries(found.deleted), *self._leftovers(found)],
+        )
 
     def cleanup_plan(
         self,
@@ -341,15 +348,6 @@ class ColdLog:
         """What the explorer reads while Redis does not answer."""
         return None
 
-    def _found(
-        self, topics: str | Iterable[str] | None
-    ) -> tuple[Sequence[Topic], Sequence[Untold]]:
-        """The topics that are meant, and the tables that cannot be told, if all are meant."""
-        if topics is not None:
-            return self._topics(topics), ()
-        found = self._archived.catalogue()
-        return found.topics, found.untold(self._place)
-
     def _deleted_one(self, name: str, topic_id: str | UUID | None) -> Topic:
         found = [topic for topic in self.deleted() if topic.name == name]
         return chosen(name, None if topic_id is None else str(topic_id), found)
@@ -357,11 +355,13 @@ class ColdLog:
     def _purge(self, deleted: Topic) -> PurgedTopic:
         return purge(deleted, None, self._opened(deleted), self._place.cold)
 
-    def _removals(self) -> Iterator[Removal]:
-        """The deleted topics that are kept no longer, and what is left of removed ones."""
-        catalogue = self._archived.catalogue()
-        yield from (Removal(one, self._purge) for one in self._expired(catalogue.deleted))
-        yield from (Removal(place, self._swept) for place in catalogue.purged)
+    def _expiries(self, deleted: Iterable[Topic]) -> Iterator[Removal]:
+        """The deleted topics that are kept no longer."""
+        return (Removal(topic, self._purge) for topic in self._expired(deleted))
+
+    def _leftovers(self, found: Catalogue) -> Iterator[Removal]:
+        """What is left of removed tables."""
+        return (Removal(place, self._swept) for place in found.purged)
 
     def _expired(self, deleted: Iterable[Topic]) -> list[Topic]:
         now_ms = self._clock.now_ms()

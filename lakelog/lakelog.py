@@ -562,11 +562,11 @@ class Lakelog(ColdLog):
         for topic in kept:
             if topic.purged_ms is None:  # else it is told by who removes it
                 self.topics.finish_deletion(topic)
-        yield from (Removal(one, self._purge) for one in self._expired(kept))
+        yield from self._expiries(kept)
         if self._lists_cold:
-            catalogue = self._cold_beside(kept)
-            yield from (Removal(one, self._purge) for one in self._expired(catalogue.deleted))
-            yield from (Removal(place, self._swept) for place in catalogue.purged)
+            found = self._cold_beside(kept)
+            yield from self._expiries(found.deleted)
+            yield from self._leftovers(found)
 
     def _make_known(self, topic: Topic) -> None:
         """Have the catalog show the topic's table and its views, once there is a table.

@@ -144,9 +144,9 @@ def test_the_place_is_listed_once_for_all_topics_and_never_to_read(log, root, mo
     listed: list[str] = []
     real = PathRoot.catalogue
 
-    def catalogue(self: PathRoot, keyspace: str | None) -> Any:
+    def catalogue(self: PathRoot, keyspace: str | None, **known: Any) -> Any:
         listed.append(str(self))
-        return real(self, keyspace)
+        return real(self, keyspace, **known)
 
     monkeypatch.setattr(PathRoot, "catalogue", catalogue)
     cold = Lakelog.connect(None, root, engine="inline")
