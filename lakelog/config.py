@@ -245,7 +245,7 @@ _DEFINITIONS = (
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _DEFINITIONS}
 
 #: What a keyspace sets for all its topics and no topic for itself, by Kafka's broker names.
-CLEANER_SETTINGS: Mapping[str, Setting] = {
+KEYSPACE_SETTINGS: Mapping[str, Setting] = {
     setting.name: setting
     for setting in (
         Setting(
@@ -261,6 +261,12 @@ CLEANER_SETTINGS: Mapping[str, Setting] = {
             MIB + 1,  # Kafka: more than 1 MiB
             "the bytes of keys that one compaction task holds at a time",
         ),
+        number(
+            "log.retention.check.interval.ms",
+            5 * MINUTE_MS,
+            1,
+            "how often an untiered partition forgets what is older than retention.ms",
+        ),
     )
 }
 
@@ -272,7 +278,7 @@ class TopicConfig:
     Args:
         overrides: what the topic set itself: text by setting name.
         defaults: what its keyspace sets for all topics, by *topic* setting name, and the
-            `CLEANER_SETTINGS`.
+            `KEYSPACE_SETTINGS`.
 
     Raises:
         InvalidConfigError: an unknown name, a value out of bounds, or two that contradict; as in
@@ -288,7 +294,7 @@ class TopicConfig:
         for name, text in self.overrides:
             parse(setting(name), text)
         for name, text in self.defaults:
-            parse(CLEANER_SETTINGS.get(name) or setting(name), text)
+            parse(KEYSPACE_SETTINGS.get(name) or setting(name), text)
         _check_together(self)
 
     @classmethod
@@ -372,7 +378,7 @@ class TopicConfig:
         """
         overrides, defaults = tuple(overrides), tuple(defaults)
         for name, _ in overrides + defaults:
-            if name not in SETTINGS and name not in CLEANER_SETTINGS:
+            if name not in SETTINGS and name not in KEYSPACE_SETTINGS:
                 raise newer(what, f"a setting {name[:80]}")
         return cls(overrides, defaults)
 
@@ -384,8 +390,8 @@ class TopicConfig:
                     return text
         return None
 
-    def _cleaner(self, name: str) -> Any:
-        definition = CLEANER_SETTINGS[name]
+    def _of_keyspace(self, name: str) -> Any:
+        definition = KEYSPACE_SETTINGS[name]
         given = self._given(name)
         return definition.parse(definition.default if given is None else given)
 
@@ -408,12 +414,17 @@ class TopicConfig:
     @property
     def cleaner_enabled(self) -> bool:
         """Whether compaction runs: ``log.cleaner.enable`` of the keyspace."""
-        return bool(self._cleaner("log.cleaner.enable"))
+        return bool(self._of_keyspace("log.cleaner.enable"))
 
     @property
     def dedupe_buffer_bytes(self) -> int:
         """``log.cleaner.dedupe.buffer.size`` of the keyspace: keys a compaction task holds."""
-        return int(self._cleaner("log.cleaner.dedupe.buffer.size"))
+        return int(self._of_keyspace("log.cleaner.dedupe.buffer.size"))
+
+    @property
+    def retention_check_interval_ms(self) -> int:
+        """``log.retention.check.interval.ms`` of the keyspace."""
+        return int(self._of_keyspace("log.retention.check.interval.ms"))
 
     @property
     def segment_bytes(self) -> int:

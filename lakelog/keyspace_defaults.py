@@ -12,9 +12,10 @@ broker names; the one of the finest unit that is set counts, as in Kafka.
 | ``log.{name}`` | ``segment.bytes``, ``retention.bytes``, ``cleanup.policy``, … |
 | ``log.cleaner.{name}`` | what compaction goes by |
 | ``log.cleaner.enable``, ``log.cleaner.dedupe.buffer.size`` | no topic sets these for itself |
+| ``log.retention.check.interval.ms`` | nor this |
 
-Source: Kafka ``ServerTopicConfigSynonyms``, ``CleanerConfig``, ``LogConfig.SERVER_CONFIG_DEF`` and
-``DynamicBrokerConfig``.
+Source: Kafka ``ServerTopicConfigSynonyms``, ``CleanerConfig``, ``LogConfig.SERVER_CONFIG_DEF``,
+``ServerLogConfigs`` and ``DynamicBrokerConfig``.
 """
 
 from __future__ import annotations
@@ -25,12 +26,13 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .config import (
-    CLEANER_SETTINGS,
+    KEYSPACE_SETTINGS,
     DAY_MS,
     HOUR_MS,
     INT32_MAX,
     INT64_MAX,
     KIB,
+    MIB,
     MINUTE_MS,
     SECOND_MS,
     SETTINGS,
@@ -84,7 +86,11 @@ _WITHOUT_EFFECT = {
     "log.cleaner.io.buffer.size": "Spark's memory decides",
     "log.cleaner.io.buffer.load.factor": "keys are compared themselves, there is no table to fill",
     "log.cleaner.backoff.ms": "cleanup runs when it is started, it does not wait for work",
+    "log.index.size.max.bytes": "an index is a sorted set of Redis's, which grows as it is filled",
 }
+
+#: What `KEYSPACE_SETTINGS` change, in a few words; all others are compaction's.
+_EFFECTS = {"log.retention.check.interval.ms": "retention.ms of untiered topics"}
 
 
 def _retention_time(name: str, unit_ms: int, high: int) -> Setting:
@@ -116,10 +122,11 @@ def _definitions() -> dict[str, Setting]:
         number("log.cleaner.threads", 1, 0, "cleaner threads", INT32_MAX),
         number("log.cleaner.io.buffer.size", 512 * KIB, 0, "bytes of I/O buffers", INT32_MAX),
         number("log.cleaner.backoff.ms", 15 * SECOND_MS, 0, "pause when nothing is to be cleaned"),
+        number("log.index.size.max.bytes", 10 * MIB, 4, "the largest offset index", INT32_MAX),
         _decimal("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", "a throttle"),
         _decimal("log.cleaner.io.buffer.load.factor", "0.9", "how full the key table may be"),
     )
-    return {**named, **CLEANER_SETTINGS, **{setting.name: setting for setting in differing}}
+    return {**named, **KEYSPACE_SETTINGS, **{setting.name: setting for setting in differing}}
 
 
 BROKER_SETTINGS: Mapping[str, Setting] = dict(sorted(_definitions().items()))
@@ -159,7 +166,7 @@ class KeyspaceDefaults:
     def for_topics(self) -> tuple[tuple[str, str], ...]:
         """What `TopicConfig` takes as its defaults: text by topic setting name."""
         given = dict(self.settings)
-        found = {name: given[name] for name in CLEANER_SETTINGS if name in given}
+        found = {name: given[name] for name in KEYSPACE_SETTINGS if name in given}
         for topic_name, broker_names in SYNONYMS.items():
             first = next((name for name in broker_names if name in given), None)
             if first is not None:
@@ -171,8 +178,8 @@ class KeyspaceDefaults:
         broker_setting(name)
         if name in _WITHOUT_EFFECT:
             return f"no effect here: {_WITHOUT_EFFECT[name]}"
-        if name in CLEANER_SETTINGS:
-            return "compaction of all topics"
+        if name in KEYSPACE_SETTINGS:
+            return _EFFECTS.get(name, "compaction of all topics")
         topic_name, given = _TOPIC_NAMES[name], dict(self.settings)
         first = next((other for other in SYNONYMS[topic_name] if other in given), name)
         if first != name and name in given:

@@ -52,8 +52,8 @@ from .topic import Topic
 
 logger = logging.getLogger(__name__)
 
-#: How often a continuous run applies retention to untiered topics. Kafka: 5 minutes.
-RETENTION_INTERVAL_S = 300
+#: How often a continuous run asks whether retention is due in untiered topics, which may be idle.
+RETENTION_INTERVAL_S = 60
 
 
 class Lakelog(ColdLog):
@@ -232,8 +232,8 @@ class Lakelog(ColdLog):
 
         A topic that fails does not stop the others. One whose store or Redis is busy or away is
         tried again, after the others. Running it again does nothing, and the reports say so. Of
-        untiered topics, it forgets what their retention says, which otherwise happens when
-        something is appended.
+        untiered topics, it forgets what their retention says, as happens when something is appended:
+        what is older than ``retention.ms`` when the next check is due.
 
         Args:
             topics: names; None for all that are tiered.
@@ -264,7 +264,7 @@ class Lakelog(ColdLog):
         run.archive(chosen, patience.total_seconds())
         if topics is None:
             for topic in found:
-                run.do(topic, self._retain)
+                run.do(topic, self._retain_when_due)
         if isinstance(topics, str):
             for errors in run.errors.values():
                 raise errors[0]
@@ -309,7 +309,8 @@ class Lakelog(ColdLog):
             nonlocal retained_s
             if names is None and time.monotonic() - retained_s >= RETENTION_INTERVAL_S:
                 retained_s = time.monotonic()
-                self._retain_untiered()
+                for topic in self.topics.list():
+                    self._retain_when_due(topic)
 
         return ContinuousArchive(
             self.hot,
@@ -344,8 +345,8 @@ class Lakelog(ColdLog):
 
         Retain, compact, optimize, vacuum, then the hot tier forgets what the log starts have
         passed. Safe at any time, beside archivers, readers and other cleanups; running it again
-        does nothing more. Of untiered topics, it forgets what their retention says. Deleted topics
-        that ``file.delete.delay.ms`` keeps no longer are removed for good.
+        does nothing more. Of untiered topics, it forgets at once what their retention says. Deleted
+        topics that ``file.delete.delay.ms`` keeps no longer are removed for good.
 
         Args:
             topics: names; None for all that are tiered.
@@ -357,7 +358,8 @@ class Lakelog(ColdLog):
         """
         chosen = self._cleaners(topics)
         if topics is None:
-            self._retain_untiered()
+            for topic in self.topics.list():
+                self._retain(topic)
         removals = self._removals() if topics is None else ()
         return clean_all(chosen, steps, self._forget, removals=removals)
 
@@ -598,14 +600,13 @@ class Lakelog(ColdLog):
                 raise
             return []
 
-    def _retain_untiered(self) -> None:
-        for topic in self.topics.list():
-            self._retain(topic)
+    def _retain_when_due(self, topic: Topic) -> None:
+        self._retain(topic, when_due=True)
 
-    def _retain(self, topic: Topic) -> None:
+    def _retain(self, topic: Topic, *, when_due: bool = False) -> None:
         if not topic.config.tiered:
             for topic_partition in topic.topic_partitions():
-                self.hot.retain(topic_partition)
+                self.hot.retain(topic_partition, when_due=when_due)
 
     def _opened(self, topic: Topic) -> ColdTable:
         return self._place.table(

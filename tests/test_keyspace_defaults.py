@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.config import CLEANER_SETTINGS, DAY_MS, HOUR_MS, MIB, SETTINGS, TopicConfig
+from lakelog.config import KEYSPACE_SETTINGS, DAY_MS, HOUR_MS, MIB, SETTINGS, TopicConfig
 from lakelog.errors import InvalidConfigError
 from lakelog.keyspace_defaults import BROKER_SETTINGS, SYNONYMS, KeyspaceDefaults
 
@@ -58,7 +58,12 @@ from lakelog.keyspace_defaults import BROKER_SETTINGS, SYNONYMS, KeyspaceDefault
             {"log.cleaner.dedupe.buffer.size": 2 * MIB},
             {"log.cleaner.dedupe.buffer.size": str(2 * MIB)},
         ),
+        (
+            {"log.retention.check.interval.ms": 1},
+            {"log.retention.check.interval.ms": "1"},
+        ),
         ({"log.cleaner.threads": 4, "log.cleaner.backoff.ms": 0}, {}),
+        ({"log.index.size.max.bytes": 4}, {}),
     ],
 )
 def test_what_a_broker_setting_is_for_a_topic(
@@ -102,6 +107,8 @@ def test_what_a_broker_setting_is_for_a_topic(
         "log.cleaner.io.buffer.size": ["-1", str(2**31)],
         "log.cleaner.io.buffer.load.factor": ["full"],
         "log.cleaner.backoff.ms": ["-1"],
+        "log.retention.check.interval.ms": ["0", "-1", str(2**63)],
+        "log.index.size.max.bytes": ["3", str(2**31)],
     }.items(),
 )
 def test_values_out_of_a_brokers_bounds_are_refused(name: str, texts: list[str]) -> None:
@@ -117,10 +124,10 @@ def test_every_name_has_a_meaning_and_the_default_that_is_built_in() -> None:
         assert KeyspaceDefaults().effect(name)
         spelt_out = dict(KeyspaceDefaults(((name, setting.default),)).for_topics)
         for topic_name, text in spelt_out.items():
-            built_in = (CLEANER_SETTINGS.get(topic_name) or SETTINGS[topic_name]).default
+            built_in = (KEYSPACE_SETTINGS.get(topic_name) or SETTINGS[topic_name]).default
             assert text == built_in
     assert set(SYNONYMS) <= set(SETTINGS)
-    assert set(CLEANER_SETTINGS) <= set(BROKER_SETTINGS)
+    assert set(KEYSPACE_SETTINGS) <= set(BROKER_SETTINGS)
 
 
 @pytest.mark.parametrize(
@@ -164,6 +171,9 @@ def test_effects_say_what_counts() -> None:
     assert defaults.effect("log.retention.hours") == "no effect: log.retention.minutes goes first"
     assert defaults.effect("log.retention.ms") == "retention.ms"
     assert defaults.effect("log.cleaner.threads").startswith("no effect here: Spark's cores")
+    assert defaults.effect("log.index.size.max.bytes").startswith("no effect here: an index is")
+    assert defaults.effect("log.cleaner.enable") == "compaction of all topics"
+    assert defaults.effect("log.retention.check.interval.ms") == "retention.ms of untiered topics"
 
 
 def test_a_change_keeps_the_rest_and_counts() -> None:

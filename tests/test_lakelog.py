@@ -182,10 +182,22 @@ def test_an_idle_untiered_topic_forgets_when_the_others_are_archived(
         log.topics.create("t", 1, {"remote.storage.enable": False, "retention.ms": 1000})
         append(log, "t", 2)
         clock.advance(2000)
+        log.archive()
         assert values(log, "t") == [b"0", b"1"]
+        clock.advance(298_000)  # log.retention.check.interval.ms are over
         log.archive()
         assert values(log, "t") == []
         assert log.log("t").offsets()[0].log_start == 2
+
+
+def test_a_cleanup_waits_for_no_check_of_retention(redis_url: str, tmp_path: Path) -> None:
+    clock = ManualClock()
+    with Lakelog.connect(redis_url, tmp_path, engine="inline", clock=clock) as log:
+        log.topics.create("t", 1, {"remote.storage.enable": False, "retention.ms": 1000})
+        append(log, "t", 2)
+        clock.advance(2000)
+        log.cleanup()
+        assert values(log, "t") == []
 
 
 def test_archiving_twice_does_nothing_the_second_time(log: Lakelog) -> None:

@@ -172,7 +172,7 @@ def _list(arguments: argparse.Namespace) -> Table:
 
 
 def _describe(arguments: argparse.Namespace) -> Page:
-    from ..config import CLEANER_SETTINGS, SETTINGS, Setting
+    from ..config import KEYSPACE_SETTINGS, SETTINGS, Setting
 
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
@@ -193,9 +193,9 @@ def _describe(arguments: argparse.Namespace) -> Page:
         if arguments.all or topic.config.source(name) != "default"
     ]
     settings += [
-        row(CLEANER_SETTINGS[name], value, "keyspace")
+        row(KEYSPACE_SETTINGS[name], value, "keyspace")
         for name, value in topic.config.defaults
-        if name in CLEANER_SETTINGS
+        if name in KEYSPACE_SETTINGS
     ]
     partitions = [
         {

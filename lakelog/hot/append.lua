@@ -8,14 +8,16 @@
 -- Returns {'OK', base offset, append time or -1, log start, 1 if a duplicate} or {reason, …}.
 --
 -- Everything is checked before the first write, because Lua does not roll back. That includes the
--- types of the keys (by reading each once), and the stream's (its XADD is the first write).
+-- types of the keys (by reading each once), and the stream's (its XADD is the first write, but for
+-- retention by time, which stands by itself).
 
 local SEQUENCES = INT32_MAX + 1
 local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
-  'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end', 'forgotten')
+  'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end', 'forgotten',
+  'retention_checked')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -153,6 +155,28 @@ end
 redis.call('ZCARD', segments)
 redis.call('ZCARD', times)
 
+-- Retention by time ------------------------------------------------------------------------------
+-- Before the append, which stands whatever becomes of it. So what is appended now, however old, can be
+-- read until the next check.
+local function retained(by_time)
+  local log_start, segment = p.log_start, p.segment
+  local went_well, result = pcall(retain, p, settings, now, by_time) -- may roll the segment
+  if not went_well then
+    -- A closed segment is foreign. The append stands; retain.lua and readers name the segment.
+    p.log_start, p.segment = log_start, segment
+  end
+  return went_well and result
+end
+local is_due, checked = check_due(st[18], settings, now)
+if is_due then
+  local trim = retained(true)
+  if trim then
+    st[8], st[9] = p.log_start, math.max(tonumber(st[9]), p.log_start)
+    st[13] = p.closed_bytes
+    forget(p, st[9], trim)
+  end
+end
+
 -- Writes -----------------------------------------------------------------------------------------
 local base_offset = p.log_end
 local append_time = settings.log_append_time and now or -1
@@ -227,19 +251,13 @@ local function changed(field, before, value)
     changes[#changes + 1] = int(value)
   end
 end
-local function retained()
-  local log_start, segment = p.log_start, p.segment
-  local went_well, result = pcall(retain, p, settings, now) -- may roll the segment
-  if not went_well then
-    -- A closed segment is foreign. The append stands; retain.lua and readers name the segment.
-    p.log_start, p.segment = log_start, segment
-  end
-  return went_well and result
-end
-local trim = not settings.tiered and retained()
+local trim = not settings.tiered and retained(false)
 if trim then
   changed('log_start', st[8], p.log_start)
   changed('local_log_start', st[9], math.max(tonumber(st[9]), p.log_start))
+end
+if checked then
+  changed('retention_checked', nil, checked)
 end
 changes[#changes + 1] = 'segment'
 changes[#changes + 1] = format_segment(p.segment)

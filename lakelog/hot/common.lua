@@ -6,7 +6,7 @@
 --   topic_id          of the creation of the topic this partition belongs to
 --   generation        grows with each creation under the same name; a stale creator loses
 --   config_version    of the settings below
---   settings          15 numbers, see parse_settings
+--   settings          16 numbers, see parse_settings
 --   run_id            the server's run when the partition was last written; '': it was lost and
 --                     made again, so it is not known which offsets had been given out
 --   clean             there: the server was stopped on purpose, and nothing was appended since
@@ -21,6 +21,7 @@
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; if the number differs, some were deleted
 --   unarchived_since  all records appended before this time are archived
+--   retention_checked when retention by time was last checked, see check_due
 --   gaps              start-end, comma separated: offsets skipped after an unclean stop
 --   quarantined       likewise: gaps that have no entry, since one was moved aside. A separate field,
 --                     so that setting one keeps what half a transaction wrote into the other
@@ -40,6 +41,7 @@ local INT32_MAX = 2147483647
 local GAP_SPAN = 16777216 -- 2^24
 local APPENDS_PER_MS = 16384 -- more records than one partition can take: 16 M a second
 local YEAR_MS = 31622400000
+local CHECK_INTERVAL_MS = 300000 -- the default of log.retention.check.interval.ms
 
 -- RUN_ID is a constant of this text, which is loaded when a connection is made. So a server process
 -- that started later does not know the text. One process can also lose its tail: it is demoted,
@@ -55,9 +57,9 @@ local function int(number)
   return string.format('%d', number)
 end
 
--- The settings, in the order in which hot/registry.py writes them. The last one is missing if an
--- older lakelog wrote them.
-local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*)$'
+-- The settings, in the order in which hot/registry.py writes them. The last one or two are missing if
+-- an older lakelog wrote them.
+local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*) ?(%S*)$'
 
 -- Parsing refuses foreign values by an error, before the first write, since writes are not rolled
 -- back. Keys of another type are refused too, by reading each.
@@ -71,7 +73,7 @@ end
 
 local function parse_settings(text)
   -- Faster than gmatch.
-  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o = string.match(text, SETTINGS)
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q = string.match(text, SETTINGS)
   assert(tonumber(a) and tonumber(b) and tonumber(c) and tonumber(d) and tonumber(f)
     and tonumber(g) and tonumber(h) and tonumber(k) and tonumber(l) and tonumber(m)
     and tonumber(n), 'the settings are not lakelog\'s')
@@ -82,6 +84,7 @@ local function parse_settings(text)
     tiered = j == '1', retention_ms = tonumber(k), retention_bytes = tonumber(l),
     retention_entries = tonumber(m), producer_expiration_ms = tonumber(n),
     max_decoded_bytes = tonumber(o) or math.huge,
+    check_interval_ms = tonumber(q) or CHECK_INTERVAL_MS,
   }
 end
 
@@ -235,11 +238,28 @@ local function trimming(before, open_base)
   end
 end
 
+-- Whether retention by time is to be checked now, and what is then to be stored as
+-- `retention_checked` (nil: nothing new). The first check comes an interval after the first append; so
+-- it does after the clock was set back.
+local function check_due(checked, settings, now)
+  checked = tonumber(checked or '')
+  if settings.tiered or settings.retention_ms < 0 then
+    return false
+  end
+  if not checked or checked > now then
+    return false, now
+  end
+  if now - checked < settings.check_interval_ms then
+    return false
+  end
+  return true, now
+end
+
 -- Write-time retention of an untiered topic: Kafka's three passes, each from the oldest segment to
--- the first that does not qualify, then by entries. `p` (log_start, log_end, closed_bytes, segment)
--- is changed in place. The caller stores it, then calls the returned function (see `trimming`); nil:
--- nothing goes.
-local function retain(p, settings, now)
+-- the first that does not qualify, then by entries; the pass by time only if asked for. `p`
+-- (log_start, log_end, closed_bytes, segment) is changed in place. The caller stores it, then calls
+-- the returned function (see `trimming`); nil: nothing goes.
+local function retain(p, settings, now, by_time)
   local first_kept = p.log_start
   local looked_at = {} -- read one by one: an append rarely looks beyond the second of many segments
   local function closed(i)
@@ -290,7 +310,7 @@ local function retain(p, settings, now)
       return true
     end)
   end
-  if settings.retention_ms >= 0 then
+  if by_time and settings.retention_ms >= 0 then
     walk(function(s)
       local largest = s.max >= 0 and s.max or s.modified
       return now - largest > settings.retention_ms
@@ -314,4 +334,11 @@ local function retain(p, settings, now)
     p.closed_bytes = p.closed_bytes - freed
     return trim
   end
+end
+
+-- Stores what `retain` changed, then drops what goes.
+local function forget(p, local_log_start, trim)
+  redis.call('HSET', state, 'log_start', int(p.log_start), 'local_log_start', int(local_log_start),
+    'segment', format_segment(p.segment), 'closed_bytes', int(p.closed_bytes))
+  trim()
 end

@@ -508,15 +508,22 @@ class HotLog:
         arguments = [str(topic_id), log_end, now]
         return bool(call_script(self._servers, "roll", keys.all(), arguments))
 
-    def retain(self, topic_partition: TopicPartition) -> int:
+    def retain(self, topic_partition: TopicPartition, *, when_due: bool = False) -> int:
         """Applies write-time retention to an untiered partition that is idle, or in a full Redis.
+
+        Args:
+            when_due: what is older than ``retention.ms`` goes only if
+                ``log.retention.check.interval.ms`` have passed since the last check, as in an
+                append; otherwise at once.
 
         Returns:
             The log start. A tiered partition is left as it is.
         """
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
-        log_start: int = call_script(self._servers, "retain", keys.all(), [now])
+        log_start: int = call_script(
+            self._servers, "retain", keys.all(), [now, int(when_due)]
+        )
         if log_start < 0:
             raise unknown_partition(topic_partition)
         return log_start

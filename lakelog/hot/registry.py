@@ -737,6 +737,7 @@ def settings_text(config: TopicConfig) -> str:
         config["lakelog.retention.entries"],
         config["producer.id.expiration.ms"],
         config["lakelog.max.decoded.bytes"],
+        config.retention_check_interval_ms,
     )
     return " ".join(map(str, numbers))
 

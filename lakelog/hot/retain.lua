@@ -1,8 +1,8 @@
 -- Write-time retention of an untiered topic without a write: for idle topics and a full Redis.
--- ARGV: now_ms or ''. Returns the log start.
+-- ARGV: now_ms or '', 1 if records go by time only when the next check is due. Returns the log start.
 
 local st = redis.call('HMGET', state, 'topic_id', 'settings', 'log_end', 'segment', 'log_start',
-  'local_log_start', 'closed_bytes')
+  'local_log_start', 'closed_bytes', 'retention_checked')
 if not st[1] then
   return -1
 end
@@ -12,11 +12,16 @@ local p = {
   closed_bytes = tonumber(st[7]),
 }
 assert(p.log_end and p.log_start and p.closed_bytes and tonumber(st[6]), 'not lakelog\'s numbers')
-local trim = not settings.tiered and retain(p, settings, server_time(ARGV[1]))
+local now = server_time(ARGV[1])
+local by_time, checked = true, nil
+if ARGV[2] == '1' then
+  by_time, checked = check_due(st[8], settings, now)
+end
+local trim = not settings.tiered and retain(p, settings, now, by_time)
+if checked then
+  redis.call('HSET', state, 'retention_checked', int(checked))
+end
 if trim then
-  redis.call('HSET', state, 'log_start', int(p.log_start),
-    'local_log_start', int(math.max(tonumber(st[6]), p.log_start)),
-    'segment', format_segment(p.segment), 'closed_bytes', int(p.closed_bytes))
-  trim()
+  forget(p, math.max(tonumber(st[6]), p.log_start), trim)
 end
 return p.log_start

@@ -25,6 +25,7 @@ from ..config import EntryFormat
 from ..record import TopicPartition
 from ..topic import Topic
 from .delivery import Delivery
+from .expiry import age_limit_ms
 
 #: Fields entries hold one record each; Redis runs a call as one script, so a call has at most this
 #: many entries, a few milliseconds of a server that does nothing else meanwhile.
@@ -164,6 +165,7 @@ class PartitionQueue:
         config = topic.config
         self.topic = topic
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
+        self.age_limit_ms = age_limit_ms(config)
         self.flatten: bool = config["lakelog.fields.flatten"]
         self.max_entry_bytes: int = config["max.message.bytes"]
         self.max_decoded_bytes: int = config["lakelog.max.decoded.bytes"]

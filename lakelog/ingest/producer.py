@@ -25,6 +25,7 @@ from .accumulator import (
 from .batch_metadata import BatchMetadata
 from .bulk import BulkAppend
 from .delivery import SendResult
+from .expiry import ExpiryWarning
 from .given_records import as_columns
 from .given_values import BytesLike, HeadersLike, as_bytes, as_headers, as_timestamp_ms
 from .producer_config import ProducerConfig
@@ -70,7 +71,8 @@ class Producer:
         self._topics = topics
         self._now_ms = (clock or SystemClock()).now_ms
         self._accumulator = Accumulator(self._config)
-        self._sender = Sender(self._accumulator, hot, topics, recover, self._config)
+        expiry = ExpiryWarning(self._now_ms)
+        self._sender = Sender(self._accumulator, hot, topics, recover, self._config, expiry)
         # One registration for each producer: they run before the embedded Redis's own.
         self._at_exit = functools.partial(Producer._close_at_exit, weakref.ref(self))
         atexit.register(self._at_exit)

@@ -25,6 +25,7 @@ from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
 from ..record import HEADERS_TYPE, PRODUCED, TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .delivery import Delivery
+from .expiry import ExpiryWarning
 from .given_records import no_headers
 from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
@@ -53,12 +54,14 @@ class Sender:
         topics: TopicRegistry,
         recover: Recover,
         config: ProducerConfig,
+        expiry: ExpiryWarning,
     ) -> None:
         self._accumulator = accumulator
         self._hot = hot
         self._topics = topics
         self._recover = recover
         self._config = config
+        self._expiry = expiry
         self._acks = Acks.parse(config.acks)
         self._back_off = config.back_off
         self._telling = Telling()  # for all partitions: a server that is away is one trouble
@@ -302,6 +305,7 @@ class Sender:
                 call, base_offset=result.base_offset, append_time_ms=result.append_time_ms
             )
             queue.in_flight.written(call)
+        self._expiry.look(queue.topic, queue.age_limit_ms, call.entries)
         self._done.append(call.delivery)
 
     def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], None]) -> bool:

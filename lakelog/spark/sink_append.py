@@ -49,6 +49,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog
+from ..ingest.expiry import ExpiryWarning, age_limit_ms
 from ..ingest.producer_config import ProducerConfig
 from ..record import NO_TIMESTAMP_MS, PRODUCED, TopicPartition
 from ..topic import Topic
@@ -66,6 +67,9 @@ _NOT_YET = (OutOfOrderSequenceError, UnknownProducerError)
 _MENDED = (NotEnoughReplicasAfterAppendError, UnknownTopicOrPartitionError)
 
 _COMPRESSION = ProducerConfig().compression_type
+
+#: Of all tasks of a process: one warning a topic, not one a task.
+_EXPIRY = ExpiryWarning(lambda: int(time() * 1000))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,6 +206,8 @@ class TaskAppend:
                 end = answer.base_offset + call.batch.record_count
                 progress.told_end = max(progress.told_end, end)
                 progress.is_confirmed = True
+                topic = self._topics[tp.topic]
+                _EXPIRY.look(topic, age_limit_ms(topic.config), call.batch.entries)
             elif isinstance(answer, OutOfOrderSequenceError) and self._was_appended(call, answer):
                 progress.is_confirmed = False
             elif tp in stopped and isinstance(answer, _NOT_YET):

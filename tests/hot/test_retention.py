@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.config import DAY_MS, EntryFormat
+from lakelog.config import DAY_MS, KEYSPACE_SETTINGS, MINUTE_MS, EntryFormat
 from lakelog.errors import HotTierFullError, UnknownTopicOrPartitionError
 from lakelog.record import TopicPartition
 
 NOW_MS = 1_700_000_000_000
+CHECK_MS = int(KEYSPACE_SETTINGS["log.retention.check.interval.ms"].default)
 RECORD = 100  # bytes, as the tests say they have
 UNTIERED = {"remote_storage_enable": False, "retention_ms": -1}
 FIVE_A_SEGMENT = {**UNTIERED, "internal_segment_bytes": 5 * RECORD}
@@ -64,6 +65,7 @@ def test_time_drops_all_but_an_empty_segment(make_bench):
     """Source: Kafka's shouldDeleteTimeBasedSegmentsReadyToBeDeleted: timestamps 10, 10 s."""
     bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 10_000})
     fill(bench, 15, timestamp_ms=10)
+    assert bench.hot.retain(bench.tp()) == 15
     assert bench.bases() == [15]
     assert starts(bench) == (15, 15)
     assert bench.offsets().size_bytes == 0
@@ -165,8 +167,9 @@ def test_zero_entries_keep_nothing(make_bench):
 def test_time_and_entries_together(make_bench):
     bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000}, lakelog_retention_entries=8)
     fill(bench, 10, NOW_MS)
-    bench.clock.advance(1001)
-    fill(bench, 1, NOW_MS + 1001)
+    assert starts(bench) == (2, 2)
+    bench.clock.advance(CHECK_MS)
+    fill(bench, 1, NOW_MS + CHECK_MS)
     assert starts(bench) == (10, 10)
 
 
@@ -186,10 +189,11 @@ def test_time_and_entries_together(make_bench):
 def test_a_tiered_topic_never_drops_by_itself(make_bench, settings):
     bench = make_bench(**{"internal_segment_bytes": 5 * RECORD, **settings})
     fill(bench, 12)
-    bench.clock.advance(30 * DAY_MS)
-    assert bench.hot.retain(bench.tp()) == 0
-    fill(bench, 1)
-    assert bench.read_offsets() == list(range(13))
+    for _ in range(2):
+        bench.clock.advance(30 * DAY_MS)
+        assert bench.hot.retain(bench.tp()) == 0
+        fill(bench, 1)
+    assert bench.read_offsets() == list(range(14))
 
 
 def test_no_policy_at_all_keeps_everything(make_bench):
@@ -202,6 +206,101 @@ def test_no_policy_at_all_keeps_everything(make_bench):
 
 
 # -- when ----------------------------------------------------------------------------------
+
+
+def test_what_is_too_old_when_it_comes_is_readable_until_the_next_check(make_bench):
+    """Source: Kafka's LogManager deletes old segments each log.retention.check.interval.ms."""
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 12, timestamp_ms=10)
+    bench.clock.advance(CHECK_MS - 1)
+    fill(bench, 1, timestamp_ms=10)
+    assert bench.read_offsets() == list(range(13))
+    bench.clock.advance(1)
+    assert bench.append(NOW_MS + CHECK_MS).log_start == 13
+    assert bench.read_offsets(13) == [13]
+
+
+def test_a_check_is_of_what_was_there_before_the_append(make_bench):
+    """A backfill into a partition that was idle for long is as readable as any other."""
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 1)
+    bench.clock.advance(DAY_MS)
+    fill(bench, 12, timestamp_ms=10)
+    assert bench.bases() == [1, 6, 11]
+    assert bench.read_offsets(1) == list(range(1, 13))
+    bench.clock.advance(CHECK_MS)
+    fill(bench, 3, timestamp_ms=10)
+    assert bench.read_offsets(13) == [13, 14, 15]
+    assert starts(bench) == (13, 13)
+
+
+def test_checks_come_an_interval_apart(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 0})
+    fill(bench, 1)
+    found = []
+    for _ in range(8):
+        bench.clock.advance(2 * MINUTE_MS)
+        found.append(bench.append_sized(RECORD, 10).log_start)
+    assert found == [0, 0, 3, 3, 3, 6, 6, 6]
+
+
+def test_the_keyspace_sets_how_often_is_checked(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 3, timestamp_ms=10)
+    bench.hot.topics().set_defaults({"log.retention.check.interval.ms": 2000})
+    bench.clock.advance(1999)
+    assert bench.append_sized(RECORD, 10).log_start == 0
+    bench.clock.advance(1)
+    assert bench.append_sized(RECORD, 10).log_start == 4
+
+
+def test_a_clock_that_is_set_back_puts_a_check_off_by_an_interval_at_most(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 3, timestamp_ms=10)
+    bench.clock.advance(-DAY_MS)
+    assert bench.append_sized(RECORD, 10).log_start == 0
+    bench.clock.advance(CHECK_MS)
+    assert bench.append_sized(RECORD, 10).log_start == 4
+
+
+def test_size_and_entries_wait_for_no_check(make_bench):
+    """Redis's memory is bounded by them."""
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000, "retention_bytes": 5 * RECORD})
+    fill(bench, 11, timestamp_ms=10)
+    assert starts(bench) == (5, 5)
+
+
+def test_what_is_asked_when_due_goes_as_an_append_would_have_it(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    fill(bench, 7, timestamp_ms=10)
+    assert bench.hot.retain(bench.tp(), when_due=True) == 0
+    bench.clock.advance(CHECK_MS)
+    assert bench.hot.retain(bench.tp(), when_due=True) == 7
+    fill(bench, 1, timestamp_ms=10)
+    assert bench.hot.retain(bench.tp(), when_due=True) == 7
+    assert bench.hot.retain(bench.tp()) == 8
+
+
+@pytest.mark.parametrize("numbers", [14, 15])
+def test_settings_of_a_lakelog_that_knew_no_interval_are_those_of_the_default(make_bench, numbers):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    settings = bench.state("settings").split()
+    assert len(settings) == 16
+    bench.client.hset(bench.keys()[1], "settings", b" ".join(settings[:numbers]))
+    fill(bench, 1, timestamp_ms=10)
+    bench.clock.advance(CHECK_MS - 1)
+    assert bench.append_sized(RECORD, 10).log_start == 0
+    bench.clock.advance(1)
+    assert bench.append_sized(RECORD, 10).log_start == 2
+
+
+def test_an_interval_that_somebody_else_wrote_begins_anew(make_bench):
+    bench = make_bench(**{**FIVE_A_SEGMENT, "retention_ms": 1000})
+    for value in ("soon", "nan", "inf", "-inf", "1e300", "5.5"):
+        bench.client.hset(bench.keys()[1], "retention_checked", value)
+        bench.clock.advance(1)
+        fill(bench, 1, timestamp_ms=10)
+        assert bench.state("retention_checked") == b"%d" % bench.clock.now_ms()
 
 
 def test_an_idle_partition_is_retained_on_demand(make_bench):
@@ -247,7 +346,11 @@ def test_a_full_redis_makes_room_by_retention(make_redis, make_bench):
 
 @given(
     steps=st.lists(
-        st.tuples(st.integers(1, 5), st.integers(-1500, 500), st.integers(0, 900)),
+        st.tuples(
+            st.integers(1, 5),
+            st.integers(-1500, 500),
+            st.integers(0, 900) | st.sampled_from([CHECK_MS - 1, CHECK_MS]),
+        ),
         min_size=1,
         max_size=20,
     ),
@@ -263,11 +366,15 @@ def test_the_passes_are_the_models(make_bench, steps, retention_ms, retention_by
         retention_bytes=retention_bytes,
     )
     # segments as (base, bytes, largest timestamp); the last is open
-    segments, end = [(0, 0, -1)], 0
+    segments, end, checked_ms = [(0, 0, -1)], 0, bench.clock.now_ms() + steps[0][2]
     try:
         for count, distance_ms, step_ms in steps:
             bench.clock.advance(step_ms)
             now_ms = bench.clock.now_ms()
+            if now_ms - checked_ms >= CHECK_MS:
+                checked_ms = now_ms
+                while retention_ms >= 0 and segments[0][1] and now_ms - segments[0][2] > retention_ms:
+                    segments = segments[1:] or [(end, 0, -1)]
             bench.append_sized(RECORD, *[now_ms + distance_ms] * count)
             for _ in range(count):
                 if segments[-1][1] + RECORD > 4 * RECORD:
@@ -278,9 +385,6 @@ def test_the_passes_are_the_models(make_bench, steps, retention_ms, retention_by
             excess = sum(size for _, size, _ in segments) - retention_bytes
             while retention_bytes >= 0 and segments[0][1] and excess - segments[0][1] >= 0:
                 excess -= segments.pop(0)[1]
-                segments = segments or [(end, 0, -1)]
-            while retention_ms >= 0 and segments[0][1] and now_ms - segments[0][2] > retention_ms:
-                segments.pop(0)
                 segments = segments or [(end, 0, -1)]
             seen = bench.offsets()
             assert [

@@ -582,6 +582,11 @@ CASE_MUTANTS = (
         _script("append", {"s.first >= 0 and max - s.first or now": "now"}),
     ),
     Mutant(
+        "age looked at in every append",
+        "what is too old when it comes is readable until the next check of retention",
+        _script("append", {"retained(false)": "retained(true)"}),
+    ),
+    Mutant(
         "a range of keys not searched",
         "a map of keys that is full makes compaction slower, and nothing else",
         patched(superseded.Search, "cut", lambda self, bounds: _cut(self, bounds)[:-1]),
