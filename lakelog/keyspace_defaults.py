@@ -26,11 +26,11 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from .config import (
-    KEYSPACE_SETTINGS,
     DAY_MS,
     HOUR_MS,
     INT32_MAX,
     INT64_MAX,
+    KEYSPACE_SETTINGS,
     KIB,
     MIB,
     MINUTE_MS,

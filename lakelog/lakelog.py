@@ -232,8 +232,8 @@ class Lakelog(ColdLog):
 
         A topic that fails does not stop the others. One whose store or Redis is busy or away is
         tried again, after the others. Running it again does nothing, and the reports say so. Of
-        untiered topics, it forgets what their retention says, as happens when something is appended:
-        what is older than ``retention.ms`` when the next check is due.
+        untiered topics, it forgets what their retention says, as happens when something is
+        appended: what is older than ``retention.ms`` when the next check is due.
 
         Args:
             topics: names; None for all that are tiered.

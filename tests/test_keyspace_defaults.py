@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakelog.config import KEYSPACE_SETTINGS, DAY_MS, HOUR_MS, MIB, SETTINGS, TopicConfig
+from lakelog.config import DAY_MS, HOUR_MS, KEYSPACE_SETTINGS, MIB, SETTINGS, TopicConfig
 from lakelog.errors import InvalidConfigError
 from lakelog.keyspace_defaults import BROKER_SETTINGS, SYNONYMS, KeyspaceDefaults
 

@@ -57,9 +57,9 @@ class ExpiryWarning:
             return
         self._warned.add(topic.topic_id)
         logger.warning(
-            "topic %r takes records that are older than retention.ms=%d already, such as one of %s: "
-            "they go %s, with all of their segment, unless it holds a younger record. To keep them, "
-            "raise the topic's retention.ms (-1: no limit)",
+            "topic %r takes records that are older than retention.ms=%d already, such as one of "
+            "%s: they go %s, with all of their segment, unless it holds a younger record. To keep "
+            "them, raise the topic's retention.ms (-1: no limit)",
             topic.name,
             limit_ms,
             datetime.fromtimestamp(oldest_ms / 1000, timezone.utc).isoformat(" ", "milliseconds"),

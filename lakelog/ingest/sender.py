@@ -300,12 +300,12 @@ class Sender:
         queue.failures = 0
         queue.last_error = None
         queue.is_repaired = False
+        self._expiry.look(queue.topic, queue.age_limit_ms, call.entries)
         with self._accumulator.lock:
             self._accumulator.settle(
                 call, base_offset=result.base_offset, append_time_ms=result.append_time_ms
             )
             queue.in_flight.written(call)
-        self._expiry.look(queue.topic, queue.age_limit_ms, call.entries)
         self._done.append(call.delivery)
 
     def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], None]) -> bool:

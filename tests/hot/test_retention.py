@@ -373,7 +373,9 @@ def test_the_passes_are_the_models(make_bench, steps, retention_ms, retention_by
             now_ms = bench.clock.now_ms()
             if now_ms - checked_ms >= CHECK_MS:
                 checked_ms = now_ms
-                while retention_ms >= 0 and segments[0][1] and now_ms - segments[0][2] > retention_ms:
+                while (
+                    retention_ms >= 0 and segments[0][1] and now_ms - segments[0][2] > retention_ms
+                ):
                     segments = segments[1:] or [(end, 0, -1)]
             bench.append_sized(RECORD, *[now_ms + distance_ms] * count)
             for _ in range(count):
