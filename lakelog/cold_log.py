@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
 
-from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all
+from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all, vacuumed
 from .cleanup.plan import CleanupPlan, plan_purge
 from .cleanup.report import CleanupReport
 from .clock import Clock, SystemClock
@@ -274,7 +274,11 @@ class ColdLog:
             [self._cleaner(topic) for topic in found.topics],
             steps,
             broken=found.untold(self._place),
-            removals=[*self._expiries(found.deleted), *self._leftovers(found)],
+            removals=[
+                *self._expiries(found.deleted),
+                *self._leftovers(found),
+                *(Removal(topic, self._vacuumed, "vacuum") for topic in found.untiered),
+            ],
         )
 
     def cleanup_plan(
@@ -357,11 +361,11 @@ class ColdLog:
 
     def _expiries(self, deleted: Iterable[Topic]) -> Iterator[Removal]:
         """The deleted topics that are kept no longer."""
-        return (Removal(topic, self._purge) for topic in self._expired(deleted))
+        return (Removal(topic, _reported(self._purge)) for topic in self._expired(deleted))
 
     def _leftovers(self, found: Catalogue) -> Iterator[Removal]:
         """What is left of removed tables."""
-        return (Removal(place, self._swept) for place in found.purged)
+        return (Removal(place, _reported(self._swept)) for place in found.purged)
 
     def _expired(self, deleted: Iterable[Topic]) -> list[Topic]:
         now_ms = self._clock.now_ms()
@@ -374,6 +378,9 @@ class ColdLog:
     def _swept(self, place: Topic) -> PurgedTopic:
         """The place of a table that was removed, without what came there since."""
         return PurgedTopic(place, self._opened(place).purge())
+
+    def _vacuumed(self, untiered: Topic) -> CleanupReport:
+        return vacuumed(untiered, self._opened_once(untiered))
 
     def _opened_table(self, name: str, topic_id: UUID | None) -> ColdTable:
         """A table that a log was opened with: to look at where it ends lists no place again."""
@@ -407,8 +414,9 @@ class ColdLog:
         Raises:
             InvalidArgumentError: it is tiered, but no cold root was given.
         """
-        if not topic.config.tiered:
-            return None
+        return self._opened_once(topic) if topic.config.tiered else None
+
+    def _opened_once(self, topic: Topic) -> ColdTable:
         with self._lock:
             if topic.topic_id not in self._tables:
                 self._tables[topic.topic_id] = self._opened(topic)
@@ -427,3 +435,7 @@ class ColdLog:
                 topic=topic.name,
             )
         return table
+
+
+def _reported(run: Callable[[Topic], PurgedTopic]) -> Callable[[Topic], CleanupReport]:
+    return lambda topic: CleanupReport(topic.name, purged=run(topic))

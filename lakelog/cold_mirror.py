@@ -7,12 +7,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from .cold.table import ColdTable
+from .cold.emptying import empty
+from .cold.table import NO_TABLE, ColdTable
 from .errors import LakelogError
+from .hot.hot_log import HotLog
 from .spark.place import ColdRoot
 from .topic import Topic
 
 logger = logging.getLogger(__name__)
+
+
+def may_have_table(topic: Topic, root: ColdRoot) -> bool:
+    """Whether a topic may have a table under a cold root: it is tiered, or it was.
+
+    Looking at a table with a name takes a Spark, so an untiered topic's is only looked for if the
+    topic could be switched off.
+    """
+    config = topic.config
+    return config.tiered or root.opens_in_tasks or config["remote.log.delete.on.disable"]
 
 
 class ColdMirror:
@@ -22,22 +34,36 @@ class ColdMirror:
         root: where they lie; None where no cold root was given.
         keyspace: whose topics they are.
         table: opens a topic's.
+        hot: the hot tier.
     """
 
     def __init__(
-        self, root: ColdRoot | None, keyspace: str, table: Callable[[Topic], ColdTable]
+        self,
+        root: ColdRoot | None,
+        keyspace: str,
+        table: Callable[[Topic], ColdTable],
+        hot: HotLog,
     ) -> None:
         self._root = root
         self._keyspace = keyspace
         self._table = table
+        self._hot = hot
+
+    @property
+    def has_root(self) -> bool:
+        """See `Copies.has_root`."""
+        return self._root is not None
 
     def settled(self, topic: Topic) -> None:
         """See `Copies.settled`: cleanup without Redis, and a restore, go by them."""
         # Tables by name wait for the next run: this process may have nothing to do with Spark.
-        if self._root is None or not topic.config.tiered or not self._root.opens_in_tasks:
+        if self._root is None or not self._root.opens_in_tasks:
             return
         try:
-            self._table(topic).mirror(topic)
+            if topic.config.tiered:
+                self._table(topic).mirror(topic)
+            else:
+                self.untier(topic)
         except LakelogError as error:
             logger.warning(
                 "the settings of %s hold, but its table does not say so yet, so a cleanup without "
@@ -46,9 +72,30 @@ class ColdMirror:
                 error,
             )
 
+    def untier(self, topic: Topic) -> ColdTable | None:
+        """Have the table of an untiered topic hold nothing; nothing happens if it has none.
+
+        Returns:
+            The table, if there is one.
+
+        Raises:
+            ColdTierError, CommitConflictError: it cannot be read or committed to; doing it again
+                goes on.
+            HotTierUnavailableError: Redis does not answer.
+        """
+        if self._root is None or not may_have_table(topic, self._root):
+            return None
+        table = self._table(topic)
+        if table.snapshot().version == NO_TABLE:
+            return None
+        seen = self._hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+        starts = {tp.partition: one.log_start for tp, one in seen.items() if not one.tiered}
+        empty(table, topic, starts)
+        return table
+
     def deleted(self, topic: Topic) -> None:
         """See `Copies.deleted`: what was deleted is not taken for lost."""
-        if self._root is None or not topic.config.tiered:
+        if self._root is None or not may_have_table(topic, self._root):
             return
         try:
             table = self._table(topic)

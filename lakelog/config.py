@@ -191,6 +191,13 @@ _DEFINITIONS = (
         "whether the topic is archived to the cold tier",
         kafka_default="false",
     ),
+    Setting(
+        "remote.log.delete.on.disable",
+        "false",
+        boolean,
+        "true or false",
+        "whether remote.storage.enable may be switched off, which deletes what is archived",
+    ),
     number("retention.bytes", -1, -1, "the size above which old segments go; -1: no limit"),
     number("retention.ms", 7 * DAY_MS, -1, "the age after which old segments go; -1: no limit"),
     number("segment.bytes", GIB, MIB, "a segment rolls before it exceeds this", INT32_MAX),
@@ -487,9 +494,20 @@ def check_change(old: TopicConfig, new: TopicConfig) -> None:
     """Refuse a change of a topic's settings that what is stored already could not follow.
 
     Raises:
-        InvalidConfigError: a value column goes or gets another type.
+        InvalidConfigError: a value column goes or gets another type; or the topic would lose its
+            cold tier, and nothing says that what is archived may go.
     """
-    check_additive(old["lakelog.value.columns"], new["lakelog.value.columns"])
+    if old.tiered and not new.tiered and not new["remote.log.delete.on.disable"]:
+        raise InvalidConfigError(
+            "remote.storage.enable=false deletes what is archived and no longer in Redis: the log "
+            "then starts at its local log start. If that is meant, set "
+            "remote.log.delete.on.disable=true with it. To keep what is archived and archive no "
+            "more, leave both as they are and stop archiving the topic",
+            name="remote.storage.enable",
+            value=new.text("remote.storage.enable"),
+        )
+    if new.tiered:
+        check_additive(old["lakelog.value.columns"], new["lakelog.value.columns"])
 
 
 def text_of(value: object) -> str:

@@ -52,6 +52,7 @@ NAMES: tuple[str, ...] = (
     "quarantine.before_release",
     "quarantine.before_return",
     "undelete.after_table",
+    "untier.after_settings",
 )
 
 ENVIRONMENT_VARIABLE = "LAKELOG_FAILPOINTS"

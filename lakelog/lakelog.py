@@ -19,14 +19,14 @@ from .archive.report import ArchiveReport
 from .archive.topics_run import TopicsRun
 from .archive.trouble import Trouble
 from .back_off import PATIENCE_S
-from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all
+from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all, vacuumed
 from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.catalogue import Catalogue
 from .cold.purged import PurgedTopic
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
-from .cold_mirror import ColdMirror
+from .cold_mirror import ColdMirror, may_have_table
 from .engines.engine import Engine
 from .errors import (
     InvalidArgumentError,
@@ -73,7 +73,7 @@ class Lakelog(ColdLog):
         self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
         self.hot = place.source.connect(clock=clock)
         keyspace = place.source.keyspace
-        self._mirror = ColdMirror(place.cold, keyspace, self._cold_table)
+        self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.hot)
         self.topics = self.hot.topics(self._mirror)
         self._clock = clock or _HotClock(self.hot)
 
@@ -219,6 +219,7 @@ class Lakelog(ColdLog):
             clock=self._clock,
             frame_of=partial(dataframe, self._place),
             explorer_of=self.explore,
+            open_table=partial(self._opened_once, found),
         )
 
     def archive(
@@ -471,8 +472,9 @@ class Lakelog(ColdLog):
             ColdTierError: its table cannot be read or committed to; nothing was changed.
         """
         topic = self._to_undelete(name, topic_id)
-        table = self._opened(topic) if topic.config.tiered else None
-        return undelete(topic, self.hot, self.topics, table)
+        root = self._place.cold
+        is_cold = topic.config.tiered or (root is not None and may_have_table(topic, root))
+        return undelete(topic, self.hot, self.topics, self._opened(topic) if is_cold else None)
 
     def quarantine(self, topic: str | Topic, partition: int) -> Quarantine:
         """The entries and files of a partition that were moved aside, and the way to do it.
@@ -554,7 +556,8 @@ class Lakelog(ColdLog):
     def _purge(self, deleted: Topic) -> PurgedTopic:
         known = any(one.topic_id == deleted.topic_id for one in self.topics.deleted(deleted.name))
         topics = self.topics if known else None
-        if not deleted.config.tiered:
+        root = self._place.cold
+        if not deleted.config.tiered and (root is None or not may_have_table(deleted, root)):
             return purge(deleted, topics, None)
         return purge(deleted, topics, self._opened(deleted), self._place.cold)
 
@@ -565,10 +568,18 @@ class Lakelog(ColdLog):
             if topic.purged_ms is None:  # else it is told by who removes it
                 self.topics.finish_deletion(topic)
         yield from self._expiries(kept)
+        for topic in self.topics.list():
+            if not topic.config.tiered:
+                yield Removal(topic, self._untiered, "empty")
         if self._lists_cold:
             found = self._cold_beside(kept)
             yield from self._expiries(found.deleted)
             yield from self._leftovers(found)
+
+    def _untiered(self, topic: Topic) -> CleanupReport:
+        """Have the table of a topic that is archived no more hold nothing, if it has one."""
+        table = self._mirror.untier(topic)
+        return CleanupReport(topic.name) if table is None else vacuumed(topic, table)
 
     def _make_known(self, topic: Topic) -> None:
         """Have the catalog show the topic's table and its views, once there is a table.

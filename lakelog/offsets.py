@@ -252,10 +252,11 @@ class HotOffsets:
     unarchived_since_ms: int | None = (
         None  # no unarchived record was appended before; None: all archived
     )
-    log_start: int = 0  # untiered topics only: the cold table says where a tiered log starts
+    log_start: int = 0  # of an untiered log; a tiered one may start later, by its cold table
     paused: bool = False  # for a planned stop
     reserved_end: int | None = None  # appends stop here until more is reserved; None: nowhere
     lost_from: int | None = None  # where it went on after Redis had lost all of it; None: never
+    tiered: bool = True  # whether there is a cold tier, which holds what is not here
 
     def bytes_from(self, offset: int) -> int:
         """The stored bytes from that offset on.
@@ -275,9 +276,8 @@ class HotOffsets:
     @property
     def needs_room(self) -> bool:
         """Whether an archiver should reserve offsets; see `lakelog.reservation`."""
-        return (
-            self.reserved_end is not None
-            and self.reserved_end - self.log_end < reservation.least_room()
+        return self.tiered and (
+            self.reserved_end is None or self.reserved_end - self.log_end < reservation.least_room()
         )
 
 

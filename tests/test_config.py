@@ -30,6 +30,7 @@ def test_defaults_are_kafkas_but_where_the_definition_says_so() -> None:
         "min.cleanable.dirty.ratio": "0.5",
         "min.compaction.lag.ms": "0",
         "producer.id.expiration.ms": "86400000",
+        "remote.log.delete.on.disable": "false",
         "remote.storage.enable": "false",
         "retention.bytes": "-1",
         "retention.ms": "604800000",

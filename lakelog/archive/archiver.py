@@ -212,7 +212,7 @@ class Archiver:
         # Partitions that another archiver archived first, or whose server lost its tail, are
         # planned again. Each time some archiver got further, and the ends are fixed, so this
         # terminates.
-        while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).adds:
+        while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).partitions:
             failpoint("archive.after_plan")
             copy_started_s = time.monotonic()
             try:
@@ -452,6 +452,8 @@ def _archived(change: Change, applied: Applied, seconds: float) -> list[Partitio
         by_partition.setdefault(file.partition, []).append(file)
     for number in sorted(change.partitions - applied.superseded):
         ranges: list[HotRange] = change.hot_ranges(number)
+        if not ranges:
+            continue
         files = by_partition.get(number, [])
         done.append(
             PartitionArchived(

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from ..cold.change import Change, HotRange
-from ..cold.registers import ArchivedEnd, Register
+from ..cold.registers import ArchivedEnd, LogStart, Register
 from ..cold.table import ColdSnapshot
 from ..config import MIB, TopicConfig
 from ..errors import ContradictionError
@@ -63,15 +63,16 @@ def plan(
     *,
     max_file_bytes: int = MAX_FILE_BYTES,
 ) -> Change:
-    """The change that archives what the limit asks for; without adds if that is nothing.
+    """The change that archives what the limit asks for; without partitions if that is nothing.
 
     `hot` must have been read before `cold`, so that a trim in between cannot look like a hole;
     `now_ms` is of the clock that stamped ``HotOffsets.unarchived_since_ms``.
 
     Each partition's ranges run without a hole from max(archived_end, log_start). A range that
     follows a gap begins with it and none ends in one, so that a file's last record is always there
-    to be compared with the register. The largest come first: Spark starts tasks in that order, and
-    the last ones to finish should be small.
+    to be compared with the register. A partition that was untiered before begins where Redis does:
+    the register of its log start says so. The largest come first: Spark starts tasks in that order,
+    and the last ones to finish should be small.
 
     Raises:
         ContradictionError: records are in neither tier, and no gap says so.
@@ -80,13 +81,15 @@ def plan(
     registers: dict[Register, int] = {}
     for partition, offsets in hot.items():
         topic_partition = TopicPartition(topic.name, partition)
-        start = archive_start(cold, partition)
+        start = max(archive_start(cold, partition), offsets.log_start)
         end = limit.end(partition, offsets.log_end)
         found = list(_slices(topic_partition, offsets, start, end))
         records = sum(piece.records for piece in found)
         if limit.reached(records, offsets.unarchived_since_ms, now_ms):
             slices += found
             registers[ArchivedEnd(partition)] = found[-1].end_offset
+        if offsets.log_start > cold.log_start(partition):  # it was untiered, and forgot by itself
+            registers[LogStart(partition)] = offsets.log_start
     run_bytes = sum(piece.size_bytes for piece in slices)
     file_bytes = min(max_file_bytes, max(MIN_SPLIT_BYTES, run_bytes // WORKERS))
     slices = [part for piece in slices for part in piece.split(file_bytes)]

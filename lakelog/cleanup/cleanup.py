@@ -16,7 +16,6 @@ from dataclasses import dataclass, field, replace
 from ..clock import Clock, SystemClock
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
-from ..cold.purged import PurgedTopic
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
 from ..errors import (
     CleanupFailedError,
@@ -129,10 +128,18 @@ class Cleanup:
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A deleted topic that is kept no longer."""
+    """What goes of a topic that is not cleaned up: it is deleted, or archived no more."""
 
     topic: Topic
-    run: Callable[[Topic], PurgedTopic]
+    run: Callable[[Topic], CleanupReport]
+    step: str = "purge"
+
+
+def vacuumed(topic: Topic, table: ColdTable) -> CleanupReport:
+    """Deletes what is left of the files of a topic that is archived no more."""
+    found = table.vacuum()
+    removed = len(table.remove_orphans().old)
+    return CleanupReport(topic.name, vacuumed=found, orphans_removed=removed)
 
 
 def clean_all(
@@ -148,7 +155,7 @@ def clean_all(
         after: trims the hot tier by what the cold tier dropped; returns the records that went
             there, by partition.
         broken: tables whose topic could not be told; they count as failures in any case.
-        removals: deleted topics that are kept no longer; they go with ``vacuum``.
+        removals: what else goes, with ``vacuum``.
 
     Raises:
         CleanupFailedError: something failed; the rest was done, and its reports are in the error.
@@ -169,9 +176,11 @@ def clean_all(
         reports.append(report)
     for removal in removals if "vacuum" in steps else ():
         try:
-            reports.append(CleanupReport(removal.topic.name, purged=removal.run(removal.topic)))
+            report = removal.run(removal.topic)
+            if report or removal.step == "purge":
+                reports.append(report)
         except LakelogError as error:
-            failure = Failure("purge", None, error)
+            failure = Failure(removal.step, None, error)
             reports.append(CleanupReport(removal.topic.name, failures=(failure,)))
     failures = [failure for report in reports for failure in report.failures]
     if failures:

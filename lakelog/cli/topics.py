@@ -159,7 +159,14 @@ def _create(arguments: argparse.Namespace) -> Message:
             parse_settings("--config", arguments.config),
             anew=arguments.anew,
         )
-    return Message(f"created topic {topic.name} with {topic.partitions} partitions", _row(topic))
+        alone = log.topics.is_hot_alone and not topic.config.tiered
+    said = f"created topic {topic.name} with {topic.partitions} partitions"
+    if alone:
+        said += (
+            " in Redis alone (remote.storage.enable=false): no cold root was given (--cold). "
+            "Redis forgets its records by retention.ms and retention.bytes"
+        )
+    return Message(said, _row(topic))
 
 
 def _list(arguments: argparse.Namespace) -> Table:
@@ -228,11 +235,17 @@ def _alter(arguments: argparse.Namespace) -> Message:
         raise InvalidArgumentError("nothing to change: give --config, --unset or --partitions")
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
+        was_tiered = topic.config.tiered
         if changes:
             topic = log.topics.alter(arguments.topic, changes)
         if arguments.partitions is not None:
             topic = log.topics.add_partitions(arguments.topic, arguments.partitions)
-    return Message(f"topic {topic.name} is at version {topic.config_version}", _row(topic))
+    said = f"topic {topic.name} is at version {topic.config_version}"
+    if topic.config.tiered and not was_tiered:
+        said += "; the next archive run begins with what Redis holds"
+    elif was_tiered and not topic.config.tiered:
+        said += "; it is archived no more, and what only its table held is deleted"
+    return Message(said, _row(topic))
 
 
 def _infer(arguments: argparse.Namespace) -> Page:

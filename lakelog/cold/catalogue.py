@@ -42,7 +42,7 @@ class Catalogue:
     @property
     def topics(self) -> tuple[Topic, ...]:
         """The newest creation of each name that one keyspace alone has, by name; none of topics
-        that were deleted.
+        that were deleted, or are archived no more.
         """
         return tuple(found[0] for found in self._meant().values() if len(found) == 1)
 
@@ -67,6 +67,7 @@ class Catalogue:
             topic
             for topic in self.newest
             if topic.deleted_ms is None
+            and topic.config.tiered
             and topic.name not in names
             # What an older lakelog did not say is nobody's, and other ids are other Redises'.
             and (
@@ -93,6 +94,13 @@ class Catalogue:
             t for tables in self._by_name().values() for t in tables if t.deleted_ms is not None
         ]
         return tuple(sorted(found, key=lambda topic: topic.deleted_ms or 0))
+
+    @property
+    def untiered(self) -> tuple[Topic, ...]:
+        """The topics that are archived no more, whose tables hold nothing."""
+        return tuple(
+            topic for topic in self.newest if topic.deleted_ms is None and not topic.config.tiered
+        )
 
     def untold(self, root: object) -> tuple[Untold, ...]:
         """The tables that cannot be told, and the names that several keyspaces have.
@@ -125,6 +133,12 @@ class Catalogue:
         for error in self.broken:
             if error.topic == name:
                 raise error
+        if any(topic.name == name for topic in self.untiered):
+            raise UnknownTopicOrPartitionError(
+                f"topic {name!r} is archived no more (remote.storage.enable=false): its records "
+                f"are in Redis alone, and its table under {root} holds none",
+                topic=name,
+            )
         whose = "" if self.keyspace is None else f" of keyspace {self.keyspace!r}"
         kept = [topic for topic in self.deleted if topic.name == name and topic.purged_ms is None]
         was = (
@@ -140,7 +154,7 @@ class Catalogue:
         """By name, the newest creation in each keyspace that may be meant and has the topic."""
         found: dict[str, list[Topic]] = {}
         for topic in self.newest:
-            if topic.deleted_ms is None:
+            if topic.deleted_ms is None and topic.config.tiered:
                 found.setdefault(topic.name, []).append(topic)
         return found
 

@@ -88,6 +88,9 @@ class Change:
     removes: tuple[SegmentFile, ...] = ()
     registers: Mapping[Register, int] = field(default_factory=dict)
     data_change: bool = True  # False: the same records in other files
+    #: The topic is archived no more: all files of its partitions go, and archived ends move to the
+    #: log starts, back too. Hot holds what lies above.
+    empties: bool = False
     #: The topic's config version whose policy asks for the change; None: no policy does. Such a
     #: change is refused once the settings are newer: by them it might be planned differently.
     config_version: int | None = None
@@ -112,7 +115,8 @@ class Change:
                         "file that it reads into removes"
                     )
         for partition in self.partitions:
-            self._check_hot(partition)
+            if not self.empties:
+                self._check_hot(partition)
 
     @property
     def partitions(self) -> frozenset[int]:
@@ -155,5 +159,6 @@ class Change:
             self.removes,
             registers,
             self.data_change,
+            self.empties,
             self.config_version,
         )

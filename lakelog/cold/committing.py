@@ -18,6 +18,7 @@ from ..errors import (
     ColdTierError,
     CommitConflictError,
     CommitUnknownError,
+    PolicyViolationError,
     UnknownTopicIdError,
 )
 from ..failpoints import failpoint
@@ -81,6 +82,8 @@ class Committing:
 
         Raises:
             UnknownTopicIdError: the table says that its topic was deleted.
+            PolicyViolationError: the change archives, and the table says that its topic is
+                archived no more.
             ColdTierError, CommitConflictError: see `LostCommits`.
             Exception: what an attempt raises.
         """
@@ -89,6 +92,8 @@ class Committing:
                 current, attempt = prepare()
                 if current.is_deleted:
                     raise deleted_topic(self.topic)
+                if current.is_untiered and self.change.hot_partitions:
+                    raise _untiered_topic(self.topic, current.config_version)
                 standing = standing_partitions(self.change, self.planned_on, current)
                 if not standing:
                     return Applied(current, superseded=self.change.partitions)
@@ -119,6 +124,22 @@ def deleted_topic(topic: Topic) -> UnknownTopicIdError:
         f"{topic.name}` brings it back while it is kept",
         topic=topic.name,
         topic_id=topic.topic_id,
+    )
+
+
+def _untiered_topic(topic: Topic, config_version: int) -> PolicyViolationError:
+    """The error of those who would archive a topic that is archived no more."""
+    lost = (
+        f". Redis says otherwise in version {topic.config_version}: it has lost the change. Say "
+        f"again what is to hold: `lakelog topics alter {topic.name} --config "
+        "remote.storage.enable=true` (or false)"
+        if topic.config_version < config_version
+        else ""
+    )
+    return PolicyViolationError(
+        f"topic {topic.name!r} is archived no more: its table has remote.storage.enable=false, "
+        f"from version {config_version} of the topic's settings{lost}",
+        topic=topic.name,
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..errors import InvalidArgumentError, UnknownTopicIdError
 from ..topic import Topic
 from .change import Change, HotRange, Rewrite
-from .registers import CleanedEnd, LogStart, ReservedEnd
+from .registers import ArchivedEnd, CleanedEnd, LogStart, ReservedEnd
 from .table import ColdSnapshot
 
 
@@ -48,6 +48,9 @@ def check_plan(topic: Topic, change: Change, planned_on: ColdSnapshot) -> None:
                 f"table of its creation {topic.topic_id}; look the topic up again",
                 topic_id=add.topic_id,
             )
+    if change.empties:
+        _check_emptying(change, planned_on)
+        return
     for register, value in change.registers.items():
         before = planned_on.registers.get(register, 0)
         archived_end = planned_on.archived_end(register.partition)
@@ -61,7 +64,8 @@ def check_plan(topic: Topic, change: Change, planned_on: ColdSnapshot) -> None:
     for partition in change.partitions:
         log_start = planned_on.log_start(partition)
         for hot_range in change.hot_ranges(partition)[:1]:
-            start = max(planned_on.archived_end(partition), log_start)
+            new_start = change.registers.get(LogStart(partition), 0)
+            start = max(planned_on.archived_end(partition), log_start, new_start)
             if hot_range.start_offset != start:
                 raise InvalidArgumentError(
                     f"partition {partition} is archived up to {start}, so a range cannot start "
@@ -77,6 +81,25 @@ def check_plan(topic: Topic, change: Change, planned_on: ColdSnapshot) -> None:
                 raise InvalidArgumentError(
                     f"removing {file.path} would lose records above the log start {log_start}"
                 )
+
+
+def _check_emptying(change: Change, planned_on: ColdSnapshot) -> None:
+    """Archivers that planned before it must fall, whatever archived ends they go back to."""
+    for partition in change.partitions:
+        start = change.registers.get(LogStart(partition), -1)
+        left = planned_on.files.missing(file.path for file in change.removes)
+        gone = {file.path for file in change.removes if file.partition == partition} - left
+        if (
+            change.registers.get(ArchivedEnd(partition)) != start
+            or start < planned_on.log_start(partition)
+            or change.registers.get(ReservedEnd(partition), 0) <= planned_on.reserved_end(partition)
+            or change.adds
+            or len(gone) != planned_on.files.rows_of_partition(partition).num_rows
+        ):
+            raise InvalidArgumentError(
+                f"partition {partition} is not emptied by {dict(change.registers)} without its "
+                f"{len(gone)} files"
+            )
 
 
 def _check_rewrite(rewrite: Rewrite, planned_on: ColdSnapshot) -> None:

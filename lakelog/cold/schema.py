@@ -134,6 +134,9 @@ KEYSPACE_PROPERTY = "lakelog.keyspace"
 KEYSPACE_ID_PROPERTY = "lakelog.keyspace.id"
 KEYSPACE_DEFAULTS_PROPERTY = "lakelog.keyspace.defaults"
 
+#: "false" if the topic is archived no more: nothing is added to its table, until it is again.
+TIERED_PROPERTY = "lakelog.topic.tiered"
+
 #: When the topic was deleted, in ms since the epoch; -1: it was not.
 DELETED_PROPERTY = "lakelog.topic.deleted_ms"
 
@@ -187,6 +190,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
         **_keyspace_properties(topic),
         DELETED_PROPERTY: str(-1 if topic.deleted_ms is None else topic.deleted_ms),
         **({} if topic.purged_ms is None else {PURGED_PROPERTY: str(topic.purged_ms)}),
+        TIERED_PROPERTY: str(topic.config.tiered).lower(),
         GENERATION_PROPERTY: str(topic.generation),
         PARTITIONS_PROPERTY: str(topic.partitions),
         CONFIG_PROPERTY: topic.config.to_json(),
@@ -224,6 +228,11 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
 def is_deleted(properties: Mapping[str, str]) -> bool:
     """Whether the properties say that the topic was deleted."""
     return _time_ms(properties, DELETED_PROPERTY) is not None
+
+
+def is_untiered(properties: Mapping[str, str]) -> bool:
+    """Whether the properties say that the topic is archived no more."""
+    return properties.get(TIERED_PROPERTY) == "false"
 
 
 def is_purged(properties: Mapping[str, str]) -> bool:

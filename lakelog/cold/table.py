@@ -33,6 +33,7 @@ class ColdSnapshot:
     registers: Mapping[Register, int] = field(default_factory=lambda: MappingProxyType({}))
     config_version: int = 0  # of the topic's settings in the table
     is_deleted: bool = False  # whether the table says that its topic was
+    is_untiered: bool = False  # whether it says that its topic is archived no more
 
     def archived_end(self, partition: int) -> int:
         return self.registers.get(ArchivedEnd(partition), 0)

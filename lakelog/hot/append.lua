@@ -143,7 +143,7 @@ end
 if p.log_end + total >= 9007199254740992 then
   return { 'FULL_OF_OFFSETS', p.log_end }
 end
-if st[16] and p.log_end + total > tonumber(st[16]) then
+if settings.tiered and st[16] and p.log_end + total > tonumber(st[16]) then
   return { 'RESERVED_USED_UP', p.log_end, tonumber(st[16]) }
 end
 if ARGV[10] ~= '0' then

@@ -8,6 +8,8 @@ One file declares one topic or a list of them::
       retention.ms: 604800000
       cleanup.policy: delete
 
+Where no cold root is given, a topic that does not declare ``remote.storage.enable`` is untiered.
+
 Applying is idempotent: settings that are not declared go back to their defaults (the keyspace's, if
 it sets them), partitions only grow, and topics that no file declares are left alone.
 """
@@ -26,7 +28,7 @@ from ..config import TopicConfig, parse, setting, text_of
 from ..errors import ApplyFailedError, InvalidConfigError, InvalidTopicError, LakelogError, by_topic
 from ..keyspace_defaults import KeyspaceDefaults
 from ..topic import Topic, check_topic_name
-from .registry import TopicRegistry
+from .registry import TIERED, TopicRegistry
 
 _FIELDS = {"name", "partitions", "config"}
 
@@ -130,6 +132,8 @@ def apply(
             change that was made.
     """
     declared = list(declared)
+    if registry.is_hot_alone:
+        declared = [_in_redis_alone(topic) for topic in declared]
     defaults = KeyspaceDefaults(tuple(registry.defaults().items())).for_topics
     existing = {topic.name: topic for topic in registry.list()}
     changes: dict[str, list[TopicChange]] = {}
@@ -160,6 +164,12 @@ def apply(
             errors=errors,
         )
     return made
+
+
+def _in_redis_alone(declared: DeclaredTopic) -> DeclaredTopic:
+    """What the declaration means where there is no cold root."""
+    settings = {TIERED: "false", **dict(declared.settings)}
+    return replace(declared, settings=tuple(sorted(settings.items())))
 
 
 def _applied(

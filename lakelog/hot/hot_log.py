@@ -439,7 +439,7 @@ class HotLog:
         """Drops hot records below an offset; the local log start only grows.
 
         The caller guarantees that the cold tier holds them, or that they lie below the log
-        start.
+        start. A partition that is untiered by now is left as it is.
 
         Args:
             archived_end: how far the cold tier holds the partition, noted for the flush policy.
@@ -668,6 +668,7 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         paused=state[10] is not None,
         reserved_end=None if state[12] is None else int(state[12]),
         lost_from=None if state[14] is None else int(state[14]),
+        tiered=state[15].split()[9] == b"1",
     )
 
 

@@ -10,7 +10,8 @@
 -- offset 0. Otherwise it may have existed, with records, and been lost. Then it is made without a run
 -- id, so that it takes appends only after recover() has gone past every offset that was given out.
 
-local st = redis.call('HMGET', state, 'topic_id', 'generation', 'config_version')
+local st = redis.call('HMGET', state, 'topic_id', 'generation', 'config_version', 'settings',
+  'log_start', 'local_log_start')
 local generation, config_version = tonumber(ARGV[2]), tonumber(ARGV[3])
 if st[1] and st[1] ~= ARGV[1] and tonumber(st[2]) >= generation then
   return { 'STALE', st[1] } -- the topic was created again since
@@ -19,7 +20,16 @@ if st[1] == ARGV[1] then
   if tonumber(st[3]) >= config_version then
     return { 'UNCHANGED' }
   end
-  redis.call('HSET', state, 'config_version', ARGV[3], 'settings', ARGV[4])
+  local changes = { 'config_version', ARGV[3], 'settings', ARGV[4] }
+  local was_tiered = parse_settings(st[4]).tiered
+  local is_tiered = parse_settings(ARGV[4]).tiered
+  if was_tiered and not is_tiered then -- what only the table holds is deleted
+    changes[5], changes[6] = 'log_start', int(math.max(tonumber(st[5]), tonumber(st[6])))
+  end
+  if was_tiered ~= is_tiered then -- what was reserved bounds nothing any more
+    redis.call('HDEL', state, 'reserved_end', 'retention_checked')
+  end
+  redis.call('HSET', state, unpack(changes))
   return { 'ALTERED' }
 end
 local is_foreign = redis.call('EXISTS', stream) == 1

@@ -3,6 +3,6 @@
 return {
   redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'log_start', 'local_log_start',
     'segment', 'index', 'closed_bytes', 'unarchived_since', 'gaps', 'paused', 'clean',
-    'reserved_end', 'quarantined', 'lost_from'),
+    'reserved_end', 'quarantined', 'lost_from', 'settings'),
   redis.call('ZRANGE', segments, 0, -1),
 }

@@ -33,7 +33,9 @@ local _, index_timestamp, largest = string.match(st[9], '(%S+) (%S+) (%S+)')
 check_types()
 assert(log_end and closed_bytes and largest and (reserved_end or not st[11]) and st[12],
   'not lakelog\'s numbers')
-local asks, start = ARGV[5] == 'ask', tonumber(ARGV[5])
+-- Who looked before the topic became untiered may offer to reserve.
+local is_tiered = parse_settings(st[12]).tiered
+local asks, start = is_tiered and ARGV[5] == 'ask', is_tiered and tonumber(ARGV[5])
 local MAX_DECODED_BYTES = 9007199254740991 -- as good as none, until the topic is altered
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
@@ -51,16 +53,22 @@ end
 local half_adopted = is_own and st[10] and not st[8] -- see pause.lua
 if log_end >= known_end then
   if is_own and not half_adopted then
-    if not asks and not start or not reserved_end
-      or asks and reserved_end - log_end >= tonumber(ARGV[6]) then
+    if not asks and not start
+      or asks and reserved_end and reserved_end - log_end >= tonumber(ARGV[6]) then
       return { 'OK' }
     end
-    if start == reserved_end then
+    if start and not reserved_end and ARGV[7] == RUN_ID and log_end <= tonumber(ARGV[6])
+      or start and start == reserved_end then
       reserve(ARGV[6])
       return { 'OK' }
     end
-    if start and start < reserved_end then
+    if start and reserved_end and start < reserved_end then
       return { 'OK' } -- a later caller has reserved more
+    end
+    if not reserved_end then
+      -- It was untiered until now, or an older lakelog wrote it. All offsets that it has given out
+      -- lie below the next reservation's end, so it can go on without a gap.
+      return { 'RESERVE', int(math.max(log_end, known_end)), RUN_ID }
     end
   end
   -- A server that took over may hold the mark of a stop after which its predecessor went on.

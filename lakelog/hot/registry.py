@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import builtins
 import json
+import logging
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -54,7 +55,11 @@ from .keys import (
     Keys,
 )
 
+logger = logging.getLogger(__name__)
+
 MAX_PARTITIONS = 10_000
+
+TIERED = "remote.storage.enable"
 
 #: What is kept for longer has no expiry: Redis counts one from its own epoch.
 MAX_EXPIRY_MS = 10 * 365 * DAY_MS
@@ -62,6 +67,11 @@ MAX_EXPIRY_MS = 10 * 365 * DAY_MS
 
 class Copies(Protocol):
     """Where else topics are told of: their tables."""
+
+    @property
+    def has_root(self) -> bool:
+        """Whether a cold root was given, so that topics can have tables."""
+        ...
 
     def settled(self, topic: Topic) -> None:
         """The topic's settings were written."""
@@ -108,6 +118,11 @@ class TopicRegistry:
         self._clock = clock
         self._copies = copies
 
+    @property
+    def is_hot_alone(self) -> bool:
+        """Whether no cold root was given, so that topics are untiered unless they say otherwise."""
+        return self._copies is not None and not self._copies.has_root
+
     def create(
         self,
         name: str,
@@ -117,6 +132,9 @@ class TopicRegistry:
         anew: bool = False,
     ) -> Topic:
         """Creates a topic and returns it.
+
+        Where no cold root was given, a topic that does not set ``remote.storage.enable`` itself is
+        untiered, and a warning says so.
 
         Args:
             name: by Kafka's rule.
@@ -132,13 +150,17 @@ class TopicRegistry:
         """
         check_new_topic_name(name)
         _check_partitions(partitions)
+        overrides: Mapping[str, object]
         overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
+        is_hot_alone = self.is_hot_alone and overrides.get(TIERED) is None
+        if is_hot_alone:
+            overrides = {**overrides, TIERED: False}
         if not anew:
             self._check_not_lost(name)
         self._finish_earlier(name)
         while True:
             defaults = self._defaults()
-            settings = TopicConfig((), defaults.for_topics).replace(overrides)
+            settings = _settings(overrides, defaults, is_hot_alone=is_hot_alone)
             topic = Topic(
                 name,
                 uuid.uuid4(),
@@ -163,6 +185,16 @@ class TopicRegistry:
             keyspace_defaults=defaults.settings,
         )
         self.repair(topic)
+        if is_hot_alone:
+            logger.warning(
+                "topic %r lives in Redis alone (%s=false), which forgets it by retention.ms and "
+                "retention.bytes: no cold root was given to archive it to. With one, `lakelog "
+                "topics alter %s --config %s=true` archives what Redis holds by then",
+                name,
+                TIERED,
+                name,
+                TIERED,
+            )
         return topic
 
     def get(self, name: str) -> Topic:
@@ -203,21 +235,25 @@ class TopicRegistry:
     def alter(self, name: str, changes: Mapping[str, object | None]) -> Topic:
         """Changes settings (None: back to the default) and returns the topic as it is then.
 
+        ``remote.storage.enable=true`` has what Redis holds by then archived, and all that follows.
+        Switched off again, with ``remote.log.delete.on.disable=true``, what only the table holds is
+        deleted: the log starts at its local log start.
+
         Raises:
-            InvalidConfigError: not legal, or it would switch the tier of a topic with records, or
-                remove a value column or change its type; nothing was changed.
+            InvalidConfigError: not legal, or it would remove a value column or change its type, or
+                delete what is archived although nothing says that it may go, or have a topic
+                archived where no cold root was given; nothing was changed.
             ConcurrentConfigChangeError: somebody else altered it meanwhile.
         """
         topic = self._whole(name)
         config = topic.config.replace(changes)
-        if config.tiered != topic.config.tiered:
-            raise InvalidConfigError(
-                f"remote.storage.enable of topic {name!r} cannot be changed from "
-                f"{topic.config.text('remote.storage.enable')}: its records lie where it says. "
-                "Create another topic and copy them",
-                name="remote.storage.enable",
-            )
         check_change(topic.config, config)
+        if self.is_hot_alone and config.tiered and not topic.config.tiered:
+            raise InvalidConfigError(
+                f"topic {name!r} cannot be archived: no cold root was given. Connect with one "
+                f"(cold=…, --cold) and set {TIERED}=true then",
+                name=TIERED,
+            )
         if config == topic.config:
             self.repair(topic)
             return topic
@@ -716,6 +752,26 @@ class _Fresh:
 
     first: int  # and all above
     runs: tuple[str, ...]  # run ids of the servers that hold them
+
+
+def _settings(
+    overrides: Mapping[str, object], defaults: KeyspaceDefaults, *, is_hot_alone: bool
+) -> TopicConfig:
+    """A new topic's settings.
+
+    Args:
+        is_hot_alone: it is untiered because no cold root was given, which nobody asked for.
+
+    Raises:
+        InvalidConfigError: not legal.
+    """
+    try:
+        return TopicConfig((), defaults.for_topics).replace(overrides)
+    except InvalidConfigError as error:
+        if not is_hot_alone:
+            raise
+        message = f"no cold root was given (cold=…, --cold), so that {TIERED}=false: {error}"
+        raise replace(error, message=message) from None
 
 
 def settings_text(config: TopicConfig) -> str:

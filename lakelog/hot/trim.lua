@@ -1,10 +1,11 @@
 -- Drops hot records below an offset and notes how far the partition is archived.
 -- ARGV: topic_id or '', before, log_start or '', archived_end or '', planned_at_ms or ''.
 -- Returns {'OK', local log start}, {'UNKNOWN_TOPIC_ID', found or ''} or {'OUT_OF_RANGE', local log
--- start, log end}. Only grows; repeating it changes nothing.
+-- start, log end}. Only grows; repeating it changes nothing. An untiered partition is only trimmed with
+-- its log start: whoever archived it may not know yet that nobody does any more.
 
 local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'log_start', 'log_end',
-  'segment', 'closed_bytes', 'unarchived_since', 'run_id')
+  'segment', 'closed_bytes', 'unarchived_since', 'run_id', 'settings')
 if not st[1] or ARGV[1] ~= '' and st[1] ~= ARGV[1] then
   return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
@@ -15,6 +16,9 @@ if before > tonumber(st[4]) and st[8] == RUN_ID then
   -- The next append would lie below the log start. (A server that lost its tail may hold less
   -- than the cold tier; recover() then goes on above both.)
   return { 'OUT_OF_RANGE', local_log_start, tonumber(st[4]) }
+end
+if ARGV[3] == '' and not parse_settings(st[9]).tiered then
+  return { 'OK', local_log_start }
 end
 local freed, trim
 if before > local_log_start then

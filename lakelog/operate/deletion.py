@@ -24,7 +24,7 @@ def undelete(
 
     Args:
         deleted: one of `TopicRegistry.deleted`.
-        table: None for an untiered topic.
+        table: None for an untiered topic that never had one.
 
     Raises:
         TopicExistsError, TopicPurgedError: see `TopicRegistry.undelete`; or nothing of it is left.
@@ -34,10 +34,11 @@ def undelete(
         raise purged(deleted)
     kept = topics.has_kept(deleted)
     held = None if table is None else table.mirrored()
-    if not kept and held is None:
+    tiered = deleted.config.tiered
+    if not kept and (held is None or not tiered):
         raise TopicPurgedError(
             f"nothing is left of topic {deleted.name!r} with id {deleted.topic_id}: Redis kept its "
-            "records for file.delete.delay.ms, and no table of it is there",
+            "records for file.delete.delay.ms, and no table holds any",
             topic=deleted.name,
             topic_id=deleted.topic_id,
         )
@@ -49,6 +50,8 @@ def undelete(
     if table is not None:
         table.mirror(returned)  # first, since a cleanup without Redis goes by what it says
     failpoint("undelete.after_table")
+    if not tiered:
+        table = None  # it says what Redis says, but holds nothing
     ends = {} if table is None else table_ends(deleted, table.snapshot())
     return replace(brought_back(topics.undelete(returned, ends), hot, table), kept_hot=kept)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import NoReturn
 
@@ -17,6 +17,9 @@ from ..offsets import HotOffsets, LogOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .hot_tier import HotTier
+
+#: Opens the cold tier of a topic, which must have one.
+OpenTable = Callable[[], ColdTable]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +41,7 @@ class Tiers:
     Args:
         table: None for an untiered topic.
         rows: gives snapshots and rows, if not the table itself.
+        open_table: opens the table of a topic that was untiered and is archived by now.
     """
 
     def __init__(
@@ -46,11 +50,13 @@ class Tiers:
         hot: HotTier,
         table: ColdTable | None,
         rows: ColdRows | None = None,
+        open_table: OpenTable | None = None,
     ) -> None:
         self.topic = topic
         self.hot = hot
         self.table = table
         self.rows = table if rows is None else rows
+        self._open_table = open_table
         self._cold: ColdSnapshot | None = None
         self._local_log_starts: dict[int, int] = {}
 
@@ -60,6 +66,7 @@ class Tiers:
         # Hot first: a trim between the two looks can then only make the tiers overlap, since what
         # it dropped is in the snapshot that comes after.
         hot = self._hot_offsets(asked)
+        self._follow(hot.values())
         cold = self.cold()
         ahead = [tp for tp in asked if _cold_end(cold, tp.partition) > hot[tp].log_end]
         # Either it was appended and archived between the two looks, or the server lost its tail. A
@@ -72,6 +79,12 @@ class Tiers:
             offsets[tp.partition] = replace(joined, recovered=False) if lost else joined
             self._local_log_starts[tp.partition] = joined.local_log_start
         return Look(offsets, cold, {tp.partition: hot[tp] for tp in asked})
+
+    def current_table(self, asked: list[TopicPartition]) -> ColdTable | None:
+        """The cold tier that partitions have by now; None if they have none."""
+        if self.table is None:
+            self._follow(self._hot_offsets(asked).values())
+        return self.table
 
     def cold(self) -> ColdSnapshot:
         """The cold tier as of now."""
@@ -90,6 +103,11 @@ class Tiers:
         if now.is_deleted:
             raise deleted_topic(self.topic)
         return now.version != look.cold.version
+
+    def _follow(self, hot: Iterable[HotOffsets]) -> None:
+        """Open the table if the topic has got one since; the hot tier knows first."""
+        if self.rows is None and self._open_table and any(seen.tiered for seen in hot):
+            self.table = self.rows = self._open_table()
 
     def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
         return self.hot.offsets(asked, topic_id=self.topic.topic_id)

@@ -29,7 +29,7 @@ from .hot_tier import HotTier
 from .range_read import RangeRead
 from .record_count import count_records
 from .sample import DEFAULT_SAMPLE_RECORDS, sample
-from .tiers import Look, Tiers, out_of_range
+from .tiers import Look, OpenTable, Tiers, out_of_range
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -52,6 +52,7 @@ class TopicLog:
         topic: as the registry gave it.
         hot: the hot tier.
         table: the cold tier; None for an untiered topic.
+        open_table: opens it once the topic is archived after all.
         clock: the time from which "10 minutes ago" is counted.
         frame_of: makes the frame of `dataframe`.
         explorer_of: makes the widget of `explore`.
@@ -65,14 +66,24 @@ class TopicLog:
         clock: Clock | None = None,
         frame_of: FrameOf | None = None,
         explorer_of: ExplorerOf | None = None,
+        open_table: OpenTable | None = None,
     ) -> None:
         self.topic = topic
         self.hot: HotTier = hot
-        self.table = table
         self._clock = clock or SystemClock()
-        self._tiers = Tiers(topic, hot, table)
+        self._open_table = open_table
+        self._tiers = Tiers(topic, hot, table, open_table=open_table)
         self._frame_of = frame_of
         self._explorer_of = explorer_of
+
+    @property
+    def table(self) -> ColdTable | None:
+        """The cold tier; None if the topic was untiered when it was last looked at."""
+        return self._tiers.table
+
+    def tiers(self) -> Tiers:
+        """Both tiers, with nothing remembered of an earlier look."""
+        return Tiers(self.topic, self.hot, self.table, open_table=self._open_table)
 
     # -- where things lie ------------------------------------------------------------------------
 

@@ -89,7 +89,7 @@ class UnifiedLog(TopicLog):
                 partition goes on; retriable. An archiver settles it too.
         """
         topic_partition = self.topic.partition(partition)
-        table = self._tiers.table
+        table = self._tiers.current_table([topic_partition])
         if table is None:
             self.hot.recover(topic_partition, at_least, topic_id=self.topic.topic_id)
             return
@@ -121,8 +121,8 @@ class UnifiedLog(TopicLog):
             PolicyViolationError: it is compacted without ``delete``.
             UnknownTopicIdError: it was dropped.
         """
-        # An untiered topic has no such policy, and never becomes a tiered one. Only a commit to the
-        # cold tier can meet a policy that was set since, and it is then refused.
+        # An untiered topic has no such policy. A commit to the cold tier can meet one that was set
+        # since, and it is then refused.
         topic = self.hot.topics().renewed(self.topic)
         if topic.config["cleanup.policy"] == {"compact"}:
             raise PolicyViolationError(

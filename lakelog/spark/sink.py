@@ -135,6 +135,7 @@ class _Writer:
 
     def _recover(self, topic: Topic, topic_partition: TopicPartition, at_least: int) -> None:
         place = self._options.place
+        topic = place.open_hot().topics().renewed(topic)  # it may have got a cold tier since
         if not place.opens_in_tasks(topic):
             raise RecoveryNeededError(
                 f"the server of {topic_partition} may have lost its tail, and only a look at the "

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from .. import failpoints
 from ..archive.plan import FlushLimit, plan
 from ..cold.change import Change
+from ..cold.emptying import empty
 from ..cold.registers import ArchivedEnd
 from ..cold.table import ColdSnapshot
 from ..config import HOUR_MS, MIB, Compression, EntryFormat
@@ -27,6 +28,7 @@ from ..errors import (
 from ..hot.keys import Keys
 from ..operate.deletion import purge, undelete
 from ..operate.restore import restore
+from ..read.unified_log import UnifiedLog
 from . import strategies
 from .harness import (
     PARTITIONS,
@@ -424,6 +426,66 @@ class LogRules(LogHarness):
             self._settle_recoveries()
         self._cannot_be_lost()
         self._open()  # it has newer settings, as after any change of them
+
+    @precondition(any_new)
+    @rule(data=st.data(), told=st.booleans(), batches=st.tuples(*[strategies.batches()] * 2))
+    def switch_tiering_off_and_on(
+        self, data: st.DataObject, told: bool, batches: tuple[Batch, Batch]
+    ) -> None:
+        """The topic is untiered for a while, with or without its table being told and emptied.
+
+        What only the table held is gone; then what Redis holds by then is archived.
+        """
+        for model in self.models:
+            if model.run_id != self.run_id:
+                self._recover_as_producer(model.topic_partition.partition)
+        self.news = 0
+        topics = self.hot.topics()
+        off: dict[str, object] = {"remote.storage.enable": False}
+        off["remote.log.delete.on.disable"] = True
+        unset: dict[str, object | None] = dict.fromkeys(off)
+        if self.topic.config.compacted:  # only a tiered topic can be
+            unset["cleanup.policy"] = self.topic.config.text("cleanup.policy")
+            off["cleanup.policy"] = "delete"
+            batches = batches[0].keyed(), batches[1]
+        for tp, seen in self._observe().items():
+            self.models[tp.partition].local_log_start = seen.local_log_start
+        self.topic = topics.alter(TOPIC, off)
+        for tp, seen in self._observe().items():
+            self.models[tp.partition].untier(seen.log_start)
+        if told:
+            self._empty_table()
+        self._produce(data.draw(partitions, "partition"), 2, [batches[0]])
+        alone = UnifiedLog(self.topic, self.hot, None, self.clock, open_table=self._new_table)
+        self._compare_untiered(alone)
+        self.topic = topics.alter(TOPIC, unset)
+        for tp, seen in self._observe().items():  # retention may have dropped segments meanwhile
+            model = self.models[tp.partition]
+            model.raise_log_start(seen.log_start)
+            model.local_log_start = seen.local_log_start
+        self._open()
+        self._produce(data.draw(partitions, "partition"), 1, [batches[1]])
+        for number, model in enumerate(self.models):
+            require_same(alone.read(number).records(), model.read())
+        self._archive(self.archiver, None)  # it also reserves offsets again
+        for number, model in enumerate(self.models):
+            require_same(alone.read(number).records(), model.read())
+        self._cannot_be_lost()
+
+    def _empty_table(self) -> None:
+        starts = {tp.partition: seen.log_start for tp, seen in self._observe().items()}
+        empty(self._new_table(), self.topic, starts)
+        rows = self._check_delta_rows()
+        require(not any(rows.values()), f"an emptied table holds {rows}")
+        for model in self.models:
+            model.emptied(starts[model.topic_partition.partition])
+
+    def _compare_untiered(self, log: UnifiedLog) -> None:
+        for tp, seen in self._observe().items():
+            model = self.models[tp.partition]
+            model.raise_log_start(seen.log_start)  # retention works at appends
+            model.local_log_start = seen.local_log_start
+            require_same(log.read(tp.partition).records(), model.read())
 
     @precondition(any_new)
     @rule(config=strategies.topic_settings(), purged=st.booleans())

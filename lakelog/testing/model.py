@@ -226,6 +226,23 @@ class ModelLog:
     def raise_log_start(self, offset: int) -> None:
         self.log_start = max(self.log_start, offset)
 
+    def untier(self, log_start: int) -> None:
+        """The topic is archived no more: what only the cold tier held is deleted."""
+        expected = max(self.log_start, self.local_log_start)
+        require(
+            log_start == expected,
+            f"{self.topic_partition}: an untiered log starts at {log_start}, expected {expected}",
+        )
+        self.log_start = log_start
+        self.recoveries += 1  # what was planned before must not land any more
+
+    def emptied(self, log_start: int) -> None:
+        """The cold tier of an untiered log was emptied."""
+        self.archived_end = max(log_start, self.log_start)
+        self.removed.clear()
+        self.horizons_ms.clear()
+        self.deleted_rows.clear()
+
     def compact(
         self, first_dirty: int, cleaned_end: int, now_ms: int, delete_retention_ms: int
     ) -> set[int]:

@@ -276,7 +276,7 @@ class Readers:
     # -- how -------------------------------------------------------------------------------------
 
     def _tiers(self) -> Tiers:
-        return Tiers(self.log.topic, self.log.hot, self.log.table)
+        return self.log.tiers()
 
     def _consumed(
         self,

@@ -102,6 +102,13 @@ def _trim_everything(topic: object, hot: Mapping[int, HotOffsets], *_: object) -
     return {number: seen.log_end for number, seen in hot.items()}
 
 
+_archive_plan = archiver.plan
+
+
+def _plan_from_the_old_end(topic: Topic, hot: Mapping[int, HotOffsets], *more: Any) -> Change:
+    return _archive_plan(topic, {n: replace(one, log_start=0) for n, one in hot.items()}, *more)
+
+
 _encode_fields = fields_entry.encode_fields
 
 
@@ -356,7 +363,7 @@ MUTANTS = (
     Mutant(
         "appends beyond what is reserved",
         "cold knows of an offset before Redis gives it out",
-        _script("append", {"if st[16] and": "if false and"}),
+        _script("append", {"if settings.tiered and st[16]": "if false and st[16]"}),
     ),
     Mutant(
         "gap not noted",
@@ -416,6 +423,17 @@ MUTANTS = (
         "a purge that leaves the files",
         "a purge removes all of a deleted topic",
         patched(purging, "_delete", lambda *_: None),
+    ),
+    Mutant(
+        "an untiered log that starts in its table",
+        "a topic that is archived no more starts at its local log start",
+        _script("init", {"if was_tiered and not is_tiered then": "if false then"}),
+    ),
+    Mutant(
+        "tiered again below where it starts",
+        "what a topic forgot while it was untiered does not come back",
+        patched(archiver, "plan", _plan_from_the_old_end),
+        shows=(Difference, ContradictionError),
     ),
     Mutant(
         "trim ignores what is archived",

@@ -57,6 +57,7 @@ from ..schema import (
     columns_to_write,
     file_retention_ms,
     is_deleted,
+    is_untiered,
     mirrored_properties,
     mirrored_topic,
     mirrored_version,
@@ -197,7 +198,12 @@ class NamedTable(TimestampLookup[NamedReader]):
                 properties = self._read_properties()
                 told = mirrored_version(properties)
                 self._unchecked = ColdSnapshot(
-                    state.version, state.index(), state.registers, told, is_deleted(properties)
+                    state.version,
+                    state.index(),
+                    state.registers,
+                    told,
+                    is_deleted(properties),
+                    is_untiered(properties),
                 )
 
     def _refresh(self) -> None:

@@ -46,6 +46,7 @@ from ..schema import (
     columns_to_write,
     file_retention_ms,
     is_deleted,
+    is_untiered,
     mirrored_properties,
     mirrored_topic,
     mirrored_version,
@@ -150,7 +151,12 @@ class PathTable(TimestampLookup[SegmentReader]):
                 properties = self._log.properties()
                 told = mirrored_version(properties)
                 self._unchecked = ColdSnapshot(
-                    self._log.version, files, registers, told, is_deleted(properties)
+                    self._log.version,
+                    files,
+                    registers,
+                    told,
+                    is_deleted(properties),
+                    is_untiered(properties),
                 )
             return self._unchecked
 

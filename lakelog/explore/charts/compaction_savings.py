@@ -11,7 +11,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...cleanup.report import CleanupReport
-from ...read.tiers import Tiers
 from ...read.topic_log import TopicLog
 from . import words
 from .drawing import drawn
@@ -50,7 +49,7 @@ def compaction_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> p
         LakelogError: a tier cannot be read.
     """
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
-    look = Tiers(log.topic, log.hot, log.table).look(asked)
+    look = log.tiers().look(asked)
     rows = []
     unknown = []
     for partition in asked:

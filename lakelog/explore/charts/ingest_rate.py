@@ -15,7 +15,7 @@ from ...cold.table import ColdSnapshot
 from ...errors import InvalidArgumentError
 from ...offsets import HotOffsets, LogOffsets, timestamp_ms
 from ...operate.segments import inspection_of
-from ...read.tiers import Look, Tiers
+from ...read.tiers import Look
 from ...read.topic_log import TopicLog
 from ...record import TopicPartition
 from . import words
@@ -120,7 +120,7 @@ def ingest_rates(
     if bins < 1:
         raise InvalidArgumentError(f"bins={bins} is no number of parts ≥ 1")
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
-    look = Tiers(log.topic, log.hot, log.table).look(asked)
+    look = log.tiers().look(asked)
     cold = {n: _cold_stretches(look, n) for n in asked}
     hot = {n: _hot_stretches(look.offsets[n], look.hot[n], look.cold, n) for n in asked}
     every = sum(

@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...offsets import LogOffsets
-from ...read.tiers import Tiers
 from ...read.topic_log import TopicLog
 from . import style, words
 from .drawing import drawn
@@ -107,7 +106,7 @@ def partition_ranges(log: TopicLog, partitions: Iterable[int] | None = None) -> 
     """
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
     now_ms = log.hot.now_ms()
-    look = Tiers(log.topic, log.hot, log.table).look(asked)
+    look = log.tiers().look(asked)
     rows: list[tuple[int, str, int, int, int | None]] = []
     for partition in asked:
         offsets, since = look.offsets[partition], look.hot[partition].unarchived_since_ms

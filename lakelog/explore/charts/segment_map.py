@@ -15,7 +15,6 @@ from ...cold.table import ColdSnapshot
 from ...offsets import HotOffsets, LogOffsets
 from ...operate.finding import COLD, HOT
 from ...operate.segments import BELOW_LOG_START, CLEANED, CLOSED, DIRTY, OPEN
-from ...read.tiers import Tiers
 from ...read.topic_log import TopicLog
 from ...record import OffsetRange
 from . import words
@@ -78,7 +77,7 @@ def segment_rows(log: TopicLog, partitions: Iterable[int] | None = None) -> pa.T
         LakelogError: a tier cannot be read.
     """
     asked = list(range(log.topic.partitions) if partitions is None else partitions)
-    look = Tiers(log.topic, log.hot, log.table).look(asked)
+    look = log.tiers().look(asked)
     parts = []
     for partition in asked:
         offsets, hot = look.offsets[partition], look.hot[partition]

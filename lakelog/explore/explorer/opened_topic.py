@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...read.stretches import Stretch, stretches
-from ...read.tiers import Look, Tiers
+from ...read.tiers import Look
 from ...read.topic_log import TopicLog
 
 
@@ -12,7 +12,7 @@ class OpenedTopic:
 
     def __init__(self, log: TopicLog) -> None:
         self.log = log
-        self._tiers = Tiers(log.topic, log.hot, log.table)
+        self._tiers = log.tiers()
 
     def look(self, partition: int) -> Look:
         """Both tiers of a partition as of now."""

@@ -116,9 +116,13 @@ class LogPlace:
         Raises:
             InvalidArgumentError: it is tiered, but the place has no cold root.
         """
-        shared = self.opens_in_tasks(topic)
-        table = self.task_table(topic) if shared else self.table(topic)
-        return Tiers(topic, self.open_hot(), table)
+
+        def opened() -> ColdTable:
+            shared = self._root(topic).opens_in_tasks
+            return self._shared_table(topic) if shared else self.table(topic)
+
+        table = opened() if topic.config.tiered else None
+        return Tiers(topic, self.open_hot(), table, open_table=opened)
 
     def clock(self) -> Clock:
         """Redis's time, so that "10 minutes ago" means the same to everyone."""
@@ -165,12 +169,7 @@ class LogPlace:
             InvalidArgumentError: it is tiered, but the place has no cold root.
             ColdTierError: it is archived into tables by name, which only a driver can open.
         """
-        if not topic.config.tiered:
-            return None
-        root = self._root(topic)
-        return _TABLES.get(
-            (self, topic.topic_id), lambda: root.task_table(topic, HotRows(self.source))
-        )
+        return self._shared_table(topic) if topic.config.tiered else None
 
     def task_tiers(self, topic: Topic) -> Tiers:
         """Both tiers of a topic, with nothing remembered of an earlier reader.
@@ -182,7 +181,23 @@ class LogPlace:
         """
         if topic.config.tiered and not self._root(topic).opens_in_tasks:
             return _HotAlone(topic, self.open_hot(), str(self.cold))
-        return Tiers(topic, self.open_hot(), self.task_table(topic))
+
+        def opened() -> ColdTable:
+            return self._shared_table(topic)
+
+        return Tiers(topic, self.open_hot(), self.task_table(topic), open_table=opened)
+
+    def _shared_table(self, topic: Topic) -> PathTable:
+        """The topic's cold tier, opened once a process.
+
+        Raises:
+            InvalidArgumentError: the place has no cold root.
+            ColdTierError: its tables have names, so that only a driver can open them.
+        """
+        root = self._root(topic)
+        return _TABLES.get(
+            (self, topic.topic_id), lambda: root.task_table(topic, HotRows(self.source))
+        )
 
     def __str__(self) -> str:
         return "no cold tier" if self.cold is None else str(self.cold)
