@@ -20,9 +20,10 @@ from .cleanup_rules import CleanupRules
 from .harness import LogHarness
 from .log_rules import LogRules
 from .servers import RedisServer
+from .shared_root_rules import SharedRootRules
 
 
-class LogMachine(CleanupRules, LogRules):
+class LogMachine(CleanupRules, LogRules, SharedRootRules):
     """Everything that may happen to a log."""
 
 
