@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from uuid import UUID
 
-from .cold.emptying import empty
+from .cold.emptying import empty, table_starts
 from .cold.table import NO_TABLE, ColdTable
 from .errors import LakelogError
 from .hot.hot_log import HotLog
@@ -72,6 +72,17 @@ class ColdMirror:
                 error,
             )
 
+    def log_starts(self, topic: Topic) -> Mapping[int, int]:
+        """See `Copies.log_starts`.
+
+        Retention drops hot records after it has told the table, and who is held up in between has
+        not dropped them. With a newer version of the settings in the table, it can tell it no more.
+        """
+        # Of a table by name, see `settled`: what was not dropped can be read again until then.
+        if self._root is None or not self._root.opens_in_tasks:
+            return {}
+        return table_starts(self._table(topic), topic)
+
     def untier(self, topic: Topic) -> ColdTable | None:
         """Have the table of an untiered topic hold nothing; nothing happens if it has none.
 
@@ -89,7 +100,13 @@ class ColdMirror:
         if table.snapshot().version == NO_TABLE:
             return None
         seen = self._hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
-        starts = {tp.partition: one.log_start for tp, one in seen.items() if not one.tiered}
+        cold = table.snapshot()
+        starts = {}
+        for tp, one in seen.items():
+            if not one.tiered:
+                starts[tp.partition] = max(one.log_start, cold.log_start(tp.partition))
+                if starts[tp.partition] > one.log_start:  # by name: see `log_starts`
+                    self._hot.raise_log_start(tp, starts[tp.partition], topic_id=topic.topic_id)
         empty(table, topic, starts)
         return table
 

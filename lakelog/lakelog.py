@@ -557,9 +557,13 @@ class Lakelog(ColdLog):
         known = any(one.topic_id == deleted.topic_id for one in self.topics.deleted(deleted.name))
         topics = self.topics if known else None
         root = self._place.cold
-        if not deleted.config.tiered and (root is None or not may_have_table(deleted, root)):
-            return purge(deleted, topics, None)
-        return purge(deleted, topics, self._opened(deleted), self._place.cold)
+        if deleted.config.tiered:
+            return purge(deleted, topics, self._opened(deleted), root)
+        if root is not None and may_have_table(deleted, root):
+            table = self._opened(deleted)
+            if table.mirrored() is not None:  # it was archived once
+                return purge(deleted, topics, table, root)
+        return purge(deleted, topics, None)
 
     def _removals(self) -> Iterator[Removal]:
         root = self._place.cold

@@ -58,6 +58,18 @@ def empty(table: ColdTable, topic: Topic, starts: Mapping[int, int]) -> int:
     )
 
 
+def table_starts(table: ColdTable, topic: Topic) -> dict[int, int]:
+    """Where the partitions of a topic that is archived no more start, as its table has it.
+
+    They start no later any more: retention's commits are refused under the settings before.
+    """
+    if table.snapshot().version == NO_TABLE:
+        return {}
+    table.mirror(topic)
+    cold = table.snapshot()
+    return {tp.partition: cold.log_start(tp.partition) for tp in topic.topic_partitions()}
+
+
 def emptying(cold: ColdSnapshot, starts: Mapping[int, int], config_version: int) -> Change:
     """The change that empties the partitions that hold something. Pure.
 

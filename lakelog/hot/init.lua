@@ -1,7 +1,7 @@
 -- Writes a partition's `:state` when its topic is created, or its settings when they changed.
 -- ARGV: topic_id, generation, config_version, settings, now_ms or '', run ids (comma separated),
 -- where the offsets end that a tiered partition may give out at first, where the log goes on and where
--- it starts (0 and 0, but of a partition that is restored from its table).
+-- it starts (0 and 0, but of a partition that is restored from its table, or that is untiered now).
 -- KEYS: those of the partition, then those under which delete.lua kept them: they come back.
 -- Repeating it changes nothing.
 --
@@ -24,7 +24,8 @@ if st[1] == ARGV[1] then
   local was_tiered = parse_settings(st[4]).tiered
   local is_tiered = parse_settings(ARGV[4]).tiered
   if was_tiered and not is_tiered then -- what only the table holds is deleted
-    changes[5], changes[6] = 'log_start', int(math.max(tonumber(st[5]), tonumber(st[6])))
+    changes[5] = 'log_start'
+    changes[6] = int(math.max(tonumber(st[5]), tonumber(st[6]), tonumber(ARGV[9])))
   end
   if was_tiered ~= is_tiered then -- what was reserved bounds nothing any more
     redis.call('HDEL', state, 'reserved_end', 'retention_checked')

@@ -73,6 +73,16 @@ class Copies(Protocol):
         """Whether a cold root was given, so that topics can have tables."""
         ...
 
+    def log_starts(self, topic: Topic) -> Mapping[int, int]:
+        """Where its table says that the partitions of a topic start that is untiered from now on.
+
+        They start no later any more: the table takes up the settings first.
+
+        Raises:
+            ColdTierError: it cannot be read or committed to.
+        """
+        ...
+
     def settled(self, topic: Topic) -> None:
         """The topic's settings were written."""
         ...
@@ -490,9 +500,14 @@ class TopicRegistry:
         # As it is now: a topic looked up long ago must not bring back its old settings.
         topic, fresh = self._renewed(topic)
         settings = settings_text(topic.config)
+        starts: Mapping[int, int] = {}
+        if not topic.config.tiered and self._copies is not None and fresh is None:
+            starts = self._copies.log_starts(topic)
         for topic_partition in topic.topic_partitions():
             runs = fresh.runs if fresh and topic_partition.partition >= fresh.first else ()
-            self._init(topic, topic_partition, settings, runs)
+            start = starts.get(topic_partition.partition, 0)
+            ends = Ends(start, 0, reservation.FIRST_OFFSETS) if start else None
+            self._init(topic, topic_partition, settings, runs, ends)
         try:
             self._renewed(topic)
         except UnknownTopicIdError:

@@ -9,12 +9,13 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 from unittest import mock
+from uuid import UUID
 
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
@@ -25,6 +26,7 @@ from ..archive.copy import HotRows
 from ..clock import ManualClock
 from ..codec import ProducedBatch
 from ..cold.by_path.path_table import PathTable
+from ..cold.emptying import table_starts
 from ..cold.segment import archived_start
 from ..cold.store.storage import Storage
 from ..cold.table import ColdTable
@@ -43,6 +45,7 @@ from ..offsets import HotOffsets
 from ..read.unified_log import UnifiedLog
 from ..record import Record, TopicPartition, to_records
 from ..spark.place import LogPlace
+from ..topic import Topic
 from . import strategies
 from .later_clock import LaterClock
 from .model import Answer, ModelLog, Row, require, require_same
@@ -72,6 +75,36 @@ MAX_APPEND_ONLY_BYTES = 8 * MIB
 
 partitions = st.integers(0, PARTITIONS - 1)
 producers = st.integers(1, 3)
+
+
+class TableTold:
+    """Tells a topic's table where the log starts, and nothing else.
+
+    Args:
+        table: opens it.
+    """
+
+    def __init__(self, table: Callable[[Topic], ColdTable]) -> None:
+        self._table = table
+
+    @property
+    def has_root(self) -> bool:
+        """See `Copies.has_root`."""
+        return True
+
+    def log_starts(self, topic: Topic) -> Mapping[int, int]:
+        """See `Copies.log_starts`."""
+        return table_starts(self._table(topic), topic)
+
+    def settled(self, topic: Topic) -> None:
+        """Nothing."""
+
+    def deleted(self, topic: Topic) -> None:
+        """Nothing."""
+
+    def lost(self, keyspace_id: UUID | None, name: str | None) -> Sequence[Topic]:
+        """None."""
+        return ()
 
 
 class Death(BaseException):

@@ -35,6 +35,7 @@ from .harness import (
     TOPIC,
     Death,
     LogHarness,
+    TableTold,
     any_new,
     any_records,
     partitions,
@@ -440,7 +441,7 @@ class LogRules(LogHarness):
             if model.run_id != self.run_id:
                 self._recover_as_producer(model.topic_partition.partition)
         self.news = 0
-        topics = self.hot.topics()
+        topics = self.hot.topics(TableTold(lambda topic: self._new_table()))
         off: dict[str, object] = {"remote.storage.enable": False}
         off["remote.log.delete.on.disable"] = True
         unset: dict[str, object | None] = dict.fromkeys(off)

@@ -15,6 +15,7 @@ from lakelog.clock import ManualClock
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.change import RowsOf
+from lakelog.cold.emptying import empty
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.table import ColdTable
 from lakelog.config import Compression, EntryFormat
@@ -25,6 +26,7 @@ from lakelog.hot.keys import Keys
 from lakelog.read.consumer import Consumer
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import Record, produced_batch, to_records
+from lakelog.testing.harness import TableTold
 
 #: Small, so that a few records make several segments.
 SEGMENT_BYTES = 1200
@@ -111,8 +113,29 @@ class Bench:
         limit = FlushLimit(ends={partition: offsets.log_end if end is None else end})
         snapshot = self.table.snapshot()
         change = plan(self.topic, {partition: offsets}, snapshot, limit, self.hot.now_ms())
-        if change.adds:
+        if change.partitions:
             assert not self.table.apply(change, snapshot).superseded
+
+    def untier(self) -> dict[int, int]:
+        """The topic is archived no more; its table still says and holds what it did.
+
+        Returns:
+            Where each partition's log starts.
+        """
+        off = {"remote.storage.enable": False, "remote.log.delete.on.disable": True}
+        topics = self.hot.topics(TableTold(lambda _: self.table))
+        self.topic = topics.alter(self.topic.name, off)
+        numbers = range(self.topic.partitions)
+        return {number: self.hot_offsets(number).log_start for number in numbers}
+
+    def empty(self, starts: Mapping[int, int]) -> None:
+        assert self.table is not None
+        empty(self.table, self.topic, starts)
+
+    def tier_again(self) -> None:
+        self.topic = self.hot.topics().alter(self.topic.name, {"remote.storage.enable": True})
+        assert self.table is not None
+        self.table.mirror(self.topic)
 
     def trim(self, before: int, *, partition: int = 0) -> None:
         self.hot.trim(self.topic.partition(partition), before)

@@ -116,6 +116,22 @@ class Story:
         start = _at(share, offsets.log_start, offsets.log_end)
         self.log_starts[partition] = self.bench.log.raise_log_start(partition, start)
 
+    def switch(self, emptied: bool) -> None:
+        """The topic is archived no more, and then again.
+
+        Args:
+            emptied: whether somebody emptied the table in between.
+        """
+        starts = self.bench.untier()
+        for number, start in starts.items():
+            local = self.bench.hot_offsets(number).local_log_start
+            assert start == max(self.log_starts[number], local)
+            self.log_starts[number] = start
+        if emptied:
+            self.bench.empty(starts)
+            self.in_cold = [set() for _ in self.in_cold]
+        self.bench.tier_again()
+
     def retain(self, partition: int, share: int, trimmed: bool) -> None:
         """Whole segments go, oldest first; the newest only when hot holds nothing above."""
         segments = self._segments(partition)
@@ -262,6 +278,7 @@ happenings = st.one_of(
     st.tuples(st.just("compact"), partitions, droppings(), st.just(False), st.booleans()),
     st.tuples(st.just("retain"), partitions, share, st.booleans()),
     st.tuples(st.just("delete"), partitions, share),
+    st.tuples(st.just("switch"), st.booleans()),
     st.tuples(st.just("optimize"), partitions),
     st.tuples(st.just("optimize_by_a_stranger")),
     st.tuples(st.just("lose_tail"), partitions, st.lists(st.integers(0, 40), max_size=4)),

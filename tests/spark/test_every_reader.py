@@ -235,6 +235,9 @@ ALL_AT_ONCE = (
     ("archive", 0, 4),
     ("optimize_by_a_stranger",),
     ("append", 1, [1, 2, 3], EntryFormat.ARROW),
+    ("switch", True),
+    ("append", 0, [9], EntryFormat.FIELDS),
+    ("archive", 0, 6),
 )
 BEGINNING = (("append", 0, [*range(20)], EntryFormat.FIELDS), ("archive", 0, 5))
 
@@ -298,6 +301,25 @@ def test_an_untiered_log_is_the_same_to_every_reader(make_bench, spark, schema):
     story.bench.log.raise_log_start(0, 11)
     story.log_starts[0] = 11
     check_with_spark(spark, schema, story, random.Random(0))
+
+
+def test_a_log_that_is_archived_no_more_is_the_same_to_every_reader(make_bench, spark, schema):
+    story = Story(make_bench())
+    story.append(0, [1] * 30, EntryFormat.FIELDS)
+    story.archive(0, 6)
+    story.trim(0, 4)
+    starts = story.bench.untier()
+    story.log_starts = [starts[0]]
+    assert 0 < starts[0] < 30
+    check_with_spark(spark, schema, story, random.Random(0))  # its table is still full
+    story.bench.empty(starts)
+    story.in_cold = [set()]
+    check_with_spark(spark, schema, story, random.Random(1))
+    story.bench.tier_again()
+    story.archive(0, 8)
+    story.trim(0, 8)
+    story.append(0, [2, 3], EntryFormat.ARROW)
+    check_with_spark(spark, schema, story, random.Random(2))
 
 
 def test_the_readers_notice_a_frame_that_leaves_the_offsets_unsaid(make_bench, spark):
