@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..cold.change import Change, HotRange
@@ -11,6 +11,7 @@ from ..cold.table import ColdSnapshot
 from ..config import MIB, TopicConfig
 from ..errors import ContradictionError
 from ..offsets import HotOffsets, HotSegment
+from ..producer_calls import ProducerCall, last_calls
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 
@@ -65,8 +66,9 @@ def plan(
 ) -> Change:
     """The change that archives what the limit asks for; without adds if that is nothing.
 
-    `hot` must have been read before `cold`, so that a trim in between cannot look like a hole;
-    `now_ms` is of the clock that stamped ``HotOffsets.unarchived_since_ms``.
+    `hot` must have been read with the calls of producers, and before `cold`, so that a trim in
+    between cannot look like a hole; `now_ms` is of the clock that stamped
+    ``HotOffsets.unarchived_since_ms``.
 
     Each partition's ranges run without a hole from max(archived_end, log_start). A range that
     follows a gap begins with it and none ends in one, so that a file's last record is always there
@@ -78,6 +80,7 @@ def plan(
     """
     slices: list[_Slice] = []
     registers: dict[Register, int] = {}
+    calls: dict[int, Sequence[ProducerCall]] = {}
     for partition, offsets in hot.items():
         topic_partition = TopicPartition(topic.name, partition)
         start = archive_start(cold, partition)
@@ -87,6 +90,7 @@ def plan(
         if limit.reached(records, offsets.unarchived_since_ms, now_ms):
             slices += found
             registers[ArchivedEnd(partition)] = found[-1].end_offset
+            calls[partition] = last_calls(offsets.calls, found[-1].end_offset)
     run_bytes = sum(piece.size_bytes for piece in slices)
     file_bytes = min(max_file_bytes, max(MIN_SPLIT_BYTES, run_bytes // WORKERS))
     slices = [part for piece in slices for part in piece.split(file_bytes)]
@@ -103,6 +107,7 @@ def plan(
             for piece in slices
         ),
         registers=registers,
+        calls=calls,
     )
 
 
