@@ -331,15 +331,18 @@ class Archiver:
 
     def _look_once(self) -> _Look:
         now_ms = self._hot.now_ms()
-        hot = self._offsets(range(self._topic.partitions))
+        hot = self._offsets(range(self._topic.partitions), with_calls=True)
         self._cold = self._table.snapshot(newer_than=self._cold)
         return _Look(now_ms, hot, self._cold)
 
-    def _offsets(self, partitions: Iterable[int]) -> dict[int, HotOffsets]:
+    def _offsets(
+        self, partitions: Iterable[int], *, with_calls: bool = False
+    ) -> dict[int, HotOffsets]:
         # By id: after a drop and create, the new stream must not look like one that lost records.
         found = self._hot.offsets(
             [self._topic.partition(number) for number in partitions],
             topic_id=self._topic.topic_id,
+            with_calls=with_calls,
         )
         return {topic_partition.partition: seen for topic_partition, seen in found.items()}
 

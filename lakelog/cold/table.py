@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from .. import reservation
+from ..producer_calls import ProducerCall
 from ..record import OffsetAndTimestamp
 from ..topic import Topic
 from .change import Change
@@ -198,6 +199,16 @@ class ColdTable(ColdRows, Protocol):
         self, snapshot: ColdSnapshot, partition: int, from_offset: int
     ) -> OffsetAndTimestamp | None:
         """The first record at or above `from_offset` that carries the largest timestamp."""
+        ...
+
+    def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
+        """What is archived last of each producer, of those partitions of which that is known.
+
+        Of the newest version; see `lakelog.producer_calls`.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
+        """
         ...
 
     def mirror(self, topic: Topic) -> None:

@@ -41,6 +41,7 @@ from .foreign import foreign_if_illegible
 from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
+from .producer_values import parse_calls
 from .quarantine import HotQuarantine
 from .recovery import Recovery, Reserve
 from .registry import Copies, TopicRegistry
@@ -268,15 +269,26 @@ class HotLog:
         return Beats(self._servers, self._keys)
 
     def offsets(
-        self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        *,
+        topic_id: UUID | None = None,
+        with_calls: bool = False,
     ) -> dict[TopicPartition, HotOffsets]:
         """Where the partitions begin and end, with their segments: one round trip for each server.
+
+        Args:
+            topic_id: refuse to look at another creation of the topic.
+            with_calls: also what producers with checksums sent last, which takes Redis a
+                microsecond or two for each producer of a partition that any of them wrote to.
 
         Raises:
             UnknownTopicOrPartitionError: one is not in the hot tier.
             UnknownTopicIdError: one belongs to another creation of the topic than ``topic_id``.
         """
         wanted = list(topic_partitions)
+        now = "" if self._clock is None else self._clock.now_ms()
+        arguments = ("calls" if with_calls else "", now)
         found: dict[TopicPartition, HotOffsets] = {}
         for attempt in range(3):
             by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
@@ -288,7 +300,7 @@ class HotLog:
                 break
             for server, group in by_server.values():
                 run_id, replies = server.run_scripts(
-                    [("offsets", self._keys.partition(tp).all(), ()) for tp in group]
+                    [("offsets", self._keys.partition(tp).all(), arguments) for tp in group]
                 )
                 for tp, reply in zip(group, replies, strict=True):
                     if moved(reply) and attempt < 2:
@@ -647,7 +659,7 @@ def _says(reply: Any, value: bytes) -> bool:
 
 
 def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOffsets:
-    state, closed = reply
+    state, closed, producers = reply
     if state[0] is None:
         raise unknown_partition(topic_partition)
     log_end = int(state[2])
@@ -669,6 +681,11 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         reserved_end=None if state[12] is None else int(state[12]),
         lost_from=None if state[14] is None else int(state[14]),
         tiered=state[15].split()[9] == b"1",
+        calls=tuple(
+            call
+            for producer, value in zip(producers[::2], producers[1::2], strict=True)
+            for call in parse_calls(producer, value)
+        ),
     )
 
 

@@ -18,7 +18,7 @@ from lakelog import failpoints
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
-from lakelog.cold.reserve import reserve
+from lakelog.cold.reserve import reserve, reserving
 from lakelog.cold.segment import SegmentFile, SegmentIndex
 from lakelog.cold.table import NO_TABLE, ColdSnapshot, ColdTable, Orphans, Vacuumed
 from lakelog.config import DAY_MS, TopicConfig
@@ -28,6 +28,7 @@ from lakelog.errors import (
     MissingFileError,
     UnknownTopicIdError,
 )
+from lakelog.producer_calls import CUT, ProducerCall
 from lakelog.record import (
     RECORDS,
     OffsetAndTimestamp,
@@ -61,6 +62,17 @@ def offsets(table: ColdTable, snapshot: ColdSnapshot, partition: int = 0) -> lis
 def settings(topic: Topic, version: int, **config: Any) -> Topic:
     """The topic after an alteration."""
     return replace(topic, config_version=version, config=TopicConfig.of(**config))
+
+
+def sent(
+    producer_id: int, base_offset: int, *, epoch: int = 0, checksum: str = "0a1b2c3d"
+) -> ProducerCall:
+    return ProducerCall(producer_id, epoch, 5, 6, base_offset, checksum=checksum)
+
+
+def known(table: ColdTable) -> dict[int, tuple[ProducerCall, ...]]:
+    found = table.last_calls([0, 1, 2])
+    return {number: tuple(calls) for number, calls in found.items() if calls}
 
 
 def rewrite(snapshot: ColdSnapshot, **more: Any) -> Change:
@@ -125,6 +137,57 @@ class ColdTableContract:
         snapshot = table.apply(change, empty).snapshot
         assert [snapshot.archived_end(number) for number in range(3)] == [10, 11, 12]
         assert [len(offsets(table, snapshot, number)) for number in range(3)] == [10, 11, 12]
+
+    # -- producers -------------------------------------------------------------------------------
+
+    def test_what_producers_had_sent_last_moves_with_the_archived_end(
+        self, table, make_table, topic: Topic
+    ):
+        assert not any(table.last_calls([0, 1]).values())
+        first = [sent(7, 2), sent(2**62 - 1, 4, checksum=CUT)]
+        table.apply(archive(topic, table.snapshot(), 10, calls=first), table.snapshot())
+        beside = archive(topic, table.snapshot(), 5, partition=1, calls=[sent(7, 0)])
+        table.apply(beside, table.snapshot())
+        for opened in (table, make_table()):
+            assert known(opened) == {0: tuple(first), 1: (sent(7, 0),)}
+
+        second = [sent(7, 2), sent(8, 15, epoch=3)]
+        table.apply(archive(topic, table.snapshot(), 20, calls=second), table.snapshot())
+        for opened in (table, make_table()):
+            assert known(opened) == {0: tuple(second), 1: (sent(7, 0),)}
+
+        table.apply(archive(topic, table.snapshot(), 30), table.snapshot())
+        for opened in (table, make_table()):
+            assert known(opened) == {1: (sent(7, 0),)}
+
+    def test_what_does_not_land_tells_nothing_of_producers(self, table, make_table, topic: Topic):
+        old = table.snapshot()
+        first = archive(topic, old, 10, calls=[sent(7, 2)])
+        table.apply(archive(topic, old, 5, partition=1), old)
+        table.apply(first, table.snapshot())
+        late = make_table().apply(archive(topic, old, 12, calls=[sent(7, 11)]), old)
+        assert late.superseded == {0}
+        for opened in (table, make_table()):
+            assert known(opened) == {0: (sent(7, 2),)}
+
+    def test_cleaning_and_reserving_leave_what_producers_had_sent(
+        self, table, make_table, topic: Topic
+    ):
+        for end, segment in ((10, 0), (20, 0), (30, 20)):
+            change = archive(topic, table.snapshot(), end, segment=segment, calls=[sent(7, 2)])
+            table.apply(change, table.snapshot())
+        reserved = reserving(topic, table)({topic.partition(0): 0, topic.partition(1): 0})
+        assert {tp.partition: one.calls for tp, one in reserved.items()} == {
+            0: (sent(7, 2),),
+            1: (),
+        }
+        table.apply(Change(registers={LogStart(0): 12}), table.snapshot())
+        snapshot = table.snapshot()
+        goes = tuple(file for file in snapshot.files.of_partition(0) if file.end_offset <= 10)
+        table.apply(Change(removes=goes), snapshot)
+        table.mirror(settings(topic, 3))
+        for opened in (table, make_table()):
+            assert known(opened) == {0: (sent(7, 2),)}
 
     # -- reserving -------------------------------------------------------------------------------
 

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from ...producer_calls import newest
 from ..change import Change, HotRange, Rewrite
 from ..registers import ReservedEnd
 from ..segment import SegmentFile, SegmentIndex
-from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, Note, Slice, State
+from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, MOST_CALLS, Note, Slice, State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -25,13 +26,19 @@ class NamedCommit:
 
     @classmethod
     def of(
-        cls, change: Change, standing: frozenset[int], noted: State, state: State
+        cls,
+        change: Change,
+        standing: frozenset[int],
+        noted: State,
+        state: State,
+        most_calls: int = MOST_CALLS,
     ) -> NamedCommit:
         """The commit of a change that was planned on a state.
 
         Args:
             standing: the partitions that are committed.
             noted: what the notes say; `state` adds what was looked up.
+            most_calls: how many producers' calls a partition keeps.
         """
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
         ranges = tuple(add for add in adds if isinstance(add, HotRange))
@@ -44,6 +51,9 @@ class NamedCommit:
             merges, rewrites = rewrites, ()
         kept = {file.path for rewrite in merges for file in rewrite.files}
         note = _note(change, standing, [*ranges, *rewrites, *merges], merges, noted, state)
+        note = replace(
+            note, calls={p: newest(of_one, most_calls) for p, of_one in note.calls.items()}
+        )
         removed = tuple(file for file in removes if file.path not in kept and file.records)
         return cls(note, ranges, rewrites, merges, removed)
 
@@ -161,6 +171,7 @@ def _note(
         [one for one in changed.values() if one.kind != FOUND],
         sorted(gone | lost),
         base,
+        {number: change.calls[number] for number in change.calls if number in standing},
     )
 
 

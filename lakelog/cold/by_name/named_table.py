@@ -32,6 +32,7 @@ from ...errors import (
 )
 from ...failpoints import failpoint
 from ...format_version import check_format
+from ...producer_calls import ProducerCall
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, HotRange, RowsOf
@@ -74,7 +75,7 @@ from .history import Commit, is_newest, read_history
 from .lookup import find, look_up
 from .measures import MEASURE, Measuring
 from .names import quoted
-from .notes import ARCHIVE, CLEANUP, Note, State, copy_to_json, parse_copy
+from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Note, State, copy_to_json, parse_copy
 from .query_errors import naming
 from .reader import NamedReader
 from .task_errors import TaskErrors
@@ -272,12 +273,12 @@ class NamedTable(TimestampLookup[NamedReader]):
             CLEANUP: commits[0].version,
         }  # above earlier epochs
         try:
-            version, registers = parse_copy(content)
+            copied = parse_copy(content)
         except ContradictionError as error:
             raise ContradictionError(
                 f"property {REGISTERS_PROPERTY} of {self.name}: {error.message}", path=self.name
             ) from error
-        return State(version, epochs, registers)
+        return replace(copied, epochs=epochs)
 
     def _measured(self, state: State, commits: Sequence[Commit]) -> State:
         """The state with what this process's tasks said of the slices they wrote."""
@@ -333,7 +334,8 @@ class NamedTable(TimestampLookup[NamedReader]):
                 current, noted, state = self._checked(), self._noted, self._state
 
             def attempt(standing: frozenset[int]) -> Applied | NotLanded:
-                commit = NamedCommit.of(change, standing, noted, state)
+                most_calls = max(1, MOST_CALLS // self._topic.partitions)
+                commit = NamedCommit.of(change, standing, noted, state, most_calls)
                 # Spark may have refused the observation: the second attempt does without.
                 measuring = None if lost.refused else self._listener(commit)
                 error = self._write(commit, current, measuring)
@@ -525,6 +527,13 @@ class NamedTable(TimestampLookup[NamedReader]):
 
     # -- properties and vacuum ---------------------------------------------------------------------
 
+    def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
+        """See `ColdTable.last_calls`."""
+        with self._lock:
+            self.snapshot()
+            calls = self._state.calls
+        return {number: calls[number] for number in partitions if number in calls}
+
     def mirror(self, topic: Topic) -> None:
         """See `ColdTable.mirror`. Also keeps a copy of the registers in the properties."""
         if topic.config_version <= self._settings_version:
@@ -572,16 +581,21 @@ class NamedTable(TimestampLookup[NamedReader]):
     def _registers_copy(self, held: Mapping[str, str], *, at_once: bool) -> dict[str, str]:
         """The registers as a property, if it is time to keep them there."""
         with self._lock:
-            state, noted_ms = self._state, self._noted_ms
-        copied: Mapping[Register, int] | None = {}
+            state, age_ms = self._state, time.time_ns() // 1_000_000 - self._noted_ms
+        copied: State | None = State()
         if REGISTERS_PROPERTY in held:
             copied = None  # the property cannot be read
             with suppress(ContradictionError):
-                _, copied = parse_copy(held[REGISTERS_PROPERTY])
-        is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
-        if copied == state.registers or not (is_old or at_once):
+                copied = parse_copy(held[REGISTERS_PROPERTY])
+        is_old = age_ms > COPY_AFTER_MS
+        if not (is_old or at_once):
             return {}
-        return {REGISTERS_PROPERTY: copy_to_json(state.version, state.registers)}
+        # Each checkpoint has the properties whole: of producers only those that notes may outlive.
+        lasts = is_old and age_ms <= self._topic.config["producer.id.expiration.ms"]
+        kept = replace(state, calls=state.calls if lasts else {})
+        if copied is not None and _kept(copied) == _kept(kept):
+            return {}
+        return {REGISTERS_PROPERTY: copy_to_json(kept)}
 
     def mirrored(self) -> Topic | None:
         """See `ColdTable.mirrored`."""
@@ -713,3 +727,8 @@ class NamedTable(TimestampLookup[NamedReader]):
             "the topic and create it again",
             path=self.name,
         )
+
+
+def _kept(state: State) -> tuple[Mapping[Register, int], Mapping[int, Sequence[ProducerCall]]]:
+    """What a copy in the properties says of a state."""
+    return state.registers, {number: calls for number, calls in state.calls.items() if calls}

@@ -26,6 +26,7 @@ from ...errors import (
     ContradictionError,
 )
 from ...failpoints import failpoint
+from ...producer_calls import ProducerCall
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, RowsOf
@@ -41,7 +42,7 @@ from ..committing import (
 from ..mirror import AddColumns, Alteration, SetComment, next_alteration
 from ..planned import check_plan, standing_partitions
 from ..purged import Purged
-from ..registers import Register, app_id
+from ..registers import ArchivedEnd, Register, app_id
 from ..schema import (
     columns_to_write,
     file_retention_ms,
@@ -61,6 +62,7 @@ from . import purging
 from .delta_log import DeltaLog
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .path_commit import PathCommit, advice
+from .producer_snapshots import ProducerSnapshots
 from .segment_reader import SegmentReader
 from .segment_writer import write_segment_file
 from .transactions import registers_in, registers_of
@@ -110,6 +112,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
         self._log = DeltaLog(storage, topic)
         self._reader = SegmentReader(storage, self._log.path)
+        self._producers = ProducerSnapshots(storage, self._log.path)
         self._store_now_ms: Callable[[], int | None] = (
             partial(storage.now_ms, self._log.path) if store_clock is None else store_clock.now_ms
         )
@@ -182,6 +185,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             raise ColdTierRefusedError(
                 f"the engine returned {len(written)} results for {len(adds)} tasks"
             )
+        self._write_calls(change, standing)
         failpoint("cold.after_files")
         commit = PathCommit(
             self._log,
@@ -198,7 +202,10 @@ class PathTable(TimestampLookup[SegmentReader]):
             return current, partial(commit.attempt, current)
 
         committing = Committing(self._topic, change, planned_on, self._newest_config, self._lock)
-        return committing.run(prepare, self._lost_commits())
+        applied = committing.run(prepare, self._lost_commits())
+        if any(change.calls.values()):
+            self._producers.drop_stale(applied.snapshot)
+        return applied
 
     def read(
         self,
@@ -220,6 +227,13 @@ class PathTable(TimestampLookup[SegmentReader]):
     ) -> Iterator[R]:
         """See `ColdTable.map`. Each task opens its files where it runs."""
         return self._engine.map(partial(function, self._reader), tasks)
+
+    def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
+        """See `ColdTable.last_calls`."""
+        snapshot = self.snapshot()
+        return self._producers.read(
+            {number: snapshot.archived_end(number) for number in partitions}
+        )
 
     def mirror(self, topic: Topic) -> None:
         """See `ColdTable.mirror`."""
@@ -305,6 +319,13 @@ class PathTable(TimestampLookup[SegmentReader]):
         return purging.remove(self.storage, self.path, lambda: self._store_now_ms())
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _write_calls(self, change: Change, standing: Iterable[int]) -> None:
+        calls = {number: change.calls.get(number, ()) for number in standing}
+        calls = {number: of_one for number, of_one in calls.items() if of_one}
+        if calls:
+            ends = {number: change.registers[ArchivedEnd(number)] for number in calls}
+            self._producers.write(calls, ends)
 
     def _listed_then_seen(self) -> tuple[Mapping[str, pafs.FileInfo], ColdSnapshot]:
         """The files that lie there, by path, and the table as it was after listing them.
