@@ -436,9 +436,11 @@ QUIET = {
         "HotQuarantine.put_back",
         "Glancer.name",
     ),
+    *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
+    "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),
     *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.scan"),
     *("LogExplorer.follow", "LogExplorer.stop", "LogExplorer.close"),

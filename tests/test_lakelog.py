@@ -75,7 +75,7 @@ def test_an_untiered_topic_needs_no_cold_root(redis_url: str) -> None:
 
 def test_a_tiered_topic_without_a_cold_root_says_what_is_missing(redis_url: str) -> None:
     with Lakelog.connect(redis_url) as log:
-        log.topics.create("t")
+        log.topics.create("t", 1, {"remote.storage.enable": True})
         with pytest.raises(InvalidArgumentError, match="no cold root"):
             log.log("t")
         with pytest.raises(InvalidArgumentError, match="no cold root"):

@@ -328,7 +328,7 @@ def test_two_lost_keyspaces_of_one_name_are_not_guessed(
         with pytest.raises(TopicExistsError):
             other.topics.create("orders")
         with Lakelog.connect(other.place.source.url, engine="inline") as without_cold:
-            topic = without_cold.topics.create("orders")
+            topic = without_cold.topics.create("orders", 1, {"remote.storage.enable": True})
         send(other, "orders", 1)
         other.archive()
         assert other.topics.get("orders").topic_id == topic.topic_id

@@ -21,7 +21,9 @@ from lakelog.cold.schema import (
     FILE_RETENTION_PROPERTY,
     FORMAT_PROPERTY,
     MAX_INTERVAL_MS,
+    TIERED_PROPERTY,
     file_retention_ms,
+    is_untiered,
     mirrored_properties,
     mirrored_topic,
     table_properties,
@@ -209,6 +211,10 @@ def test_a_property_that_lacks_or_is_strange_is_an_error(topic, name):
         assert mirrored_topic(properties) == topic
         with pytest.raises(ValueError, match="strange"):
             mirrored_topic({**properties, name: "strange"})
+    elif name == TIERED_PROPERTY:  # the config says it too; tables of older lakelogs are tiered
+        assert mirrored_topic(properties) == topic
+        assert not is_untiered(properties)
+        assert is_untiered({**properties, name: "false"})
     elif name != FILE_RETENTION_PROPERTY:
         with pytest.raises(KeyError):
             mirrored_topic(properties)
