@@ -484,6 +484,25 @@ def test_what_only_redis_holds_counts_for_retention_bytes(log: Lakelog) -> None:
     assert not without.dropped
 
 
+def test_the_history_of_a_table_says_what_each_commit_did(log: Lakelog, tmp_path: Path) -> None:
+    settings = {"internal.segment.bytes": 300, "cleanup.policy": "compact,delete"}
+    log.topics.create("orders", 1, {**settings, "min.cleanable.dirty.ratio": "0"})
+    for _ in range(2):
+        with log.producer() as producer:
+            for _ in range(3):
+                producer.send("orders", b"v" * 100, key=b"k")
+        log.archive("orders")
+    log.cleanup("orders", steps=["optimize"])
+    log.cleanup("orders", steps=["compact"])
+    log.log("orders").raise_log_start(0, 5)
+    log.cleanup("orders", steps=["retain"])
+    (table,) = (tmp_path / "cold" / "orders").iterdir()
+    history = reversed(DeltaTable(table).history())
+    said = [commit["userMetadata"] for commit in history if "userMetadata" in commit]
+    steps = ["archive", "archive", "optimize", "compact", "delete records", "retain"]
+    assert said == [f"lakelog: {step}" for step in steps]
+
+
 def test_cleanup_forgets_in_both_tiers(log: Lakelog) -> None:
     log.topics.create("t", 1, {"retention.ms": 1000, "internal.segment.bytes": 200})
     with log.producer(linger_ms=0) as producer:

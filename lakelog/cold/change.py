@@ -17,7 +17,7 @@ from ..errors import InvalidArgumentError
 from ..producer_calls import ProducerCall
 from ..record import TopicPartition
 from .offset_set import OffsetSet
-from .registers import ArchivedEnd, Register
+from .registers import ArchivedEnd, LogStart, Register
 from .segment import SegmentFile
 
 
@@ -132,6 +132,22 @@ class Change:
             + [file.partition for file in self.removes]
             + [register.partition for register in self.registers]
         )
+
+    @property
+    def operation(self) -> str:
+        """What it does, in a word, for the table's history."""
+        if self.empties:
+            return "empty"
+        if self._hot_ranges:
+            return "archive"
+        rewrites = [add for add in self.adds if isinstance(add, Rewrite)]
+        if rewrites:
+            aside = any(one.aside or one.source is not None for one in rewrites)
+            return "quarantine" if aside else "compact" if self.data_change else "optimize"
+        if self.removes:
+            return "retain"
+        is_log_start = any(isinstance(register, LogStart) for register in self.registers)
+        return "delete records" if is_log_start else "reserve offsets"
 
     @property
     def hot_partitions(self) -> frozenset[int]:

@@ -524,9 +524,15 @@ def _check_there(
 
 def _deleted(options: ReadOptions, name: str, topic_id: UUID | None) -> None:
     what = f"topic {name!r} (id {topic_id}) was deleted under the stream"
+    if not options.subscription.includes(name):
+        what = (
+            f"the stream has read topic {name!r} (id {topic_id}) before, and its subscription "
+            "leaves it out now"
+        )
     if options.fail_on_data_loss:
         raise UnknownTopicIdError(
-            f"{what}. Stop the query, or set failOnDataLoss=false to go on with the other topics",
+            f"{what}. Begin a new query, with a new checkpoint, or set failOnDataLoss=false to go "
+            "on with the other topics",
             topic=name,
             topic_id=topic_id,
         )

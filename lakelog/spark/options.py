@@ -130,6 +130,12 @@ class Subscription:
             return list(range(topic.partitions))
         return [topic.partition(number).partition for number in self.assigned[topic.name]]
 
+    def includes(self, name: str) -> bool:
+        """Whether a topic of that name is read."""
+        if self.pattern is not None:
+            return self.pattern.fullmatch(name) is not None
+        return name in self.required()
+
     def required(self) -> tuple[str, ...]:
         """The topics that must exist."""
         return tuple(self.assigned) if self.assigned is not None else self.names

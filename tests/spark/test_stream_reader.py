@@ -155,6 +155,16 @@ def test_offsets_of_another_creation_are_refused_wherever_they_come_from(make_lo
         reader(log, startingOffsets=json.dumps(until)).initialOffset()
 
 
+def test_a_subscription_that_leaves_a_topic_out_is_not_taken_for_its_deletion(make_log) -> None:
+    log = make_log()
+    log.lakelog.topics.create("more")
+    start = reader(log, subscribe="orders,more", startingOffsets="earliest").initialOffset()
+    with pytest.raises(UnknownTopicIdError, match="its subscription leaves it out now"):
+        reader(log, subscribe="orders").latestOffset(start, None)
+    lenient = reader(log, subscribe="orders", failOnDataLoss="false")
+    assert lenient.latestOffset(start, None) == start
+
+
 def test_partitions_that_are_defined_but_not_made_yet_come_later(make_log, monkeypatch) -> None:
     log = make_log()
     log.append(10)

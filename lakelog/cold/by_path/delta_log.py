@@ -189,10 +189,14 @@ class DeltaLog:
         transactions: Mapping[str, int],
         *,
         data_change: bool,
+        operation: str | None = None,
     ) -> None:
         """Try once to make the next version. Does not refresh.
 
         If it returns, the commit landed. After any exception, only `commits` tells.
+
+        Args:
+            operation: what the table's history says it was.
         """
         from deltalake.transaction import AddAction, RemoveAction, Transaction
 
@@ -226,7 +230,7 @@ class DeltaLog:
             mode="append",
             schema=table.schema(),
             partition_by=PARTITION_COLUMNS,
-            **_once(commit_id, [Transaction(*item) for item in transactions.items()]),
+            **_once(commit_id, [Transaction(*item) for item in transactions.items()], operation),
         )
 
     def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
@@ -441,14 +445,23 @@ def parse_commit(version: int, content: bytes) -> Commit:
     return Commit(version, commit_id, transactions, tuple(removed))
 
 
-def _once(commit_id: str, transactions: Sequence[Any] = ()) -> dict[str, Any]:
-    """How to commit: at the next version or not at all, and without delta-rs's own hooks."""
+def _once(
+    commit_id: str, transactions: Sequence[Any] = (), operation: str | None = None
+) -> dict[str, Any]:
+    """How to commit: at the next version or not at all, and without delta-rs's own hooks.
+
+    Args:
+        operation: what ``DESCRIBE HISTORY`` shows as the commit's ``userMetadata``.
+    """
     # Not imported at the top: a deltalake that lacks them must get as far as `check_deltalake`.
     from deltalake.transaction import CommitProperties, PostCommitHookProperties
 
     return {
         "commit_properties": CommitProperties(
-            custom_metadata={COMMIT_ID: commit_id},
+            custom_metadata={
+                COMMIT_ID: commit_id,
+                **({} if operation is None else {"userMetadata": f"lakelog: {operation}"}),
+            },
             max_commit_retries=0,  # a compare-and-set on the version: see the design
             app_transactions=list(transactions),
         ),
