@@ -28,6 +28,9 @@ from dataclasses import dataclass, replace
 #: Sequences count up to 2^31 - 1, as Kafka's do, and begin again at 0.
 MAX_SEQUENCES = 1 << 31
 
+#: Of each producer, Redis remembers so many calls of its newest epoch.
+REMEMBERED_CALLS = 5
+
 #: In place of a checksum: how much of the producer's work is archived is not known. No checksum
 #: equals it, so append.lua refuses whatever goes on in that epoch.
 CUT = "cut"
@@ -61,7 +64,7 @@ def last_calls(calls: Iterable[ProducerCall], end: int) -> tuple[ProducerCall, .
     """The newest call below an offset of each producer with checksums, by offset.
 
     Args:
-        calls: of each producer the last few, all of one epoch.
+        calls: of each producer the last few, all of one epoch. At the log end the newest is enough.
         end: exclusive; where the archive ends.
     """
     by_producer: dict[int, list[ProducerCall]] = {}

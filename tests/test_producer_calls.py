@@ -5,9 +5,14 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.producer_calls import CUT, MAX_SEQUENCES, ProducerCall, last_calls, newest
-
-REMEMBERED = 5
+from lakelog.producer_calls import (
+    CUT,
+    MAX_SEQUENCES,
+    REMEMBERED_CALLS,
+    ProducerCall,
+    last_calls,
+    newest,
+)
 
 
 @st.composite
@@ -30,13 +35,13 @@ def histories(draw: st.DrawFn) -> list[ProducerCall]:
     return calls
 
 
-def remembered(history: list[ProducerCall]) -> list[ProducerCall]:
+def remembered(history: list[ProducerCall], calls: int = REMEMBERED_CALLS) -> list[ProducerCall]:
     """What Redis knows: of each producer the last calls of its newest epoch."""
     found = []
     for producer in {call.producer_id for call in history}:
         own = [call for call in history if call.producer_id == producer]
         of_epoch = [call for call in own if call.epoch == own[-1].epoch]
-        found += of_epoch[-REMEMBERED:]
+        found += of_epoch[-calls:]
     return found
 
 
@@ -46,15 +51,16 @@ def test_at_the_log_end_the_newest_call_of_each_producer_is_kept(
 ) -> None:
     end = history[-1].end_offset if history else 0
     last = {call.producer_id: call for call in history if call.checksum}
-    kept = last_calls(remembered(history), end)
-    assert list(kept) == sorted(last.values(), key=lambda call: call.base_offset)
+    expected = tuple(sorted(last.values(), key=lambda call: call.base_offset))
+    assert last_calls(remembered(history), end) == expected
+    assert last_calls(remembered(history, 1), end) == expected  # the newest is enough there
 
 
-@given(histories(), st.integers(0, 400))
+@given(histories(), st.integers(0, 400), st.sampled_from([1, REMEMBERED_CALLS]))
 def test_anywhere_else_what_is_kept_is_true_and_what_is_not_known_is_cut(
-    history: list[ProducerCall], end: int
+    history: list[ProducerCall], end: int, calls: int
 ) -> None:
-    kept = last_calls(remembered(history), end)
+    kept = last_calls(remembered(history, calls), end)
     assert list(kept) == sorted(kept, key=lambda call: call.base_offset)
     by_producer = {call.producer_id: call for call in kept}
     assert len(by_producer) == len(kept)
@@ -71,7 +77,7 @@ def test_anywhere_else_what_is_kept_is_true_and_what_is_not_known_is_cut(
             assert found.end_offset <= end
         else:  # a repeat is refused: it is within a call, or Redis remembers none below
             assert found.epoch == own[-1].epoch
-            forgotten = len(in_epoch) > REMEMBERED and in_epoch[-REMEMBERED].base_offset >= end
+            forgotten = len(in_epoch) > calls and in_epoch[-calls].base_offset >= end
             assert forgotten or (below and below[-1].end_offset > end)
     assert by_producer == {}
 

@@ -273,14 +273,15 @@ class HotLog:
         topic_partitions: Iterable[TopicPartition],
         *,
         topic_id: UUID | None = None,
-        with_calls: bool = False,
+        calls: int = 0,
     ) -> dict[TopicPartition, HotOffsets]:
         """Where the partitions begin and end, with their segments: one round trip for each server.
 
         Args:
             topic_id: refuse to look at another creation of the topic.
-            with_calls: also what producers with checksums sent last, which takes Redis a
-                microsecond or two for each producer of a partition that any of them wrote to.
+            calls: how many of the last calls of each producer with checksums to tell: none, the
+                newest, or all that Redis remembers. It takes Redis a microsecond for each producer
+                of a partition, if any with checksums ever wrote to it.
 
         Raises:
             UnknownTopicOrPartitionError: one is not in the hot tier.
@@ -288,7 +289,7 @@ class HotLog:
         """
         wanted = list(topic_partitions)
         now = "" if self._clock is None else self._clock.now_ms()
-        arguments = ("calls" if with_calls else "", now)
+        arguments = (calls, now)
         found: dict[TopicPartition, HotOffsets] = {}
         for attempt in range(3):
             by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}

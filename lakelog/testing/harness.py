@@ -42,6 +42,7 @@ from ..errors import (
 from ..hot.append import AppendCall, AppendResult
 from ..hot.hot_log import HotLog, HotSource
 from ..offsets import HotOffsets
+from ..producer_calls import REMEMBERED_CALLS
 from ..read.unified_log import UnifiedLog
 from ..record import Record, TopicPartition, to_records
 from ..spark.place import LogPlace
@@ -331,7 +332,7 @@ class LogHarness(RuleBasedStateMachine):
 
     def _observe(self) -> dict[TopicPartition, HotOffsets]:
         partitions = self.topic.topic_partitions()
-        return self.hot.offsets(partitions, topic_id=self.topic.topic_id, with_calls=True)
+        return self.hot.offsets(partitions, topic_id=self.topic.topic_id, calls=REMEMBERED_CALLS)
 
     # producing
 

@@ -15,7 +15,13 @@ from lakelog.errors import (
     UnknownProducerError,
 )
 from lakelog.hot import AppendResult
-from lakelog.producer_calls import CUT, MAX_SEQUENCES, ProducerCall, last_calls
+from lakelog.producer_calls import (
+    CUT,
+    MAX_SEQUENCES,
+    REMEMBERED_CALLS,
+    ProducerCall,
+    last_calls,
+)
 from lakelog.record import OffsetRange, TopicPartition
 from lakelog.reservation import Reserved
 
@@ -60,7 +66,7 @@ def sink(tiered, make_batch):
 
 
 def known(bench) -> tuple[ProducerCall, ...]:
-    return bench.hot.offsets([bench.tp()], with_calls=True)[bench.tp()].calls
+    return bench.hot.offsets([bench.tp()], calls=REMEMBERED_CALLS)[bench.tp()].calls
 
 
 def recover(bench, *calls: ProducerCall) -> None:
@@ -92,6 +98,8 @@ def test_the_last_five_calls_are_told_with_the_log_end(tiered, sink) -> None:
         sink.send(number)
         tiered.append(NOW_MS)  # of a producer without checksums
     assert known(tiered) == tuple(sink.call(n, 3 * n) for n in reversed(range(2, 7)))
+    newest = tiered.hot.offsets([tiered.tp()], calls=1)[tiered.tp()].calls
+    assert newest == (sink.call(6, 18),)
     assert tiered.offsets().calls == ()  # not asked for
 
 
