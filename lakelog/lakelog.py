@@ -27,7 +27,7 @@ from .cold.purged import PurgedTopic
 from .cold.table import NO_TABLE, ColdTable
 from .cold_log import ColdLog
 from .cold_mirror import ColdMirror, may_have_table
-from .engines.engine import Engine
+from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
     InvalidArgumentError,
     LakelogError,
@@ -236,6 +236,9 @@ class Lakelog(ColdLog):
         untiered topics, it forgets what their retention says, as happens when something is
         appended: what is older than ``retention.ms`` when the next check is due.
 
+        With ``engine="inline"`` a few topics are worked on at a time, in threads of their own. An
+        interrupted call lets what is under way finish, for 2.2 s at most.
+
         Args:
             topics: names; None for all that are tiered.
             until: see `Archiver.run_once`.
@@ -261,7 +264,10 @@ class Lakelog(ColdLog):
                     return report, [error]
             return report, errors
 
-        run = TopicsRun(attempt)
+        # One topic at a time where Spark runs its tasks: they share all cores then, and the job
+        # belongs to this thread, so that interrupting it cancels the job.
+        inline = isinstance(self._engine, InlineEngine)
+        run = TopicsRun(attempt, at_once=TASKS_AT_ONCE if inline else 1)
         run.archive(chosen, patience.total_seconds())
         if topics is None:
             for topic in found:

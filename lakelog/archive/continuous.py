@@ -267,6 +267,7 @@ class _Crew:
     def end(self) -> None:
         """End the threads that can be ended, and leave behind those that hang."""
         self.is_ended = True
+        self._workers.end()
         for waiter in list(self._waiters.values()):
             waiter.end()
         if self._keeper.is_started():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -324,6 +324,7 @@ class HotLog:
         *,
         max_bytes: int = READ_STEP_BYTES,
         topic_id: UUID | None = None,
+        before_large: Callable[[], None] = lambda: None,
     ) -> Iterator[Fetched]:
         """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
 
@@ -331,6 +332,7 @@ class HotLog:
             max_bytes: how many decoded bytes a step may bring, and about how many stored ones a
                 round trip; at least one entry.
             topic_id: refuse to read another creation of the topic.
+            before_large: called before an entry is decoded that alone is more than `max_bytes`.
 
         Yields:
             Steps that follow each other; their records are `RECORDS`.
@@ -342,7 +344,12 @@ class HotLog:
             UnknownTopicIdError: the topic was dropped.
         """
         return self._fetcher.read(
-            topic_partition, start_offset, end_offset, max_bytes=max_bytes, topic_id=topic_id
+            topic_partition,
+            start_offset,
+            end_offset,
+            max_bytes=max_bytes,
+            topic_id=topic_id,
+            before_large=before_large,
         )
 
     def offset_for_timestamp(

@@ -142,8 +142,9 @@ class DeltaLog:
             columns: value columns, after those that every table has.
         """
         self._storage.make_folder(self.path)
+        options = self._storage.delta_options()
         with naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
-            DeltaTable.create(
+            self._table = DeltaTable.create(
                 self.path,
                 pa.schema([*TABLE_SCHEMA, *(columns or ())]),
                 mode="error",
@@ -152,8 +153,9 @@ class DeltaLog:
                 description="written by lakelog; change it through lakelog only",
                 configuration=properties,
                 raise_if_key_not_exists=False,
-                storage_options=self._storage.delta_options(),
+                storage_options=options,
             )
+            self._opened_with = options
         self.refresh()
         if self._table is None:
             raise ColdTierRefusedError(
@@ -165,8 +167,9 @@ class DeltaLog:
         if self._table is None:
             return SegmentIndex()
         with naming(self.path):
-            actions = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
-            return SegmentIndex.from_add_actions(actions.read_all())
+            stream = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
+            actions = stream.read_all()
+            return SegmentIndex.from_add_actions(actions) if actions.num_rows else SegmentIndex()
 
     def properties(self) -> dict[str, str]:
         return {} if self._table is None else dict(self._table.metadata().configuration)

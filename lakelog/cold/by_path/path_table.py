@@ -401,7 +401,7 @@ class PathTable(TimestampLookup[SegmentReader]):
     def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
         """As of the log's version: from the commits since the latest snapshot, else one by one."""
         topic_id = self._topic.topic_id
-        if self._latest.version >= 0:
+        if self._latest.version >= 0 or self._log.version == 0:  # 0: that is one small commit
             commits = self._log.commits(after=self._latest.version)
             if commits is not None:
                 registers = dict(self._latest.registers)
