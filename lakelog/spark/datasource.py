@@ -479,7 +479,12 @@ def _resolve(
         # find out, who have more than the log's newest state to read from.
         return tiers.look(numbers), {n: _offsets(begin[n], until[n]) for n in numbers}
     look, ranges = resolve(
-        tiers, begin, until, options.place.clock(), clip=not options.fail_on_data_loss
+        tiers,
+        begin,
+        until,
+        options.place.clock(),
+        clip=not options.fail_on_data_loss,
+        cut_with="failOnDataLoss=false",
     )
     if not options.latest_if_too_young:
         for number, where in begin.items():
@@ -508,7 +513,8 @@ def _hold(topic_partition: TopicPartition, at: int, offsets: LogOffsets) -> int:
         OffsetOutOfRangeError: it did not lose its tail, so somebody put back an old copy.
     """
     if offsets.recovered:
-        out_of_range(topic_partition, at, offsets)
+        do = "Somebody put back an older copy of Redis: begin a new query, with a new checkpoint"
+        out_of_range(topic_partition, at, offsets, do)
     return at
 
 

@@ -26,7 +26,7 @@ from ..offsets import (
 from ..read.record_count import count_records
 from ..read.seek import SOUGHT, offset_of, seek
 from ..read.stretches import Stretch, stretches_between
-from ..read.tiers import Look, Tiers
+from ..read.tiers import Look, Tiers, out_of_range
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 
@@ -75,6 +75,7 @@ def resolve(
     clock: Clock,
     *,
     clip: bool = False,
+    cut_with: str = "clip=True",
 ) -> tuple[Look, dict[int, OffsetRange]]:
     """The offset range of each partition, and the look that they were fixed by.
 
@@ -84,6 +85,7 @@ def resolve(
     Args:
         starts, ends: of the same partitions; an end is exclusive.
         clip: cut an offset outside the log to the nearest inside.
+        cut_with: how the caller is asked for that, for the error.
 
     Raises:
         OffsetOutOfRangeError: an offset outside the log.
@@ -101,8 +103,12 @@ def resolve(
             if isinstance(where, SOUGHT):
                 offset = found[number, where]
                 return None if offset is None else min(offset, offsets.log_end)
-            if clip and isinstance(where, AtOffset):
-                return min(max(where.offset, offsets.log_start), offsets.log_end)
+            if isinstance(where, AtOffset):
+                inside = min(max(where.offset, offsets.log_start), offsets.log_end)
+                if not clip and inside != where.offset:
+                    do = f"Give one of these, or set {cut_with} to read what there is"
+                    out_of_range(tiers.topic.partition(number), where.offset, offsets, do)
+                return inside
             return offset_of(where, tiers, number, offsets)
 
         end = ends[number]
