@@ -33,6 +33,11 @@ from ..topic import Topic
 #: What one task reads, in stored bytes: some tenths of a second, many times what a task costs.
 SPLIT_BYTES = 32 * MIB
 
+#: What small ranges are put together to, and how many at most: a task costs some 30 ms, a small
+#: range a few, or the opening of a table.
+SHARED_BYTES = 4 * MIB
+SHARED_RANGES = 32
+
 SEEKS_AT_ONCE = 16
 
 Places = PositionLike | Mapping[int, PositionLike]
@@ -206,6 +211,27 @@ def split(
     total_bytes = sum(one.size_bytes for one in ranges)
     part_bytes = max(1.0, min(split_bytes, total_bytes / max(1, min_parts)))
     return [part for one in ranges for part in _cut(one, math.ceil(one.size_bytes / part_bytes))]
+
+
+def shared(parts: Sequence[SizedRange], min_tasks: int = 1) -> list[list[SizedRange]]:
+    """The parts of each task: small ones that follow each other share one.
+
+    Told by the parts alone, so that the same parts are dealt out in the same way each time.
+
+    Args:
+        min_tasks: tasks at least, if there are so many parts.
+    """
+    most = max(1, min(SHARED_RANGES, len(parts) // max(1, min_tasks)))
+    tasks: list[list[SizedRange]] = []
+    size_bytes = 0.0
+    for part in parts:
+        size_bytes += part.size_bytes
+        if tasks and len(tasks[-1]) < most and size_bytes <= SHARED_BYTES:
+            tasks[-1].append(part)
+        else:
+            tasks.append([part])
+            size_bytes = part.size_bytes
+    return tasks
 
 
 def _cut(one: SizedRange, parts: int) -> Iterator[SizedRange]:

@@ -68,7 +68,7 @@ def _cut_with_its_end(one: ranges.SizedRange, parts: int) -> Iterator[ranges.Siz
 _input_ranges = datasource.LakelogStreamReader._input_ranges
 
 
-def _ranges_begin_late(self: Any, ranges: Any, *more: Any) -> list[datasource.InputRange]:
+def _ranges_begin_late(self: Any, ranges: Any, *more: Any) -> list[datasource.InputTask]:
     late = {
         topic: {number: OffsetRange(start + 1, end) for number, (start, end) in of_topic.items()}
         for topic, of_topic in ranges.items()

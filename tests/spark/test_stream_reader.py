@@ -11,7 +11,7 @@ from spark_log import EPOCH_MS, SparkLog
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError, UnknownTopicIdError
 from lakelog.hot import TopicRegistry
 from lakelog.spark import datasource
-from lakelog.spark.datasource import InputRange, LakelogStreamReader
+from lakelog.spark.datasource import InputTask, LakelogStreamReader
 from lakelog.spark.options import parse
 
 
@@ -26,8 +26,9 @@ def reader(log: SparkLog, **options: Any) -> LakelogStreamReader:
     return LakelogStreamReader(parse(log.options(**options), streaming=True))
 
 
-def ranges(parts: list[InputRange]) -> list[tuple[int, int, int]]:
-    return [(part.partition, part.start_offset, part.end_offset) for part in parts]
+def ranges(tasks: list[InputTask]) -> list[tuple[int, int, int]]:
+    """What the tasks read, one after the other."""
+    return [(one.partition, *one[2:]) for task in tasks for one in task.ranges]
 
 
 def logged(offset: Any) -> Any:
