@@ -13,9 +13,10 @@ the histories contradict. It knows nothing of lakelog's code.
 | `journal` | what a process writes down, so that it survives a kill |
 | `history` | the journals of a round as values |
 | `oracle` | what is wrong with a history, by name |
-| `worker`, `producing`, `consuming`, `keeping` | what the processes do |
+| `worker`, `producing`, `sinking`, `consuming`, `keeping` | what the processes do |
 | `processes` | workers started, stopped, killed, started again |
 | `nemesis` | what an act of the schedule does |
+| `losing` | a Redis lost altogether, and restored |
 | `places` | the servers of a scenario, and what can be done to them |
 | `final_read` | the whole log at the end: by lakelog, and by pyarrow, deltalake and XRANGE alone |
 | `chaos_round`, `report` | one round; what is printed |
