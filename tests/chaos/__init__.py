@@ -6,4 +6,19 @@ killed and stopped, files cut, memory filled, Redis is lost altogether, the obje
 masters fail over, topics are dropped and made again, clocks jump. Then all is healed, everything is
 read by three readers, and `oracle` says what the histories contradict. It knows nothing of
 lakelog's code.
+
+| file | concept |
+|---|---|
+| `schedule` | which rounds, and what happens when in each: pure, out of the seed |
+| `scenario` | where a round happens, and what may happen to it there |
+| `journal` | what a process writes down, so that it survives a kill |
+| `history` | the journals of a round as values |
+| `oracle` | what is wrong with a history, by name |
+| `worker`, `producing`, `sinking`, `consuming`, `keeping` | what the processes do |
+| `processes` | workers started, stopped, killed, started again |
+| `nemesis` | what an act of the schedule does |
+| `losing` | a Redis lost altogether, and restored |
+| `places` | the servers of a scenario, and what can be done to them |
+| `final_read` | the whole log at the end: by lakelog, and by pyarrow, deltalake and XRANGE alone |
+| `chaos_round`, `report` | one round; what is printed |
 """
