@@ -342,6 +342,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Cleanup.run": lambda w: w.lake.cleanup("orders"),
     "PathTable.snapshot": lambda w: w.table.snapshot(),
     "PathTable.unchecked": lambda w: w.table.unchecked(),
+    "PathTable.last_calls": lambda w: w.table.last_calls([0]),
     "PathTable.mirror": lambda w: w.table.mirror(w.topic),
     "PathTable.mirrored": lambda w: w.table.mirrored(),
     "PathTable.purge": lambda w: w.lake.place.table(w.gone).purge(),
