@@ -18,7 +18,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))  # nor is paused.
 sys.path.insert(0, str(Path(__file__).parents[1] / "jobs"))  # nor is status_contract.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.py
 
-from spark_log import SparkLog
+from spark_log import SPARKS_OWN, SparkLog
 
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import quoted
@@ -44,9 +44,6 @@ def make_log(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., SparkLog]
     yield make
     for log in made:
         log.lakelog.close()
-
-
-SPARKS_OWN = "spark_catalog"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
