@@ -14,8 +14,9 @@
 
 Column comments of the table say what each means.
 
-Readers of version 1 are enough: no deletion vectors, no column mapping. Row groups are the sparse
-index within a file: small enough to read one for one record, large enough to compress.
+At a path, readers of version 1 are enough: no deletion vectors, no column mapping. By name, a
+catalog may demand both, and Spark sees to them. Row groups are the sparse index within a file:
+small enough to read one for one record, large enough to compress.
 """
 
 from __future__ import annotations
@@ -158,19 +159,22 @@ MAX_INTERVAL_MS = INT64_MAX // 1000
 CHECKPOINT_PROPERTY = "delta.checkpointInterval"
 CHECKPOINT_INTERVAL = 50
 
+#: Of tables at a path, whose files pyarrow and other engines read too. Those by name Spark alone
+#: reads, and catalogs demand deletion vectors of them.
+READABLE_BY_ALL = {"delta.enableDeletionVectors": "false"}
+
 ROW_GROUP_ROWS = 64 * 1024
 ROW_GROUP_BYTES = 16 * MIB  # of Arrow memory, before compression
 
 
 def table_properties(topic: Topic) -> dict[str, str]:
-    """The properties that the table is created with."""
+    """The properties that a table of either kind is created with."""
     return {
         TOPIC_ID_PROPERTY: str(topic.topic_id),
         TOPIC_NAME_PROPERTY: topic.name,
         **mirrored_properties(topic),
         # The add actions are the segment index, so these two must always have statistics.
         "delta.dataSkippingStatsColumns": "offset,timestamp",
-        "delta.enableDeletionVectors": "false",
         "delta.autoOptimize.autoCompact": "false",
         "delta.autoOptimize.optimizeWrite": "false",
         # A checkpoint costs as much as some commits. Each log file after it costs a request

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..back_off import Tries
-from ..cold.by_name.entry import first_sentence, look_up, run, same_place, table_of
+from ..cold.by_name.entry import look_up, run, same_place, table_of
 from ..cold.by_name.names import TableName, parse_schema, quoted_text
-from ..cold.store_errors import error_class
+from ..cold.store_errors import error_class, first_sentence
 from ..errors import ColdTierError, ForeignTableError
 from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey, check_times

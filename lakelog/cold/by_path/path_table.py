@@ -44,6 +44,7 @@ from ..planned import check_plan, standing_partitions
 from ..purged import Purged
 from ..registers import ArchivedEnd, Register, app_id
 from ..schema import (
+    READABLE_BY_ALL,
     columns_to_write,
     file_retention_ms,
     is_deleted,
@@ -173,7 +174,8 @@ class PathTable(TimestampLookup[SegmentReader]):
             if snapshot.version < 0:
                 if purging.is_marked(self.storage, self.path):
                     raise deleted_topic(self._topic)
-                self._log.create(table_properties(self._topic), value_columns(self._topic))
+                properties = table_properties(self._topic) | READABLE_BY_ALL
+                self._log.create(properties, value_columns(self._topic))
                 self._write_settings()  # another process may have made it with older settings
                 snapshot = self.snapshot()
             # The table gets columns before the files that have them, and no columns but those.
