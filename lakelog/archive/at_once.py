@@ -16,6 +16,9 @@ T = TypeVar("T")
 #: process that is told to stop ends within three seconds.
 STOP_TIMEOUT_S = 2.2
 
+#: A signal that comes right before a wait does not end it: it is noticed once the wait is over.
+INTERRUPT_S = 0.2
+
 
 def each_at_once(values: Sequence[T], work: Callable[[T], None], count: int) -> None:
     """Call `work` with each value, in their order, with up to `count` of them at a time.
@@ -76,7 +79,8 @@ class _Crew(Generic[T]):
         Raises:
             BaseException: see `each_at_once`.
         """
-        self._over.wait()
+        while not self._over.wait(INTERRUPT_S):
+            pass
         for _, error in sorted(self._errors.items(), key=lambda item: item[0]):
             raise error
 
