@@ -32,7 +32,7 @@ import pyarrow as pa
 from ..codec.value_columns import value_schema
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
 from ..errors import ColdTierRefusedError, ContradictionError
-from ..format_version import FORMAT_VERSION, check_format
+from ..format_version import USUAL_FORMAT, check_format
 from ..json_text import parse_json
 from ..record import RECORDS
 from ..topic import Topic, check_topic_name
@@ -190,7 +190,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
     """The properties that describe the topic, for readers that have no Redis to ask."""
     delay_ms = min(topic.config["file.delete.delay.ms"], MAX_INTERVAL_MS)
     return {
-        FORMAT_PROPERTY: str(FORMAT_VERSION),
+        FORMAT_PROPERTY: str(USUAL_FORMAT),
         **_keyspace_properties(topic),
         DELETED_PROPERTY: str(-1 if topic.deleted_ms is None else topic.deleted_ms),
         **({} if topic.purged_ms is None else {PURGED_PROPERTY: str(topic.purged_ms)}),

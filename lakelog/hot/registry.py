@@ -36,7 +36,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
-from ..format_version import FORMAT_VERSION, check_format, newer
+from ..format_version import USUAL_FORMAT, check_format, newer
 from ..json_text import parse_json
 from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
@@ -884,7 +884,7 @@ def _keyspace_id(text: bytes | None) -> uuid.UUID | None:
 
 def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
     fields = {
-        "format": FORMAT_VERSION,
+        "format": USUAL_FORMAT,
         "name": topic.name,
         "topic_id": str(topic.topic_id),
         "partitions": topic.partitions,
@@ -917,7 +917,7 @@ def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh |
 
 def _defaults_to_json(defaults: KeyspaceDefaults) -> str:
     fields = {"settings": dict(defaults.settings), "version": defaults.version}
-    return json.dumps({"format": FORMAT_VERSION, **fields})
+    return json.dumps({"format": USUAL_FORMAT, **fields})
 
 
 def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:

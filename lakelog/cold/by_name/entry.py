@@ -12,6 +12,7 @@ from urllib.parse import unquote
 from ..schema import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
 from ..store_errors import error_class, first_sentence
 from .names import TableName
+from .properties import joined
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -86,7 +87,8 @@ def read_details(spark: SparkSession, name: str) -> dict[str, str]:
 
 def read_properties(spark: SparkSession, name: str) -> dict[str, str]:
     """The properties of a table or view. Spark's errors are raised as they are."""
-    return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    rows = spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
+    return joined({row["key"]: row["value"] for row in rows})
 
 
 def column_comments(spark: SparkSession, name: TableName) -> dict[str, str]:

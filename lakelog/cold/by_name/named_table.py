@@ -71,12 +71,12 @@ from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
 from .entry import read_details, read_properties
-from .history import Commit, is_newest, read_history
+from .history import Commit, is_newest, read_history, removed_files
 from .lookup import find, look_up
 from .measures import MEASURE, Measuring
 from .names import quoted
 from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Note, State, copy_to_json, parse_copy
-from .query_errors import naming
+from .query_errors import is_left_to_catalog, naming
 from .reader import NamedReader
 from .task_errors import TaskErrors
 from .task_rows import ArchivedRows, RewrittenRows
@@ -145,6 +145,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         self._unchecked = ColdSnapshot()  # the newest seen
         self._latest = ColdSnapshot()  # the newest that holds no contradiction
         self._settings_version = 0
+        self._is_optimized_by_catalog = False  # found out when it is tried
         self._reader = NamedReader(spark, self.version_frame, self._active)
 
     @property
@@ -334,13 +335,18 @@ class NamedTable(TimestampLookup[NamedReader]):
                 current, noted, state = self._checked(), self._noted, self._state
 
             def attempt(standing: frozenset[int]) -> Applied | NotLanded:
-                most_calls = max(1, MOST_CALLS // self._topic.partitions)
-                commit = NamedCommit.of(change, standing, noted, state, most_calls)
+                superseded = change.partitions - standing
+                commit = self._commit_of(change, standing, noted, state)
+                if not commit.is_needed:
+                    return Applied(current, superseded=superseded, left=commit.left)
                 # Spark may have refused the observation: the second attempt does without.
                 measuring = None if lost.refused else self._listener(commit)
                 error = self._write(commit, current, measuring)
+                if error is not None and self._is_news_of_catalog(error):
+                    return attempt(standing)
                 if self._has_landed(commit.note.commit, error):
-                    return self._applied(commit.note, change.partitions - standing, measuring)
+                    applied = self._applied(commit.note, superseded, measuring)
+                    return replace(applied, left=commit.left)
                 to_others = self._state.version != current.version
                 return NotLanded(error, to_others, "Check that it may be written by this user")
 
@@ -364,6 +370,24 @@ class NamedTable(TimestampLookup[NamedReader]):
                     if pause_s is None:
                         raise
             time.sleep(pause_s)
+
+    def _commit_of(
+        self, change: Change, standing: frozenset[int], noted: State, state: State
+    ) -> NamedCommit:
+        return NamedCommit.of(
+            change,
+            standing,
+            noted,
+            state,
+            max(1, MOST_CALLS // self._topic.partitions),
+            leaves_newest=self._is_optimized_by_catalog,
+        )
+
+    def _is_news_of_catalog(self, error: Exception) -> bool:
+        """Whether a write failed as OPTIMIZE is the catalog's; noted for the next ones."""
+        is_news = not self._is_optimized_by_catalog and is_left_to_catalog(error)
+        self._is_optimized_by_catalog |= is_news
+        return is_news
 
     def _listener(self, commit: NamedCommit) -> Measuring | None:
         """Collects what the tasks measure; None if they measure nothing, or it never arrives."""
@@ -403,18 +427,25 @@ class NamedTable(TimestampLookup[NamedReader]):
     ) -> None:
         from pyspark.sql.functions import expr
 
-        if merged := commit.where_merged(current.files):
+        merged = commit.where_merged(current.files)
+        if merged and not self._is_optimized_by_catalog:
             self.spark.sql(f"OPTIMIZE {self.name} WHERE {merged}")
+            merged = ""
         note = commit.note
+        if merged:
+            rows = _by_segment(self._reader.frame(current.version).where(merged))
+        else:
+            rows = self._rows(commit, current, errors, measuring)
         writer = (
-            self._rows(commit, current, errors, measuring)
-            .writeTo(self.name)
+            rows.writeTo(self.name)
             .option("txnAppId", f"lakelog/{self._topic.topic_id}/{note.kind}")
             .option("txnVersion", str(note.epoch))
             .option("userMetadata", note.to_json(self._topic.topic_id))
             .option("compression", "zstd")
         )
-        if commit.removed:
+        if merged:  # readers of the Delta table see no new data
+            writer.option("dataChange", "false").overwrite(expr(merged))
+        elif commit.removed:
             writer.overwrite(expr(commit.where(current.files)))
         else:
             writer.append()
@@ -454,13 +485,9 @@ class NamedTable(TimestampLookup[NamedReader]):
                 )
             )
         if commit.removed and commit.rewrites:
-            return (
-                self._reader.frame(current.version)
-                .where(commit.where(current.files))
-                .mapInArrow(RewrittenRows(commit.rewrites, columns.names, values), columns)
-                .repartition(*PARTITION_COLUMNS)
-                .sortWithinPartitions(*PARTITION_COLUMNS, "offset")
-            )
+            rewritten = RewrittenRows(commit.rewrites, columns.names, values)
+            there = self._reader.frame(current.version).where(commit.where(current.files))
+            return _by_segment(there.mapInArrow(rewritten, columns))
         return self.spark.createDataFrame([], columns)
 
     def _has_landed(self, commit_id: str, error: Exception | None) -> bool:
@@ -612,7 +639,14 @@ class NamedTable(TimestampLookup[NamedReader]):
                 return Vacuumed(0, 0, file_retention_ms(properties))
             retention_ms = file_retention_ms(self._read_properties())
         with naming(self.name):
-            paths = self.spark.sql(f"VACUUM {self.name} LITE DRY RUN").collect()
+            try:
+                paths = self.spark.sql(f"VACUUM {self.name} LITE DRY RUN").collect()
+            except Exception as error:
+                if not is_left_to_catalog(error):
+                    raise
+                before_ms = time.time_ns() // 1_000_000 - retention_ms
+                left = removed_files(self.spark, self.name, before_ms)
+                return Vacuumed(0, 0, retention_ms, left)
             if dry_run or not paths:
                 return Vacuumed(len(paths), None if paths else 0, retention_ms)
             since = self._state.version
@@ -732,3 +766,9 @@ class NamedTable(TimestampLookup[NamedReader]):
 def _kept(state: State) -> tuple[Mapping[Register, int], Mapping[int, Sequence[ProducerCall]]]:
     """What a copy in the properties says of a state."""
     return state.registers, {number: calls for number, calls in state.calls.items() if calls}
+
+
+def _by_segment(rows: DataFrame) -> DataFrame:
+    """The rows in one task, and so in one file, for each segment, by offset."""
+    parted = rows.repartition(*PARTITION_COLUMNS)
+    return parted.sortWithinPartitions(*PARTITION_COLUMNS, "offset")

@@ -25,6 +25,11 @@ def is_unreadable(error: Exception) -> bool:
     return _DAMAGED.search(text) is not None and error_class(text) is ColdTierRefusedError
 
 
+def is_left_to_catalog(error: Exception) -> bool:
+    """Whether a catalog keeps OPTIMIZE or VACUUM of its own tables to itself."""
+    return "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION" in str(error)
+
+
 @contextmanager
 def naming(path: str) -> Iterator[None]:
     """Say what a failed query was about."""
