@@ -8,7 +8,7 @@ from dataclasses import replace
 from uuid import UUID
 
 from .cold.table import ColdTable
-from .errors import LakelogError
+from .errors import ForeignTableError, LakelogError
 from .spark.place import ColdRoot
 from .topic import Topic
 
@@ -56,6 +56,8 @@ class ColdMirror:
             if held is not None and held.deleted_ms is None:
                 version = max(held.config_version, topic.config_version) + 1
                 table.mirror(replace(topic, purged_ms=None, config_version=version))
+        except ForeignTableError:
+            logger.debug("%s has no table: another's has the name", topic.name)
         except LakelogError as error:
             logger.warning(
                 "%s is deleted, but its table does not say so: a cleanup with Redis at hand tells "
