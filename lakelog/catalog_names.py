@@ -12,7 +12,7 @@ from .archive.trouble import NOT_SHOWN, Trouble, why
 from .cold.table import NO_TABLE, ColdTable
 from .errors import LakelogError
 from .spark.place import ColdRoot
-from .topic import Topic
+from .topic import Topic, catalog_name
 
 logger = logging.getLogger(__name__)
 
@@ -39,18 +39,18 @@ class NamesInCatalog:
         self._table = table
         self._register = register
         self._lock = threading.Lock()
-        self._shown: set[tuple[UUID, str]] = set()  # topics, each with its value columns
+        self._shown: dict[str, tuple[UUID, str]] = {}  # by name, the topic and its value columns
         self._troubles: dict[UUID, Trouble] = {}
 
     def show(self, topic: Topic) -> tuple[Trouble, ...]:
         """Have the catalog show the topic, once it has a table; what keeps it from that."""
-        shown = topic.topic_id, topic.config.value_columns
-        if not self._is_wanted or shown in self._shown:
+        name, shown = catalog_name(topic.name), (topic.topic_id, topic.config.value_columns)
+        if not self._is_wanted or self._shown.get(name) == shown:
             return ()
         try:
             if self._table(topic).snapshot().version != NO_TABLE:
                 self._register(topic)
-                self._shown.add(shown)
+                self._shown[name] = shown
         except LakelogError as error:
             return (self._failed(topic, error),)
         with self._lock:

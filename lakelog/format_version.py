@@ -7,7 +7,8 @@ nothing and changes nothing.
 | format | what has it                                                                          |
 |--------|--------------------------------------------------------------------------------------|
 | 1      | everything else                                                                      |
-| 2      | a table by name with long properties in pieces (see `cold/by_name/properties.py`)    |
+| 2      | a table by name with long properties in pieces (see `cold/by_name/properties.py`);   |
+|        | the definition of a topic whose table by name has its id in the name                 |
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from .errors import NewerVersionError
 #: The largest that this lakelog reads. What says nothing has format 1.
 FORMAT_VERSION = 2
 
-#: What it writes wherever nothing needs a newer one.
+#: What it writes wherever the newer one is not needed.
 USUAL_FORMAT = 1
 
 

@@ -28,6 +28,7 @@ from lakelog.errors import (
     UnknownProducerError,
     UnknownTopicOrPartitionError,
 )
+from lakelog.format_version import FORMAT_VERSION
 from lakelog.record import TopicPartition
 from lakelog.testing.servers import RedisServer
 
@@ -218,7 +219,8 @@ def test_a_table_of_a_newer_lakelog_is_not_restored(
 ) -> None:
     redis_client.flushall()
     (path,) = (tmp_path / "cold" / "orders").iterdir()
-    DeltaTable(path).alter.set_table_properties({"lakelog.format": "2"}, raise_if_not_exists=False)
+    newer = {"lakelog.format": str(FORMAT_VERSION + 1)}
+    DeltaTable(path).alter.set_table_properties(newer, raise_if_not_exists=False)
     with pytest.raises(RestoreFailedError, match="upgrade") as caught:
         lake.restore()
     assert [found.topic.name for found in caught.value.restored] == ["audit"]

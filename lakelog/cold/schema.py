@@ -144,6 +144,9 @@ DELETED_PROPERTY = "lakelog.topic.deleted_ms"
 #: When somebody began to remove the table for good; not there before that.
 PURGED_PROPERTY = "lakelog.topic.purged_ms"
 
+#: ``true`` if its table by name has its id in the name; not there otherwise.
+NAMED_BY_ID_PROPERTY = "lakelog.topic.named_by_id"
+
 #: The parts of a topic that may change. Where one is mirrored, all are.
 PARTITIONS_PROPERTY = "lakelog.topic.partitions"
 CONFIG_PROPERTY = "lakelog.topic.config"
@@ -195,6 +198,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
         DELETED_PROPERTY: str(-1 if topic.deleted_ms is None else topic.deleted_ms),
         **({} if topic.purged_ms is None else {PURGED_PROPERTY: str(topic.purged_ms)}),
         TIERED_PROPERTY: str(topic.config.tiered).lower(),
+        **({NAMED_BY_ID_PROPERTY: "true"} if topic.named_by_id else {}),
         GENERATION_PROPERTY: str(topic.generation),
         PARTITIONS_PROPERTY: str(topic.partitions),
         CONFIG_PROPERTY: topic.config.to_json(),
@@ -226,6 +230,7 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         tuple(sorted((str(name), str(text)) for name, text in defaults["settings"].items())),
         _time_ms(properties, DELETED_PROPERTY),
         _time_ms(properties, PURGED_PROPERTY),
+        properties.get(NAMED_BY_ID_PROPERTY) == "true",
     )
 
 

@@ -270,9 +270,6 @@ class LogHarness(RuleBasedStateMachine):
         self._writers.clear()
         self.hot.close()
 
-    def _make_room(self) -> None:
-        """Where the next topic of that name would find the table of this one, puts it aside."""
-
     def _readers(self) -> Readers:
         place = LogPlace.of(self.server.url, self._cold_root)
         return Readers(self.log, place, self._delta_files)

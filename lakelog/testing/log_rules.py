@@ -560,8 +560,6 @@ class LogRules(LogHarness):
             with self.server.client() as client:
                 left = client.keys(f"*{deleted.topic_id}*")
             require(left == [], f"a purge left {left}")
-        else:
-            self._make_room()
         self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
         self._begin()
         self._refused(UnknownTopicIdError, old_archiver.run_once)

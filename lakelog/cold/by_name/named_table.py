@@ -671,12 +671,15 @@ class NamedTable(TimestampLookup[NamedReader]):
         return Orphans()
 
     def purge(self, *, decided: bool = False) -> Purged:
-        """See `ColdTable.purge`. Drops the table; Unity Catalog's UNDROP may bring it back.
+        """See `ColdTable.purge`. Drops the table; Unity Catalog's UNDROP may bring it back. Where
+        nobody can tell whose table it is, it is not dropped.
 
         Its files are the catalog's: a managed table's go when the catalog says.
         """
         if not self.spark.catalog.tableExists(self.name):
             return Purged(self.name, 0, 0)
+        if self._read_properties().get(TOPIC_ID_PROPERTY) != str(self._topic.topic_id):
+            return Purged(self.name, 0, 0)  # another's has the name: this topic never got one
         try:
             tell_purge(self, decided=decided)
             files = len(self.unchecked().files)
@@ -709,23 +712,33 @@ class NamedTable(TimestampLookup[NamedReader]):
         owner = properties.get(TOPIC_ID_PROPERTY)
         if owner == str(self._topic.topic_id):
             return
-        what = (
-            "a table that lakelog did not make"
-            if owner is None
-            else f"the table of the topic with id {owner}: an earlier topic of this name, or one "
-            "whose name differs in '.', '-', '_' or case alone"
-        )
-        earlier = properties.get(TOPIC_NAME_PROPERTY) == self._topic.name and is_deleted(properties)
-        advice = (
-            f"That one was deleted: `lakelog topics purge {self._topic.name} --id {owner}` drops "
-            "its table now, cleanup later. Or put"
-            if earlier
-            else "Put"
-        )
+        if owner is None:
+            what = "a table that lakelog did not make"
+            advice = "Archive this topic to another schema, or drop that table if nobody needs it"
+        else:
+            name = properties.get(TOPIC_NAME_PROPERTY)
+            what = f"the table of topic {name!r} with id {owner}"
+            anew = (
+                f"To give this one a table of another name, delete it and create it again: "
+                f"`lakelog topics create {self._topic.name} --anew`"
+            )
+            if is_deleted(properties):
+                what += ", which was deleted"
+                purge = f"`lakelog topics purge {name} --id {owner}` drops that table now, cleanup"
+                advice = f"{purge} does later. {anew}"
+            elif name == self._topic.name:
+                advice = (
+                    f"If Redis was lost, delete this topic, and `lakelog restore {name}` brings "
+                    f"that one back. {anew}"
+                )
+            else:
+                advice = (
+                    "Names that differ in '.', '-', '_' or case alone are one name in a catalog: "
+                    f"archive this topic to another schema. {anew}"
+                )
         raise ForeignTableError(
             f"{self.name} should hold the table of topic {self._topic.name!r} with id "
-            f"{self._topic.topic_id}, but holds {what}. {advice} it aside with ALTER TABLE … "
-            "RENAME TO, or drop it, or archive this topic to another schema",
+            f"{self._topic.topic_id}, but holds {what}. {advice}",
             path=self.name,
         )
 
