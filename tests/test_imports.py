@@ -34,6 +34,7 @@ VALUES = {
     "format_version",
     "secret_reference",
     "text_table",
+    "typed_time",
 }
 
 #: folder → folders it may import besides the values and itself

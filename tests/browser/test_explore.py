@@ -254,7 +254,7 @@ def test_an_error_stays_until_something_succeeds(explorer: ExplorerPage) -> None
     explorer.type("offset", "99999")
     expect(explorer.error).to_contain_text("offset 99999 of readings-1 is out of range")
     explorer.type("timestamp", "teatime")
-    expect(explorer.error).to_contain_text("'teatime' is not a position")
+    expect(explorer.error).to_contain_text("'teatime' is not a time")
     assert explorer.offsets() == list(range(PAGE))  # what was shown before
     explorer.type("timestamp", "2023-11-14 22:20")
     expect(explorer.error).to_be_hidden()

@@ -6,8 +6,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from ...typed_time import UTC
 from .decode import FORMATS
-from .moment import UTC
 from .scan import ScanLimit
 from .style import CSS
 from .view import DEFAULT_PAGE_RECORDS

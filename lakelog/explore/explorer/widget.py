@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timezone
 from functools import partial
 from html import escape
 from typing import Any
@@ -19,16 +20,25 @@ from ...errors import (
     LakelogError,
     MissingExtraError,
 )
-from ...offsets import AtOffset, Earliest, EarliestLocal, Latest, Position, PositionLike, position
+from ...offsets import (
+    AtOffset,
+    Earliest,
+    EarliestLocal,
+    Latest,
+    Position,
+    PositionLike,
+    at_time,
+    position,
+)
 from ...read.matching import Match
 from ...read.topic_log import TopicLog
 from ...record import Record, TopicPartition, to_records
+from ...typed_time import UTC, read_time, zone_named
 from .answer import answer
 from .background import Background, Job
 from .controls import Controls, hide, unhide
 from .follow import follow
 from .key_history import history_of
-from .moment import UTC, moment, zone
 from .opened_topic import OpenedTopic
 from .page_text import page_text
 from .record_html import is_long, record_html
@@ -606,9 +616,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _zone(self) -> Any:
         try:
-            return zone(self._ui.zone.value)
+            return zone_named(self._ui.zone.value)
         except InvalidArgumentError:
-            return zone(UTC)
+            return zone_named(UTC)
 
     # -- input -----------------------------------------------------------------------------------
 
@@ -708,11 +718,12 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             self._seek_time(text)
 
     def _seek_time(self, text: str) -> None:
-        self._go(moment(text, self._ui.zone.value))
+        zone = zone_named(self._ui.zone.value)
+        self._go(at_time(read_time(text, zone, datetime.now(timezone.utc))))
 
     def _chose_zone(self, name: str) -> None:
         try:
-            zone(name)
+            zone_named(name)
         except InvalidArgumentError as error:
             self._zone_error = error
             raise

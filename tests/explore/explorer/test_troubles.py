@@ -138,7 +138,7 @@ def test_what_could_not_be_opened_is_left_behind(orders):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("timestamp", "last tuesday", "is not a position"),
+        ("timestamp", "last tuesday", "is not a time"),
         ("timestamp", "2023-02-30 00:00", "calendar"),
         ("zone", "Mars/Olympus", "not a time zone"),
         ("offset", -5, "offsets start at 0"),
@@ -163,7 +163,7 @@ def test_an_error_of_what_is_typed_is_not_covered_by_the_tail(orders):
     for thread in threads:  # it follows no longer, as its button says
         thread.join(60)
         assert not thread.is_alive()
-    assert "is not a position" in hands.html("error")
+    assert "is not a time" in hands.html("error")
     assert hands.html("table") == before
 
 
