@@ -151,12 +151,12 @@ def to_records(topic_partition: TopicPartition, batch: pa.RecordBatch | pa.Table
     columns: tuple[Iterable[Any], ...] = (
         repeat(topic),
         repeat(partition),
-        _objects(batch.column("offset")),
+        objects(batch.column("offset")),
         (np.asarray(batch.column("timestamp").view(pa.int64())) // 1000).tolist(),
-        _objects(batch.column("key")),
-        _objects(batch.column("value")),
-        _headers(batch.column("headers")),
-        map(_TYPES.__getitem__, _objects(batch.column("timestampType"))),
+        objects(batch.column("key")),
+        objects(batch.column("value")),
+        header_tuples(batch.column("headers")),
+        map(_TYPES.__getitem__, objects(batch.column("timestampType"))),
     )
     records: list[Record] = list(map(object.__new__, repeat(Record, batch.num_rows)))
     for setter, column in zip(_SETTERS, columns, strict=True):
@@ -164,16 +164,17 @@ def to_records(topic_partition: TopicPartition, batch: pa.RecordBatch | pa.Table
     return records
 
 
-def _objects(column: pa.Array) -> list[Any]:
-    """As `to_pylist`, which makes a scalar of each value first, in a fraction of its time."""
+def objects(column: pa.Array) -> list[Any]:
+    """A column's values as `to_pylist` has them, which makes a scalar of each first."""
     return list(column.to_numpy(zero_copy_only=False).tolist())
 
 
-def _headers(column: pa.Array) -> Iterable[Headers]:
+def header_tuples(column: pa.Array) -> Iterable[Headers]:
+    """The headers of each row; without an end, where no row has any."""
     pairs = column.flatten()
     if not len(pairs):
         return repeat(())
-    names, values = (_objects(pc.struct_field(pairs, name)) for name in ("key", "value"))
+    names, values = (objects(pc.struct_field(pairs, name)) for name in ("key", "value"))
     each = zip(names, values, strict=True)
     return [tuple(islice(each, count)) for count in column.value_lengths().to_pylist()]
 

@@ -9,6 +9,7 @@ import argparse
 import io
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
 
@@ -94,7 +95,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
-    arguments = parser().parse_args(argv)
+    command_line = parser()
+    arguments = command_line.parse_args(_joined(sys.argv[1:] if argv is None else argv))
     if arguments.version:
         from .. import __version__
 
@@ -103,6 +105,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser().print_help()
         return 2
+    if arguments.output not in getattr(arguments, "forms", ("text", "json")):
+        command_line.error(f"{arguments.command} has no --output {arguments.output}")
     for stream in (
         sys.stdout,
         sys.stderr,
@@ -137,6 +141,21 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+#: What takes a position, which may begin with a minus: -10m would be an option to argparse.
+_TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until"}
+
+
+def _joined(argv: Sequence[str]) -> list[str]:
+    """The arguments, with ``--from -10m`` as ``--from=-10m``."""
+    joined: list[str] = []
+    for argument in argv:
+        if joined and joined[-1] in _TAKES_POSITION and re.match(r"-\d", argument):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
 
 
 def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
@@ -189,7 +208,10 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         help="what archiving runs on (default: Spark where it is installed)",
     )
     group.add_argument(
-        "--output", choices=["text", "json"], default=default(None, "text"), help="default: text"
+        "--output",
+        choices=["text", "json", *output.FILE_FORMS],
+        default=default(None, "text"),
+        help="default: text; csv, parquet and arrow are of consume",
     )
     group.add_argument(
         "--verbose",

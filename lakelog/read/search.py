@@ -281,7 +281,7 @@ class _Scan:
         if found.num_rows < records.num_rows:
             at = np.searchsorted(np.asarray(records.column("offset")), np.asarray(found["offset"]))
             ranks = ranks[at]
-        table = _with_partition(found, self.partition)
+        table = with_partition(found, self.partition)
         if backward:
             table = table.take(pa.array(np.arange(table.num_rows)[::-1]))
             ranks = ranks[::-1]
@@ -406,7 +406,8 @@ def _joined(kept: Iterable[Piece]) -> list[tuple[int, int]]:
     return ranges
 
 
-def _with_partition(records: pa.RecordBatch, partition: int) -> pa.Table:
+def with_partition(records: pa.RecordBatch, partition: int) -> pa.Table:
+    """A `RECORDS` batch of a partition as a `FOUND` table."""
     numbers = pa.array(np.full(records.num_rows, partition, np.int32))
     return pa.Table.from_arrays([numbers, *records.columns], schema=FOUND)
 

@@ -31,7 +31,8 @@ from .record_count import count_records
 from .sample import DEFAULT_SAMPLE_RECORDS, sample
 from .search import Search
 from .tiers import Look, OpenTable, Tiers, out_of_range
-from .where import parse
+from .where import Where, parse
+from .where.expression import Always
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -245,6 +246,17 @@ class TopicLog:
         last = self._clamped(asked, position(end), look)
         ranges = {number: (first[number], max(first[number], last[number])) for number in asked}
         return Search(self._tiers, ranges, found)
+
+    def search_ranges(self, ranges: Mapping[int, tuple[int, int]], where: Where) -> Search:
+        """As `search`, in [start, end) of each of some partitions."""
+        return Search(self._tiers, ranges, where)
+
+    def last(self, partition: int, records: int) -> int:
+        """The offset from which on a partition has so many records, or all it has, if fewer."""
+        held = self.offsets([partition])[partition]
+        search = self.search_ranges({partition: (held.log_start, held.log_end)}, Always())
+        found = search.page(records, backward=True).records if records else None
+        return int(found["offset"][0].as_py()) if found is not None and len(found) else held.log_end
 
     def dataframe(
         self,

@@ -422,12 +422,21 @@ def _of_documents(
         may &= spelt | _contains(values, b"\\")
     mask = np.zeros(len(rows), np.bool_)
     at = np.flatnonzero(may)
+    is_plain = all(isinstance(step, str) for step in field.steps)  # leads to one thing at most
     for row, value in zip(at.tolist(), values.take(pa.array(at)).to_pylist(), strict=True):
         try:
             document = json.loads(value.decode())
         except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deep
             continue
-        mask[row] = any(holds(found) for found in reached(document, field.steps))
+        if is_plain:
+            for step in field.steps:
+                if not isinstance(document, dict) or step not in document:
+                    break
+                document = document[step]
+            else:
+                mask[row] = holds(document)
+        else:
+            mask[row] = any(holds(found) for found in reached(document, field.steps))
     return mask
 
 

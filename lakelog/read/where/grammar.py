@@ -157,7 +157,8 @@ def _refused(text: str, at: int, why: str) -> InvalidArgumentError:
     line = re.sub(r"\s", " ", text[start:end])
     before, after = "… " if start else "", " …" if end < len(text) else ""
     pointer = " " * (len(before) + at - start) + "^"
-    return InvalidArgumentError(f"{before}{line}{after}\n{pointer} {why}", value=text[:1000])
+    said = f"the expression cannot be read:\n  {before}{line}{after}\n  {pointer} {why}"
+    return InvalidArgumentError(said, value=text[:1000])
 
 
 def _check_depth(text: str) -> None:

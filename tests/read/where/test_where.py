@@ -309,9 +309,10 @@ def test_texts_as_they_are_typed(text, where):
 def test_errors_point_at_the_character(text, at, said):
     with pytest.raises(InvalidArgumentError, match=said) as caught:
         parse(text, now=NOW)
-    line, pointer = str(caught.value).split("\n", 1)
-    column = pointer.index("^")
-    if line.startswith("… "):
+    first, line, pointer = str(caught.value).split("\n", 2)
+    assert first == "the expression cannot be read:"
+    column = pointer.index("^") - 2
+    if line.startswith("  … "):
         column += at - 60 - 2
     assert column == at
 
