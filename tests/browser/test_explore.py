@@ -168,7 +168,7 @@ def test_pages_follow_one_another_without_a_gap(explorer: ExplorerPage) -> None:
 
 
 def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: Lakelog) -> None:
-    explorer.type("filter-text", "$.celsius == 20.3")
+    explorer.type("search", "value.celsius = 20.3")
     explorer.press("scan")
     expect(explorer.expression).to_contain_text("matching(")
     code = explorer.expression.locator(".ll-code").inner_text()
@@ -181,9 +181,9 @@ def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: La
 def test_a_key_is_found_in_both_tiers(explorer: ExplorerPage) -> None:
     key = explorer.cells("key")[0]
     explorer.choose("page-records", "500")
-    explorer.type("filter-key", key)
+    explorer.type("search", f'key = "{key}"')
     explorer.press("scan")
-    expect(explorer.expression).to_contain_text(f"matching(key='{key}')")
+    expect(explorer.expression).to_contain_text(f"matching('key = \"{key}\"')")
     assert set(explorer.cells("key")) == {key}
     assert set(explorer.cells("tier")) == {"cold", "hot"}
     explorer.choose("page-records", str(PAGE))

@@ -5,7 +5,7 @@ log cannot hold a match.
 """
 
 from .bounds import Bounds
-from .expression import Where
-from .grammar import parse
+from .expression import Always, Where, is_all, matching
+from .grammar import parse, write
 
-__all__ = ["Bounds", "Where", "parse"]
+__all__ = ["Always", "Bounds", "Where", "is_all", "matching", "parse", "write"]

@@ -70,9 +70,14 @@ class Where(Protocol):
         ...
 
 
+def is_all(where: Where) -> bool:
+    """Whether it asks for nothing, so that every record matches."""
+    return isinstance(where, Always)
+
+
 def matching(where: Where, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
     """The rows of a `RECORDS` batch that match, in their order."""
-    if isinstance(where, Always) or not records.num_rows:
+    if is_all(where) or not records.num_rows:
         return records
     return records.filter(pa.array(where.holds(Rows(records, partition))))
 

@@ -109,7 +109,13 @@ def write(where: Where) -> str:
 
     Times are written in UTC, so that it means the same at any time and in any zone.
     """
-    return "" if isinstance(where, Always) else _written(where, 0)
+    if isinstance(where, Always):
+        return ""
+    if isinstance(where, Text):
+        text = where.text.decode(errors="replace")
+        if text.encode() == where.text and text.isprintable() and parse(text) == where:
+            return text
+    return _written(where, 0)
 
 
 # -- reading -----------------------------------------------------------------------------------
