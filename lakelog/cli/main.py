@@ -12,6 +12,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from . import (
     archive,
@@ -75,9 +76,26 @@ COMMANDS = (
 )
 
 
+class _CommandLine(argparse.ArgumentParser):
+    """Takes a position that begins with a minus as it is, ``--from -10m``."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        joined: list[str] = []
+        for argument in sys.argv[1:] if args is None else args:
+            if joined and joined[-1] in _TAKES_POSITION and re.match(r"-\d", argument):
+                joined[-1] += f"={argument}"
+            else:
+                joined.append(argument)
+        return super().parse_known_args(joined, namespace)
+
+
+#: To argparse, what follows them would be an option if it is -10m.
+_TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until"}
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line; every command takes the common options before or after its name."""
-    top = argparse.ArgumentParser(
+    top = _CommandLine(
         prog="lakelog",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -96,7 +114,7 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
     command_line = parser()
-    arguments = command_line.parse_args(_joined(sys.argv[1:] if argv is None else argv))
+    arguments = command_line.parse_args(argv)
     if arguments.version:
         from .. import __version__
 
@@ -141,21 +159,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
-
-
-#: What takes a position, which may begin with a minus: -10m would be an option to argparse.
-_TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until"}
-
-
-def _joined(argv: Sequence[str]) -> list[str]:
-    """The arguments, with ``--from -10m`` as ``--from=-10m``."""
-    joined: list[str] = []
-    for argument in argv:
-        if joined and joined[-1] in _TAKES_POSITION and re.match(r"-\d", argument):
-            joined[-1] += f"={argument}"
-        else:
-            joined.append(argument)
-    return joined
 
 
 def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
