@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from spark_log import SPARKS_OWN, Row, SparkLog, rows_of
+from spark_log import SPARKS_OWN, Row, SparkLog, files_read, rows_of
 
 import lakelog.spark
 from lakelog import Lakelog
@@ -143,6 +143,9 @@ def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     log.lakelog.archive("orders")
     rows = spark.table(f"{schema}.orders").orderBy("offset").collect()
     assert [row["vip"] for row in rows] == [None, None, None, True]
+    assert files_read(spark.table(f"{schema}.orders")) == 2
+    for where in ("id = 2", "id > 1", "city = 'Oslo'", "value_error is not null"):
+        assert files_read(spark.table(f"{schema}.orders").where(where)) == 1
 
 
 def test_settings_and_registers_may_be_longer_than_a_catalog_keeps_of_a_property(
