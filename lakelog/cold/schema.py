@@ -219,6 +219,8 @@ MOST_WITH_STATISTICS = 32
 #: Unity Catalog may keep 255 characters of a property.
 _STATISTICS_CHARACTERS = 250
 
+FEED_PROPERTY = "delta.enableChangeDataFeed"
+
 CHECKPOINT_PROPERTY = "delta.checkpointInterval"
 CHECKPOINT_INTERVAL = 50
 
@@ -263,6 +265,7 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
         CONFIG_VERSION_PROPERTY: str(topic.config_version),
         FILE_RETENTION_PROPERTY: f"interval {delay_ms} milliseconds",
         STATISTICS_PROPERTY: _statistics_property(topic),
+        **({FEED_PROPERTY: "true"} if topic.config["lakelog.change.data.feed"] else {}),
     }
 
 
@@ -291,6 +294,12 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         _time_ms(properties, PURGED_PROPERTY),
         properties.get(NAMED_BY_ID_PROPERTY) == "true",
     )
+
+
+def had_feed(properties: Mapping[str, str]) -> bool:
+    """Whether the topic that the properties describe asks for a change data feed."""
+    text = properties.get(CONFIG_PROPERTY)
+    return text is not None and TopicConfig.from_json(text)["lakelog.change.data.feed"]
 
 
 def is_deleted(properties: Mapping[str, str]) -> bool:
