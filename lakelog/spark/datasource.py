@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -214,7 +214,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         super().__init__(options)
         self._delay = Delay(options.limits, clock or SystemClock())
         self._target: Offsets | None = None  # of AvailableNow
-        self._ends: StreamOffset | None = None  # as last looked at
+        self._reported: StreamOffset | None = None  # where the log ended when last looked at
         self._looks: dict[UUID, Look] = {}  # the last, for sizes
         self._initial: StreamOffset | None = None  # Spark 4.0, 4.1: where the stream would begin
         self._begun = False  # it has read something before
@@ -260,16 +260,22 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         is_limited = HAS_READ_LIMITS and not (limit is None or isinstance(limit, ReadAllAvailable))
         offsets = self._limited(begin.offsets, ends, is_limited=is_limited)
         if offsets == begin.offsets:
+            self._reported = replace(begin, offsets=ends.offsets)
             return start
         since = begin.offsets if begin.initial else None
         # Of a deleted topic too, so that its next creation is told from it.
         topic_ids = {**begin.topic_ids, **ends.topic_ids}
         gaps = self._gaps_between(begin.offsets, offsets, ends.topic_ids)
-        return StreamOffset(offsets, topic_ids, since=since, gaps=gaps).to_json()
+        end = StreamOffset(offsets, topic_ids, since=since, gaps=gaps)
+        self._reported = replace(end, offsets=ends.offsets)
+        return end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where the log ended when last looked at, for the query's progress."""
-        return None if self._ends is None else self._ends.to_json()
+        """Where the log ended when last looked at, for the query's progress.
+
+        With the members that the micro-batch's end has: who compares the two finds each in both.
+        """
+        return None if self._reported is None else self._reported.to_json()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputTask]:
         """What a micro-batch reads, cut by what its ends say alone: each time in the same way."""
@@ -324,8 +330,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                 at = known.get(tp, 0)
                 if at > offsets[tp]:
                     offsets[tp] = _hold(tp, at, look.offsets[tp.partition])
-        self._ends = StreamOffset(offsets, _ids(topics))
-        return self._ends
+        return StreamOffset(offsets, _ids(topics))
 
     def _look_at(self, topic: Topic, wanted: list[TopicPartition], known: Offsets) -> Look:
         """A look at those partitions that there are: a topic is defined before they are made.
