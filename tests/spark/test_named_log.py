@@ -125,6 +125,25 @@ def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, sc
         alone.cleanup("nobody")
 
 
+def test_the_history_says_what_each_commit_did(log: SparkLog, spark, schema) -> None:
+    log.create(
+        1,
+        cleanup_policy="compact,delete",
+        min_cleanable_dirty_ratio=0,
+        internal_segment_bytes=4_000,
+    )
+    log.append(200, keys=5, batch=20)
+    log.archive()
+    log.lakelog.cleanup("orders", steps=("compact",))
+    log.lakelog.topics.alter("orders", {"retention.bytes": 1})
+    log.lakelog.cleanup("orders", steps=("retain",))
+    said = spark.sql(f"DESCRIBE HISTORY {schema}.orders").selectExpr(
+        "version", "get_json_object(userMetadata, '$.operation') operation"
+    )
+    found = [row["operation"] for row in said.orderBy("version").collect() if row["operation"]]
+    assert list(dict.fromkeys(found)) == ["archive", "compact", "retain"]
+
+
 def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     log.create(1, lakelog_value_columns="id bigint, city string")
     with log.lakelog.producer() as producer:
