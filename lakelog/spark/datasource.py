@@ -6,8 +6,10 @@ processes beside the driver; `LakelogStreamReader` in one that lives as long as 
 a task needs is therefore in its `InputTask`, credentials that the planner was given too: Spark
 pickles it each time that it plans, and shows nothing of it.
 
-Filters are never pushed down (``pushFilters``): Spark 4.1 and 4.2 then give wrong rows when one
-DataFrame is used twice in a query.
+Filters are never pushed down (``pushFilters``). Spark 4.1 and 4.2 keep the plan of a read with the
+relation, not with the scan: after ``frame.where(…)`` the whole frame has the filtered rows, and of
+a union of two filters both sides have the last one's. And where filters are not handed over, which
+is the default, they refuse a reader that would take them.
 """
 
 from __future__ import annotations
