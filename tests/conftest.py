@@ -72,6 +72,15 @@ os.environ.setdefault(
 )
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--databricks-cli",
+        type=Path,
+        metavar="PATH",
+        help="a Databricks CLI, with which the slow tests deploy the bundle to a stand-in",
+    )
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With ``pytest -n``: two processes have a Spark each, one for tables by name; the rest of the
