@@ -141,15 +141,14 @@ def required(target: str, **more: str) -> dict[str, str]:
     return {name: GIVEN[name] for name in REQUIRED[target]} | more
 
 
+@pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_each_target_is_validated_planned_and_deployed_with_and_without_each_choice(
-    target: str, deployed: Bundle, workspace: Workspace
+    target: str, choice: str, deployed: Bundle, workspace: Workspace
 ) -> None:
-    for choice in CHOICES.values():
-        given = required(target, **choice)
-        deployed.well("validate", "--strict", "-t", target, given=given)
-        deployed.well("plan", "-t", target, given=given)
-        deployed.well("deploy", "-t", target, given=given)
+    given = required(target, **CHOICES[choice])
+    for command in (("validate", "--strict"), ("plan",), ("deploy",)):
+        deployed.well(*command, "-t", target, given=given)
     names = [job["settings"]["name"] for job in workspace.jobs.values()]
     assert len(names) == len(set(names)) == (1 if target == "try" else 6)
     assert bool(workspace.schemas) is (target != "try")
