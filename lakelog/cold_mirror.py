@@ -9,7 +9,7 @@ from uuid import UUID
 
 from .cold.emptying import empty, table_starts
 from .cold.table import NO_TABLE, ColdTable
-from .errors import LakelogError
+from .errors import ForeignTableError, LakelogError
 from .hot.hot_log import HotLog
 from .spark.place import ColdRoot
 from .topic import Topic
@@ -120,6 +120,8 @@ class ColdMirror:
             if held is not None and held.deleted_ms is None:
                 version = max(held.config_version, topic.config_version) + 1
                 table.mirror(replace(topic, purged_ms=None, config_version=version))
+        except ForeignTableError:
+            logger.debug("%s has no table: another's has the name", topic.name)
         except LakelogError as error:
             logger.warning(
                 "%s is deleted, but its table does not say so: a cleanup with Redis at hand tells "

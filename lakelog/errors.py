@@ -282,10 +282,14 @@ class UnknownProducerError(LakelogError):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class RepeatDiffersError(LakelogError):
-    """Work repeated under the numbers of an earlier attempt has other records than that had."""
+    """Work repeated under the numbers of an earlier attempt has other records than that had.
+
+    Or how far that attempt came is not known any more (``is_cut``).
+    """
 
     topic_partition: TopicPartition | None = None
     sequence: int | None = None
+    is_cut: bool | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

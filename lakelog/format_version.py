@@ -3,14 +3,23 @@
 One number stands for all three. It grows when an older lakelog would read what is there wrongly,
 or delete what it should keep. Whoever meets a larger number, or a part that it does not know, reads
 nothing and changes nothing.
+
+| format | what has it                                                                          |
+|--------|--------------------------------------------------------------------------------------|
+| 1      | everything else                                                                      |
+| 2      | a table by name with long properties in pieces (see `cold/by_name/properties.py`);   |
+|        | the definition of a topic whose table by name has its id in the name                 |
 """
 
 from __future__ import annotations
 
 from .errors import NewerVersionError
 
-#: What this lakelog writes, and the largest that it reads. What says nothing has format 1.
-FORMAT_VERSION = 1
+#: The largest that this lakelog reads. What says nothing has format 1.
+FORMAT_VERSION = 2
+
+#: What it writes wherever the newer one is not needed.
+USUAL_FORMAT = 1
 
 
 def newer(

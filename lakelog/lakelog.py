@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -19,15 +20,16 @@ from .archive.report import ArchiveReport
 from .archive.topics_run import TopicsRun
 from .archive.trouble import Trouble
 from .back_off import PATIENCE_S
+from .catalog_names import NamesInCatalog
 from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all, vacuumed
 from .cleanup.report import CleanupReport
 from .clock import Clock
 from .cold.catalogue import Catalogue
 from .cold.purged import PurgedTopic
-from .cold.table import NO_TABLE, ColdTable
+from .cold.table import ColdTable
 from .cold_log import ColdLog
 from .cold_mirror import ColdMirror, may_have_table
-from .engines.engine import Engine
+from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
     InvalidArgumentError,
     LakelogError,
@@ -70,7 +72,7 @@ class Lakelog(ColdLog):
         super().__init__(place, engine, clock=clock)
         self._given_clock = clock
         self._closing = ExitStack()  # what is let go of with the connections, last first
-        self._known: set[tuple[UUID, str]] = set()  # topics that the catalog shows, and columns
+        self._names = NamesInCatalog(place.cold, self._cold_table, self.register)
         self.hot = place.source.connect(clock=clock)
         keyspace = place.source.keyspace
         self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.hot)
@@ -232,9 +234,14 @@ class Lakelog(ColdLog):
         """Archives what is there now, or what lies before a bound; a report a topic.
 
         A topic that fails does not stop the others. One whose store or Redis is busy or away is
-        tried again, after the others. Running it again does nothing, and the reports say so. Of
+        tried again, after the others. Running it again does nothing, and the reports say so. What a
+        catalog does not take (a view, the name of a table at a path) is among the report's
+        `troubles`: it fails nothing, and the next run tries again. Of
         untiered topics, it forgets what their retention says, as happens when something is
         appended: what is older than ``retention.ms`` when the next check is due.
+
+        With ``engine="inline"`` a few topics are worked on at a time, in threads of their own. An
+        interrupted call lets what is under way finish, for 2.2 s at most.
 
         Args:
             topics: names; None for all that are tiered.
@@ -255,13 +262,13 @@ class Lakelog(ColdLog):
         def attempt(topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
             report, errors = self.archiver(topic).attempt(until)
             if not errors:
-                try:
-                    self._make_known(topic)
-                except LakelogError as error:
-                    return report, [error]
+                report = replace(report, troubles=self._names.show(topic))
             return report, errors
 
-        run = TopicsRun(attempt)
+        # One topic at a time where Spark runs its tasks: they share all cores then, and the job
+        # belongs to this thread, so that interrupting it cancels the job.
+        inline = isinstance(self._engine, InlineEngine)
+        run = TopicsRun(attempt, at_once=TASKS_AT_ONCE if inline else 1)
         run.archive(chosen, patience.total_seconds())
         if topics is None:
             for topic in found:
@@ -304,6 +311,7 @@ class Lakelog(ColdLog):
 
         def listed() -> list[Topic]:
             found = [topic for topic in self.topics.list() if topic.config.tiered]
+            self._names.topics_are(found)
             return [topic for topic in found if names is None or topic.name in names]
 
         def keep() -> None:
@@ -320,6 +328,7 @@ class Lakelog(ColdLog):
             stop=stop,
             max_duration=max_duration,
             archived=self._reported,
+            troubles_beside=self._names.troubles,
             tidy=lambda topic: self._cleaner(topic).run(["optimize"]),
             keep=keep,
             tell=tell,
@@ -585,26 +594,14 @@ class Lakelog(ColdLog):
         table = self._mirror.untier(topic)
         return CleanupReport(topic.name) if table is None else vacuumed(topic, table)
 
-    def _make_known(self, topic: Topic) -> None:
-        """Have the catalog show the topic's table and its views, once there is a table.
-
-        Raises:
-            ForeignTableError, ColdTierError: see `register`; what was archived stays.
-        """
-        shown = topic.topic_id, topic.config.value_columns
-        root = self._place.cold
-        if root is None or root.schema is None or shown in self._known:
-            return
-        if self._cold_table(topic).snapshot().version != NO_TABLE:
-            self.register(topic)
-            self._known.add(shown)
-
     def _reported(self, report: ArchiveReport) -> None:
-        """Have its table made known; a failure does not stop the archiver."""
+        """Have its table shown by the catalog."""
         try:
-            self._make_known(self.topics.get(report.topic))
-        except LakelogError as error:
+            topic = self.topics.get(report.topic)
+        except LakelogError as error:  # deleted, or Redis is away: the next report tries again
             logger.warning("%s is archived, but not known by name: %s", report.topic, error)
+        else:
+            self._names.show(topic)
 
     def _seen_now(self, names: Sequence[str] | None) -> list[Topic]:
         """As `_tiered`; none if Redis does not answer now."""

@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from . import reservation
 from .errors import InvalidArgumentError
+from .producer_calls import ProducerCall
 from .record import MAX_OFFSET, OffsetRange
 
 # -- positions ---------------------------------------------------------------------------------
@@ -257,6 +258,8 @@ class HotOffsets:
     reserved_end: int | None = None  # appends stop here until more is reserved; None: nowhere
     lost_from: int | None = None  # where it went on after Redis had lost all of it; None: never
     tiered: bool = True  # whether there is a cold tier, which holds what is not here
+    #: The last calls of producers with checksums, if they were asked for; see `producer_calls`.
+    calls: tuple[ProducerCall, ...] = ()
 
     def bytes_from(self, offset: int) -> int:
         """The stored bytes from that offset on.

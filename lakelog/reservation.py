@@ -41,9 +41,25 @@ append that survived does, as long as no clock steps back; see ``recover.lua``.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from .producer_calls import ProducerCall
+from .record import OffsetRange
+
 FIRST_OFFSETS = 2**26  # 67 M; what a topic without an archiver can take in
 LEAST_OFFSETS = 2**26
 MOST_OFFSETS = 2**32  # more than a Redis has room for, even at ten bytes a record
+
+
+@dataclass(frozen=True, slots=True)
+class Reserved:
+    """What the cold tier gives a recovery of one partition."""
+
+    offsets: OffsetRange  # that the hot tier may give out
+    #: What is archived last of each producer, read after the commit that fenced archivers: nothing
+    #: more is archived of what the server had before.
+    calls: Sequence[ProducerCall] = ()
 
 
 def reserved_offsets(archived_records: int) -> int:

@@ -34,6 +34,7 @@ class Topic:
     keyspace_defaults: tuple[tuple[str, str], ...] = ()  # text by broker names
     deleted_ms: int | None = None  # when it was deleted; None: it was not
     purged_ms: int | None = None  # when its removal for good began; None: it can be brought back
+    named_by_id: bool = False  # its table by name has its id in the name; see `table_name`
 
     @property
     def kept_until_ms(self) -> int | None:
@@ -68,6 +69,11 @@ class Topic:
         return [TopicPartition(self.name, number) for number in range(self.partitions)]
 
 
+def catalog_name(name: str) -> str:
+    """What a topic is called in a catalog, which allows fewer characters and ignores case."""
+    return name.replace(".", "_").replace("-", "_").lower()
+
+
 def check_new_topic_name(name: str) -> str:
     """The name, if a topic may be created with it.
 
@@ -75,7 +81,7 @@ def check_new_topic_name(name: str) -> str:
         InvalidTopicError: as `check_topic_name`, or its table would lie where another one does.
     """
     check_topic_name(name)
-    if name.replace(".", "_").replace("-", "_").lower() == STATUS_TABLE:  # also in a catalog
+    if catalog_name(name) == STATUS_TABLE:
         raise InvalidTopicError(
             f"{name!r} cannot be a topic: the table of job runs, {STATUS_TABLE}, lies where its "
             "table would. Choose another name",

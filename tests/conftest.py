@@ -21,6 +21,7 @@ from lakelog.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
 from lakelog.testing.object_store import FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
+from lakelog.testing.unity_catalog import UnityCatalogServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -78,6 +79,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=Path,
         metavar="PATH",
         help="a Databricks CLI, with which the slow tests deploy the bundle to a stand-in",
+    )
+    parser.addoption(
+        "--unity",
+        metavar="PATH",
+        type=Path,
+        help="a folder with `up` and `down` that start a Unity Catalog server: tests of tables by "
+        "name run on it too (with -m slow, or -m unity for them alone)",
     )
 
 
@@ -216,13 +224,28 @@ def s3_storage(s3_server: S3Server) -> Storage:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[SparkSession]:
-    """The run's one Spark: two tasks at once, with Delta and S3."""
+def unity_server(request: pytest.FixtureRequest) -> Iterator[UnityCatalogServer | None]:
+    """The run's Unity Catalog; None without ``--unity``."""
+    folder: Path | None = request.config.getoption("--unity")
+    if folder is None:
+        yield None
+        return
+    server = UnityCatalogServer(folder.absolute()).start()
+    try:
+        yield server
+    finally:
+        server.stop()
+
+
+@pytest.fixture(scope="session")
+def spark(unity_server: UnityCatalogServer | None) -> Iterator[SparkSession]:
+    """The run's one Spark: two tasks at once, with Delta, S3 and what Unity Catalog there is."""
     from lakelog.spark import session
 
     # What ``env:LAKELOG_TEST_SECRET`` names: workers have the environment Java was started with.
     os.environ["LAKELOG_TEST_SECRET"] = "a secret word"
-    started = session("lakelog-tests", cores=2, object_stores=["s3"], conf=_SPARK_CONF)
+    conf = _SPARK_CONF | ({} if unity_server is None else unity_server.spark_conf())
+    started = session("lakelog-tests", cores=2, object_stores=["s3"], conf=conf)
     yield started
     started.stop()
 

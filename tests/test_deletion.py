@@ -182,6 +182,7 @@ def test_a_name_that_is_taken_is_not_taken_away(lake: Lakelog) -> None:
         lake.undelete("orders", UUID(int=1))
     assert lake.undelete("orders", first.topic_id).topic.topic_id == first.topic_id
     assert values(lake, "orders") == KEPT
+    assert lake.archived.topics.get("orders").topic_id == first.topic_id
     lake.topics.delete("orders")
     assert lake.undelete("orders", str(second.topic_id)).topic.topic_id == second.topic_id
     assert values(lake, "orders") == [b"v0"]

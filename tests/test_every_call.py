@@ -342,6 +342,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Cleanup.run": lambda w: w.lake.cleanup("orders"),
     "PathTable.snapshot": lambda w: w.table.snapshot(),
     "PathTable.unchecked": lambda w: w.table.unchecked(),
+    "PathTable.last_calls": lambda w: w.table.last_calls([0]),
     "PathTable.mirror": lambda w: w.table.mirror(w.topic),
     "PathTable.mirrored": lambda w: w.table.mirrored(),
     "PathTable.purge": lambda w: w.lake.place.table(w.gone).purge(),
@@ -436,9 +437,11 @@ QUIET = {
         "HotQuarantine.put_back",
         "Glancer.name",
     ),
+    *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
+    "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),
     *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.scan"),
     *("LogExplorer.follow", "LogExplorer.stop", "LogExplorer.close"),

@@ -16,6 +16,7 @@ import lakelog
 ROOT = Path(lakelog.__file__).parent
 VALUES = {
     "back_off",
+    "producer_calls",
     "record",
     "reservation",
     "topic",

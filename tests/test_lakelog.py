@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import gc
 import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, TypeVar
 
 import pytest
 from deltalake import DeltaTable
@@ -20,6 +21,7 @@ from lakelog.cleanup.cleanup import Cleanup
 from lakelog.clock import ManualClock
 from lakelog.cold.by_path.listing import tables
 from lakelog.cold.store.storage import Storage
+from lakelog.engines.engine import TASKS_AT_ONCE
 from lakelog.errors import (
     ArchiveFailedError,
     ColdTierError,
@@ -33,7 +35,11 @@ from lakelog.errors import (
     InvalidTopicError,
     UnknownTopicOrPartitionError,
 )
+from lakelog.failpoints import armed
 from lakelog.testing.eventually import eventually
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 @pytest.fixture
@@ -75,7 +81,7 @@ def test_an_untiered_topic_needs_no_cold_root(redis_url: str) -> None:
 
 def test_a_tiered_topic_without_a_cold_root_says_what_is_missing(redis_url: str) -> None:
     with Lakelog.connect(redis_url) as log:
-        log.topics.create("t")
+        log.topics.create("t", 1, {"remote.storage.enable": True})
         with pytest.raises(InvalidArgumentError, match="no cold root"):
             log.log("t")
         with pytest.raises(InvalidArgumentError, match="no cold root"):
@@ -112,6 +118,38 @@ def test_a_topic_that_fails_does_not_stop_the_others(log: Lakelog, tmp_path: Pat
     assert log.log("a").offsets()[0].archived_end == 2
     assert log.log("c").offsets()[0].archived_end == 2
     assert values(log, "a") == [b"0", b"1"]
+
+
+def test_topics_are_archived_a_few_at_a_time_and_told_in_their_order(log: Lakelog) -> None:
+    names = [f"t{number}" for number in range(2 * TASKS_AT_ONCE)]
+    for name in names:
+        log.topics.create(name)
+        append(log, name, 2)
+    together = threading.Barrier(TASKS_AT_ONCE)  # nobody goes on alone
+    with armed("archive.after_plan", lambda: together.wait(60) and None):
+        reports = log.archive(reversed(names))
+    assert [(report.topic, report.records) for report in reports] == [
+        (name, 2) for name in reversed(names)
+    ]
+    assert [report.topic for report in log.archive(names)] == names
+
+
+def test_an_engine_that_shares_out_its_tasks_itself_is_asked_for_one_topic_after_the_other(
+    redis_url: str, tmp_path: Path
+) -> None:
+    class Elsewhere:
+        askers: ClassVar[list[threading.Thread]] = []
+
+        def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+            self.askers.append(threading.current_thread())
+            return map(function, tasks)
+
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine=Elsewhere()) as log:
+        for name in ("a", "b", "c"):
+            log.topics.create(name)
+            append(log, name, 2)
+        assert [report.records for report in log.archive()] == [2, 2, 2]
+    assert Elsewhere.askers == 3 * [threading.current_thread()]
 
 
 def test_a_damaged_entry_keeps_only_its_own_partition_hot(log: Lakelog, redis_client: Any) -> None:
@@ -482,6 +520,25 @@ def test_what_only_redis_holds_counts_for_retention_bytes(log: Lakelog) -> None:
     assert (with_redis.hot_only_bytes, without.hot_only_bytes) == (hot_only, None)
     assert with_redis.dropped
     assert not without.dropped
+
+
+def test_the_history_of_a_table_says_what_each_commit_did(log: Lakelog, tmp_path: Path) -> None:
+    settings = {"internal.segment.bytes": 300, "cleanup.policy": "compact,delete"}
+    log.topics.create("orders", 1, {**settings, "min.cleanable.dirty.ratio": "0"})
+    for _ in range(2):
+        with log.producer() as producer:
+            for _ in range(3):
+                producer.send("orders", b"v" * 100, key=b"k")
+        log.archive("orders")
+    log.cleanup("orders", steps=["optimize"])
+    log.cleanup("orders", steps=["compact"])
+    log.log("orders").raise_log_start(0, 5)
+    log.cleanup("orders", steps=["retain"])
+    (table,) = (tmp_path / "cold" / "orders").iterdir()
+    history = reversed(DeltaTable(table).history())
+    said = [commit["userMetadata"] for commit in history if "userMetadata" in commit]
+    steps = ["archive", "archive", "optimize", "compact", "delete records", "retain"]
+    assert said == [f"lakelog: {step}" for step in steps]
 
 
 def test_cleanup_forgets_in_both_tiers(log: Lakelog) -> None:

@@ -28,6 +28,7 @@ from lakelog.errors import (
     UnknownProducerError,
     UnknownTopicOrPartitionError,
 )
+from lakelog.format_version import FORMAT_VERSION
 from lakelog.record import TopicPartition
 from lakelog.testing.servers import RedisServer
 
@@ -218,7 +219,8 @@ def test_a_table_of_a_newer_lakelog_is_not_restored(
 ) -> None:
     redis_client.flushall()
     (path,) = (tmp_path / "cold" / "orders").iterdir()
-    DeltaTable(path).alter.set_table_properties({"lakelog.format": "2"}, raise_if_not_exists=False)
+    newer = {"lakelog.format": str(FORMAT_VERSION + 1)}
+    DeltaTable(path).alter.set_table_properties(newer, raise_if_not_exists=False)
     with pytest.raises(RestoreFailedError, match="upgrade") as caught:
         lake.restore()
     assert [found.topic.name for found in caught.value.restored] == ["audit"]
@@ -328,7 +330,7 @@ def test_two_lost_keyspaces_of_one_name_are_not_guessed(
         with pytest.raises(TopicExistsError):
             other.topics.create("orders")
         with Lakelog.connect(other.place.source.url, engine="inline") as without_cold:
-            topic = without_cold.topics.create("orders")
+            topic = without_cold.topics.create("orders", 1, {"remote.storage.enable": True})
         send(other, "orders", 1)
         other.archive()
         assert other.topics.get("orders").topic_id == topic.topic_id

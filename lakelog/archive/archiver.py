@@ -35,6 +35,7 @@ from ..offsets import (
     PositionLike,
     position,
 )
+from ..producer_calls import REMEMBERED_CALLS
 from ..record import OffsetRange
 from ..topic import Topic
 from .local_retention import next_trim_ms, trim_points
@@ -150,7 +151,8 @@ class Archiver:
         started_s = time.monotonic()
         try:
             self._reload_topic()
-            look = self._look()
+            to_the_end = not isinstance(until, Mapping) and position(until) == Latest()
+            look = self._look(calls=1 if to_the_end else REMEMBERED_CALLS)
             limit = FlushLimit(ends=self._ends(until, look))
             return self._archive(look, limit, archived)
         except LakelogError as error:
@@ -181,7 +183,7 @@ class Archiver:
         hot = self._offsets(range(self._topic.partitions))
         report = None
         if self._cold is None or self._is_due(hot, self._cold, limit, now_ms):
-            report, errors = self._archive(self._look(), limit, [])
+            report, errors = self._archive(self._look(calls=1), limit, [])
             if errors:
                 raise errors[0]
             hot = self._offsets(range(self._topic.partitions))
@@ -302,9 +304,13 @@ class Archiver:
 
     # -- looking ---------------------------------------------------------------------------------
 
-    def _look(self) -> _Look:
-        """Both tiers as they are, after recovering partitions whose server lost its tail."""
-        look = self._look_once()
+    def _look(self, *, calls: int = REMEMBERED_CALLS) -> _Look:
+        """Both tiers as they are, after recovering partitions whose server lost its tail.
+
+        Args:
+            calls: of each producer: see `producer_calls.last_calls`.
+        """
+        look = self._look_once(calls)
         behind = _behind(look.hot, look.cold)
         if not behind:
             return look
@@ -317,7 +323,7 @@ class Archiver:
             reserving(self._topic, self._table),
             topic_id=self._topic.topic_id,
         )
-        look = self._look_once()
+        look = self._look_once(calls)
         for number in behind:
             if seen[number].log_end != look.hot[number].log_end or not seen[number].recovered:
                 logger.warning(
@@ -329,17 +335,18 @@ class Archiver:
                 )
         return look
 
-    def _look_once(self) -> _Look:
+    def _look_once(self, calls: int = 0) -> _Look:
         now_ms = self._hot.now_ms()
-        hot = self._offsets(range(self._topic.partitions))
+        hot = self._offsets(range(self._topic.partitions), calls)
         self._cold = self._table.snapshot(newer_than=self._cold)
         return _Look(now_ms, hot, self._cold)
 
-    def _offsets(self, partitions: Iterable[int]) -> dict[int, HotOffsets]:
+    def _offsets(self, partitions: Iterable[int], calls: int = 0) -> dict[int, HotOffsets]:
         # By id: after a drop and create, the new stream must not look like one that lost records.
         found = self._hot.offsets(
             [self._topic.partition(number) for number in partitions],
             topic_id=self._topic.topic_id,
+            calls=calls,
         )
         return {topic_partition.partition: seen for topic_partition, seen in found.items()}
 

@@ -75,6 +75,7 @@ class ContinuousArchive:
         stop: set it to end.
         max_duration: ends by itself after so long.
         archived: called with each report, in the worker.
+        troubles_beside: what else fails now, which keeps nothing from being archived.
         tidy: merges a topic's small files; called now and then, one topic at a time.
         keep: other work that is due now and then, called about once a second.
         tell: called with troubles as they come, and once a minute while they last.
@@ -92,11 +93,12 @@ class ContinuousArchive:
         stop: threading.Event | None = None,
         max_duration: timedelta | None = None,
         archived: Callable[[ArchiveReport], None] = lambda report: None,
+        troubles_beside: Callable[[], Sequence[Trouble]] = lambda: (),
         tidy: Callable[[Topic], object] | None = None,
         keep: Callable[[], None] = lambda: None,
         tell: Callable[[Sequence[Trouble]], None] | None = None,
     ) -> None:
-        self._crew = _Crew(hot, topics, archiver_of, archived, tidy, keep, tell)
+        self._crew = _Crew(hot, topics, archiver_of, archived, troubles_beside, tidy, keep, tell)
         self._stop = stop or threading.Event()
         self._closed = threading.Event()
         # The threads know only the crew: dropping this object drops the generator, which ends them.
@@ -119,7 +121,9 @@ class ContinuousArchive:
             pass
 
     def troubles(self) -> tuple[Trouble, ...]:
-        """What fails now: servers first (their topic is ""), then topics by name."""
+        """What fails now: servers first (their topic is ""), then topics by name, then what keeps
+        nothing from being archived.
+        """
         return self._crew.troubles()
 
     @property
@@ -170,6 +174,7 @@ class _Crew:
         topics: Callable[[], Sequence[Topic]],
         archiver_of: Callable[[Topic], Archiver],
         archived: Callable[[ArchiveReport], None],
+        troubles_beside: Callable[[], Sequence[Trouble]],
         tidy: Callable[[Topic], object] | None,
         keep: Callable[[], None],
         tell: Callable[[Sequence[Trouble]], None] | None,
@@ -178,6 +183,7 @@ class _Crew:
         self._topics = topics
         self._archiver_of = archiver_of
         self._archived = archived
+        self._troubles_beside = troubles_beside
         self._tidy = tidy
         self._keep_too = keep
         self._supervisor = Supervisor()
@@ -267,6 +273,7 @@ class _Crew:
     def end(self) -> None:
         """End the threads that can be ended, and leave behind those that hang."""
         self.is_ended = True
+        self._workers.end()
         for waiter in list(self._waiters.values()):
             waiter.end()
         if self._keeper.is_started():
@@ -285,7 +292,8 @@ class _Crew:
         found = [waiter.trouble() for waiter in list(self._waiters.values())]
         if not any(found):
             found = [self._keeper.trouble()]
-        return (*(one for one in found if one is not None), *self._supervisor.troubles())
+        servers = [one for one in found if one is not None]
+        return (*servers, *self._supervisor.troubles(), *self._troubles_beside())
 
     # -- for the keeper --------------------------------------------------------------------------
 

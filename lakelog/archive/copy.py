@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -11,14 +11,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..cold.change import HotRange
-from ..config import MIB
+from ..config import KIB
+from ..engines.places import Places
 from ..errors import ContradictionError
 from ..failpoints import failpoint
-from ..hot.hot_log import HotSource
+from ..hot.hot_log import HotLog, HotSource
 from ..record import Fetched, OffsetRange
+from .workers import Workers
 
-#: Steps up to this are read ahead: a usual one has 8 MiB, one of a single record has no bound.
-_READ_AHEAD_BYTES = 32 * MIB
+#: A step below this is worked through sooner than a thread could have read the next one.
+_READ_AHEAD_BYTES = 256 * KIB
+
+#: A record larger than a step has no bound of its own, so a process holds one of them at a time.
+_LARGE = Places(1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,8 @@ class HotRows:
     """A `RowsOf`: reads hot ranges with a hot tier of its own process, opened once.
 
     What it yields is exactly the range: dense, in order, less the gaps that the hot tier declares.
-    No more than two read steps, or one record, are in memory at a time, whatever the range's size.
+    No more than two read steps are in memory at a time, whatever the range's size. A record that is
+    larger than a step is there alone, and in no other copy of this process at the same time.
 
     Raises (while iterating):
         TrimmedError: another archiver was faster, or the log start was raised.
@@ -40,10 +46,7 @@ class HotRows:
 
     def __call__(self, hot_range: HotRange) -> Iterator[pa.RecordBatch]:
         position = hot_range.start_offset
-        steps = self.source.open().read(
-            hot_range.topic_partition, position, hot_range.end_offset, topic_id=hot_range.topic_id
-        )
-        for step in _read_ahead(steps):
+        for step in _read_ahead(_Steps(self.source.open(), hot_range), hot_range.end_offset):
             check_cover(hot_range, step, position)
             position = step.next_offset
             if step.records.num_rows:
@@ -53,22 +56,65 @@ class HotRows:
         failpoint("archive.after_copy")
 
 
-def _read_ahead(steps: Iterator[Fetched]) -> Iterator[Fetched]:
-    """The same steps, each read while the caller still works on the one before.
+class _Steps:
+    """The steps of one hot range. A large one waits until no other copy holds a large one."""
+
+    def __init__(self, log: HotLog, hot_range: HotRange) -> None:
+        self._place: object | None = None  # among `_LARGE`
+        self._steps = log.read(
+            hot_range.topic_partition,
+            hot_range.start_offset,
+            hot_range.end_offset,
+            topic_id=hot_range.topic_id,
+            before_large=self._take_place,
+        )
+
+    @property
+    def is_large(self) -> bool:
+        """Whether the last step that was read is a large one."""
+        return self._place is not None
+
+    def next(self) -> Fetched | None:
+        """The next step, if there is one. The caller is done with a large one before it."""
+        self.end()
+        return next(self._steps, None)
+
+    def end(self) -> None:
+        """The caller is done with what was read."""
+        if self._place is not None:
+            _LARGE.give_back(self._place)
+            self._place = None
+
+    def _take_place(self) -> None:
+        self._place = _LARGE.take()
+
+
+def _read_ahead(steps: _Steps, end_offset: int) -> Iterator[Fetched]:
+    """The steps, each read while the caller still works on the one before.
 
     Otherwise a worker would wait for Redis half of the time, and Redis for the worker the rest.
-    While a single huge record is worked on, nothing else is held.
+    While a large record is worked on, nothing else is held.
     """
-    with ThreadPoolExecutor(1, thread_name_prefix="lakelog-read-ahead") as reader:
-        following = reader.submit(next, steps, None)
-        while (step := following.result()) is not None:
-            is_huge = step.records.nbytes > _READ_AHEAD_BYTES
-            if not is_huge:
-                following = reader.submit(next, steps, None)
-            yield step
-            if is_huge:
+    reader = Workers("lakelog-read-ahead")
+    following: Future[Fetched | None] | None = None
+    try:
+        step = steps.next()
+        while step is not None:
+            is_last = step.next_offset >= end_offset
+            if is_last or steps.is_large or step.records.nbytes < _READ_AHEAD_BYTES:
+                yield step
                 del step
-                following = reader.submit(next, steps, None)
+                step = steps.next()
+            else:
+                following = reader.ask(steps.next)
+                yield step
+                del step
+                step = following.result()
+    finally:
+        if following is not None:
+            following.exception()  # wait for it, since it uses the steps
+        reader.end()
+        steps.end()
 
 
 def check_cover(hot_range: HotRange, step: Fetched, position: int) -> None:

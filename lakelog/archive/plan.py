@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from ..cold.change import Change, HotRange
@@ -11,6 +11,7 @@ from ..cold.table import ColdSnapshot
 from ..config import MIB, TopicConfig
 from ..errors import ContradictionError
 from ..offsets import HotOffsets, HotSegment
+from ..producer_calls import ProducerCall, last_calls
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 
@@ -65,8 +66,9 @@ def plan(
 ) -> Change:
     """The change that archives what the limit asks for; without partitions if that is nothing.
 
-    `hot` must have been read before `cold`, so that a trim in between cannot look like a hole;
-    `now_ms` is of the clock that stamped ``HotOffsets.unarchived_since_ms``.
+    `hot` must have been read with the calls of producers, and before `cold`, so that a trim in
+    between cannot look like a hole; `now_ms` is of the clock that stamped
+    ``HotOffsets.unarchived_since_ms``.
 
     Each partition's ranges run without a hole from max(archived_end, log_start). A range that
     follows a gap begins with it and none ends in one, so that a file's last record is always there
@@ -79,6 +81,7 @@ def plan(
     """
     slices: list[_Slice] = []
     registers: dict[Register, int] = {}
+    calls: dict[int, Sequence[ProducerCall]] = {}
     for partition, offsets in hot.items():
         topic_partition = TopicPartition(topic.name, partition)
         start = max(archive_start(cold, partition), offsets.log_start)
@@ -88,6 +91,7 @@ def plan(
         if limit.reached(records, offsets.unarchived_since_ms, now_ms):
             slices += found
             registers[ArchivedEnd(partition)] = found[-1].end_offset
+            calls[partition] = last_calls(offsets.calls, found[-1].end_offset)
         if offsets.log_start > cold.log_start(partition):  # it was untiered, and forgot by itself
             registers[LogStart(partition)] = offsets.log_start
     run_bytes = sum(piece.size_bytes for piece in slices)
@@ -106,6 +110,7 @@ def plan(
             for piece in slices
         ),
         registers=registers,
+        calls=calls,
     )
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ..record import OffsetRange, TopicPartition
+from .trouble import Trouble
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ class ArchiveReport:
     trimmed: Mapping[int, OffsetRange] = field(default_factory=dict)  # hot records that went
     orphans_removed: int = 0  # files that a failed run had left
     seconds: float = 0.0
+    troubles: tuple[Trouble, ...] = ()  # what could not be done once it was archived
 
     @property
     def records(self) -> int:
@@ -68,6 +70,7 @@ class ArchiveReport:
             trimmed,
             self.orphans_removed + other.orphans_removed,
             self.seconds + other.seconds,
+            other.troubles,
         )
 
     def __bool__(self) -> bool:
@@ -93,6 +96,7 @@ class ArchiveReport:
             )
         if self.orphans_removed:
             lines.append(f"{self.topic}: {_files(self.orphans_removed)} of failed runs removed")
+        lines += [f"{self.topic}: {trouble}" for trouble in self.troubles]
         return "\n".join(lines)
 
 

@@ -7,32 +7,43 @@ from collections.abc import Callable, Sequence
 from ..back_off import ASK_AGAIN, Tries
 from ..errors import ArchiveFailedError, LakelogError, by_topic
 from ..topic import Topic
+from .at_once import each_at_once
 from .report import ArchiveReport
 
 
 class TopicsRun:
-    """Every report and every error of a run over topics.
+    """Every report and every error of a run over topics, in the order of the topics.
 
     Args:
         attempt: archives a topic; gives what was archived, and why the rest was not. An error that
             it raises is one more.
+        at_once: topics worked on at a time; one: in the caller's thread, else see `each_at_once`.
     """
 
     def __init__(
-        self, attempt: Callable[[Topic], tuple[ArchiveReport, Sequence[LakelogError]]]
+        self,
+        attempt: Callable[[Topic], tuple[ArchiveReport, Sequence[LakelogError]]],
+        *,
+        at_once: int = 1,
     ) -> None:
         self._attempt = attempt
+        self._at_once = at_once
         self.reports: dict[str, ArchiveReport] = {}
         self.errors: dict[str, list[LakelogError]] = {}
 
     def archive(self, topics: Sequence[Topic], patience_s: float) -> None:
-        """Archive each topic; then retry failed ones for `patience_s`, if that may help."""
+        """Archive each topic once; then retry failed ones for `patience_s`, if that may help."""
+        by_name = {topic.name: topic for topic in topics}
+        self._rounds(list(by_name.values()), patience_s)
+        self.reports = {name: self.reports[name] for name in by_name if name in self.reports}
+        self.errors = {name: self.errors[name] for name in by_name if name in self.errors}
+
+    def _rounds(self, left: list[Topic], patience_s: float) -> None:
         tries = Tries("archiving", ASK_AGAIN.within(patience_s))
-        left = list(topics)
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-                self.do(topic, self._one)
+            each_at_once(left, lambda topic: self.do(topic, self._one), self._at_once)
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
             again = [
                 (topic, errors[0])

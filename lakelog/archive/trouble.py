@@ -1,4 +1,4 @@
-"""What keeps a topic from being archived: since when, why, and when it is tried again."""
+"""What an archiver fails at: since when, why, and when it is tried again."""
 
 from __future__ import annotations
 
@@ -6,6 +6,11 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
+
+#: The states of a topic in trouble. One that is not shown is archived, but the catalog lacks its
+#: name or its views.
+NOT_ARCHIVED = "not archived"
+NOT_SHOWN = "not shown in the catalog"
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,12 +21,17 @@ class Trouble:
     since_ms: int  # the first failure since it last went well
     why: str  # of the last failure
     tries: int  # failures in a row; 0: the first call has not returned
-    next_try_ms: int | None  # None: a call is under way
+    next_try_ms: int | None  # None: a call is under way, or the next archive run tries
+    state: str = NOT_ARCHIVED
 
     def __str__(self) -> str:
         tries = f"{self.tries} {'try' if self.tries == 1 else 'tries'}"
-        again = "being tried" if self.next_try_ms is None else f"next try {_time(self.next_try_ms)}"
-        return f"not archived since {_time(self.since_ms)} ({tries}, {again}): {self.why}"
+        if self.next_try_ms is not None:
+            again = f"next try {_time(self.next_try_ms)}"
+        else:
+            later = self.state == NOT_SHOWN
+            again = "next try when more is archived" if later else "being tried"
+        return f"{self.state} since {_time(self.since_ms)} ({tries}, {again}): {self.why}"
 
     def to_json(self) -> dict[str, Any]:
         """As a beat carries it."""
@@ -42,6 +52,7 @@ class Trouble:
                 str(value.get("why", "")),
                 int(value.get("tries", 0)),
                 None if next_try_ms is None else int(next_try_ms),
+                str(value.get("state", NOT_ARCHIVED)),
             )
             str(found)  # its times are some
         except (TypeError, OverflowError, OSError) as error:

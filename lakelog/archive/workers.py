@@ -5,6 +5,11 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from concurrent.futures import Future
+from functools import partial
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class Workers:
@@ -16,10 +21,11 @@ class Workers:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._tasks: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        self._tasks: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
         self._lock = threading.Lock()
         self._idle = 0
         self._count = 0
+        self._is_ended = False
 
     def run(self, task: Callable[[], None]) -> None:
         """Begin with it now. It must not raise."""
@@ -32,8 +38,31 @@ class Workers:
                 threading.Thread(target=self._work, name=name, daemon=True).start()
         self._tasks.put(task)
 
+    def ask(self, function: Callable[[], T]) -> Future[T]:
+        """Begin with it now; its answer, or what it raises, comes later."""
+        answer: Future[T] = Future()
+        self.run(partial(_settle, answer, function))
+        return answer
+
+    def end(self) -> None:
+        """End the threads; those that are in a task, after it."""
+        with self._lock:
+            self._is_ended = True
+            for _ in range(self._idle):
+                self._tasks.put(None)
+            self._idle = 0
+
     def _work(self) -> None:
-        while True:
-            self._tasks.get()()
+        while task := self._tasks.get():
+            task()
             with self._lock:
+                if self._is_ended:
+                    return
                 self._idle += 1
+
+
+def _settle(answer: Future[T], function: Callable[[], T]) -> None:
+    try:
+        answer.set_result(function())
+    except BaseException as error:
+        answer.set_exception(error)

@@ -35,7 +35,7 @@ from ..topic import Topic
 from .compaction import PartitionCompacted, compact, partition_of
 from .optimize import optimize_change, plan_optimize, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
-from .report import CleanupReport, Failure, PartitionOptimized
+from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized
 from .retention import PartitionRetention, plan_retention, retention_change
 
 logger = logging.getLogger(__name__)
@@ -229,6 +229,7 @@ class _Run:
     orphans_removed: int = 0
     warnings: dict[str, None] = field(default_factory=dict)  # in order, each once
     failures: list[Failure] = field(default_factory=list)
+    left: set[str] = field(default_factory=set)  # paths of files that the catalog alone may merge
 
     @property
     def topic(self) -> Topic:
@@ -258,6 +259,7 @@ class _Run:
             tuple(self.warnings),
             tuple(self.failures),
             seconds=seconds,
+            left=tuple(self._left()),
         )
 
     # -- the steps ---------------------------------------------------------------------------------
@@ -384,7 +386,16 @@ class _Run:
         self.failures.append(Failure(step, topic_partition, error))
         logger.error("%s of %s failed: %s", step, topic_partition or self.topic.name, error)
 
+    def _left(self) -> Iterator[LeftToCatalog]:
+        if self.left:
+            yield LeftToCatalog("optimize", len(self.left))
+        if self.vacuumed is not None and self.vacuumed.left_files is not None:
+            yield LeftToCatalog("vacuum", self.vacuumed.left_files)
+
     def _optimized(self, rewrites: Sequence[Rewrite], applied: Applied, seconds: float) -> None:
+        left = {file.path for file in applied.left}
+        self.left |= left
+        rewrites = [one for one in rewrites if one.files[0].path not in left]
         for number in sorted({one.topic_partition.partition for one in rewrites}):
             if number in applied.superseded:
                 continue

@@ -57,7 +57,7 @@ class CleanupPlan:
 
     @property
     def steps(self) -> tuple[Planned, ...]:
-        """What would be done, by partition, and why a compacted partition is left alone."""
+        """What would be done, by partition, and why a compacted partition or a vacuum is not."""
         found = [*self._retention(), *self._compaction(), *self._optimize()]
         found.sort(key=lambda one: one.topic_partition.partition if one.topic_partition else -1)
         return (*found, *self._vacuum(), *filter(None, [self.purge]))
@@ -96,6 +96,9 @@ class CleanupPlan:
         return why
 
     def _vacuum(self) -> Iterator[Planned]:
+        if self.vacuum is not None and self.vacuum.left_files is not None:
+            why = "the catalog keeps VACUUM to itself"
+            yield Planned(None, "vacuum", "keep", None, self.vacuum.left_files, None, None, why)
         if self.vacuum is not None and self.vacuum.files:
             yield Planned(
                 None,

@@ -27,6 +27,21 @@ class PartitionOptimized:
     seconds: float  # from the plan to the commit, which partitions share
 
 
+@dataclass(frozen=True, slots=True)
+class LeftToCatalog:
+    """A step that a catalog keeps to itself, and the files that it did not get to yet."""
+
+    step: str  # optimize or vacuum
+    files: int
+
+    def __str__(self) -> str:
+        if self.step == "optimize":
+            what = "of newest segments are not merged until these are closed"
+        else:
+            what = "could be deleted"
+        return f"{self.step} is left to the catalog: {self.files:,} files {what}"
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Failure:
     """Something that could not be done; the rest was."""
@@ -55,6 +70,7 @@ class CleanupReport:
     trimmed: Mapping[int, OffsetRange] = field(default_factory=dict)  # hot records that went after
     seconds: float = 0.0
     purged: PurgedTopic | None = None  # a deleted topic that was kept no longer
+    left: tuple[LeftToCatalog, ...] = ()
 
     def __bool__(self) -> bool:
         vacuumed = self.vacuumed is not None and self.vacuumed.files
@@ -99,4 +115,5 @@ class CleanupReport:
             f"{self.topic}-{partition}: [{gone.start}, {gone.end}) is no longer kept in Redis"
             for partition, gone in sorted(self.trimmed.items())
         ]
+        lines += [f"{self.topic}: {one}" for one in self.left]
         return "\n".join([*lines, *self.warnings, *map(str, self.failures)])

@@ -38,7 +38,8 @@ examples:
 """
 
 _PLAN_EPILOG = """\
-delete    whole segments would go          keep   compaction leaves the partition alone, and why
+delete    whole segments would go          keep   compaction leaves the partition alone, and why;
+                                           or vacuum, since the catalog keeps it to itself
 clean     superseded records would go      merge  the files of a segment would become one
 sort      somebody else's file would be sorted by offset
 purge     a deleted topic would be removed for good
@@ -177,6 +178,13 @@ def _page(reports: Sequence[CleanupReport], arguments: argparse.Namespace) -> Pa
             for failure in report.failures
         ]
         parts["failures"] = Message("\n".join(["could not be done:", *lines]))
+    left = [(report.topic, one) for report in reports for one in report.left]
+    if arguments.output == "json":
+        parts["left_to_catalog"] = Table(
+            [{"topic": topic, "step": one.step, "files": one.files} for topic, one in left]
+        )
+    elif left:
+        parts["left"] = Message("\n".join(f"{topic}: {one}" for topic, one in left))
     warnings = [(report.topic, warning) for report in reports for warning in report.warnings]
     return _with_warnings(parts, arguments, warnings)
 

@@ -2,7 +2,7 @@
 
 from .codec import decode, encode
 from .compression import resolve_compression
-from .decoded_size import in_steps
+from .decoded_size import decoded_bytes, in_steps
 from .entry import Entry, EntryId, ProducedBatch, gap_fields, gap_of
 
 __all__ = [
@@ -10,6 +10,7 @@ __all__ = [
     "EntryId",
     "ProducedBatch",
     "decode",
+    "decoded_bytes",
     "encode",
     "gap_fields",
     "gap_of",

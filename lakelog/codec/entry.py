@@ -27,13 +27,11 @@ from ..errors import (
     NewerVersionError,
 )
 from ..format_version import newer
+from ..producer_calls import MAX_SEQUENCES
 from ..record import MAX_OFFSET, OffsetRange
 
 #: The largest timestamp a record can have: readers count microseconds in 64 bits.
 MAX_TIMESTAMP_MS = (2**63 - 1) // 1000
-
-#: Sequences count up to 2^31 - 1, as Kafka's do, and begin again at 0.
-MAX_SEQUENCES = 1 << 31
 
 GAP_FIELD = b"__gap"
 VERSION_FIELD = b"__v"

@@ -48,9 +48,11 @@ class Catalogue:
 
     @property
     def newest(self) -> tuple[Topic, ...]:
-        """The newest creation of each name in each keyspace, also if it was deleted since."""
+        """The newest creation of each name in each keyspace that was not deleted, as one may have
+        come back while a newer one is deleted; if all were, the newest of them.
+        """
         return tuple(
-            creations[-1]
+            _newest(creations)
             for tables in self._by_name().values()
             for creations in _by_keyspace(tables)
         )
@@ -78,14 +80,15 @@ class Catalogue:
 
     @property
     def abandoned(self) -> tuple[Topic, ...]:
-        """Older creations of topics of the same keyspace; `Storage.table_path` says where."""
-        older = [
+        """The other creations of topics of the same keyspace; `Storage.table_path` says where."""
+        others = [
             topic
             for tables in self._by_name().values()
             for creations in _by_keyspace(tables)
-            for topic in creations[:-1]
+            for topic in creations
+            if topic is not _newest(creations)
         ]
-        return tuple(older)
+        return tuple(others)
 
     @property
     def deleted(self) -> tuple[Topic, ...]:
@@ -187,6 +190,11 @@ def _by_keyspace(tables: Iterable[Topic]) -> list[list[Topic]]:
             merged = found.pop((keyspace, None)) + found[with_id[0]]
             found[with_id[0]] = sorted(merged, key=lambda topic: topic.generation)
     return list(found.values())
+
+
+def _newest(creations: Sequence[Topic]) -> Topic:
+    there = [topic for topic in creations if topic.deleted_ms is None]
+    return (there or creations)[-1]
 
 
 def _ambiguous(name: str, found: Sequence[Topic], root: object) -> AmbiguousTopicError:

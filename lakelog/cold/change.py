@@ -5,7 +5,7 @@ When another commit comes in between, each of its partitions stands or falls by 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
@@ -14,9 +14,10 @@ from uuid import UUID
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
+from ..producer_calls import ProducerCall
 from ..record import TopicPartition
 from .offset_set import OffsetSet
-from .registers import ArchivedEnd, Register
+from .registers import ArchivedEnd, LogStart, Register
 from .segment import SegmentFile
 
 
@@ -81,7 +82,8 @@ class Change:
 
     Raises:
         InvalidArgumentError: the parts contradict each other: hot ranges leave a hole, or their end
-            is not the ``ArchivedEnd`` they move, or the files of a rewrite stay.
+            is not the ``ArchivedEnd`` they move, the files of a rewrite stay, or calls lie at or
+            above the ``ArchivedEnd``.
     """
 
     adds: tuple[HotRange | Rewrite, ...] = ()
@@ -94,6 +96,9 @@ class Change:
     #: The topic's config version whose policy asks for the change; None: no policy does. Such a
     #: change is refused once the settings are newer: by them it might be planned differently.
     config_version: int | None = None
+    #: By partition whose ``ArchivedEnd`` moves, what its producers had sent last below it; see
+    #: `lakelog.producer_calls`. It replaces what the table knew of them.
+    calls: Mapping[int, Sequence[ProducerCall]] = field(default_factory=dict)
     _hot_ranges: Mapping[int, list[HotRange]] = field(init=False, repr=False)  # by partition
 
     def __post_init__(self) -> None:
@@ -105,6 +110,7 @@ class Change:
             ranges.sort(key=lambda add: add.start_offset)
         object.__setattr__(self, "_hot_ranges", hot_ranges)
         object.__setattr__(self, "registers", MappingProxyType(dict(self.registers)))
+        object.__setattr__(self, "calls", MappingProxyType(dict(self.calls)))
         removed = {file.path for file in self.removes}
         for rewrite in self.adds:
             if isinstance(rewrite, Rewrite):
@@ -114,7 +120,7 @@ class Change:
                         f"a rewrite of {rewrite.topic_partition} would double {kept}: put every "
                         "file that it reads into removes"
                     )
-        for partition in self.partitions:
+        for partition in self.partitions | self.calls.keys():
             if not self.empties:
                 self._check_hot(partition)
 
@@ -126,6 +132,22 @@ class Change:
             + [file.partition for file in self.removes]
             + [register.partition for register in self.registers]
         )
+
+    @property
+    def operation(self) -> str:
+        """What it does, in a word, for the table's history."""
+        if self.empties:
+            return "empty"
+        if self._hot_ranges:
+            return "archive"
+        rewrites = [add for add in self.adds if isinstance(add, Rewrite)]
+        if rewrites:
+            aside = any(one.aside or one.source is not None for one in rewrites)
+            return "quarantine" if aside else "compact" if self.data_change else "optimize"
+        if self.removes:
+            return "retain"
+        is_log_start = any(isinstance(register, LogStart) for register in self.registers)
+        return "delete records" if is_log_start else "reserve offsets"
 
     @property
     def hot_partitions(self) -> frozenset[int]:
@@ -145,6 +167,12 @@ class Change:
                 f"{ranges[-1].end_offset if ranges else 'nothing'}, but ArchivedEnd is to become "
                 f"{end}; the two move together"
             )
+        above = [call for call in self.calls.get(partition, ()) if call.base_offset >= (end or 0)]
+        if above:
+            raise InvalidArgumentError(
+                f"partition {partition}: {above[0]} lies at or above the archived end {end}; a "
+                "change tells only of calls that it, or one before it, archives"
+            )
         for before, after in pairwise(ranges):
             if before.end_offset != after.start_offset:
                 raise InvalidArgumentError(
@@ -161,4 +189,5 @@ class Change:
             self.data_change,
             self.empties,
             self.config_version,
+            dict(self.calls),
         )

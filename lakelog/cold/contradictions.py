@@ -107,7 +107,7 @@ class _Partition:
         # What lakelog rewrote may be compacted, or span the gap between two segments.
         rewritten = pc.is_in(files["segment"], value_set=made["segment"].combine_chunks())
         files = files.append_column("rewritten", rewritten)
-        segments = files.group_by("segment").aggregate(
+        segments = files.group_by("segment", use_threads=False).aggregate(
             [("records", "sum"), ("first", "min"), ("last", "max"), ("rewritten", "any")]
         )
         first = segments["first_min"]

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..errors import TopicPurgedError
 from ..topic import Topic
 from .schema import (
+    FORMAT_PROPERTY,
     changed_comments,
     is_deleted,
     is_purged,
@@ -85,5 +86,7 @@ def next_alteration(
     if comments:
         return SetComment(*comments.popitem())
     wanted = mirrored_properties(topic)
+    if int(held.get(FORMAT_PROPERTY, 0)) > int(wanted[FORMAT_PROPERTY]):
+        del wanted[FORMAT_PROPERTY]  # it never goes back
     changes = {name: wanted[name] for name in wanted if held.get(name) != wanted[name]}
     return SetProperties(changes) if changes else None

@@ -9,6 +9,7 @@ import pyarrow.compute as pc
 from .. import reservation
 from ..errors import CommitConflictError
 from ..record import MAX_OFFSET, OffsetRange, TopicPartition
+from ..reservation import Reserved
 from ..topic import Topic
 from .change import Change
 from .registers import Register, ReservedEnd
@@ -51,12 +52,16 @@ def reserve(table: ColdTable, at_least: Mapping[int, int]) -> dict[int, OffsetRa
 
 def reserving(
     topic: Topic, table: ColdTable
-) -> Callable[[Mapping[TopicPartition, int]], dict[TopicPartition, OffsetRange]]:
+) -> Callable[[Mapping[TopicPartition, int]], dict[TopicPartition, Reserved]]:
     """`reserve` in a topic's table, in the form that the hot tier calls."""
 
-    def reserved(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, OffsetRange]:
+    def reserved(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reserved]:
         found = reserve(table, {tp.partition: offset for tp, offset in at_least.items()})
-        return {topic.partition(partition): offsets for partition, offsets in found.items()}
+        calls = table.last_calls(found)  # only now: until the commit, more could be archived
+        return {
+            topic.partition(partition): Reserved(offsets, calls.get(partition, ()))
+            for partition, offsets in found.items()
+        }
 
     return reserved
 

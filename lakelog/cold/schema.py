@@ -14,8 +14,9 @@
 
 Column comments of the table say what each means.
 
-Readers of version 1 are enough: no deletion vectors, no column mapping. Row groups are the sparse
-index within a file: small enough to read one for one record, large enough to compress.
+At a path, readers of version 1 are enough: no deletion vectors, no column mapping. By name, a
+catalog may demand both, and Spark sees to them. Row groups are the sparse index within a file:
+small enough to read one for one record, large enough to compress.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ import pyarrow as pa
 from ..codec.value_columns import value_schema
 from ..config import DAY_MS, HOUR_MS, INT64_MAX, MIB, MINUTE_MS, SECOND_MS, TopicConfig
 from ..errors import ColdTierRefusedError, ContradictionError
-from ..format_version import FORMAT_VERSION, check_format
+from ..format_version import USUAL_FORMAT, check_format
 from ..json_text import parse_json
 from ..record import RECORDS
 from ..topic import Topic, check_topic_name
@@ -143,6 +144,9 @@ DELETED_PROPERTY = "lakelog.topic.deleted_ms"
 #: When somebody began to remove the table for good; not there before that.
 PURGED_PROPERTY = "lakelog.topic.purged_ms"
 
+#: ``true`` if its table by name has its id in the name; not there otherwise.
+NAMED_BY_ID_PROPERTY = "lakelog.topic.named_by_id"
+
 #: The parts of a topic that may change. Where one is mirrored, all are.
 PARTITIONS_PROPERTY = "lakelog.topic.partitions"
 CONFIG_PROPERTY = "lakelog.topic.config"
@@ -158,19 +162,22 @@ MAX_INTERVAL_MS = INT64_MAX // 1000
 CHECKPOINT_PROPERTY = "delta.checkpointInterval"
 CHECKPOINT_INTERVAL = 50
 
+#: Of tables at a path, whose files pyarrow and other engines read too. Those by name Spark alone
+#: reads, and catalogs demand deletion vectors of them.
+READABLE_BY_ALL = {"delta.enableDeletionVectors": "false"}
+
 ROW_GROUP_ROWS = 64 * 1024
 ROW_GROUP_BYTES = 16 * MIB  # of Arrow memory, before compression
 
 
 def table_properties(topic: Topic) -> dict[str, str]:
-    """The properties that the table is created with."""
+    """The properties that a table of either kind is created with."""
     return {
         TOPIC_ID_PROPERTY: str(topic.topic_id),
         TOPIC_NAME_PROPERTY: topic.name,
         **mirrored_properties(topic),
         # The add actions are the segment index, so these two must always have statistics.
         "delta.dataSkippingStatsColumns": "offset,timestamp",
-        "delta.enableDeletionVectors": "false",
         "delta.autoOptimize.autoCompact": "false",
         "delta.autoOptimize.optimizeWrite": "false",
         # A checkpoint costs as much as some commits. Each log file after it costs a request
@@ -186,11 +193,12 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
     """The properties that describe the topic, for readers that have no Redis to ask."""
     delay_ms = min(topic.config["file.delete.delay.ms"], MAX_INTERVAL_MS)
     return {
-        FORMAT_PROPERTY: str(FORMAT_VERSION),
+        FORMAT_PROPERTY: str(USUAL_FORMAT),
         **_keyspace_properties(topic),
         DELETED_PROPERTY: str(-1 if topic.deleted_ms is None else topic.deleted_ms),
         **({} if topic.purged_ms is None else {PURGED_PROPERTY: str(topic.purged_ms)}),
         TIERED_PROPERTY: str(topic.config.tiered).lower(),
+        **({NAMED_BY_ID_PROPERTY: "true"} if topic.named_by_id else {}),
         GENERATION_PROPERTY: str(topic.generation),
         PARTITIONS_PROPERTY: str(topic.partitions),
         CONFIG_PROPERTY: topic.config.to_json(),
@@ -222,6 +230,7 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         tuple(sorted((str(name), str(text)) for name, text in defaults["settings"].items())),
         _time_ms(properties, DELETED_PROPERTY),
         _time_ms(properties, PURGED_PROPERTY),
+        properties.get(NAMED_BY_ID_PROPERTY) == "true",
     )
 
 

@@ -43,9 +43,10 @@ _AWAY = frozenset(
 )
 
 #: "AWS Error UNKNOWN (HTTP status 429)", "non-2xx status code: 503", "Status Code: 503" (Hadoop),
-#: "Azure Error: [ServerBusy] 503".
+#: "Azure Error: [ServerBusy] 503"; "getTable call failed with: 503", "(HTTP 503)" (Unity Catalog).
 _HTTP_STATUS = re.compile(
-    r"(?:HTTP status|[Ss]tatus [Cc]ode|with status|StatusCode|Azure Error: \[\w+\])\W*(\d{3})\b"
+    r"(?:HTTP status|[Ss]tatus [Cc]ode|with status|StatusCode|Azure Error: \[\w+\]"
+    r"|call failed with:|\(HTTP)\W*(\d{3})\b"
 )
 _OS_ERROR = re.compile(r"(?:os error|[Ee]rrno) (\d+)\b")  # Rust's words, and Python's
 
@@ -99,6 +100,24 @@ def error_class(error: object) -> type[ColdTierError]:
 
 
 def one_line(error: object) -> str:
-    """A library's text as part of a sentence: delta-rs colours its text and breaks lines."""
-    plain = re.sub(r"\x1b\[[0-9;]*m", "", str(error))
-    return " ".join(plain.split()).rstrip(".")
+    """A library's text as part of a sentence."""
+    return " ".join(_plain(error).split()).rstrip(".")
+
+
+def first_sentence(error: object) -> str:
+    """The first line of a library's text, as part of a sentence."""
+    return _plain(error).strip().partition("\n")[0].rstrip(" ;.")
+
+
+def _plain(error: object) -> str:
+    """A library's text without delta-rs's colours, and without stacks, whose names mislead."""
+    text = _COLOURS.sub("", str(error)).partition("JVM stacktrace")[0]
+    return _STACKS.sub("", text)
+
+
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+#: Py4J's first words, Java's stack, and that of a server that answers in JSON.
+_STACKS = re.compile(
+    r"\AAn error occurred while calling \S+\s*:?|\n\s+at [^\n]*|\n\s+\.\.\. \d+ more"
+    r'|"stack(?:_trace)?":(?:"(?:[^"\\]|\\.)*"|\[(?:"(?:[^"\\]|\\.)*",?)*\]),?'
+)

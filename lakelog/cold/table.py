@@ -10,6 +10,7 @@ from typing import Any, Protocol, TypeVar
 import pyarrow as pa
 
 from .. import reservation
+from ..producer_calls import ProducerCall
 from ..record import OffsetAndTimestamp
 from ..topic import Topic
 from .change import Change
@@ -57,6 +58,8 @@ class Applied:
     superseded: frozenset[int] = frozenset()  # partitions left out: plan them again
     #: Records among those added whose value did not parse, by partition.
     unparsed: Mapping[int, int] = field(default_factory=dict)
+    #: Of rewrites that stood, but merge what the catalog alone may merge: they stay as they were.
+    left: tuple[SegmentFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +69,8 @@ class Vacuumed:
     files: int
     size_bytes: int | None  # None: the platform does not say
     retention_ms: int  # how long the table keeps files that a commit removed
+    #: Where the catalog alone may delete: files that are due, as far as the table's history tells.
+    left_files: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +161,8 @@ class ColdTable(ColdRows, Protocol):
         partitions are reported as superseded, and so are all of them if the change's
         `config_version` is no longer the newest. A lost reply is settled by reading back. The
         change's files that no commit names are left for `orphans`: nothing is deleted on a guess.
-        A rewrite reads all files that lie within its range.
+        A rewrite reads all files that lie within its range; one that only merges may be left to the
+        catalog.
 
         Raises:
             CommitConflictError: others kept committing; nothing of the change was committed.
@@ -198,6 +204,16 @@ class ColdTable(ColdRows, Protocol):
         self, snapshot: ColdSnapshot, partition: int, from_offset: int
     ) -> OffsetAndTimestamp | None:
         """The first record at or above `from_offset` that carries the largest timestamp."""
+        ...
+
+    def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
+        """What is archived last of each producer, of those partitions of which that is known.
+
+        Of the newest version; see `lakelog.producer_calls`.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
+        """
         ...
 
     def mirror(self, topic: Topic) -> None:

@@ -85,7 +85,7 @@ if known then
       return { 'OUT_OF_ORDER', expected }
     end
     if checksum_before ~= string.match(known, '^[^|]*|%d+ %d+ %d+ %-?%d+ ?(%x*)') then
-      return { 'OTHER_RECORDS' }
+      return { string.find(known, ' cut', 1, true) and 'CUT' or 'OTHER_RECORDS' }
     end
     calls = string.match(known, FOUR_CALLS) or string.match(known, '^[^|]*(.*)')
   elseif first_sequence ~= 0 then
@@ -265,6 +265,9 @@ changed('closed_bytes', st[13], p.closed_bytes)
 changed('producer_count', st[10], producer_count)
 changed('largest_entry', st[15], largest_entry)
 changed('unarchived_since', st[11], tonumber(st[11] or now))
+if checksum ~= '' and first_sequence == 0 then
+  changed('checksums', nil, 1)
+end
 redis.call('HSET', state, unpack(changes))
 if trim then
   trim()

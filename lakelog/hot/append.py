@@ -226,6 +226,15 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 topic_partition=tp,
                 sequence=batch.first_sequence,
             )
+        case "CUT":
+            return RepeatDiffersError(
+                f"producer {batch.producer_id} epoch {batch.epoch} was cut on {tp}: Redis was lost "
+                "after an archive run that was told where to end, and how much of its work is "
+                "archived is not known. Nothing of the call was written",
+                topic_partition=tp,
+                sequence=batch.first_sequence,
+                is_cut=True,
+            )
         case "UNKNOWN_PRODUCER":
             return UnknownProducerError(
                 f"{details[0]}, so on {tp} sequence {batch.first_sequence} of producer "

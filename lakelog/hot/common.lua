@@ -20,6 +20,7 @@
 --   closed_bytes      stored bytes of the closed segments
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; if the number differs, some were deleted
+--   checksums         there: a producer with checksums was there, so that archivers ask for its calls
 --   unarchived_since  all records appended before this time are archived
 --   retention_checked when retention by time was last checked, see check_due
 --   gaps              start-end, comma separated: offsets skipped after an unclean stop
@@ -185,6 +186,11 @@ local function drop_half_transaction(gaps, log_end, open_base)
     end
   end
   return 0
+end
+
+-- Whether a producer's newest call has a checksum, or stands for one (see producer_calls.py).
+local function has_checksum(value)
+  return string.find(value, '^%d+ %d+|%d+ %d+ %d+ %-?%d+ %x') ~= nil
 end
 
 -- A producer's value without its newest calls whose records lie at or above an offset.

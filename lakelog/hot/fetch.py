@@ -8,12 +8,12 @@ connection. If the state still names the topic's id, the entries read before it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
-from ..codec import EntryId, decode, in_steps
+from ..codec import EntryId, decode, decoded_bytes, in_steps
 from ..config import MIB
 from ..errors import (
     CorruptRecordError,
@@ -65,6 +65,7 @@ class Fetcher:
         *,
         max_bytes: int,
         topic_id: UUID | None,
+        before_large: Callable[[], None],
     ) -> Iterator[Fetched]:
         """Steps from ``start_offset`` to ``end_offset`` or the log end, whichever comes first.
 
@@ -90,6 +91,8 @@ class Fetcher:
                     raise hole(topic_partition, offset, step.declared.log_end)
             # Without entries, the gap must still be reported.
             for entries in in_steps(step.entries, max_bytes) if step.entries else [[]]:
+                if len(entries) == 1 and decoded_bytes(entries[0][1]) > max_bytes:
+                    before_large()
                 fetched, skipped = slice_entries(
                     topic_partition, entries, offset, end_offset, step.declared
                 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -41,6 +41,7 @@ from .foreign import foreign_if_illegible
 from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
+from .producer_values import parse_calls
 from .quarantine import HotQuarantine
 from .recovery import Recovery, Reserve
 from .registry import Copies, TopicRegistry
@@ -268,15 +269,27 @@ class HotLog:
         return Beats(self._servers, self._keys)
 
     def offsets(
-        self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        *,
+        topic_id: UUID | None = None,
+        calls: int = 0,
     ) -> dict[TopicPartition, HotOffsets]:
         """Where the partitions begin and end, with their segments: one round trip for each server.
+
+        Args:
+            topic_id: refuse to look at another creation of the topic.
+            calls: how many of the last calls of each producer with checksums to tell: none, the
+                newest, or all that Redis remembers. It takes Redis a microsecond for each producer
+                of a partition, if any with checksums ever wrote to it.
 
         Raises:
             UnknownTopicOrPartitionError: one is not in the hot tier.
             UnknownTopicIdError: one belongs to another creation of the topic than ``topic_id``.
         """
         wanted = list(topic_partitions)
+        now = "" if self._clock is None else self._clock.now_ms()
+        arguments = (calls, now)
         found: dict[TopicPartition, HotOffsets] = {}
         for attempt in range(3):
             by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
@@ -288,7 +301,7 @@ class HotLog:
                 break
             for server, group in by_server.values():
                 run_id, replies = server.run_scripts(
-                    [("offsets", self._keys.partition(tp).all(), ()) for tp in group]
+                    [("offsets", self._keys.partition(tp).all(), arguments) for tp in group]
                 )
                 for tp, reply in zip(group, replies, strict=True):
                     if moved(reply) and attempt < 2:
@@ -311,6 +324,7 @@ class HotLog:
         *,
         max_bytes: int = READ_STEP_BYTES,
         topic_id: UUID | None = None,
+        before_large: Callable[[], None] = lambda: None,
     ) -> Iterator[Fetched]:
         """Reads from ``start_offset`` to the log end, or to ``end_offset`` if that comes first.
 
@@ -318,6 +332,7 @@ class HotLog:
             max_bytes: how many decoded bytes a step may bring, and about how many stored ones a
                 round trip; at least one entry.
             topic_id: refuse to read another creation of the topic.
+            before_large: called before an entry is decoded that alone is more than `max_bytes`.
 
         Yields:
             Steps that follow each other; their records are `RECORDS`.
@@ -329,7 +344,12 @@ class HotLog:
             UnknownTopicIdError: the topic was dropped.
         """
         return self._fetcher.read(
-            topic_partition, start_offset, end_offset, max_bytes=max_bytes, topic_id=topic_id
+            topic_partition,
+            start_offset,
+            end_offset,
+            max_bytes=max_bytes,
+            topic_id=topic_id,
+            before_large=before_large,
         )
 
     def offset_for_timestamp(
@@ -647,7 +667,7 @@ def _says(reply: Any, value: bytes) -> bool:
 
 
 def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOffsets:
-    state, closed = reply
+    state, closed, producers = reply
     if state[0] is None:
         raise unknown_partition(topic_partition)
     log_end = int(state[2])
@@ -669,6 +689,11 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         reserved_end=None if state[12] is None else int(state[12]),
         lost_from=None if state[14] is None else int(state[14]),
         tiered=state[15].split()[9] == b"1",
+        calls=tuple(
+            call
+            for producer, value in zip(producers[::2], producers[1::2], strict=True)
+            for call in parse_calls(producer, value)
+        ),
     )
 
 

@@ -16,15 +16,16 @@ import pyarrow as pa
 
 from ..codec import EntryId, decode, in_steps
 from ..codec.description import describe
-from ..codec.entry import MAX_SEQUENCES
 from ..config import MIB
 from ..errors import CorruptRecordError, ForeignEntryError, LakelogError
 from ..offsets import HotSegment
+from ..producer_calls import CUT, ProducerCall
 from ..record import NO_TIMESTAMP_MS, RECORDS, OffsetRange, TopicPartition, empty_records
 from .connection import Servers, moved, translate
 from .declared import RawEntry
 from .fetch import check_topic_id, unknown_partition
 from .keys import Keys, PartitionKeys
+from .producer_values import parse_calls
 
 PAGE_BYTES = 8 * MIB
 _MAX_COUNT = 4_096
@@ -33,7 +34,6 @@ _PRODUCERS_PAGE = 1_000
 
 _STATE_NUMBERS = ("log_end", "log_start", "local_log_start", "closed_bytes", "producer_count")
 _GAPS = re.compile(rb"(\d{1,16})-(\d{1,16})")
-_CALL = re.compile(rb"\|(\d+) (\d+) (\d+) -?\d+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,21 +96,6 @@ class EntryPage:
     entries: tuple[StoredEntry, ...]
     records: pa.RecordBatch  # `RECORDS` of the sound ones, in order
     local_log_start: int  # read after the entries
-
-
-@dataclass(frozen=True, slots=True)
-class ProducerCall:
-    """One of the last five calls of a producer: what Redis knows of who wrote which offsets."""
-
-    start_offset: int
-    end_offset: int
-    producer_id: int
-    epoch: int
-    first_sequence: int
-
-    def sequence(self, offset: int) -> int:
-        """The sequence of the record at that offset."""
-        return (self.first_sequence + offset - self.start_offset) % MAX_SEQUENCES
 
 
 class Inspection:
@@ -296,7 +281,7 @@ class Inspection:
         (``producer.id.expiration.ms``, or a recovery).
         """
         keys = self._keys.partition(topic_partition)
-        calls = []
+        calls: list[ProducerCall] = []
         cursor: Any = b"0"
         while True:
             (reply,) = self._exchange(
@@ -307,16 +292,13 @@ class Inspection:
             cursor, found = reply
             fields = _flat(found)
             for producer, text in zip(fields[::2], fields[1::2], strict=True):
-                epoch = text.partition(b" ")[0]
-                if not (producer.isdigit() and epoch.isdigit()):
-                    continue
-                for call in _CALL.findall(text):
-                    first, last, base = map(int, call)
-                    end = base + (last - first) % MAX_SEQUENCES + 1
-                    if end > from_offset:
-                        calls.append(ProducerCall(base, end, int(producer), int(epoch), first))
+                calls += [
+                    call
+                    for call in parse_calls(producer, text)
+                    if call.end_offset > from_offset and call.checksum != CUT
+                ]
             if cursor in (b"0", 0):
-                return sorted(calls, key=lambda call: call.start_offset)
+                return sorted(calls, key=lambda call: call.base_offset)
 
     def _exchange(self, key: str, *commands: Sequence[Any]) -> list[Any]:
         for attempt in range(3):

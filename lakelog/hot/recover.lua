@@ -2,7 +2,8 @@
 -- ARGV: at_least, 1 if a clean stop may be adopted, now_ms or '', topic_id or '', then one of
 --   ''                    there is no cold tier
 --   'ask', room           there is one; answers what to reserve, if that is needed
---   start, end, run id    what was reserved there, asked for under that run
+--   start, end, run id    what was reserved there, asked for under that run; then what was archived
+--                         last of each producer with checksums: id, value, id, value …
 -- Returns {'OK'} when nothing had to be done or it is done, {'UNSYNCED'} when the gap is in place
 -- but appends are still refused (see recovery.py), {'CLEAN'} when a clean stop can be adopted
 -- instead, {'RESERVE', at least, run id}, {'UNKNOWN_TOPIC_OR_PARTITION'},
@@ -112,18 +113,27 @@ if open.bytes > 0 then
   closed_bytes = closed_bytes + open.bytes
 end
 -- For a producer with checksums, its surviving records count, so that a repeat of its work appends
--- the others. Any other producer must start again, unless nothing was lost.
+-- the others. What was archived survives too. Any other producer must start again, unless nothing was
+-- lost.
 local nothing_lost = is_own and not half_adopted and log_end >= known_end
-local known, kept = redis.call('HGETALL', producers), {}
+local known, kept, count = redis.call('HGETALL', producers), {}, 0
 for i = 1, #known, 2 do
-  known[i + 1] = without_calls_from(known[i + 1], log_end)
-  if nothing_lost or string.find(known[i + 1], '^%d+ %d+|%d+ %d+ %d+ %-?%d+ %x') then
-    kept[#kept + 1] = { known[i], known[i + 1] }
+  local value = without_calls_from(known[i + 1], log_end)
+  if nothing_lost or has_checksum(value) then
+    kept[known[i]] = value
+  end
+end
+for i = 8, nothing_lost and 0 or #ARGV, 2 do
+  local base = tonumber(string.match(ARGV[i + 1], '^%d+|%d+ %d+ (%d+)'))
+  if not kept[ARGV[i]] or base >= log_end then
+    kept[ARGV[i]] = string.gsub(ARGV[i + 1], '|', ' ' .. int(now) .. '|', 1)
+    redis.call('HSET', state, 'checksums', 1)
   end
 end
 redis.call('DEL', producers)
-for _, producer in ipairs(kept) do
-  redis.call('HSET', producers, producer[1], producer[2])
+for id, value in pairs(kept) do
+  redis.call('HSET', producers, id, value)
+  count = count + 1
 end
 redis.call('HDEL', state, 'clean', 'paused', 'adopted_from', 'reserved_end')
 if start then
@@ -133,5 +143,5 @@ else
 end
 redis.call('HSET', state, 'run_id', RUN_ID, 'log_end', int(gap_end),
   'segment', format_segment(new_segment(gap_end, now)), 'closed_bytes', int(closed_bytes),
-  'producer_count', int(#kept), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
+  'producer_count', int(count), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
 return { start and 'OK' or 'UNSYNCED' }

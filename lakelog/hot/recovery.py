@@ -31,18 +31,19 @@ from ..errors import (
     RecoveryNeededError,
     UnknownTopicOrPartitionError,
 )
-from ..record import OffsetRange, TopicPartition
-from ..reservation import least_room
+from ..record import TopicPartition
+from ..reservation import Reserved, least_room
 from .append import recovery_needed
 from .connection import Server, Servers, call_script
 from .fetch import check_topic_id, unknown_partition
 from .keys import Keys
+from .producer_values import recover_arguments
 
 _LOCK_MS = 30_000
 _LOCK_BACK_OFF = BackOff(0.02, 0.1, within_s=2 * _LOCK_MS / 1000)
 
 #: Reserves offsets, at or above one for each partition.
-Reserve = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, OffsetRange]]
+Reserve = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Reserved]]
 
 
 class Recovery:
@@ -69,7 +70,14 @@ class Recovery:
                 return
             reserved = reserve({tp: int(least) for tp, (_, least, _) in runs.items()})
             asked = {
-                tp: self._settle(tp, at_least[tp], topic_id, *reserved[tp], run_id)
+                tp: self._settle(
+                    tp,
+                    at_least[tp],
+                    topic_id,
+                    *reserved[tp].offsets,
+                    run_id,
+                    *recover_arguments(reserved[tp].calls),
+                )
                 for tp, (_, _, run_id) in runs.items()
             }
 
@@ -82,7 +90,7 @@ class Recovery:
         topic_id: UUID,
     ) -> None:
         """Reserves more although enough is left; see `HotLog.reserve_more`."""
-        more = reserve({topic_partition: least})[topic_partition]
+        more = reserve({topic_partition: least})[topic_partition].offsets
         if more.start == reserved_end:
             # Asked for without a run, so that it extends the reservation or does nothing.
             self._recover(topic_partition, 0, (str(topic_id), *more, ""), adopt=False)

@@ -36,11 +36,11 @@ from ..errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
-from ..format_version import FORMAT_VERSION, check_format, newer
+from ..format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, newer
 from ..json_text import parse_json
 from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
-from ..topic import Topic, check_new_topic_name, check_topic_name
+from ..topic import Topic, catalog_name, check_new_topic_name, check_topic_name
 from .connection import Servers, call_script
 from .foreign import foreign_if_illegible
 from .keys import (
@@ -168,6 +168,9 @@ class TopicRegistry:
         if not anew:
             self._check_not_lost(name)
         self._finish_earlier(name)
+        # A deleted topic keeps its table, and so may a lost one.
+        others = {catalog_name(other.name) for other in self.deleted()}
+        named_by_id = anew or catalog_name(name) in others
         while True:
             defaults = self._defaults()
             settings = _settings(overrides, defaults, is_hot_alone=is_hot_alone)
@@ -178,6 +181,7 @@ class TopicRegistry:
                 settings,
                 config_version=1 + defaults.version,
                 defaults_version=defaults.version,
+                named_by_id=named_by_id,
             )
             fresh = self._fresh(topic, 0)
             answer = self._compare_and_set(topic, 0, _to_json(topic, None, fresh))
@@ -884,7 +888,7 @@ def _keyspace_id(text: bytes | None) -> uuid.UUID | None:
 
 def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
     fields = {
-        "format": FORMAT_VERSION,
+        "format": FORMAT_VERSION if topic.named_by_id else USUAL_FORMAT,
         "name": topic.name,
         "topic_id": str(topic.topic_id),
         "partitions": topic.partitions,
@@ -892,6 +896,7 @@ def _to_json(topic: Topic, created_us: int | None, fresh: _Fresh | None) -> str:
         "config_version": _own_version(topic),
         # the script puts the server's time where this stands
         "created_us": "@created_us@" if created_us is None else created_us,
+        **({"named_by_id": True} if topic.named_by_id else {}),
     }
     return json.dumps(fields if fresh is None else {**fields, "fresh": asdict(fresh)})
 
@@ -911,13 +916,14 @@ def _from_json(text: bytes, defaults: KeyspaceDefaults) -> tuple[Topic, _Fresh |
             fields["created_us"],
             defaults.version,
             keyspace_defaults=defaults.settings,
+            named_by_id=bool(fields.get("named_by_id", False)),
         )
         return topic, fresh and _Fresh(fresh["first"], tuple(fresh["runs"]))
 
 
 def _defaults_to_json(defaults: KeyspaceDefaults) -> str:
     fields = {"settings": dict(defaults.settings), "version": defaults.version}
-    return json.dumps({"format": FORMAT_VERSION, **fields})
+    return json.dumps({"format": USUAL_FORMAT, **fields})
 
 
 def _defaults_from_json(text: bytes | None) -> KeyspaceDefaults:

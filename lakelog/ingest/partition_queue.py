@@ -20,8 +20,8 @@ from collections import deque
 from collections.abc import Iterator
 
 from ..codec import Entry, ProducedBatch, resolve_compression
-from ..codec.entry import MAX_SEQUENCES
 from ..config import EntryFormat
+from ..producer_calls import MAX_SEQUENCES
 from ..record import TopicPartition
 from ..topic import Topic
 from .delivery import Delivery

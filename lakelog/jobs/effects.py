@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ..archive.report import ArchiveReport
+from ..archive.trouble import Trouble
 from ..cleanup.report import CleanupReport
 from ..record import TopicPartition
 
@@ -47,6 +48,12 @@ def effects_of(reports: Iterable[Report]) -> Mapping[TopicPartition, Effect]:
             before = found.get(topic_partition)
             found[topic_partition] = done if before is None else before | done
     return found
+
+
+def troubles_of(reports: Iterable[Report]) -> list[Trouble]:
+    """What could not be done beside the work, by the newest report of each topic."""
+    newest = {one.topic: one for one in reports if isinstance(one, ArchiveReport)}
+    return [trouble for report in newest.values() for trouble in report.troubles]
 
 
 def _parts(report: Report) -> Iterable[tuple[TopicPartition, Effect]]:

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..back_off import Tries
-from ..cold.by_name.entry import first_sentence, look_up, run, same_place, table_of
+from ..cold.by_name.entry import look_up, run, same_place, table_of
 from ..cold.by_name.names import TableName, parse_schema, quoted_text
-from ..cold.store_errors import error_class
-from ..errors import ColdTierError, ForeignTableError
+from ..cold.by_name.query_errors import is_left_to_catalog, naming
+from ..cold.store_errors import error_class, first_sentence
+from ..errors import ColdTierError, ColdTierRefusedError, ForeignTableError
 from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey, check_times
 from .status_table import (
@@ -44,6 +45,9 @@ _SQL_TYPES = {
 }
 COLUMNS = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in STATUS)
 
+#: Nobody adds rows of this age: they say when their run looked, which was a moment before.
+MERGED_AGE = timedelta(hours=1)
+
 
 class NamedStatusTable:
     """The table by name, through Spark, since a managed table takes no other commits."""
@@ -52,6 +56,7 @@ class NamedStatusTable:
         self._spark = spark
         self._is_made = False
         self._looked_back = False  # for rows that are too old
+        self._merged_files = MERGED_FILES
         self.name = TableName(*parse_schema(schema), STATUS_TABLE)
 
     def done_rows(self, key: RunKey) -> pa.Table:
@@ -157,13 +162,31 @@ class NamedStatusTable:
         now = datetime.now(timezone.utc)
         try:
             (details,) = run(spark, f"DESCRIBE DETAIL {self.name}")
-            if int(details["numFiles"]) < MERGED_FILES and not self._has_old_rows(now):
+            if int(details["numFiles"]) < self._merged_files and not self._has_old_rows(now):
                 return
             run(spark, f"DELETE FROM {self.name} WHERE recorded_at < {_timestamp(kept_from(now))}")
-            run(spark, f"OPTIMIZE {self.name}")
-            run(spark, f"VACUUM {self.name}")
+            try:
+                run(spark, f"OPTIMIZE {self.name}")
+                run(spark, f"VACUUM {self.name}")
+            except ColdTierRefusedError as error:
+                if not is_left_to_catalog(error):
+                    raise
+                self._merge(now - MERGED_AGE)
         except ColdTierError as error:
             logger.warning("%s was not tidied; the next run tries again: %s", self.name, error)
+
+    def _merge(self, before: datetime) -> None:
+        """Write older rows again, as one file, where the catalog keeps OPTIMIZE to itself.
+
+        Rows that others add meanwhile are newer, so they stay.
+        """
+        from pyspark.sql.functions import expr
+
+        older = f"recorded_at < {_timestamp(before)}"
+        with naming(str(self.name)):
+            rows = self._spark().table(str(self.name)).where(older).coalesce(1)
+            rows.writeTo(str(self.name)).overwrite(expr(older))
+        self._merged_files = 4 * MERGED_FILES  # each time, all older rows are copied
 
     def _has_old_rows(self, now: datetime) -> bool:
         """Asked only once; needed where the catalog merges files itself, so that they stay few."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ..lakelog import Lakelog
 from ..operate.standing import standing_of
@@ -35,7 +36,8 @@ class JobResult(dict[str, Any]):
     @classmethod
     def of(cls, job: str, rows: pa.Table) -> JobResult:
         """Where each partition stood in these rows, by topic and partition."""
-        ordered = rows.sort_by([("topic", "ascending"), ("partition", "ascending")])
+        told = rows.filter(pc.is_valid(rows["partition"]))  # others are about what failed
+        ordered = told.sort_by([("topic", "ascending"), ("partition", "ascending")])
         return cls(job=job, partitions=ordered.select(list(RESULT)).to_pylist())
 
     def __repr__(self) -> str:

@@ -14,7 +14,7 @@ from uuid import uuid4
 import pyarrow as pa
 
 from ..archive.report import ArchiveReport
-from ..archive.trouble import Trouble
+from ..archive.trouble import NOT_ARCHIVED, Trouble
 from ..back_off import ASK_AGAIN, patiently
 from ..cleanup.cleanup import STEPS
 from ..cold_log import ColdLog
@@ -28,7 +28,7 @@ from ..errors import (
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
 from ..operate.standing import Standing, standing_of
-from .effects import Report, effects_of
+from .effects import Report, effects_of, troubles_of
 from .in_time import in_time
 from .open_status_table import open_status_table
 from .result import JobResult
@@ -207,7 +207,8 @@ class JobRun:
             raise
         failpoint("jobs.before_rows")
         seconds = time.monotonic() - started_s
-        rows = status_rows(self.key, standing, effects_of(reports), seconds, done=True)
+        effects, troubles = effects_of(reports), troubles_of(reports)
+        rows = status_rows(self.key, standing, effects, seconds, done=True, troubles=troubles)
         if rows.num_rows:
             rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
@@ -222,12 +223,16 @@ class JobRun:
 
     def _tell(
         self,
-        reports: Iterable[Report],
+        reports: Sequence[Report],
         started_s: float,
         error: str | None = None,
         troubles: Sequence[Trouble] = (),
     ) -> bool:
-        """Writes rows of a run that goes on, or failed; whether all could be written."""
+        """Writes rows of a run that goes on, or failed; whether all could be written.
+
+        Args:
+            troubles: those of now, of a run that goes on; else the reports have them.
+        """
         is_whole = True
         try:
             standing = in_time(self._standing, CALL_TIMEOUT_S, "looking at where things stand")
@@ -239,6 +244,7 @@ class JobRun:
         seconds = time.monotonic() - started_s
         try:
             done = effects_of(reports) if is_whole else {}
+            troubles = troubles or troubles_of(reports)
             rows = status_rows(self.key, standing, done, seconds, error=error, troubles=troubles)
             if rows.num_rows:
                 in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
@@ -267,7 +273,11 @@ class _Stalls:
         """Whether there are any by now."""
         if self._max_hours > 0 and not self._found:
             before_ms = time.time_ns() // 1_000_000 - int(self._max_hours * 3_600_000)
-            self._found = [one for one in self._troubles() if one.since_ms <= before_ms]
+            self._found = [
+                one
+                for one in self._troubles()
+                if one.since_ms <= before_ms and one.state == NOT_ARCHIVED
+            ]
         return bool(self._found)
 
     def check(self) -> None:

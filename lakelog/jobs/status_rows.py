@@ -5,8 +5,8 @@
 | run_id, job          | string    | which run wrote it                                            |
 | topic, partition     |           | of which partition; see below where they are null             |
 | recorded_at          | timestamp | when; the same for all rows of one look                       |
-| state                | string    | ok, paused, recovery needed, not archived (see below),        |
-|                      |           | cold only (Redis was not asked)                               |
+| state                | string    | ok, paused, recovery needed, cold only (Redis was not asked), |
+|                      |           | not archived, not shown in the catalog (see below)            |
 | log_start … log_end  | bigint    | offsets; null where Redis alone knows and was not asked       |
 | start_offset …       | bigint    | what was archived or cleaned since the run's last rows        |
 | records              | bigint    | records archived, or dropped by cleanup; null: nothing        |
@@ -20,8 +20,9 @@
 
 A topic whose state cannot be told has one row, without a partition and with its error. So does a
 topic that a continuous run cannot archive at the moment, with the state ``not archived``; its error
-says since when, why, and when the next try is. A run that failed before it could look, or whose
-Redis does not answer, has one row without a topic too.
+says since when, why, and when the next try is. And so does a topic that was archived, but whose
+name or views the catalog lacks, with the state ``not shown in the catalog``. A run that failed
+before it could look, or whose Redis does not answer, has one row without a topic too.
 """
 
 from __future__ import annotations
@@ -71,10 +72,6 @@ STATUS = pa.schema(
 )
 
 
-#: The state of a topic that a continuous run fails to archive.
-NOT_ARCHIVED = "not archived"
-
-
 @dataclass(frozen=True, slots=True)
 class RunKey:
     """The run that rows belong to; each run is done once."""
@@ -104,7 +101,7 @@ def status_rows(
         rows.append(row)
     rows += [{"topic": one.topic, "error": str(one.error)} for one in standing.failures]
     rows += [
-        {"topic": one.topic or None, "state": NOT_ARCHIVED, "error": str(one)} for one in troubles
+        {"topic": one.topic or None, "state": one.state, "error": str(one)} for one in troubles
     ]
     if error is not None and not rows:
         rows.append({})  # the failure must be seen all the same

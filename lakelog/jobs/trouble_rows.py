@@ -11,11 +11,11 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..archive.trouble import Trouble
+from ..archive.trouble import NOT_ARCHIVED, NOT_SHOWN, Trouble
 from ..operate.standing import Standing
 from ..spark.place import ColdRoot
 from .open_status_table import open_status_table
-from .status_rows import NOT_ARCHIVED, RunKey, status_rows
+from .status_rows import RunKey, status_rows
 
 #: The job under which the command line writes rows.
 JOB = "archive --continuous"
@@ -46,13 +46,14 @@ class TroubleRows:
 
 
 def recent_troubles(root: ColdRoot) -> list[dict[str, Any]]:
-    """The newest row for each topic (None: Redis) that archivers wrote in the last minutes.
+    """The newest row of each state of a topic (None: Redis) that archivers wrote of late.
 
     Raises:
         LakelogError: the table cannot be read.
     """
     since = datetime.now(timezone.utc) - RECENT
     rows = open_status_table(root).read(since)
-    found = rows.filter(pc.equal(rows["state"], pa.scalar(NOT_ARCHIVED))).to_pylist()
-    newest = {row["topic"]: row for row in found}
-    return [newest[topic] for topic in sorted(newest, key=lambda topic: topic or "")]
+    states = pa.array([NOT_ARCHIVED, NOT_SHOWN])
+    found = rows.filter(pc.is_in(rows["state"], states)).to_pylist()
+    newest = {(row["topic"] or "", row["state"]): row for row in found}
+    return [newest[key] for key in sorted(newest)]

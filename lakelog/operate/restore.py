@@ -14,7 +14,8 @@ from ..topic import Topic
 #: What no table tells.
 NOT_RESTORED = (
     "records that were not archived yet, topics of which nothing was archived, untiered topics, "
-    "what producers had sent last, and quarantined entries"
+    "what producers had sent last (but for what is archived of Spark's sink), and quarantined "
+    "entries"
 )
 
 

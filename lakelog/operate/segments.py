@@ -12,7 +12,8 @@ from ..cold.by_path.file_scan import FileScan, ScanTask, scan_file
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS
 from ..cold.table import ColdSnapshot
 from ..errors import InvalidArgumentError
-from ..hot.inspection import HotLook, Inspection, ProducerCall, StoredEntry
+from ..hot.inspection import HotLook, Inspection, StoredEntry
+from ..producer_calls import ProducerCall
 from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, OffsetRange, Record, TopicPartition, to_records
@@ -178,7 +179,7 @@ def dump_hot(
     inspection = inspection_of(log)
     look = inspection.look(topic_partition, log.topic.topic_id)
     calls = inspection.producer_calls(topic_partition, start_offset)
-    starts = [call.start_offset for call in calls]
+    starts = [call.base_offset for call in calls]
     bases = [segment.base_offset for segment in look.segments]
 
     def row(entry: StoredEntry) -> EntryRow:

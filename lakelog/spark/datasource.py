@@ -3,7 +3,7 @@
 What Spark calls where: `LakelogDataSource` and the planning of a batch in short-lived Python
 processes beside the driver; `LakelogStreamReader` in one that lives as long as the stream, but for
 `read`; `read` on executors, from a copy of the reader that knows nothing of the driver's. All that
-a task needs is therefore in its `InputRange`, credentials that the planner was given too: Spark
+a task needs is therefore in its `InputTask`, credentials that the planner was given too: Spark
 pickles it each time that it plans, and shows nothing of it.
 
 Filters are never pushed down (``pushFilters``): Spark 4.1 and 4.2 then give wrong rows when one
@@ -15,7 +15,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import pyarrow as pa
@@ -48,7 +48,7 @@ from .kafka_columns import source_schema
 from .offsets_json import Gaps, Offsets, StreamOffset
 from .options import ReadOptions, check, parse, parse_write
 from .range_rows import not_covered, range_rows, spark_rows
-from .ranges import SizedRange, advance, resolve, share, sized_range, split
+from .ranges import SizedRange, advance, resolve, share, shared, sized_range, split
 from .sink import LakelogStreamWriter, LakelogWriter
 
 try:
@@ -122,14 +122,20 @@ class LakelogDataSource(DataSource):  # type: ignore[misc]  # pyspark is not typ
         return options
 
 
-@dataclass(frozen=True)
-class InputRange(InputPartition):  # type: ignore[misc]
-    """What one task reads: offsets [start, end) of one partition of one creation of a topic."""
+class InputRange(NamedTuple):
+    """Offsets [start, end) of one partition of one creation of a topic."""
 
     topic: Topic
     partition: int
     start_offset: int
     end_offset: int
+
+
+@dataclass(frozen=True)
+class InputTask(InputPartition):  # type: ignore[misc]
+    """What one task reads."""
+
+    ranges: tuple[InputRange, ...]
     #: What opens the cold tier where nobody is logged in. Says nothing of what is read.
     credentials: Vended | None = field(default=None, repr=False, compare=False)
 
@@ -141,29 +147,27 @@ class _RangeReader:
         self._options = options
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of an `InputRange`.
+        """The rows of an `InputTask`, one range after the other.
 
         Runs on: executor.
         """
-        if not isinstance(partition, InputRange):
+        if not isinstance(partition, InputTask):
             return  # Spark makes one of its own when there are none
         spare_imports()
         options = self._options
         options.place.take(partition.credentials)
         columns = value_schema(options.value_columns)
-        for records in range_rows(
-            options.place,
-            partition.topic,
-            partition.partition,
-            partition.start_offset,
-            partition.end_offset,
-            fail_on_data_loss=options.fail_on_data_loss,
-            as_of_version=options.as_of_version,
-        ):
-            topic_partition = TopicPartition(partition.topic.name, partition.partition)
-            yield spark_rows(
-                records, topic_partition, headers=options.include_headers, columns=columns
-            )
+        for one in partition.ranges:
+            topic_partition = TopicPartition(one.topic.name, one.partition)
+            for records in range_rows(
+                options.place,
+                *one,
+                fail_on_data_loss=options.fail_on_data_loss,
+                as_of_version=options.as_of_version,
+            ):
+                yield spark_rows(
+                    records, topic_partition, headers=options.include_headers, columns=columns
+                )
 
 
 class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
@@ -172,11 +176,11 @@ class LakelogReader(_RangeReader, DataSourceReader):  # type: ignore[misc]
     Runs on: driver, but for `read`.
     """
 
-    def partitions(self) -> list[InputRange]:
-        """The ranges, cut so that no task has much more than the others."""
+    def partitions(self) -> list[InputTask]:
+        """The ranges, cut and put together so that no task has much more than the others."""
         return patiently("planning a read", self._partitions)
 
-    def _partitions(self) -> list[InputRange]:
+    def _partitions(self) -> list[InputTask]:
         options = self._options
         topics = _topics(options)
         wanted = [tp for topic in topics.values() for tp in _partitions_of(options, topic)]
@@ -250,7 +254,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         """Where the log ended when last looked at, for the query's progress."""
         return None if self._ends is None else self._ends.to_json()
 
-    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputRange]:
+    def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputTask]:
         """What a micro-batch reads, cut by what its ends say alone: each time in the same way."""
         begin, until = StreamOffset.from_json(start), StreamOffset.from_json(end)
         self._begun = self._begun or not begin.initial
@@ -392,7 +396,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         ranges: Mapping[str, Mapping[int, OffsetRange]],
         topic_ids: Mapping[str, UUID],
         gaps: Gaps,
-    ) -> list[InputRange]:
+    ) -> list[InputTask]:
         options = self._options
         registry = options.place.open_hot().topics()
         sized: list[SizedRange] = []
@@ -437,13 +441,19 @@ def _ids(topics: Mapping[str, Topic]) -> dict[str, UUID]:
     return {topic.name: topic.topic_id for topic in topics.values()}
 
 
-def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputRange]:
-    """The ranges, cut for Spark's tasks, with what they open the cold tier by."""
+def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputTask]:
+    """The ranges, dealt out to Spark's tasks, with what they open the cold tier by."""
     tiered = any(part.topic.config.tiered for part in sized)
     credentials = options.place.to_hand_on() if tiered else None
     return [
-        InputRange(part.topic, part.partition, part.start_offset, part.end_offset, credentials)
-        for part in split(sized, options.min_partitions)
+        InputTask(
+            tuple(
+                InputRange(part.topic, part.partition, part.start_offset, part.end_offset)
+                for part in together
+            ),
+            credentials,
+        )
+        for together in shared(split(sized, options.min_partitions), options.min_partitions)
     ]
 
 
@@ -479,7 +489,12 @@ def _resolve(
         # find out, who have more than the log's newest state to read from.
         return tiers.look(numbers), {n: _offsets(begin[n], until[n]) for n in numbers}
     look, ranges = resolve(
-        tiers, begin, until, options.place.clock(), clip=not options.fail_on_data_loss
+        tiers,
+        begin,
+        until,
+        options.place.clock(),
+        clip=not options.fail_on_data_loss,
+        cut_with="failOnDataLoss=false",
     )
     if not options.latest_if_too_young:
         for number, where in begin.items():
@@ -508,7 +523,8 @@ def _hold(topic_partition: TopicPartition, at: int, offsets: LogOffsets) -> int:
         OffsetOutOfRangeError: it did not lose its tail, so somebody put back an old copy.
     """
     if offsets.recovered:
-        out_of_range(topic_partition, at, offsets)
+        do = "Somebody put back an older copy of Redis: begin a new query, with a new checkpoint"
+        out_of_range(topic_partition, at, offsets, do)
     return at
 
 
@@ -524,9 +540,15 @@ def _check_there(
 
 def _deleted(options: ReadOptions, name: str, topic_id: UUID | None) -> None:
     what = f"topic {name!r} (id {topic_id}) was deleted under the stream"
+    if not options.subscription.includes(name):
+        what = (
+            f"the stream has read topic {name!r} (id {topic_id}) before, and its subscription "
+            "leaves it out now"
+        )
     if options.fail_on_data_loss:
         raise UnknownTopicIdError(
-            f"{what}. Stop the query, or set failOnDataLoss=false to go on with the other topics",
+            f"{what}. Begin a new query, with a new checkpoint, or set failOnDataLoss=false to go "
+            "on with the other topics",
             topic=name,
             topic_id=topic_id,
         )

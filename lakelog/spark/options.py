@@ -81,7 +81,22 @@ READ = (
 )
 #: What a frame over both tiers tells the reader of its tail; nobody else sets it.
 READ_INTERNAL = ("readAsOfVersion",)
-WRITE = (*WHERE, "topic", "acks", "idempotent")
+WRITE = (*WHERE, "topic", "acks", "idempotent", "includeHeaders")
+
+#: What Spark adds to the options of a table or view of its catalog.
+OF_SPARK = frozenset(
+    {"provider", "path", "location", "owner", "comment", "external", "is_managed_location"}
+)
+
+#: Options of Spark's Kafka source and sink that have no meaning here, and why.
+LEFT_OUT = {
+    "groupIdPrefix": "a stream's position is in its checkpoint, and no consumer group is made",
+    "kafka.group.id": "a stream's position is in its checkpoint, and no consumer group is used",
+    "fetchOffset.numRetries": "lakelog asks again by itself, for 10 s",
+    "fetchOffset.retryIntervalMs": "lakelog asks again by itself, for 10 s",
+    "kafkaConsumer.pollTimeoutMs": "nothing is polled: a task reads a range that is there",
+    "maxRecordsPerPartition": "large ranges are split anyway; see minPartitions",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +129,12 @@ class Subscription:
         if self.assigned is None:
             return list(range(topic.partitions))
         return [topic.partition(number).partition for number in self.assigned[topic.name]]
+
+    def includes(self, name: str) -> bool:
+        """Whether a topic of that name is read."""
+        if self.pattern is not None:
+            return self.pattern.fullmatch(name) is not None
+        return name in self.required()
 
     def required(self) -> tuple[str, ...]:
         """The topics that must exist."""
@@ -174,6 +195,7 @@ class WriteOptions:
     topic: str | None = None  # None: the column says
     acks: Acks = Acks()  # noqa: RUF009 - frozen
     idempotent: bool = True
+    include_headers: bool = True
 
 
 def parse_write(given: Mapping[str, str]) -> WriteOptions:
@@ -184,12 +206,16 @@ def parse_write(given: Mapping[str, str]) -> WriteOptions:
     """
     # Spark hands its own option of streams over with the others.
     own = {name: value for name, value in given.items() if name.lower() != "checkpointlocation"}
-    options = _known(own, WRITE)
+    options = _known(own, WRITE, READ)
+    topic = options.get("topic")
+    if topic is None and "," not in options.get("subscribe", ","):
+        topic = options["subscribe"].strip()  # of a view that is read and written
     return WriteOptions(
         place=log_place(options),
-        topic=check_topic_name(options["topic"]) if "topic" in options else None,
+        topic=None if topic is None else check_topic_name(topic),
         acks=Acks.parse(options.get("acks", "memory")),
         idempotent=_flag(options, "idempotent", True),
+        include_headers=_flag(options, "includeHeaders", True),
     )
 
 
@@ -199,7 +225,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     Raises:
         InvalidArgumentError: an option is unknown, not legal, missing, or contradicts another.
     """
-    options = _known(given, READ, READ_INTERNAL)
+    options = _known(given, READ, (*READ_INTERNAL, *WRITE))
     if streaming:
         for name in ("endingTimestamp", "endingOffsetsByTimestamp", "endingOffsets"):
             if name in options:
@@ -229,7 +255,7 @@ def check(given: Mapping[str, str]) -> None:
     Raises:
         InvalidArgumentError: see `parse`.
     """
-    options = _known(given, READ, READ_INTERNAL)
+    options = _known(given, READ, (*READ_INTERNAL, *WRITE))
     log_place(options)
     _subscription(options)
 
@@ -241,6 +267,12 @@ def log_place(options: Mapping[str, str]) -> LogPlace:
         InvalidArgumentError: no Redis is named, its URL has a password, a storage option is a
             secret in clear, or a reference is one that executors cannot resolve.
     """
+    if not options:
+        _refuse(
+            "Spark gave no options: it does not hand those of CREATE TABLE … USING lakelog on to a "
+            "Python data source. CREATE TEMPORARY VIEW … USING lakelog OPTIONS (…) works, and can "
+            "be inserted into too"
+        )
     if "redis" not in options:
         _refuse("the option 'redis' is missing: the URL of the Redis that holds the hot tier")
     check_no_password(options["redis"])
@@ -272,20 +304,28 @@ def _storage_options(text: str) -> dict[str, str]:
 
 
 def _known(
-    given: Mapping[str, str], public: tuple[str, ...], internal: tuple[str, ...] = ()
+    given: Mapping[str, str], public: tuple[str, ...], others: tuple[str, ...] = ()
 ) -> dict[str, str]:
-    """The options under their proper spelling: Spark hands them over in lower case."""
-    spelling = {name.lower(): name for name in (*public, *internal)}
+    """The options under their proper spelling: Spark hands them over in lower case.
+
+    Args:
+        others: those that are no mistake either, such as what a view that is read too says of that.
+    """
+    spelling = {name.lower(): name for name in (*others, *public)}
     options = {}
     for name, value in given.items():
         known = spelling.get(name.lower())
-        if known is None:
+        if known is not None:
+            options[known] = value
+        elif name.lower() not in OF_SPARK and not name.lower().startswith("option."):
             _refuse_unknown(name, public)
-        options[known] = value
     return options
 
 
 def _refuse_unknown(name: str, public: tuple[str, ...]) -> NoReturn:
+    left_out = {one.lower(): why for one, why in LEFT_OUT.items()}.get(name.lower())
+    if left_out is not None:
+        _refuse(f"{name} of the Kafka source is not here: {left_out}. Leave it out")
     if name.lower().startswith("kafka."):
         _refuse(
             f"{name} is a setting of a Kafka client, and there is none here; say where the log is "

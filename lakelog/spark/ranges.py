@@ -26,12 +26,17 @@ from ..offsets import (
 from ..read.record_count import count_records
 from ..read.seek import SOUGHT, offset_of, seek
 from ..read.stretches import Stretch, stretches_between
-from ..read.tiers import Look, Tiers
+from ..read.tiers import Look, Tiers, out_of_range
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 
 #: What one task reads, in stored bytes: some tenths of a second, many times what a task costs.
 SPLIT_BYTES = 32 * MIB
+
+#: What small ranges are put together to, and how many at most: a task costs some 30 ms, a small
+#: range a few, or the opening of a table.
+SHARED_BYTES = 4 * MIB
+SHARED_RANGES = 32
 
 SEEKS_AT_ONCE = 16
 
@@ -75,6 +80,7 @@ def resolve(
     clock: Clock,
     *,
     clip: bool = False,
+    cut_with: str = "clip=True",
 ) -> tuple[Look, dict[int, OffsetRange]]:
     """The offset range of each partition, and the look that they were fixed by.
 
@@ -84,6 +90,7 @@ def resolve(
     Args:
         starts, ends: of the same partitions; an end is exclusive.
         clip: cut an offset outside the log to the nearest inside.
+        cut_with: how the caller is asked for that, for the error.
 
     Raises:
         OffsetOutOfRangeError: an offset outside the log.
@@ -101,8 +108,12 @@ def resolve(
             if isinstance(where, SOUGHT):
                 offset = found[number, where]
                 return None if offset is None else min(offset, offsets.log_end)
-            if clip and isinstance(where, AtOffset):
-                return min(max(where.offset, offsets.log_start), offsets.log_end)
+            if isinstance(where, AtOffset):
+                inside = min(max(where.offset, offsets.log_start), offsets.log_end)
+                if not clip and inside != where.offset:
+                    do = f"Give one of these, or set {cut_with} to read what there is"
+                    out_of_range(tiers.topic.partition(number), where.offset, offsets, do)
+                return inside
             return offset_of(where, tiers, number, offsets)
 
         end = ends[number]
@@ -200,6 +211,27 @@ def split(
     total_bytes = sum(one.size_bytes for one in ranges)
     part_bytes = max(1.0, min(split_bytes, total_bytes / max(1, min_parts)))
     return [part for one in ranges for part in _cut(one, math.ceil(one.size_bytes / part_bytes))]
+
+
+def shared(parts: Sequence[SizedRange], min_tasks: int = 1) -> list[list[SizedRange]]:
+    """The parts of each task: small ones that follow each other share one.
+
+    Told by the parts alone, so that the same parts are dealt out in the same way each time.
+
+    Args:
+        min_tasks: tasks at least, if there are so many parts.
+    """
+    most = max(1, min(SHARED_RANGES, len(parts) // max(1, min_tasks)))
+    tasks: list[list[SizedRange]] = []
+    size_bytes = 0.0
+    for part in parts:
+        size_bytes += part.size_bytes
+        if tasks and len(tasks[-1]) < most and size_bytes <= SHARED_BYTES:
+            tasks[-1].append(part)
+        else:
+            tasks.append([part])
+            size_bytes = part.size_bytes
+    return tasks
 
 
 def _cut(one: SizedRange, parts: int) -> Iterator[SizedRange]:

@@ -120,7 +120,10 @@ class _Writer:
             recover=self._recover,
             repair=self._repair,
         )
-        append_rows(append, rows, self._batches(iterator))
+        batches = self._batches(iterator)
+        if not self._options.include_headers:
+            batches = map(_without_headers, batches)
+        append_rows(append, rows, batches)
         return Appended(append.finish())
 
     def _identity(self, context: TaskContext) -> TaskIdentity:
@@ -278,3 +281,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [None if item is None else item.asDict() for item in value]
     return value
+
+
+def _without_headers(batch: pa.RecordBatch) -> pa.RecordBatch:
+    return batch.select([name for name in batch.schema.names if name != "headers"])

@@ -9,7 +9,8 @@ known by its numbers:
 | OK, perhaps as a duplicate         | it is there, and so is all before it                      |
 | out of order, expected beyond it   | it was there before; Redis keeps the last five only       |
 | out of order, expected before it   | the call before it did not make it yet: sent again        |
-| the repeat differs                 | other rows were appended under its numbers                |
+| the repeat differs                 | other rows were appended under its numbers, or how many   |
+|                                    | were is not known (see `producer_calls`)                  |
 | fenced                             | a later micro-batch has written                           |
 
 Numbers alone would take other rows for the same ones, and lose them. So each call carries a
@@ -34,7 +35,6 @@ import pyarrow as pa
 from ..back_off import ASK_AGAIN, BackOff, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
 from ..codec.crc import crc32c_extended
-from ..codec.entry import MAX_SEQUENCES
 from ..errors import (
     HotTierFullError,
     HotTierUnavailableError,
@@ -51,6 +51,7 @@ from ..errors import (
 from ..hot import Acks, AppendCall, AppendResult, HotLog
 from ..ingest.expiry import ExpiryWarning, age_limit_ms
 from ..ingest.producer_config import ProducerConfig
+from ..producer_calls import MAX_SEQUENCES
 from ..record import NO_TIMESTAMP_MS, PRODUCED, TopicPartition
 from ..topic import Topic
 from .sink_rows import Rows
@@ -253,6 +254,19 @@ class TaskAppend:
     def _explained(self, call: AppendCall, answer: LakelogError) -> LakelogError:
         tp = call.topic_partition
         match answer:
+            case RepeatDiffersError(is_cut=True):
+                return RepeatDiffersError(
+                    f"of task {self._identity.spark_partition} of {self._identity.work} (micro-"
+                    f"batch {self._identity.epoch}) an earlier attempt wrote to {tp}; then Redis "
+                    "was lost, after an archive run that was told where to end, so how many of its "
+                    "rows are archived is not known. Nothing was appended. Look at the end of the "
+                    "topic: with the option idempotent=false this attempt appends all its rows, "
+                    "also those that are there; with a new checkpoint the query goes on where you "
+                    "say",
+                    topic_partition=tp,
+                    sequence=answer.sequence,
+                    is_cut=True,
+                )
             case RepeatDiffersError():
                 return self._differs(tp, call.batch.first_sequence)
             case ProducerFencedError():

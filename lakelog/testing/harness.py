@@ -42,6 +42,7 @@ from ..errors import (
 from ..hot.append import AppendCall, AppendResult
 from ..hot.hot_log import HotLog, HotSource
 from ..offsets import HotOffsets
+from ..producer_calls import REMEMBERED_CALLS
 from ..read.unified_log import UnifiedLog
 from ..record import Record, TopicPartition, to_records
 from ..spark.place import LogPlace
@@ -269,9 +270,6 @@ class LogHarness(RuleBasedStateMachine):
         self._writers.clear()
         self.hot.close()
 
-    def _make_room(self) -> None:
-        """Where the next topic of that name would find the table of this one, puts it aside."""
-
     def _readers(self) -> Readers:
         place = LogPlace.of(self.server.url, self._cold_root)
         return Readers(self.log, place, self._delta_files)
@@ -330,7 +328,8 @@ class LogHarness(RuleBasedStateMachine):
         self.sizes = [self.server.append_only_size()]
 
     def _observe(self) -> dict[TopicPartition, HotOffsets]:
-        return self.hot.offsets(self.topic.topic_partitions(), topic_id=self.topic.topic_id)
+        partitions = self.topic.topic_partitions()
+        return self.hot.offsets(partitions, topic_id=self.topic.topic_id, calls=REMEMBERED_CALLS)
 
     # producing
 
@@ -398,6 +397,7 @@ class LogHarness(RuleBasedStateMachine):
                 run_id=self.run_id,
                 now_ms=self.clock.now_ms(),
                 sent_under=sent.call.sent_under,
+                has_checksum=batch.checksums is not None,
             )
             _check_answer(answer, expected)
             if isinstance(answer, InvalidRecordError):
@@ -410,22 +410,26 @@ class LogHarness(RuleBasedStateMachine):
 
     def _writer(self, producer: int) -> Writer:
         if producer not in self._writers:
-
-            def append(calls: Sequence[tuple[AppendCall, Sequence[Row]]]) -> Answers:
-                return self._append([Sent(call, tuple(rows), self.run_id) for call, rows in calls])
-
-            def recover(topic_partition: TopicPartition, at_least: int) -> None:
-                self.log.recover(topic_partition.partition, at_least)
-                self._settle_recoveries()
-
-            watch = Watch(self.topic, self.hot, append, recover)
-            self._queries += 1
             self._writers[producer] = (
-                WatchedProducer(watch)
+                WatchedProducer(self._watch())
                 if self.writer_kind == "producer"
-                else WatchedSink(watch, f"query {self._queries}")
+                else WatchedSink(self._watch(), self._new_query())
             )
         return self._writers[producer]
+
+    def _new_query(self) -> str:
+        self._queries += 1
+        return f"query {self._queries}"
+
+    def _watch(self) -> Watch:
+        def append(calls: Sequence[tuple[AppendCall, Sequence[Row]]]) -> Answers:
+            return self._append([Sent(call, tuple(rows), self.run_id) for call, rows in calls])
+
+        def recover(topic_partition: TopicPartition, at_least: int) -> None:
+            self.log.recover(topic_partition.partition, at_least)
+            self._settle_recoveries()
+
+        return Watch(self.topic, self.hot, append, recover)
 
     def _recover_as_producer(self, partition: int) -> None:
         model = self.models[partition]
@@ -445,7 +449,7 @@ class LogHarness(RuleBasedStateMachine):
                 model.skip_to(seen.log_end)  # the next reserved offsets do not follow on
             if seen.recovered and model.run_id != self.run_id:
                 was_clean = model.clean
-                model.recover(self.run_id, seen.log_end)
+                model.recover(self.run_id, seen.log_end, seen.calls)
                 if was_clean:  # a takeover is answered only once it is on disk
                     self._cannot_be_lost()
 

@@ -43,6 +43,7 @@ from .harness import (
 )
 from .model import REMEMBERED_CALLS, ModelLog, require, require_same
 from .strategies import BASE_TIME_MS, Batch
+from .watched_writers import WatchedSink
 
 try:
     from hypothesis import strategies as st
@@ -55,6 +56,18 @@ except ImportError as error:
 #: Failpoints that an archive run passes, before its commit and after it.
 FAILPOINTS = [name for name in failpoints.NAMES if name.startswith(("archive.", "cold."))]
 
+
+#: What happens to a log between two attempts of a task.
+_AMID_A_TASK = (
+    "nothing",
+    "archive",
+    "archive in part",
+    "lose the tail",
+    "lose redis",
+    "archive and lose the tail",
+    "archive and lose redis",
+    "archive in part and lose redis",
+)
 
 #: How far a server's clock is off after a restart.
 _steps_ms = st.sampled_from([0, 100, -100, -1]) | strategies.clock_jumps()
@@ -347,6 +360,7 @@ class LogRules(LogHarness):
         self.news = 0
         size = self.sizes[-1]
         for archive in archivers:
+            size = max(size, self.sizes[0])  # a takeover after a planned stop is on the disk
             self._lose_tail(size, clock_ms=data.draw(_steps_ms, "clock"), reopen=True)
             if archive:
                 self._archive(self.archiver, None)
@@ -359,6 +373,13 @@ class LogRules(LogHarness):
         if not self._is_table():
             return
         self.news = 0
+        self._lose_redis(twice=twice)
+        if reopen:
+            self._open()
+        elif data.draw(st.booleans(), "archived"):
+            self._archive(self.archiver, None)
+
+    def _lose_redis(self, *, twice: bool = False) -> None:
         self.held = None
         before = self._observe()
         with self.server.client() as client:
@@ -377,14 +398,49 @@ class LogRules(LogHarness):
             restore(lost, self.hot, self.hot.topics(), self.table)
         for tp, seen in self._observe().items():
             model = self.models[tp.partition]
-            model.recover(self.run_id, seen.log_end)
+            model.recover(self.run_id, seen.log_end, seen.calls)
             model.local_log_start = seen.local_log_start
         self.topic = self.hot.topics().get(TOPIC)
         self._cannot_be_lost()
-        if reopen:
-            self._open()
-        elif data.draw(st.booleans(), "archived"):
-            self._archive(self.archiver, None)
+
+    @precondition(lambda self: self.writer_kind == "sink" and self.models)
+    @rule(
+        partition=partitions,
+        epoch=st.integers(0, 2),
+        steps=st.lists(st.tuples(st.integers(1, 9), st.sampled_from(_AMID_A_TASK)), max_size=4),
+        data=st.data(),
+    )
+    def lose_amid_a_task(
+        self, partition: int, epoch: int, steps: list[tuple[int, str]], data: st.DataObject
+    ) -> None:
+        """A task of the sink dies, is archived and lost, whole or in part, and is tried again.
+
+        In the end each of its rows is there once. Or it was refused, and nothing was appended.
+        """
+        model, query = self.models[partition], self._new_query()
+        calls = sum(count for count, _ in steps) + 1
+        rows = [
+            (BASE_TIME_MS, b"key", b"%s/%d" % (query.encode(), number), ())
+            for number in range(calls * WatchedSink.ROWS)
+        ]
+        made = 0
+        for count, what in (*steps, (1, "ends")):
+            made += count
+            there = len(model.records)
+            sink = WatchedSink(self._watch(), query, epoch)
+            if not sink.begin(model, rows, self.run_id, made):
+                require(len(model.records) == there, "a task that was refused was appended to")
+                return
+            self.sizes.append(self.server.append_only_size())
+            if what.startswith("archive"):
+                self._archive(self.archiver, self._draw_ends(data) if "part" in what else None)
+            if what.endswith("tail"):
+                self._lose_tail(data.draw(st.sampled_from(self.sizes[-4:]), "size"))
+            elif what.endswith("redis") and self._is_table():
+                self._lose_redis()
+        values = [row[2] for row in rows]
+        found = [record.value for record in model.records if record.value in set(values)]
+        require(found == values, f"of the rows of a task {found} are there, not {values}")
 
     @precondition(any_new)
     @rule(expired=st.booleans(), told=st.booleans(), twice=st.booleans())
@@ -421,7 +477,7 @@ class LogRules(LogHarness):
         if expired:
             for tp, seen in self._observe().items():
                 model = self.models[tp.partition]
-                model.recover(self.run_id, seen.log_end)
+                model.recover(self.run_id, seen.log_end, seen.calls)
                 model.local_log_start = seen.local_log_start
         else:
             self._settle_recoveries()
@@ -504,8 +560,6 @@ class LogRules(LogHarness):
             with self.server.client() as client:
                 left = client.keys(f"*{deleted.topic_id}*")
             require(left == [], f"a purge left {left}")
-        else:
-            self._make_room()
         self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
         self._begin()
         self._refused(UnknownTopicIdError, old_archiver.run_once)

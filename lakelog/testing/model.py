@@ -18,9 +18,11 @@ from ..errors import (
     OutOfOrderSequenceError,
     ProducerFencedError,
     RecoveryNeededError,
+    RepeatDiffersError,
     UnknownProducerError,
 )
 from ..offsets import HotOffsets, LogOffsets
+from ..producer_calls import CUT, ProducerCall
 from ..record import (
     NO_TIMESTAMP_MS,
     Fetched,
@@ -83,6 +85,7 @@ class _Call:
 class _Producer:
     epoch: int
     calls: list[_Call]
+    is_cut: bool = False  # how much of this epoch's work is archived is not known
 
 
 class ModelLog:
@@ -118,6 +121,9 @@ class ModelLog:
         self.told_end = 0  # one past the highest offset ever given in an answer
         self.call_ends = {0}  # where the hot tier may end after losing a tail
         self.producers: dict[int, _Producer] = {}
+        #: All calls of producers with checksums that may be known again after a loss, with their
+        #: epochs, in order; what is cut has no call.
+        self.repeatable: dict[int, list[tuple[int, _Call | None]]] = {}
         self.reserved_end: int | None = None  # appends stop here, as last seen
         self.run_id = run_id  # of the server under which it was last written
         self.adopted_from: str | None = None  # the run before, if it ended with a clean mark
@@ -145,12 +151,14 @@ class ModelLog:
         run_id: str,
         now_ms: int,
         sent_under: str | None = None,
+        has_checksum: bool = False,
     ) -> Answer | type[LakelogError]:
         """Appends one call, and gives its answer or the class of its error.
 
         Args:
             run_id: the server's run.
             sent_under: the server's run when the call was first sent without an answer.
+            has_checksum: its producer repeats its work, and always in the same calls.
         """
         last_sequence = first_sequence + len(rows) - 1
         if run_id != self.run_id:
@@ -166,6 +174,8 @@ class ModelLog:
         elif epoch > known.epoch:
             if first_sequence != 0:
                 return OutOfOrderSequenceError
+        elif known.is_cut:
+            return RepeatDiffersError if first_sequence == 0 else OutOfOrderSequenceError
         else:
             for call in known.calls[-REMEMBERED_CALLS:]:
                 if (call.first_sequence, call.last_sequence) == (first_sequence, last_sequence):
@@ -182,7 +192,10 @@ class ModelLog:
         answer = Answer(self.place(rows, now_ms), now_ms if stamped else -1)
         if known is None or epoch > known.epoch:
             known = self.producers[producer_id] = _Producer(epoch, [])
-        known.calls.append(_Call(first_sequence, last_sequence, answer))
+        call = _Call(first_sequence, last_sequence, answer)
+        known.calls.append(call)
+        if has_checksum:
+            self.repeatable.setdefault(producer_id, []).append((epoch, call))
         return answer
 
     def place(self, rows: Sequence[Row], now_ms: int) -> int:
@@ -297,8 +310,12 @@ class ModelLog:
         require(log_end >= self.told_end, f"the log goes on at {log_end}, below {self.told_end}")
         self._go_on_at(log_end)
 
-    def recover(self, run_id: str, log_end: int) -> None:
-        """The partition was recovered under a new run of the server, and now ends there."""
+    def recover(self, run_id: str, log_end: int, calls: Sequence[ProducerCall] = ()) -> None:
+        """The partition was recovered under a new run of the server, and now ends there.
+
+        Args:
+            calls: what Redis then knows of producers with checksums.
+        """
         if self.clean:  # nothing can be lost: it goes on where it was
             require(
                 log_end == self.hot_end,
@@ -312,11 +329,80 @@ class ModelLog:
                 f"{self.topic_partition}: recovery goes on at {log_end}, but offsets up to "
                 f"{self.told_end} have been handed out and {self.archived_end} are archived",
             )
+            survived_end = self.hot_end if self.run_id else 0  # see `lose_hot`
             self._go_on_at(log_end)
-            self.producers.clear()
+            self._bring_back(calls, survived_end)
             self.adopted_from = None
         self.run_id = run_id
         self.clean = False
+
+    def _bring_back(self, calls: Sequence[ProducerCall], survived_end: int) -> None:
+        """Of producers with checksums the newest call is known that survived in either tier.
+
+        What an archive that was told where to end could not know of them may be missing.
+
+        Args:
+            survived_end: where the hot tier ended; what lies above it survived in the cold one.
+        """
+        told: dict[int, list[ProducerCall]] = {}
+        for one in sorted(calls, key=lambda one: one.base_offset):
+            told.setdefault(one.producer_id, []).append(one)
+        require(
+            told.keys() <= self.repeatable.keys(),
+            f"{self.topic_partition}: nobody sent {told.keys() - self.repeatable.keys()}",
+        )
+        there = {record.offset for record in self.records}
+        self.producers.clear()
+        for producer_id, history in self.repeatable.items():
+            survived = [
+                (epoch, call)
+                for epoch, call in history
+                if call is None or call.answer.base_offset in there
+            ]
+            found = told.get(producer_id, [])
+            where = f"{self.topic_partition}: of producer {producer_id} came back {found}"
+            if not found:
+                epoch, call = survived[-1] if survived else (0, None)
+                began_anew = bool(survived) and history[-1][0] > epoch
+                hot = call is not None and call.answer.base_offset < survived_end
+                require(not survived or (began_anew and not hot), f"{where}, sent {survived}")
+                self.repeatable[producer_id] = []
+                continue
+            epoch = found[-1].epoch
+            if found[-1].checksum == CUT:
+                require(self._may_be_cut(history, epoch), f"{where}, sent {history}")
+                self.producers[producer_id] = _Producer(epoch, [], is_cut=True)
+                self.repeatable[producer_id] = [(epoch, None)]
+                continue
+            kept = [
+                (call.first_sequence, call.last_sequence, call.answer.base_offset)
+                for of_epoch, call in survived
+                if call is not None and of_epoch == epoch
+            ]
+            numbers = [(c.first_sequence, c.last_sequence, c.base_offset) for c in found]
+            require(
+                survived and survived[-1][0] == epoch and kept[-len(numbers) :] == numbers,
+                f"{where}, sent {survived}",
+            )
+            self.repeatable[producer_id] = survived
+            known = [call for _, call in survived[-len(numbers) :] if call is not None]
+            self.producers[producer_id] = _Producer(epoch, known)
+
+    def _may_be_cut(self, history: list[tuple[int, _Call | None]], epoch: int) -> bool:
+        """Whether an archive up to the archived end could not know where it cut that epoch."""
+        of_epoch = [call for of_one, call in history if of_one == epoch]
+        if None in of_epoch:
+            return True  # it was cut before
+        bases = [call.answer.base_offset for call in of_epoch if call is not None]
+        within = any(
+            call.answer.base_offset
+            < self.archived_end
+            <= call.answer.base_offset + call.last_sequence - call.first_sequence
+            for call in of_epoch
+            if call is not None
+        )
+        forgotten = len(bases) > REMEMBERED_CALLS and bases[-REMEMBERED_CALLS] >= self.archived_end
+        return within or forgotten
 
     def _go_on_at(self, log_end: int) -> None:
         self.recoveries += 1

@@ -17,7 +17,14 @@ from ..back_off import wait_until
 from .servers import START_TIMEOUT_S, STARTING, free_port
 
 #: Headers about one connection, not about the message.
-_HOP_BY_HOP = {"connection", "keep-alive", "transfer-encoding", "content-length"}
+_HOP_BY_HOP = {
+    "connection",
+    "keep-alive",
+    "transfer-encoding",
+    "content-length",
+    "upgrade",  # Java offers to speak HTTP/2
+    "http2-settings",
+}
 
 
 class S3Server:
@@ -232,7 +239,7 @@ def _handler(front: FaultyFront) -> type[BaseHTTPRequestHandler]:
                 return
             self._send(status, answered, content, cut=fault is not None and fault.cut_body)
 
-        do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = answer
+        do_GET = do_PUT = do_POST = do_PATCH = do_DELETE = do_HEAD = answer
 
         def _body(self) -> bytes:
             if self.headers.get("Transfer-Encoding", "").lower() != "chunked":

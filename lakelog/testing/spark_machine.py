@@ -16,7 +16,6 @@ from ..engines.spark import SparkEngine
 from ..hot.hot_log import HotSource
 from ..spark.place import NamedRoot
 from .cleanup_rules import CleanupRules
-from .harness import TOPIC
 from .log_rules import LogRules
 from .machine import log_machine
 from .readers import Reader, Readers
@@ -49,22 +48,11 @@ class NamedTableMachine(LogRules):
         source = HotSource(self.server.url)
         return _FewReaders(self.log, source, self.schema, self.spark)
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._tables_aside = 0
-
-    def _make_room(self) -> None:
-        if self.spark.catalog.tableExists(f"{self.schema}.{TOPIC}"):
-            self._tables_aside += 1
-            aside = f"{self.schema}.{TOPIC}_{self._tables_aside}"
-            self.spark.sql(f"ALTER TABLE {self.schema}.{TOPIC} RENAME TO {aside}")
-
     def teardown(self) -> None:
-        """The next story finds no table of that name."""
+        """The next story finds no tables."""
         super().teardown()
-        self.spark.sql(f"DROP TABLE IF EXISTS {self.schema}.{TOPIC}")
-        for number in range(1, self._tables_aside + 1):
-            self.spark.sql(f"DROP TABLE IF EXISTS {self.schema}.{TOPIC}_{number}")
+        for row in self.spark.sql(f"SHOW TABLES IN {self.schema}").collect():
+            self.spark.sql(f"DROP TABLE {self.schema}.{row['tableName']}")
 
     def _is_table(self) -> bool:
         return self.table.snapshot().version >= 0 and super()._is_table()

@@ -14,7 +14,12 @@ from typing import Any, Protocol
 
 from ..back_off import BackOff
 from ..codec import Entry
-from ..errors import DeliveryError, HotTierUnavailableError, UnknownProducerError
+from ..errors import (
+    DeliveryError,
+    HotTierUnavailableError,
+    RepeatDiffersError,
+    UnknownProducerError,
+)
 from ..hot import Acks, AppendCall, AppendResult, HotLog
 from ..ingest.producer import Producer, ProducerConfig
 from ..record import NO_TIMESTAMP_MS, RecordMetadata, TopicPartition, produced_batch
@@ -133,11 +138,11 @@ class WatchedSink:
     ATTEMPTS = 4  # as Spark's own
     ROWS = 5  # of a call
 
-    def __init__(self, watch: Watch, query: str) -> None:
+    def __init__(self, watch: Watch, query: str, epoch: int = 0) -> None:
         self._watch = watch
         self._watched = _Watched(watch)
         self._query = query
-        self._epoch = 0
+        self._epoch = epoch
 
     def write(
         self, model: ModelLog, rows: Sequence[Row], run_id: str, lost: Sequence[str] = ()
@@ -147,13 +152,7 @@ class WatchedSink:
         timed = [(max(row[0], NO_TIMESTAMP_MS + 1), *row[1:]) for row in rows]
         known = len(model.records)
         with self._watched.losing(lost, run_id, lambda call: _slice(timed, call)):
-            for attempt in range(self.ATTEMPTS):
-                try:
-                    self._attempt(model.topic_partition, timed)
-                    break
-                except UnknownProducerError:
-                    if attempt == self.ATTEMPTS - 1:
-                        raise
+            self._attempts(model.topic_partition, timed)
             written = len(model.records) - known
             require(written == len(rows), f"of {len(rows)} rows of a task {written} were written")
             self._attempt(model.topic_partition, timed)
@@ -161,8 +160,35 @@ class WatchedSink:
         require(again == len(rows), f"of {len(rows)} rows a repeat of the task made {again}")
         self._epoch += 1
 
+    def begin(self, model: ModelLog, rows: Sequence[Row], run_id: str, calls: int) -> bool:
+        """An attempt that dies after so many calls, also those that were there before it.
+
+        Returns:
+            False: it was refused, since how far the task had come is not known any more.
+
+        Raises:
+            Difference: as for `Writer.write`.
+        """
+        part = rows[: calls * self.ROWS]
+        with self._watched.losing((), run_id, lambda call: _slice(rows, call)):
+            try:
+                self._attempts(model.topic_partition, part)
+            except RepeatDiffersError as error:
+                require(error.is_cut, f"a task that repeats its rows was refused: {error}")
+                return False
+        return True
+
     def close(self) -> None:
         """Nothing is held between tasks."""
+
+    def _attempts(self, topic_partition: TopicPartition, rows: Sequence[Row]) -> None:
+        for attempt in range(self.ATTEMPTS):
+            try:
+                self._attempt(topic_partition, rows)
+                return
+            except UnknownProducerError:
+                if attempt == self.ATTEMPTS - 1:
+                    raise
 
     def _attempt(self, topic_partition: TopicPartition, rows: Sequence[Row]) -> None:
         hot: Any = self._watched

@@ -53,6 +53,7 @@ def test_it_holds_the_package_and_nothing_beside(wheel: Path) -> None:
     names = ZipFile(wheel).namelist()
     assert {name.split("/")[0] for name in names} == {
         "lakelog",
+        "pyspark_lakelog.py",  # where Spark looks for data sources
         f"lakelog-{lakelog.__version__}.dist-info",
     }
     code = {
@@ -60,6 +61,7 @@ def test_it_holds_the_package_and_nothing_beside(wheel: Path) -> None:
         for path in (ROOT / "lakelog").rglob("*")
         if path.suffix in (".py", ".lua", ".properties", ".md") or path.name == "py.typed"
     }
+    code.remove("lakelog/spark/default_source.py")  # see above
     assert {"lakelog/README.md", "lakelog/spark/catalog/README.md"} <= code
     assert code <= set(names)
 
@@ -97,6 +99,8 @@ def test_it_installs_in_a_clean_environment_and_its_entry_points_answer(
     assert answer == f"lakelog {lakelog.__version__}"
     shown = output_of([str(home / "bin" / "lakelog"), "help", "catalog"], tmp_path)
     assert shown == (ROOT / "lakelog/spark/catalog/README.md").read_text("utf-8").strip()
+    named = "import pyspark_lakelog; print(pyspark_lakelog.DefaultSource.name())"
+    assert output_of([str(python), "-c", named], tmp_path) == "lakelog"
     where = "import lakelog.jobs, lakelog.cli.main; print(lakelog.__file__)"
     assert Path(output_of([str(python), "-c", where], tmp_path)).is_relative_to(packages)
     script = (

@@ -15,8 +15,9 @@ from lakelog.lakelog import Lakelog
 
 from . import keeping, schedule
 from .final_read import read_final_logs
-from .history import Creation, History, Outcome, consumptions_of, sends_of
+from .history import Creation, History, Outcome, consumptions_of, sends_of, tasks_of
 from .journal import read_journal
+from .losing import Losing
 from .nemesis import Nemesis
 from .oracle import Anomaly, judge
 from .places import ObjectStore, ReplicatedCluster, SingleServer
@@ -25,7 +26,7 @@ from .scenario import SCENARIOS, STREAMED_TOPIC, TOPICS, Scenario
 from .streaming import streamed
 from .worker import Place, Process, ShiftedClock
 
-ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "janitor": 1}
+ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "janitor": 1, "sink": 1}
 
 #: Rounds shorter than this have no Spark stream: it takes most of them to start.
 STREAM_ROUND_S = 100.0
@@ -75,11 +76,15 @@ def run_round(
         roles = {**ROLES, "stream": 1} if streams else ROLES
         processes = Processes(folder, roles, plan.seed)
         clock = ShiftedClock(Path(place.clock_file)) if place.clock_file else None
-        nemesis = Nemesis(processes, server, store, clock, say)
         lanes = (*scenario.lanes, *([STREAM_LANE] if streams else []))
         acts = schedule.acts(plan.seed, plan.seconds, lanes)
         try:
             harness = Process("harness", folder, listens=False)
+            losing = None
+            if scenario.loses_redis:
+                assert isinstance(server, SingleServer)
+                losing = Losing(harness, server, lambda: _last_lives(place))
+            nemesis = Nemesis(processes, server, store, clock, losing, say)
             with place.connect() as log:
                 for name in TOPICS:
                     keeping.create(harness, log, name)
@@ -95,6 +100,7 @@ def run_round(
             _end(processes, history)
             say(f"{time.monotonic() - began_s:6.1f} s  reading")
             history.losses, history.restarts = server.losses, server.restarts
+            history.total_losses = losing.losses if losing else []
             plain = store.plain_options if store else None
             _read_all(place, plain, harness, processes, history)
         finally:
@@ -178,7 +184,7 @@ def _heal(
 def _end(processes: Processes, history: History) -> None:
     """Those who write first, consumers later: they are to come to the end of what was written."""
     processes.hold()
-    late = processes.end("producer", "janitor", "archiver")
+    late = processes.end("producer", "sink", "janitor", "archiver")
     history.troubles += [("process ended", one) for one in late]
     processes.revive("consumer")
     processes.revive("stream")
@@ -229,14 +235,27 @@ def _recover(log: Lakelog) -> None:
                 unified.recover(number, 0)
 
 
-def _creations(place: Place, log: Lakelog) -> list[Creation]:
-    """All lives of all topics, by the journals of those who made them."""
-    lives: dict[str, Creation] = {}
+def _created(place: Place) -> list[tuple[float, str, str]]:
+    """When a topic was made, or made again of an earlier life: time, name and id, in order."""
+    found = []
     for name in ("harness", *(f"janitor{n}" for n in range(ROLES["janitor"]))):
         for kind, at_s, *fields in read_journal(place.journal_file(name)):
             if kind == "created":
-                topic, topic_id = fields
-                lives[topic_id] = Creation(topic, topic_id, TOPICS[topic].kind, at_s, False)
+                found.append((at_s, *fields))
+    return sorted(found)
+
+
+def _last_lives(place: Place) -> dict[str, str]:
+    """The id of the life of each topic that was made last."""
+    return {name: topic_id for _, name, topic_id in _created(place)}
+
+
+def _creations(place: Place, log: Lakelog) -> list[Creation]:
+    """All lives of all topics, by the journals of those who made them."""
+    lives = {
+        topic_id: Creation(topic, topic_id, TOPICS[topic].kind, at_s, False)
+        for at_s, topic, topic_id in _created(place)
+    }
     for topic in log.topics.list():
         known = lives.setdefault(
             str(topic.topic_id),
@@ -253,6 +272,9 @@ def _gather(place: Place, history: History) -> None:
     for number in range(ROLES["producer"]):
         name = f"producer{number}"
         history.sends += sends_of(name, read_journal(place.journal_file(name)))
+    for number in range(ROLES["sink"]):
+        name = f"sink{number}"
+        history.sends += tasks_of(name, read_journal(place.journal_file(name)))
     for number in range(ROLES["consumer"]):
         name = f"consumer{number}"
         history.consumptions += consumptions_of(name, read_journal(place.journal_file(name)))

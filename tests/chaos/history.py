@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any, NamedTuple
@@ -14,6 +14,7 @@ class Outcome(Enum):
     ACKED = "acked"
     REFUSED = "refused"  # surely not written
     UNKNOWN = "unknown"  # told so, or killed before it was told anything
+    APPENDED = "appended"  # by work that is repeated until it is done; nobody was told where
 
 
 class Kind(Enum):
@@ -37,6 +38,8 @@ class Send:
     acked_s: float = 0.0
     partition: int = -1
     offset: int = -1
+    is_repeated: bool = False  # by work that is done again, also after a loss of what it had done
+    asked_s: float = 0.0  # of such work: when the call that found it appended was begun
 
     @property
     def session(self) -> str:
@@ -104,6 +107,15 @@ class Creation:
     is_last: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class TotalLoss:
+    """A Redis that was lost altogether, and whose topics were made again out of their tables."""
+
+    span: Span  # seconds, from before it was lost to when it was back
+    archived: Mapping[Partition, int]  # what lay below was archived before; nothing else is known
+    gaps: Mapping[Partition, Sequence[Span]] = field(default_factory=dict)  # that it had declared
+
+
 @dataclass(slots=True)
 class History:
     """All that is known of a round."""
@@ -115,6 +127,7 @@ class History:
     unreadable: set[Partition] = field(default_factory=set)  # in the end; told among the troubles
     losses: list[Span] = field(default_factory=list)
     # Times within which what was appended but is not durable may be lost, if a gap declares it.
+    total_losses: list[TotalLoss] = field(default_factory=list)
     restarts: int = 0  # of servers, after which a gap may be declared
     troubles: list[tuple[str, str]] = field(default_factory=list)  # anomaly and detail, as noticed
 
@@ -140,6 +153,25 @@ def sends_of(producer: str, lines: Iterable[list[Any]]) -> list[Send]:
             case "refused":
                 for sequence in fields[0]:
                     sends[f"{producer}.{session}.{sequence}"].outcome = Outcome.REFUSED
+    return list(sends.values())
+
+
+def tasks_of(sink: str, lines: Iterable[list[Any]]) -> list[Send]:
+    """The rows of one sink's tasks, out of its journal (see `sinking`)."""
+    sends: dict[int, Send] = {}
+    for kind, at_s, *fields in lines:
+        match kind:
+            case "task":
+                topic, first, keys = fields
+                for sequence, key in enumerate(keys, first):
+                    payload = f"{sink}.0.{sequence}"
+                    send = Send(payload, topic, key, at_s, False, is_repeated=True)
+                    sends.setdefault(sequence, send)
+            case "confirmed":
+                asked_s, first, count = fields
+                for sequence in range(first, first + count):
+                    send = sends[sequence]
+                    send.outcome, send.asked_s, send.acked_s = Outcome.APPENDED, asked_s, at_s
     return list(sends.values())
 
 

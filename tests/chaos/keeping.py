@@ -77,10 +77,10 @@ def recreate(process: Process, log: Lakelog, name: str) -> None:
     create(process, log, name)
 
 
-def create(process: Process, log: Lakelog, name: str) -> None:
+def create(process: Process, log: Lakelog, name: str, *, anew: bool = False) -> None:
     spec = TOPICS[name]
     try:
-        topic = log.topics.create(name, spec.partitions, spec.config)
+        topic = log.topics.create(name, spec.partitions, spec.config, anew=anew)
     except TopicExistsError:
         topic = log.topics.get(name)  # half made by one who was killed: getting it mends it
     process.journal.write("created", name, str(topic.topic_id))

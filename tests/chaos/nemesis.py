@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .losing import Losing
 from .places import ObjectStore, ReplicatedCluster, SingleServer
 from .processes import Processes
 from .scenario import TOPICS
@@ -27,6 +28,7 @@ class Nemesis:
     server: SingleServer | ReplicatedCluster
     store: ObjectStore | None
     clock: ShiftedClock | None
+    losing: Losing | None
     say: Callable[[str], None]
 
     def run(self, acts: list[Act], longest_s: float) -> Counter[str]:
@@ -76,7 +78,7 @@ class Nemesis:
         draws = random.Random(act.draw)
         what, _, whom = act.nemesis.partition("-")
         match what, whom, self.server:
-            case "kill" | "stop", "producer" | "archiver" | "consumer" | "janitor" | "stream", _:
+            case "kill" | "stop", _, _ if self.processes.names(whom):
                 name = draws.choice(self.processes.names(whom))
                 if what == "kill":
                     self.processes.kill(name)
@@ -88,9 +90,11 @@ class Nemesis:
                 self.processes.order(draws.choice(self.processes.names("janitor")), name)
                 return name
             case "kill", "redis", SingleServer() as server:
-                return server.kill(act.seconds)
+                return self._hurt(lambda: server.kill(act.seconds))
             case "cut", "redis", SingleServer() as server:
-                return server.cut(draws, act.seconds)
+                return self._hurt(lambda: server.cut(draws, act.seconds))
+            case "lose" | "empty", "redis", _ if self.losing is not None:
+                return self.losing.lose(act.seconds, with_its_disk=what == "lose")
             case "stop", "redis", SingleServer() as server:
                 server.pause()
                 ending.wait(act.seconds)
@@ -113,6 +117,9 @@ class Nemesis:
             case _:
                 raise ValueError(f"no nemesis {act.nemesis!r} where {self.server} is")
         return f"for {act.seconds:.1f} s"
+
+    def _hurt(self, act: Callable[[], str]) -> str:
+        return act() if self.losing is None else self.losing.hurt(act)
 
 
 def _lane_of(nemesis: str) -> str:

@@ -57,6 +57,7 @@ def judge(history: History) -> list[Anomaly]:
         *_phantoms(history),
         *_reorders(history),
         *_lost_writes(history),
+        *_lost_work(history),
         *_read_and_gone(history),
         *_skipped_by_the_log(history),
         *_consumers(history),
@@ -117,7 +118,11 @@ def _offset_reuse(history: History) -> Iterator[Anomaly]:
 def _duplicates(history: History) -> Iterator[Anomaly]:
     homes: dict[str, tuple[Partition, int]] = {}
     told = set()
+    # What somebody saw of work that is repeated may have been lost since, and appended again.
+    again = {send.payload for send in history.sends if send.is_repeated}
     for where, seen, who in _sightings(history):
+        if seen.payload in again and who.startswith("consumer"):
+            continue
         home = homes.setdefault(seen.payload, (where, seen.offset))
         if home != (where, seen.offset) and seen.payload not in told:
             told.add(seen.payload)
@@ -157,7 +162,15 @@ def _phantoms(history: History) -> Iterator[Anomaly]:
 
 def _reorders(history: History) -> Iterator[Anomaly]:
     by_payload = {send.payload: send for send in history.sends}
-    lists = [(one.partition, f"consumer {one.consumer}", one.seen) for one in history.consumptions]
+    again = {send.payload for send in history.sends if send.is_repeated}
+    lists = [
+        (
+            one.partition,
+            f"consumer {one.consumer}",
+            [seen for seen in one.seen if seen.payload not in again],
+        )
+        for one in history.consumptions
+    ]
     for final in history.finals:
         lists += [(final.partition, name, reading) for name, reading in final.readings.items()]
     for where, who, seen in lists:
@@ -204,8 +217,29 @@ def _lost_writes(history: History) -> Iterator[Anomaly]:
             "lost write",
             f"{_at(history, where)} offset {send.offset}: {send.payload}, acknowledged"
             f"{' as durable' if send.is_durable else ''} at {send.acked_s:.1f} s; the log is "
-            f"[{final.log_start}, {final.log_end}), {_gap_of(final, send.offset)}",
+            f"[{final.log_start}, {final.log_end}), {_gap_of(history, final, send.offset)}",
         )
+
+
+def _lost_work(history: History) -> Iterator[Anomaly]:
+    """What work was told to be there is there, unless it was lost since."""
+    there = {seen.payload for final in history.finals for seen in _the_log(final)}
+    unread = {where.topic_id for where in history.unreadable}
+    kept = {
+        creation.topic
+        for creation in history.creations
+        if creation.is_last and creation.kind is Kind.PLAIN and creation.topic_id not in unread
+    }
+    for send in history.sends:
+        if send.outcome is not Outcome.APPENDED or send.payload in there or send.topic not in kept:
+            continue
+        tails = any(
+            send.asked_s <= loss.end and send.acked_s >= loss.start for loss in history.losses
+        )
+        if not tails and not any(send.asked_s <= loss.span.end for loss in history.total_losses):
+            yield Anomaly(
+                "lost write", f"{send.payload}, which was there at {send.acked_s:.1f} s, is gone"
+            )
 
 
 def _read_and_gone(history: History) -> Iterator[Anomaly]:
@@ -229,7 +263,7 @@ def _read_and_gone(history: History) -> Iterator[Anomaly]:
             yield Anomaly(
                 "lost write",
                 f"{_at(history, one.partition)} offset {seen.offset}: consumer {one.consumer} had "
-                f"{seen.payload}, which is gone, {_gap_of(final, seen.offset)}",
+                f"{seen.payload}, which is gone, {_gap_of(history, final, seen.offset)}",
             )
 
 
@@ -241,12 +275,17 @@ def _may_be_deleted(kind: Kind, final: FinalLog, offset: int, survivor: int) -> 
 
 
 def _may_be_lost(history: History, final: FinalLog, send: Send, offset: int) -> bool:
-    """Whether it went with a tail, and a gap says so."""
+    """Whether it went with a tail, or with all of Redis, and a gap says so."""
+    if not any(gap.start <= offset < gap.end for gap in _gaps(history, final)):
+        return False
+    if any(
+        send.sent_s <= loss.span.end and offset >= loss.archived.get(final.partition, 0)
+        for loss in history.total_losses
+    ):
+        return True
     is_acked = send.outcome is Outcome.ACKED
     if is_acked and send.is_durable:
         return False  # only the acknowledgement says so: before it, one server alone may have it
-    if not any(gap.start <= offset < gap.end for gap in final.gaps):
-        return False
     # What has no acknowledgement may have been appended at any time after it was sent.
     until_s = send.acked_s if is_acked else float("inf")
     return any(send.sent_s <= loss.end and until_s >= loss.start for loss in history.losses)
@@ -271,7 +310,8 @@ def _skipped_by_the_log(history: History) -> Iterator[Anomaly]:
     for final in history.finals:
         kind = kinds[final.partition.topic_id]
         at = _at(history, final.partition)
-        if final.gaps and not history.restarts:
+        gaps = _gaps(history, final)
+        if gaps and not history.restarts:
             yield Anomaly("skipped offset", f"{at}: a gap although no server went away")
         if final.log_start > 0 and kind is not Kind.RETAINED:
             yield Anomaly("skipped offset", f"{at} starts at {final.log_start}; nothing deletes")
@@ -279,12 +319,18 @@ def _skipped_by_the_log(history: History) -> Iterator[Anomaly]:
             continue
         next_offset = final.log_start
         for offset in [seen.offset for seen in _the_log(final)] + [final.log_end]:
-            if offset > next_offset and not _covered(final.gaps, next_offset, offset):
+            if offset > next_offset and not _covered(gaps, next_offset, offset):
                 yield Anomaly(
                     "skipped offset",
                     f"{at} has nothing in [{next_offset}, {offset}), and no gap declares all of it",
                 )
             next_offset = offset + 1
+
+
+def _gaps(history: History, final: FinalLog) -> list[Span]:
+    """All gaps that were ever declared, also those that were lost with Redis."""
+    lost = [loss.gaps.get(final.partition, ()) for loss in history.total_losses]
+    return [*final.gaps, *(gap for gaps in lost for gap in gaps)]
 
 
 def _covered(gaps: Iterable[Span], start: float, end: float) -> bool:
@@ -346,8 +392,8 @@ def _at(history: History, partition: Partition) -> str:
     return f"{name}-{partition.number}{dropped}"
 
 
-def _gap_of(final: FinalLog, offset: int) -> str:
-    for gap in final.gaps:
+def _gap_of(history: History, final: FinalLog, offset: int) -> str:
+    for gap in _gaps(history, final):
         if gap.start <= offset < gap.end:
             return f"in the gap [{gap.start}, {gap.end})"
     return "in no declared gap"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -19,7 +20,7 @@ from lakelog.back_off import wait_until
 from lakelog.testing.object_store import Fault, FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import STARTING, RedisServer
 
-from .history import Span
+from .history import Partition, Span
 
 #: `appendfsync everysec` may hold writes back for two seconds while a sync runs: what a kill takes.
 EVERYSEC_HELD_BACK_S = 2.0
@@ -85,6 +86,50 @@ class SingleServer:
         )
         self._start_after(down_s)
         return f"lost {size - to_size} bytes, down for {down_s:.1f} s"
+
+    def gaps(
+        self, partitions: Mapping[Partition, tuple[str, int]], *, emptied: bool = False
+    ) -> dict[Partition, tuple[Span, ...]]:
+        """The gaps that Redis declares now.
+
+        Args:
+            partitions: the topic's name and the number of each that is asked about.
+            emptied: in the same step, it forgets everything.
+        """
+        with self.server.client() as client:
+            step = client.pipeline(transaction=True)
+            for name, number in partitions.values():
+                step.hmget(f"{{lakelog:stream:{name}:{number}}}:state", "topic_id", "gaps")
+            if emptied:
+                step.flushall()
+            said = step.execute()[: len(partitions)]
+        return {
+            where: tuple(Span(*map(int, gap.split(b"-"))) for gap in gaps.split(b","))
+            for where, (topic_id, gaps) in zip(partitions, said, strict=True)
+            if topic_id == where.topic_id.encode() and gaps
+        }
+
+    def empty(
+        self, partitions: Mapping[Partition, tuple[str, int]]
+    ) -> dict[Partition, tuple[Span, ...]]:
+        """Forgets everything, for good; gives the gaps that it had declared until then."""
+        with self.server.client() as client:
+            # Else a power cut soon after could bring everything back.
+            client.config_set("appendfsync", "always")
+            declared = self.gaps(partitions, emptied=True)
+            if not self._is_synced:
+                client.config_set("appendfsync", "everysec")
+        self._sizes.clear()
+        self.restarts += 1
+        return declared
+
+    def lose_disk(self, down_s: float) -> None:
+        """The process ends, and its files are gone."""
+        self.server.kill()
+        shutil.rmtree(self.server.directory / "appendonlydir")
+        for file in self.server.directory.glob("*.rdb"):
+            file.unlink()
+        self._start_after(down_s)
 
     def fill(self) -> None:
         """Takes no more writes."""

@@ -19,6 +19,8 @@ _PROCESSES = Lane(
         "stop-consumer",
         "kill-janitor",
         "stop-janitor",
+        "kill-sink",
+        "stop-sink",
         "recreate-topic",
     ),
     pause_s=1.0,
@@ -92,7 +94,11 @@ class Scenario:
     has_store: bool = False  # the cold tier is an object store that fails, not a folder
     has_clock: bool = False  # everybody goes by a clock that jumps
     may_stream: bool = False  # in long rounds a Spark stream reads along
+    loses_redis: bool = False  # all of it, now and then; its topics are restored
 
+
+#: A topic is archived within a second or two, so that most of it comes back.
+_LOSSES = ("lose-redis", "empty-redis", "kill-redis", "cut-redis")
 
 _SERVER = ("kill-redis", "cut-redis", "stop-redis", "full-redis")
 
@@ -148,5 +154,13 @@ SCENARIOS: Mapping[str, Scenario] = {
         ),
         {},
         has_clock=True,
+    ),
+    "lost": Scenario(
+        "single",
+        ("memory",),
+        (),
+        (_PROCESSES, Lane(_LOSSES, pause_s=6.0, longest_s=6.0)),
+        {},
+        loses_redis=True,
     ),
 }

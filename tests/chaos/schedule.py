@@ -15,6 +15,9 @@ ROUND_OVERHEAD_S = 14.0
 #: What of it comes after the acts.
 ROUND_END_S = 7.0
 
+#: The longest pause between two acts of a lane, as a multiple of the average.
+LONGEST_PAUSE = 1.6
+
 #: No round is shorter: processes that have just started have nothing to lose.
 LEAST_ROUND_S = 10.0
 
@@ -77,6 +80,7 @@ def acts(seed: int, seconds: float, lanes: Sequence[Lane]) -> list[Act]:
     found = []
     for lane in lanes:
         left: list[str] = []
+        missing = len(lane.nemeses)  # that have not come up yet
         # So short that, in a short round too, each comes up.
         pause_s = min(lane.pause_s, seconds / (2 * len(lane.nemeses)))
         at_s = draws.uniform(0.5, 1.0) * pause_s
@@ -87,9 +91,12 @@ def acts(seed: int, seconds: float, lanes: Sequence[Lane]) -> list[Act]:
             longest_s = min(lane.longest_s, seconds / 2)
             # Most outages are short, some are long.
             length_s = min(longest_s, 0.3 + draws.expovariate(4 / longest_s))
-            length_s = min(length_s, seconds - at_s)
+            missing = max(0, missing - 1)
+            if missing and not lane.overlaps:  # however long it is, the others come up too
+                length_s = min(length_s, seconds - at_s - missing * (LONGEST_PAUSE * pause_s + 0.4))
+            length_s = min(max(0.3, length_s), seconds - at_s)
             found.append(Act(round(at_s, 2), left.pop(), round(length_s, 2), draws.getrandbits(32)))
-            at_s += pause_s * draws.uniform(0.4, 1.6)
+            at_s += pause_s * draws.uniform(0.4, LONGEST_PAUSE)
             if not lane.overlaps:
                 at_s += length_s
     return sorted(found, key=lambda act: act.at_s)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .history import Outcome, Partition, Seen, consumptions_of, positions, sends_of
+from .history import Outcome, Partition, Seen, consumptions_of, positions, sends_of, tasks_of
 from .journal import Journal, read_journal
 
 
@@ -43,6 +43,23 @@ def test_sends_without_an_answer_are_unknown(tmp_path: Path) -> None:
     ]
     assert (sends[0].partition, sends[0].offset, sends[0].key) == (1, 17, "a")
     assert (sends[4].session, sends[4].sequence, sends[4].offset) == ("p.9", 0, 18)
+
+
+def test_rows_of_a_task_are_appended_once_it_was_told_so(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "s")
+    journal.write("task", "plain", 0, ["a", None])
+    journal.write("confirmed", 17.5, 0, 1)
+    journal.write("task", "plain", 0, ["a", None])  # tried again
+    journal.write("task", "plain", 2, ["b"])
+    sends = tasks_of("s", read_journal(tmp_path / "s"))
+    assert [(send.payload, send.key, send.outcome) for send in sends] == [
+        ("s.0.0", "a", Outcome.APPENDED),
+        ("s.0.1", None, Outcome.UNKNOWN),
+        ("s.0.2", "b", Outcome.UNKNOWN),
+    ]
+    assert all(send.is_repeated for send in sends)
+    assert sends[0].asked_s == 17.5
+    assert 0 < sends[0].sent_s <= sends[0].acked_s
 
 
 def test_a_consumer_goes_on_where_its_journal_ends(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from .history import (
     Seen,
     Send,
     Span,
+    TotalLoss,
 )
 from .oracle import judge
 
@@ -196,6 +197,154 @@ def test_what_was_acknowledged_before_its_topic_was_made_anew_may_be_gone_with_i
     assert names(reborn) == []
     reborn.sends.append(acked(7, 101, 22.0))
     assert names(reborn) == ["lost write"]
+
+
+# -- a Redis that was lost altogether -------------------------------------------------------------
+
+
+def lost_redis() -> History:
+    """Three records archived and two not, one of them for long, when Redis was lost at 30 s."""
+    return History(
+        sends=[
+            acked(0, 0),
+            acked(1, 1),
+            acked(2, 2),
+            acked(3, 3),
+            acked(4, 4),
+            acked(5, 100, 40.0),
+        ],
+        creations=[Creation("plain", PLAIN.topic_id, Kind.PLAIN, 0.0)],
+        consumptions=[
+            Consumption("c", PLAIN, 0, seen((0, 0), (1, 1), (2, 2), (3, 3), (5, 100)), 101)
+        ],
+        finals=[log((0, 0), (1, 1), (2, 2), (5, 100), end=101, gaps=(Span(3, 100),))],
+        total_losses=[TotalLoss(Span(30.0, 35.0), {PLAIN: 3})],
+        restarts=1,
+    )
+
+
+def test_what_was_not_archived_may_be_lost_with_redis_however_old_it_is() -> None:
+    assert names(lost_redis()) == []
+
+
+def test_what_was_archived_is_not_lost_with_redis() -> None:
+    broken = lost_redis()
+    broken.total_losses = [TotalLoss(Span(30.0, 35.0), {PLAIN: 4})]
+    assert names(broken) == ["lost write"]
+
+
+def test_a_gap_has_to_declare_what_was_lost_with_redis() -> None:
+    broken = lost_redis()
+    broken.finals[0].gaps = [Span(4, 100)]
+    assert names(broken) == ["lost write", "skipped offset"]
+
+
+def test_what_was_sent_after_redis_was_lost_is_not_lost_with_it() -> None:
+    broken = lost_redis()
+    broken.sends[4].sent_s = 36.0
+    assert names(broken) == ["lost write"]
+
+
+def test_even_what_is_durable_is_lost_with_redis() -> None:
+    durable = lost_redis()
+    durable.sends[4].is_durable = True
+    assert names(durable) == []
+
+
+def test_a_gap_that_redis_forgot_when_it_was_lost_was_declared() -> None:
+    twice = lost_redis()
+    twice.sends.append(acked(6, 500, 60.0))
+    change_all(twice, lambda reading: reading.append(Seen(500, "p.1.6")))
+    twice.consumptions[0].seen.append(Seen(500, "p.1.6"))
+    twice.finals[0].log_end = twice.consumptions[0].position = 501
+    twice.finals[0].gaps = [Span(101, 500)]
+    assert names(twice) == ["lost write", "skipped offset"]
+    second = TotalLoss(Span(50.0, 55.0), {PLAIN: 101}, {PLAIN: (Span(3, 100),)})
+    twice.total_losses.append(second)
+    assert names(twice) == []
+
+
+def test_an_offset_that_is_given_again_after_redis_was_lost_is_offset_reuse() -> None:
+    broken = lost_redis()
+    broken.sends.append(acked(6, 3, 41.0))
+    assert "offset reuse" in names(broken)
+
+
+# -- work that is repeated -------------------------------------------------------------------------
+
+
+def repeated() -> History:
+    """A task of rows 6 to 8: seen, lost in part with Redis, tried again and finished."""
+    rows = [
+        Send(
+            f"s.0.{n}",
+            "plain",
+            "k",
+            29.0,
+            False,
+            Outcome.APPENDED,
+            42.0,
+            is_repeated=True,
+            asked_s=41.0,
+        )
+        for n in (6, 7, 8)
+    ]
+    told = lost_redis()
+    told.sends += rows
+    told.total_losses = [TotalLoss(Span(30.0, 35.0), {PLAIN: 6})]
+    told.consumptions[0].seen[4:] = [
+        Seen(4, "p.1.4"),
+        Seen(5, "s.0.6"),
+        Seen(6, "s.0.7"),
+        Seen(7, "s.0.8"),
+        Seen(100, "p.1.5"),
+        Seen(101, "s.0.7"),
+        Seen(102, "s.0.8"),
+    ]
+    places = (("p.1.0", 0), ("p.1.1", 1), ("p.1.2", 2), ("p.1.3", 3), ("p.1.4", 4), ("s.0.6", 5))
+    places += (("p.1.5", 100), ("s.0.7", 101), ("s.0.8", 102))
+    final = log(end=103, gaps=(Span(6, 100),))
+    final.readings = {r: [Seen(at, payload) for payload, at in places] for r in READERS}
+    told.finals = [final]
+    told.consumptions[0].position = 103
+    return told
+
+
+def test_what_was_lost_is_appended_again_by_who_repeats_his_work() -> None:
+    assert names(repeated()) == []
+
+
+def test_work_that_is_twice_in_the_log_is_a_duplicate() -> None:
+    broken = repeated()
+    change_all(broken, lambda reading: reading.append(Seen(103, "s.0.6")))
+    broken.finals[0].log_end = broken.consumptions[0].position = 104
+    broken.consumptions[0].seen.append(Seen(103, "s.0.6"))
+    assert names(broken) == ["duplicate", "reorder"]
+
+
+def test_work_that_was_finished_after_the_last_loss_is_there() -> None:
+    broken = repeated()
+    change_all(broken, lambda reading: reading.pop(7))
+    broken.consumptions[0].seen.pop(-2)
+    broken.finals[0].gaps.append(Span(101, 102))
+    assert names(broken) == ["lost write"]
+
+
+def test_work_that_was_finished_before_redis_was_lost_may_be_lost_with_it() -> None:
+    lost = repeated()
+    change_all(lost, lambda reading: reading.pop(7))
+    lost.consumptions[0].seen.pop(-2)
+    lost.finals[0].gaps.append(Span(101, 102))
+    lost.sends[7].asked_s = lost.sends[7].acked_s = 29.5
+    assert names(lost) == []
+
+
+def test_work_whose_order_changed_is_a_reorder() -> None:
+    broken = repeated()
+    for reading in broken.finals[0].readings.values():
+        reading[-2:] = [Seen(101, "s.0.8"), Seen(102, "s.0.7")]
+    broken.consumptions[0].seen[-2:] = [Seen(101, "s.0.8"), Seen(102, "s.0.7")]
+    assert names(broken) == ["reorder"]
 
 
 # -- duplicate, phantom, reorder -------------------------------------------------------------------

@@ -145,13 +145,14 @@ def hurt_at_failpoints(process: Process) -> Iterator[None]:
 
 
 def main(role: str, name: str, folder: str) -> int:
-    from . import consuming, keeping, producing, streaming
+    from . import consuming, keeping, producing, sinking, streaming
 
     roles: dict[str, Callable[[Process], None]] = {
         "producer": producing.produce,
         "consumer": consuming.consume,
         "archiver": keeping.archive,
         "janitor": keeping.keep,
+        "sink": sinking.sink,
         "stream": streaming.stream,
     }
     process = Process(name, Path(folder))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -10,6 +10,7 @@ import pyarrow as pa
 from lakelog.cold.change import Change, HotRange
 from lakelog.cold.registers import ArchivedEnd
 from lakelog.cold.table import ColdSnapshot
+from lakelog.producer_calls import ProducerCall
 from lakelog.record import HEADERS_TYPE, RECORDS, Record, TopicPartition
 from lakelog.topic import Topic
 
@@ -71,7 +72,12 @@ def batch_of(records: list[Record]) -> pa.RecordBatch:
 
 
 def archive(
-    topic: Topic, planned_on: ColdSnapshot, *bounds: int, partition: int = 0, segment: int = 0
+    topic: Topic,
+    planned_on: ColdSnapshot,
+    *bounds: int,
+    partition: int = 0,
+    segment: int = 0,
+    calls: Sequence[ProducerCall] = (),
 ) -> Change:
     """From the archived end to each bound in turn: one file each, all of one segment."""
     start = max(planned_on.archived_end(partition), planned_on.log_start(partition))
@@ -82,4 +88,5 @@ def archive(
             for low, high in zip(edges, bounds, strict=False)
         ),
         registers={ArchivedEnd(partition): bounds[-1]},
+        calls={partition: calls},
     )

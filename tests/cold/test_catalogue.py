@@ -21,7 +21,9 @@ from lakelog.cold.schema import (
     FILE_RETENTION_PROPERTY,
     FORMAT_PROPERTY,
     MAX_INTERVAL_MS,
+    TIERED_PROPERTY,
     file_retention_ms,
+    is_untiered,
     mirrored_properties,
     mirrored_topic,
     table_properties,
@@ -81,6 +83,20 @@ def test_of_several_creations_of_a_name_the_newest_is_the_topic(make, storage, t
         make(creation)
     found = tables(storage)
     assert (found.topics, found.abandoned) == ((creations[2],), tuple(creations[:2]))
+
+
+def test_a_creation_that_came_back_is_the_topic_though_a_newer_one_was_deleted() -> None:
+    keyspace_id = UUID(int=8)
+    first, second, third = (
+        replace(TABLE, topic_id=UUID(int=n), generation=n, keyspace="k", keyspace_id=keyspace_id)
+        for n in range(3)
+    )
+    deleted = replace(third, deleted_ms=5)
+    catalogue = Catalogue((first, second, deleted))
+    assert catalogue.topics == catalogue.lost(keyspace_id) == (second,)
+    assert (catalogue.abandoned, catalogue.deleted) == ((first, deleted), (deleted,))
+    none = Catalogue(tuple(replace(one, deleted_ms=7) for one in (first, second)))
+    assert (none.topics, none.lost(keyspace_id)) == ((), ())
 
 
 TABLE = Topic("orders", UUID(int=1), 1, generation=1)
@@ -209,6 +225,10 @@ def test_a_property_that_lacks_or_is_strange_is_an_error(topic, name):
         assert mirrored_topic(properties) == topic
         with pytest.raises(ValueError, match="strange"):
             mirrored_topic({**properties, name: "strange"})
+    elif name == TIERED_PROPERTY:  # the config says it too; tables of older lakelogs are tiered
+        assert mirrored_topic(properties) == topic
+        assert not is_untiered(properties)
+        assert is_untiered({**properties, name: "false"})
     elif name != FILE_RETENTION_PROPERTY:
         with pytest.raises(KeyError):
             mirrored_topic(properties)

@@ -253,11 +253,11 @@ def test_lakelog_rewrites_what_somebody_shuffled(table, archived):
 
 
 def test_compacted_files_may_be_optimized_by_others(table, archived):
-    change = rewrite(archived, without=OffsetSet.of(range(0, 1599, 3)))
-    change = Change(change.adds, change.removes, {CleanedEnd(0): 1599})
+    change = rewrite(archived, without=OffsetSet.of(range(0, 1000, 3)))
+    change = Change(change.adds, change.removes, {CleanedEnd(0): 1000})
     table.apply(change, archived)
     DeltaTable(table.path).optimize.z_order(["value"])
-    kept = [offset for offset in ARCHIVED if offset % 3 or offset == 1599]
+    kept = [offset for offset in ARCHIVED if offset % 3 or offset >= 1000]
     assert offsets(table, table.snapshot()) == kept
 
 

@@ -63,6 +63,10 @@ def archive(lake: Lakelog, topic: str, cold: str, url: str) -> int:
     return sum(report.records for report in lake.archive(topic))
 
 
+def archive_all(lake: Lakelog, topic: str, cold: str, url: str) -> int:
+    return sum(report.records for report in lake.archive())
+
+
 def explore(lake: Lakelog, topic: str, cold: str, url: str) -> int:
     log, last = lake.log(topic), end(lake, topic)
     quiet = {"limit": NO_LIMIT, "on_progress": lambda _: None, "stopped": lambda: False}
@@ -85,6 +89,10 @@ ROLES: dict[str, Callable[[Lakelog, str, str, str], int]] = {
 }
 
 
+#: Those that are not about one topic.
+MORE_ROLES = {"archive_all": archive_all}
+
+
 def status_bytes(name: str) -> int:
     found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
     assert found
@@ -97,7 +105,7 @@ def main(url: str, cold: str, topic: str, role: str) -> None:
         gc.collect()
         Path("/proc/self/clear_refs").write_text("5")  # the peak begins anew here
         before = status_bytes("VmRSS")
-        seen = ROLES[role](lake, topic, cold, url)
+        seen = (ROLES | MORE_ROLES)[role](lake, topic, cold, url)
         print(status_bytes("VmHWM") - before, seen)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -13,7 +14,7 @@ from memory_process import ROLES
 
 from lakelog import Lakelog
 from lakelog.codec import Entry, ProducedBatch, encode
-from lakelog.config import MIB, Compression, EntryFormat
+from lakelog.config import KIB, MIB, Compression, EntryFormat
 from lakelog.hot.append import AppendCall
 from lakelog.record import produced_batch
 
@@ -49,7 +50,7 @@ def growth(redis_url: str, tmp_path: Path) -> Callable[[str], tuple[int, int]]:
     return run
 
 
-def append_copies(lake: Lakelog, entry: Entry, copies: int) -> int:
+def append_copies(lake: Lakelog, entry: Entry, copies: int, name: str = "t") -> int:
     """The entry so many times; how many records these are."""
     settings = {
         "lakelog.max.decoded.bytes": 2**31 - 1,
@@ -57,7 +58,7 @@ def append_copies(lake: Lakelog, entry: Entry, copies: int) -> int:
         "retention.ms": -1,
         "local.retention.ms": 0,
     }
-    topic = lake.topics.create("t", 1, settings)
+    topic = lake.topics.create(name, 1, settings)
     count = entry.record_count
     for start in range(0, copies, 200):
         batch = [
@@ -107,6 +108,25 @@ def test_no_reader_takes_more_than_its_steps(lake, growth, codec, made, decoded_
         print(f"{role} grew by {grown // MIB} MiB")  # pytest -s shows it
         assert seen == records, role
         assert grown <= LIMIT_BYTES, f"{role} grew by {grown // MIB} MiB"
+
+
+def random(codec: Compression) -> Entry:
+    """256 KiB that no codec makes smaller."""
+    rows = [(1_700_000_000_000 + n, b"key", os.urandom(KIB), ()) for n in range(240)]
+    return encode(produced_batch(rows), EntryFormat.ARROW, codec)[0]
+
+
+@pytest.mark.parametrize(
+    ("made", "decoded_bytes"),
+    [(zeros, 200_000_000), pytest.param(random, 140_000_000, marks=pytest.mark.slow)],
+)
+def test_archivers_of_several_topics_take_no_more_together(lake, growth, made, decoded_bytes):
+    entry = made(Compression.ZSTD)
+    copies = decoded_bytes // entry.decoded_bytes
+    topics = ["t", *(f"t{number}" for number in range(7))]
+    records = sum(append_copies(lake, entry, copies, topic) for topic in topics)
+    grown, seen = growth("archive_all")
+    assert (seen, grown <= LIMIT_BYTES) == (records, True), f"{grown // MIB} MiB"
 
 
 @pytest.mark.slow

@@ -19,6 +19,7 @@ from lakelog.errors import (
 from lakelog.hot import HotLog
 from lakelog.hot.recovery import Recovery
 from lakelog.record import OffsetRange, TopicPartition
+from lakelog.reservation import Reserved
 
 NOW_MS = 1_700_000_000_000
 GAP = 2**24
@@ -580,7 +581,9 @@ def test_a_reservation_keeps_out_an_older_lakelog_that_knows_none(make_bench):
     another_run(bench)
 
     def reserve(at_least):
-        return {tp: OffsetRange(offset, offset + 2**20) for tp, offset in at_least.items()}
+        return {
+            tp: Reserved(OffsetRange(offset, offset + 2**20)) for tp, offset in at_least.items()
+        }
 
     bench.hot.recover(bench.tp(), 0, reserve)
     assert bench.state("settings").split()[:14] == settings[:14]

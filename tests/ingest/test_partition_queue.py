@@ -1,9 +1,9 @@
 """Which number a call carries."""
 
 from lakelog.codec import Entry
-from lakelog.codec.entry import MAX_SEQUENCES
 from lakelog.ingest.delivery import Delivery
 from lakelog.ingest.partition_queue import Call, InFlight
+from lakelog.producer_calls import MAX_SEQUENCES
 from lakelog.record import TopicPartition
 
 

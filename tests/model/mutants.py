@@ -53,7 +53,7 @@ class Mutant:
     shows: tuple[type[Difference | ContradictionError | TopicPurgedError], ...] = (Difference,)
 
 
-def _script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
+def script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContextManager[None]]:
     """The script as loaded into Redis, with some of its text changed."""
     original = connection.script_text
 
@@ -316,7 +316,7 @@ MUTANTS = (
     Mutant(
         "no sequence check",
         "a record appended once, also through a resend, is in the log once",
-        _script(
+        script(
             "append",
             {
                 "    if same then": "    if false then",
@@ -333,19 +333,19 @@ MUTANTS = (
     Mutant(
         "base id off by one",
         "offsets are dense at append",
-        _script(
+        script(
             "append", {"local last = p.log_end + e.count - 1": "local last = p.log_end + e.count"}
         ),
     ),
     Mutant(
         "time index floor off by one",
         "a search by timestamp finds the earliest offset",
-        _script("find_timestamp", {"tonumber(floor) + 1": "tonumber(floor) + 2"}),
+        script("find_timestamp", {"tonumber(floor) + 1": "tonumber(floor) + 2"}),
     ),
     Mutant(
         "a gap of a fixed width",
         "no offset names two records, also when the tail was lost and then the recovery",
-        _script(
+        script(
             "recover",
             {"start or end_by_clock()": "math.max(log_end, known_end) + GAP_SPAN"},
         ),
@@ -353,7 +353,7 @@ MUTANTS = (
     Mutant(
         "a gap as wide as the clock says",
         "no offset names two records, whatever the clock does",
-        _script("recover", {"start or end_by_clock()": "end_by_clock()"}),
+        script("recover", {"start or end_by_clock()": "end_by_clock()"}),
     ),
     Mutant(
         "offsets given out before they are reserved",
@@ -363,12 +363,12 @@ MUTANTS = (
     Mutant(
         "appends beyond what is reserved",
         "cold knows of an offset before Redis gives it out",
-        _script("append", {"if settings.tiered and st[16]": "if false and st[16]"}),
+        script("append", {"if settings.tiered and st[16]": "if false and st[16]"}),
     ),
     Mutant(
         "gap not noted",
         "a hole is declared, or it is an error",
-        _script("recover", {_NOTES_GAP: "st[7] or ''"}),
+        script("recover", {_NOTES_GAP: "st[7] or ''"}),
         shows=(Difference, ContradictionError),
     ),
     Mutant(
@@ -379,7 +379,7 @@ MUTANTS = (
     Mutant(
         "clean mark not removed",
         "only a server that lost nothing goes on without a gap",
-        _script(
+        script(
             "pause",
             {
                 "redis.call('HDEL', state, 'clean')": "local kept = true",
@@ -396,27 +396,27 @@ MUTANTS = (
     Mutant(
         "no fencing",
         "an older epoch of a producer writes no more",
-        _script("append", {"elseif epoch < known_epoch then": "elseif false then"}),
+        script("append", {"elseif epoch < known_epoch then": "elseif false then"}),
     ),
     Mutant(
         "resent as new after a change of server",
         "unknown is not failed: what may have been written is not sent as new",
-        _script("append", {"if sent_under ~= '' and sent_under ~= RUN_ID": "if false"}),
+        script("append", {"if sent_under ~= '' and sent_under ~= RUN_ID": "if false"}),
     ),
     Mutant(
         "a lost partition goes on where its table ends",
         "after a total loss no offset that was given out is given to another record",
-        _script("init", {"local is_new = string.find": "local is_new = true or string.find"}),
+        script("init", {"local is_new = string.find": "local is_new = true or string.find"}),
     ),
     Mutant(
         "resent as new after a total loss",
         "unknown is not failed, also when Redis forgot everything in the same run",
-        _script("append", {"(sent_under == st[17] or": "(false or"}),
+        script("append", {"(sent_under == st[17] or": "(false or"}),
     ),
     Mutant(
         "a deleted topic freed at once",
         "what was deleted is kept in both tiers, and comes back whole",
-        _script("delete", {"if ARGV[2] == '0' then": "if true then"}),
+        script("delete", {"if ARGV[2] == '0' then": "if true then"}),
         shows=(Difference, TopicPurgedError),
     ),
     Mutant(
@@ -427,7 +427,7 @@ MUTANTS = (
     Mutant(
         "an untiered log that starts in its table",
         "a topic that is archived no more starts at its local log start",
-        _script("init", {"if was_tiered and not is_tiered then": "if false then"}),
+        script("init", {"if was_tiered and not is_tiered then": "if false then"}),
     ),
     Mutant(
         "tiered again below where it starts",
@@ -443,7 +443,7 @@ MUTANTS = (
     Mutant(
         "keyless records taken",
         "a compacted topic refuses a record without a key",
-        _script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
+        script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
     ),
     FRAME_MUTANT,
 )
@@ -558,51 +558,51 @@ CASE_MUTANTS = (
     Mutant(
         "four calls remembered",
         "a resend of any of a producer's last five calls is known",
-        _script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 3)"}),
+        script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 3)"}),
     ),
     Mutant(
         "six calls remembered",
         "of a producer the last five calls are known, and no more",
-        _script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 5)"}),
+        script("append", {"string.rep('|[^|]*', 4)": "string.rep('|[^|]*', 5)"}),
     ),
     Mutant(
         "sequences without an end",
         "0 follows a producer's largest sequence",
-        _script("append", {"(newest + 1) % SEQUENCES": "newest + 1"}),
+        script("append", {"(newest + 1) % SEQUENCES": "newest + 1"}),
     ),
     Mutant(
         "producers remembered for ever",
         "an idle producer is forgotten after producer.id.expiration.ms",
-        _script("append", {"now - last_ms >= settings.producer_expiration_ms": "false"}),
+        script("append", {"now - last_ms >= settings.producer_expiration_ms": "false"}),
     ),
     Mutant(
         "max.message.bytes of a record",
         "max.message.bytes bounds an entry with all its records",
-        _script(
+        script(
             "append", {"e.bytes > settings.max_message": "e.bytes / e.count > settings.max_message"}
         ),
     ),
     Mutant(
         "segment.bytes of a record",
         "what is larger than a segment is refused",
-        _script(
+        script(
             "append", {"e.bytes > settings.segment_b": "e.bytes / e.count > settings.segment_b"}
         ),
     ),
     Mutant(
         "segments that are too large",
         "a segment rolls before it would become larger than segment.bytes",
-        _script("append", {"settings.segment_bytes - e.bytes\n": "settings.segment_bytes\n"}),
+        script("append", {"settings.segment_bytes - e.bytes\n": "settings.segment_bytes\n"}),
     ),
     Mutant(
         "rolled by the clock",
         "segments of records with timestamps roll by those alone",
-        _script("append", {"s.first >= 0 and max - s.first or now": "now"}),
+        script("append", {"s.first >= 0 and max - s.first or now": "now"}),
     ),
     Mutant(
         "age looked at in every append",
         "what is too old when it comes is readable until the next check of retention",
-        _script("append", {"retained(false)": "retained(true)"}),
+        script("append", {"retained(false)": "retained(true)"}),
     ),
     Mutant(
         "a range of keys not searched",

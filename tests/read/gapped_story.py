@@ -38,6 +38,7 @@ class Story:
         self.in_hot: list[set[int]] = [set() for _ in partitions]  # ever
         self.in_cold: list[set[int]] = [set() for _ in partitions]  # now
         self.lost: list[list[OffsetRange]] = [[] for _ in partitions]
+        self.hot_lost: list[list[OffsetRange]] = [[] for _ in partitions]  # and cold may hold
         self.log_starts = [0 for _ in partitions]
 
     # -- what it must hold -----------------------------------------------------------------------
@@ -108,8 +109,9 @@ class Story:
             self.bench.restarted(partition)
             return
         self.bench.log.recover(partition, end + 1)
-        gap = OffsetRange(end, self.bench.hot_offsets(partition).log_end)
-        self.lost[partition].append(gap)
+        log_end = self.bench.hot_offsets(partition).log_end
+        self.lost[partition].append(OffsetRange(end, log_end))
+        self.hot_lost[partition].append(OffsetRange(hot.log_end, log_end))
 
     def delete(self, partition: int, share: int) -> None:
         offsets = self._offsets(partition)
@@ -130,6 +132,7 @@ class Story:
         if emptied:
             self.bench.empty(starts)
             self.in_cold = [set() for _ in self.in_cold]
+            self.lost = [list(gaps) for gaps in self.hot_lost]  # nor does cold hold those now
         self.bench.tier_again()
 
     def retain(self, partition: int, share: int, trimmed: bool) -> None:

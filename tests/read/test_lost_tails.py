@@ -21,7 +21,7 @@ from lakelog.hot.recovery import Recovery
 from lakelog.ingest.producer import Producer
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import OffsetRange, TopicPartition
-from lakelog.reservation import FIRST_OFFSETS, LEAST_OFFSETS
+from lakelog.reservation import FIRST_OFFSETS, LEAST_OFFSETS, Reserved
 from lakelog.testing.servers import RedisServer
 
 HOUR_MS = 3_600_000
@@ -130,10 +130,10 @@ def test_a_recovery_that_slept_through_another_restart_starts_anew(lossy):
     it.lose(0)
     sleeper, given = it.log(), []
 
-    def oversleep(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, OffsetRange]:
+    def oversleep(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Reserved]:
         reserved = reserving(sleeper.topic, sleeper.table)(at_least)
         if not given:
-            given.append(reserved[sleeper.topic.partition(0)].start)
+            given.append(reserved[sleeper.topic.partition(0)].offsets.start)
             given.append(it.produce())
             it.lose(-DAY_MS)
         return reserved

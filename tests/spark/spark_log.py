@@ -14,6 +14,9 @@ from lakelog.spark.datasource import HAS_READ_LIMITS
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 
+#: The catalog that needs no server.
+SPARKS_OWN = "spark_catalog"
+
 HOUR_MS = 3_600_000
 APPENDS_PER_MS = 16_384  # offsets of a gap, as in hot/recover.lua
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 from uuid import UUID, uuid4
 
 import pytest
@@ -17,7 +18,15 @@ from lakelog.read.stretches import Stretch
 from lakelog.read.tiers import Look
 from lakelog.record import OffsetRange, TopicPartition
 from lakelog.spark.offsets_json import StreamOffset, parse_offsets
-from lakelog.spark.ranges import SizedRange, advance, share, split
+from lakelog.spark.ranges import (
+    SHARED_BYTES,
+    SHARED_RANGES,
+    SizedRange,
+    advance,
+    share,
+    shared,
+    split,
+)
 from lakelog.topic import Topic
 
 ORDERS = Topic("orders", UUID(int=1), 3)
@@ -114,6 +123,27 @@ def test_parts_cover_the_ranges_once_and_are_as_many_as_asked(given_ranges, leas
     assert len(parts) >= min(least, len([one for one in ranges if one.size_bytes]), records)
     if len(ranges) == 1:
         assert len(parts) >= min(least, records)
+
+
+@given(
+    st.lists(st.integers(1, 3 * SHARED_BYTES // 2), max_size=120),
+    st.integers(1, 150),
+)
+def test_small_parts_share_tasks_and_none_is_left_out(sizes, min_tasks) -> None:
+    parts = [
+        SizedRange(ORDERS, number, 0, 1, (Stretch(number, 0, 1, 1),), size)
+        for number, size in enumerate(sizes)
+    ]
+    tasks = shared(parts, min_tasks)
+    assert [part for task in tasks for part in task] == parts
+    assert len(tasks) >= min(min_tasks, len(parts))
+    for task in tasks:
+        assert 1 <= len(task) <= SHARED_RANGES
+        assert len(task) == 1 or sum(part.size_bytes for part in task) <= SHARED_BYTES
+    for one, other in pairwise(tasks):  # no two that could have been one
+        together = sum(part.size_bytes for part in (*one, other[0]))
+        full = len(one) >= min(SHARED_RANGES, max(1, len(parts) // min_tasks))
+        assert full or together > SHARED_BYTES
 
 
 @given(st.integers(1, 10**9), st.integers(1, 40))

@@ -1,4 +1,4 @@
-"""Tables by name that somebody altered with Delta features lakelog has none of: Spark has them."""
+"""Tables by name with Delta features that lakelog has none of, be they somebody's or demanded."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ from spark_log import SparkLog, rows_of
 from lakelog.errors import ContradictionError
 from lakelog.spark import read
 
+#: What Unity Catalog demands of its own tables.
+DEMANDED = {
+    "enableDeletionVectors": "true",
+    "columnMapping.mode": "name",
+    "enableRowTracking": "true",
+    "enableInCommitTimestamps": "true",
+}
 DELETION_VECTORS = "ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
 
 
@@ -76,4 +83,24 @@ def test_with_deletion_vectors_everything_goes_on(altered: Altered) -> None:
     altered.sql("UPDATE {table} SET value = CAST('changed' AS BINARY) WHERE offset = 5")
     log.rows[5] = (*log.rows[5][:3], b"changed")
     altered.check_read(log.expected())
+    altered.check_goes_on()
+
+
+@pytest.fixture
+def demanded(spark: Any) -> Iterator[dict[str, str]]:
+    """Properties that every new table gets."""
+    names = [f"spark.databricks.delta.properties.defaults.{name}" for name in DEMANDED]
+    for name, value in zip(names, DEMANDED.values(), strict=True):
+        spark.conf.set(name, value)
+    yield {f"delta.{name}": value for name, value in DEMANDED.items()}
+    for name in names:
+        spark.conf.unset(name)
+
+
+def test_what_a_catalog_demands_is_taken_and_everything_goes_on(
+    demanded: dict[str, str], altered: Altered
+) -> None:
+    properties = dict(altered.sql("SHOW TBLPROPERTIES {table}"))
+    assert demanded.items() <= properties.items()
+    altered.check_read(altered.log.expected())
     altered.check_goes_on()

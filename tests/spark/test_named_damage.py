@@ -18,7 +18,9 @@ from lakelog.cold.by_name.named_table import REGISTERS_PROPERTY, NamedTable
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.registers import LogStart
 from lakelog.cold.segment import SegmentFile, SegmentIndex
+from lakelog.config import TopicConfig
 from lakelog.errors import ColdTierError, ContradictionError, ForeignTableError
+from lakelog.producer_calls import ProducerCall
 from lakelog.record import to_records
 from lakelog.topic import Topic
 
@@ -116,7 +118,9 @@ def test_what_others_committed_since_is_all_that_is_looked_at(
 
 def test_registers_outlive_the_history(make_named, filled, topic, monkeypatch):
     """Delta cleans up its log in the end; what the notes said is in the properties by then."""
-    snapshot = filled.snapshot()
+    told = [ProducerCall(7, 3, 0, 1, 93, checksum="0a1b2c3d")]
+    more = archive(topic, filled.snapshot(), 95, segment=30, calls=told)
+    snapshot = filled.apply(more, filled.snapshot()).snapshot
     first = tuple(snapshot.files.of_partition(0))[:1]
     change = Change(removes=first, registers={LogStart(0): 35})
     before = filled.apply(change, snapshot).snapshot
@@ -135,11 +139,35 @@ def test_registers_outlive_the_history(make_named, filled, topic, monkeypatch):
 
     table = make_named(topic)
     after = table.snapshot()
-    assert (after.archived_end(0), after.log_start(0)) == (90, 35)
-    assert [(f.segment, f.records, f.end_offset) for f in after.files] == [(30, 60, 90)]
+    assert (after.archived_end(0), after.log_start(0)) == (95, 35)
+    assert [(f.segment, f.records, f.end_offset) for f in after.files] == [(30, 65, 95)]
+    assert list(table.last_calls([0])[0]) == told
     assert table.apply(archive(topic, after, 100, segment=30), after).superseded == frozenset()
     assert offsets(make_named(topic), topic) == list(range(30, 100))
     assert before.log_start(0) == 35
+
+
+def test_of_producers_the_properties_have_only_those_that_a_repeat_may_come_of(
+    make_named, filled, topic, monkeypatch
+):
+    """Each checkpoint has the properties whole: not what notes still tell, or what expired."""
+
+    def kept() -> dict[str, Any]:
+        rows = sql(filled, "SHOW TBLPROPERTIES {name}")
+        (text,) = [row["value"] for row in rows if row["key"] == REGISTERS_PROPERTY]
+        return json.loads(text)["producers"]
+
+    told = [ProducerCall(7, 3, 0, 1, 93, checksum="0a1b2c3d")]
+    more = archive(topic, filled.snapshot(), 95, segment=30, calls=told)
+    filled.apply(more, filled.snapshot())
+    filled.mirror(replace(topic, config_version=5))
+    assert kept() == {}  # the newest note is young
+    monkeypatch.setattr(named_table, "COPY_AFTER_MS", -1)
+    forgetful = TopicConfig.of(**{"producer.id.expiration.ms": 1})
+    filled.mirror(replace(topic, config=forgetful, config_version=6))
+    assert kept() == {}
+    filled.mirror(replace(topic, config_version=7))
+    assert list(kept()) == ["0"]
 
 
 def test_without_a_copy_a_forgotten_history_is_an_error(make_named, filled, topic):

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from spark_log import SparkLog, rows_of
+from spark_log import SPARKS_OWN, Row, SparkLog, rows_of
 
 import lakelog.spark
 from lakelog import Lakelog
@@ -18,7 +18,9 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.offsets import AtTimestamp
+from lakelog.record import Record
 from lakelog.spark.place import NamedRoot, PathRoot, cold_root
+from lakelog.topic import Topic
 
 EPOCH_MS = 1_700_000_000_000
 
@@ -62,7 +64,7 @@ def test_a_log_by_name_is_archived_read_sought_and_framed(log: SparkLog, spark, 
 
 
 def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
-    log: SparkLog, spark, schema
+    log: SparkLog, spark, schema, catalog
 ) -> None:
     log.create(1)
     for _ in range(3):
@@ -80,7 +82,8 @@ def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
     check(ranges)
     unified.raise_log_start(0, 20)
     assert rows_of(unified.dataframe()) == log.expected(20)
-    spark.sql(f"OPTIMIZE {schema}.orders ZORDER BY (`timestamp`)")
+    if catalog == SPARKS_OWN:  # else it is the catalog's affair
+        spark.sql(f"OPTIMIZE {schema}.orders ZORDER BY (`timestamp`)")
     check([one for one in ranges if one[0] >= 20])
     assert rows_of(lakelog.spark.read(spark, None, schema, "orders")) == log.expected(20)
 
@@ -140,6 +143,39 @@ def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     log.lakelog.archive("orders")
     rows = spark.table(f"{schema}.orders").orderBy("offset").collect()
     assert [row["vip"] for row in rows] == [None, None, None, True]
+
+
+def test_settings_and_registers_may_be_longer_than_a_catalog_keeps_of_a_property(
+    log: SparkLog, schema: str
+) -> None:
+    lake = log.lakelog
+    partitions = 30
+    longer = f"id bigint COMMENT '{'its the number ' * 30}'"
+    log.create(partitions, lakelog_value_columns=longer)
+    alone = Lakelog.connect(None, schema)
+    for columns in (longer, longer.replace("the", "no"), "id bigint COMMENT 'short'", longer):
+        lake.topics.alter("orders", {"lakelog.value.columns": columns})
+        for partition in range(partitions):
+            log.append(1, partition)
+        log.archive()
+        assert alone.cleanup()  # lists the place
+        found = alone.topics.get("orders")
+        assert found.config == lake.topics.get("orders").config
+        with Lakelog.connect(log.url, schema) as other:
+            ends = {n: one.archived_end for n, one in other.log("orders").offsets().items()}
+        assert ends == dict.fromkeys(range(partitions), len(log.rows) // partitions)
+
+
+def test_a_table_at_a_path_with_long_settings_gets_its_name(redis_url, spark, schema, tmp_path):
+    at = tmp_path / "cold"
+    with Lakelog.connect(redis_url, schema, location=at, engine="inline") as lake:
+        log = SparkLog(redis_url, at)
+        log.create(1, lakelog_value_columns=f"id bigint COMMENT '{'long ' * 100}'")
+        log.append(5)
+        (report,) = lake.archive("orders")
+        assert report.troubles == ()
+        assert rows_of(spark.table(f"{schema}.orders_view")) == log.expected()
+        log.lakelog.close()
 
 
 def test_value_columns_of_any_legal_name_are_archived_registered_and_framed(
@@ -217,18 +253,15 @@ def test_a_deleted_topic_by_name_comes_back_and_is_dropped(
     assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
 
     lake.topics.delete("orders")
-    log.create(1)
-    log.append(2)
-    with pytest.raises(ForeignTableError, match="topics purge orders"):
-        log.archive()
     purged = lake.purge("orders", deleted.topic_id)
     assert purged.cold is not None
     assert purged.cold.files > 0
     assert purged.cold.left == ()
     assert spark.sql(f"SHOW TABLES IN {schema}").collect() == []
+    log.create(1, file_delete_delay_ms=0)
+    log.append(2)
     log.archive()
     assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
-    lake.topics.alter("orders", {"file.delete.delay.ms": 0})
     lake.topics.delete("orders")
     (report,) = lake.cleanup()
     assert report.purged is not None
@@ -250,26 +283,146 @@ def test_a_purge_at_a_location_takes_the_names_too(redis_url, spark, schema, tmp
         log.lakelog.close()
 
 
-def test_a_topic_made_again_never_meets_its_old_table(log: SparkLog, spark, schema) -> None:
-    log.create(1)
+def tables(spark, schema: str) -> set[str]:
+    """The names of a schema, without its views."""
+    views = {row[1] for row in spark.sql(f"SHOW VIEWS IN {schema}").collect()}
+    return {row["tableName"] for row in spark.sql(f"SHOW TABLES IN {schema}").collect()} - views
+
+
+class Creations:
+    """A topic that was archived, deleted and made again, and archived."""
+
+    def __init__(self, log: SparkLog, spark, schema: str) -> None:
+        self.log, self.spark, self.schema, self.lake = log, spark, schema, log.lakelog
+        self.first = self._made()
+        self.first_rows = log.expected()
+        self.lake.topics.delete("orders")
+        self.second = self._made()
+        self.second_rows = log.expected()
+        self.names = ("orders", f"orders_{self.second.topic_id.hex[:8]}")
+
+    def _made(self) -> Topic:
+        self.log.create(1).append(10 if not self.log.rows else 3)
+        self.log.archive()
+        return self.lake.topics.get("orders")
+
+    def check(self, rows: list[Row]) -> None:
+        """Every way to the topic that is there has these rows."""
+        assert rows_of(self.lake.dataframe("orders")) == rows
+        alone = Lakelog.connect(None, self.schema)
+        assert [topic.name for topic in alone.topics.list()] == ["orders"]
+        assert rows_of(alone.dataframe("orders")) == rows
+        assert rows_of(self.spark.table(f"{self.schema}.orders_view")) == rows
+
+    def check_tables(self, *rows: list[Row] | None) -> None:
+        """The tables of the first and the second creation, each with its rows; None: it is gone."""
+        there = dict(zip(self.names, rows, strict=True))
+        assert tables(self.spark, self.schema) == {name for name in there if there[name]}
+        for name, expected in there.items():
+            if expected:
+                assert rows_of(self.spark.table(f"{self.schema}.{name}")) == expected
+
+
+@pytest.fixture
+def creations(log: SparkLog, spark, schema) -> Creations:
+    return Creations(log, spark, schema)
+
+
+def test_a_topic_made_again_has_a_table_of_its_own(creations: Creations) -> None:
+    lake, first, second = creations.lake, creations.first, creations.second
+    creations.check_tables(creations.first_rows, creations.second_rows)
+    creations.check(creations.second_rows)
+    assert not lake.cleanup()[0].failures
+    alone = Lakelog.connect(None, creations.schema)
+    assert [topic.topic_id for topic in alone.deleted()] == [first.topic_id]
+    registered = lake.register("orders")
+    assert registered.table.endswith(f"`{creations.names[1]}`")
+
+    purged = lake.purge("orders")
+    assert purged.topic.topic_id == first.topic_id
+    creations.check_tables(None, creations.second_rows)
+    creations.log.append(2)
+    creations.log.archive()
+    creations.check_tables(None, creations.log.expected())
+    creations.check(creations.log.expected())
+    assert lake.topics.get("orders").topic_id == second.topic_id
+
+
+def test_each_creation_comes_back_to_its_own_table(creations: Creations) -> None:
+    lake, log = creations.lake, creations.log
+    lake.topics.delete("orders")
+    lake.undelete("orders", creations.first.topic_id)
+    log.rows = list(creations.first_rows)
+    log.append(4)
+    log.archive()
+    creations.check(log.expected())
+    creations.check_tables(log.expected(), creations.second_rows)
+
+    first_rows = log.expected()
+    lake.topics.delete("orders")
+    lake.undelete("orders", creations.second.topic_id)
+    log.rows = list(creations.second_rows)
+    log.append(4)
+    log.archive()
+    creations.check(log.expected())
+    creations.check_tables(first_rows, log.expected())
+    lake.topics.delete("orders")
+    lake.purge("orders", creations.second.topic_id)
+    creations.check_tables(first_rows, None)
+
+
+def test_a_lost_redis_comes_back_to_the_newest_creation(creations: Creations, redis_client) -> None:
+    redis_client.flushall()
+    (restored,) = creations.lake.restore()
+    assert restored.topic.topic_id == creations.second.topic_id
+    creations.log.send(Record("orders", 0, 0, EPOCH_MS, b"k", b"after"))
+    creations.log.archive()
+    rows = rows_of(creations.lake.dataframe("orders"))
+    assert rows[:-1] == creations.second_rows
+    creations.check(rows)
+    creations.check_tables(creations.first_rows, rows)
+
+
+def test_what_has_the_name_is_not_touched_and_there_is_a_way_on(
+    log: SparkLog, spark, schema, redis_client
+) -> None:
+    lake = log.create(1).lakelog
     log.append(10)
     log.archive()
-    log.lakelog.topics.delete("orders")
-    log.create(1)
-    log.append(3)
-    with pytest.raises(ForeignTableError, match=r"topics purge orders.*RENAME TO"):
-        log.archive()
-    with Lakelog.connect(log.url, schema) as other:
-        other.topics.create("Orders", 1)
-        with pytest.raises(ForeignTableError, match="case"):
-            other.log("Orders").offsets()
+    old = log.expected()
 
-    spark.sql(f"DROP TABLE {schema}.orders")
-    for view in ("orders_view", "orders_latest"):
-        spark.sql(f"DROP VIEW {schema}.{view}")
-    log.archive()
-    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
-    assert [topic.name for topic in NamedRoot(schema, lambda: spark).catalogue().topics]
+    def refused(match: str, name: str = "orders") -> None:
+        lake.topics.create(name, 1, {"local.retention.ms": 0})
+        with lake.producer() as producer:
+            producer.send(name, b"new").result()
+        with pytest.raises(ForeignTableError, match=match):
+            lake.archive(name)
+        assert rows_of(spark.table(f"{schema}.orders")) == old
+        lake.topics.delete(name)
+        lake.purge(name)
+
+    refused("differ in .* case .*another schema", "Orders")
+    redis_client.flushall()
+    refused(r"`lakelog restore orders`.*`lakelog topics create orders --anew`")
+    lake.restore()
+    lake.topics.delete("orders")
+    redis_client.flushall()
+    refused(r"which was deleted\. `lakelog topics purge orders --id .*--anew`")
+
+    lake.topics.create("orders", 1, {"local.retention.ms": 0}, anew=True)
+    with lake.producer() as producer:
+        producer.send("orders", b"new").result()
+    lake.archive("orders")
+    assert rows_of(spark.table(f"{schema}.orders")) == old
+    assert rows_of(lake.dataframe("orders")) == [(0, 0, None, b"new")]
+
+
+def test_a_table_of_somebody_else_is_refused(log: SparkLog, spark, schema) -> None:
+    spark.sql(f"CREATE TABLE {schema}.orders (a INT) USING delta")
+    log.create(1).append(3)
+    with pytest.raises(ForeignTableError, match="a table that lakelog did not make"):
+        log.archive()
+    assert spark.table(f"{schema}.orders").columns == ["a"]
 
 
 def test_tables_at_a_location_are_known_by_name(redis_url, spark, schema, tmp_path) -> None:

@@ -9,12 +9,23 @@ from uuid import UUID
 import pytest
 
 from lakelog.cold.by_name.commit import NamedCommit
-from lakelog.cold.by_name.notes import ARCHIVE, CLEANUP, FOUND, Note, Slice, State, version_of_path
+from lakelog.cold.by_name.notes import (
+    ARCHIVE,
+    CLEANUP,
+    FOUND,
+    Note,
+    Slice,
+    State,
+    copy_to_json,
+    parse_copy,
+    version_of_path,
+)
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
 from lakelog.cold.segment import SegmentFile, archived_start, clean_sources, is_ours
 from lakelog.errors import ContradictionError
+from lakelog.producer_calls import ProducerCall
 from lakelog.topic import Topic
 
 TOPIC = Topic("orders", UUID(int=7), 2)
@@ -110,6 +121,50 @@ def test_an_archive_and_a_cleanup_add_up_whichever_comes_first() -> None:
             (60, 90),
         ]
     assert state.after(9, [(9, archived)]).slices == state.slices  # it is in it already
+
+
+def test_what_producers_had_sent_last_is_of_the_newest_archive() -> None:
+    def archived(end: int, *calls: ProducerCall, partition: int = 0) -> Change:
+        add = HotRange(TOPIC.partition(partition), TOPIC.topic_id, 0, end - 10, end)
+        return Change((add,), registers={ArchivedEnd(partition): end}, calls={partition: calls})
+
+    def call(base_offset: int) -> ProducerCall:
+        return ProducerCall(2**62 - 1, 4, 0, 2, base_offset, checksum="0a1b2c3d")
+
+    state = State(0)
+    for version, change in enumerate(
+        [archived(10, call(3)), archived(20, call(12), partition=1), archived(20, call(15))], 1
+    ):
+        note = commit(change, state).note
+        again = Note.parse(note.to_json(TOPIC.topic_id), TOPIC.topic_id)
+        assert again is not None
+        state = state.after(version, [(version, again)])
+    assert state.calls == {0: (call(15),), 1: (call(12),)}
+    copied = parse_copy(copy_to_json(state))
+    assert (copied.registers, copied.calls) == (state.registers, state.calls)
+    note = replace(commit(archived(30), state).note, base=state)
+    based = Note.parse(note.to_json(TOPIC.topic_id), TOPIC.topic_id)
+    assert based is not None
+    assert based.base is not None
+    assert based.base.calls == state.calls
+    assert state.after(4, [(4, based)]).calls == {0: (), 1: (call(12),)}
+    few = NamedCommit.of(
+        archived(30, call(1), call(2), call(3)), frozenset({0}), state, state, most_calls=2
+    )
+    assert few.note.calls == {0: (call(2), call(3))}
+
+
+def test_an_older_lakelog_noted_nothing_of_producers() -> None:
+    state = state_of(slice_of(0, 30))
+    content = json.loads(
+        replace(commit(hot(30, 40, 0), state).note, base=state).to_json(TOPIC.topic_id)
+    )
+    del content["producers"], content["base"]["producers"]
+    older = Note.parse(json.dumps(content), TOPIC.topic_id)
+    assert older is not None
+    assert older.calls == {}
+    assert older.base is not None
+    assert older.base.calls == {}
 
 
 def test_what_was_looked_up_of_a_slice_does_not_bring_it_back() -> None:

@@ -10,6 +10,7 @@ from uuid import UUID
 import pytest
 from contract import ColdTableContract
 from hypothesis import settings
+from spark_log import SPARKS_OWN
 
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.topic import Topic
@@ -20,6 +21,10 @@ TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions
 class TestNamedTable(ColdTableContract):
     dry_vacuum_tells_bytes = False
     knows_file_sizes = False
+
+    @pytest.fixture(autouse=True)
+    def _of_catalog(self, catalog: str) -> None:
+        self.can_vacuum = catalog == SPARKS_OWN
 
     @pytest.fixture
     def topic(self) -> Topic:

@@ -175,9 +175,10 @@ def test_a_topic_must_be_named_somewhere(lakelog_spark) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({}, "'redis' is missing"),
+        ({}, "Spark gave no options"),
+        ({"topic": "x"}, "'redis' is missing"),
         ({"redis": "redis://h", "tpoic": "x"}, "no option 'tpoic'; did you mean topic"),
-        ({"redis": "redis://h", "subscribe": "x"}, f"legal: {', '.join(WRITE)}"),
+        ({"redis": "redis://h", "zzz": "x"}, f"legal: {', '.join(WRITE)}"),
         ({"redis": "redis://h", "kafka.acks": "all"}, "setting of a Kafka client"),
         ({"redis": "redis://:secret@h"}, "passwordRef=env:NAME"),
         ({"redis": "redis://h", "acks": "all"}, "acks='all' is not legal"),

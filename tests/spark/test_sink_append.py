@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import random
 import signal
 import threading
 from collections.abc import Callable
@@ -12,8 +11,18 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from pyspark.sql.types import BinaryType, StructField, StructType
+from sink_attempts import (
+    COUNT,
+    TASK,
+    Attempts,
+    Stopped,
+    StoppingAppend,
+    expected,
+    flat,
+    is_in_order,
+    rows,
+)
 
-from lakelog import Lakelog
 from lakelog.back_off import ASK_AGAIN
 from lakelog.errors import (
     HotTierFullError,
@@ -26,80 +35,11 @@ from lakelog.errors import (
     UnknownProducerError,
     UnknownTopicIdError,
 )
-from lakelog.hot import Acks, AppendCall
-from lakelog.record import to_records
+from lakelog.hot import Acks
 from lakelog.spark.options import parse_write
 from lakelog.spark.sink import LakelogWriter, append_rows
 from lakelog.spark.sink_append import TaskAppend, TaskIdentity
 from lakelog.spark.sink_rows import TaskRows
-from lakelog.topic import Topic
-
-PARTITIONS = 2
-COUNT = 220
-TASK = TaskIdentity("query", 3, epoch=5)
-
-
-class Stopped(Exception):
-    """The attempt ends here, as if its process did."""
-
-
-class Attempts:
-    """Attempts to append to one topic, each with what it does not remember of the others."""
-
-    def __init__(self, url: str, **settings: Any) -> None:
-        self.lakelog = Lakelog.connect(url)
-        self.settings = {"retention.ms": -1, "remote.storage.enable": False, **settings}
-        self.create()
-
-    def create(self) -> None:
-        self.topic: Topic = self.lakelog.topics.create("orders", PARTITIONS, self.settings)
-
-    def append(
-        self,
-        rows: pa.Table,
-        identity: TaskIdentity = TASK,
-        *,
-        arriving: int = 1_000,
-        stop_after: int | None = None,
-        patience_s: float = 0.2,
-    ) -> int:
-        """One attempt; ``stop_after`` so many calls it fails."""
-        append = _Stopping(
-            self.lakelog.hot,
-            identity,
-            Acks(),
-            recover=lambda topic, tp, at_least: self.lakelog.log(topic).recover(
-                tp.partition, at_least
-            ),
-            repair=self.lakelog.topics.repair,
-            back_off=ASK_AGAIN.within(patience_s),
-        )
-        append.left = stop_after
-        task = TaskRows(lambda name: self.topic, self.topic, 0)
-        append_rows(append, task, rows.to_batches(arriving))
-        return append.finish()
-
-    def values(self) -> list[list[bytes]]:
-        """Of each partition, in order."""
-        hot = self.lakelog.hot
-        return [
-            [r.value for step in hot.read(tp, 0) for r in to_records(tp, step.records)]
-            for tp in self.topic.topic_partitions()
-        ]
-
-
-class _Stopping(TaskAppend):
-    left: int | None = None
-
-    def send(self, calls: Any) -> None:
-        if self.left is None:
-            super().send(calls)
-            return
-        some: list[AppendCall] = list(calls)[: self.left]
-        super().send(some)
-        self.left -= len(some)
-        if not self.left:
-            raise Stopped
 
 
 @pytest.fixture
@@ -112,34 +52,6 @@ def away(make_redis: Callable[..., Any]) -> tuple[Any, Attempts]:
     """A server that can go away."""
     server = make_redis(appendfsync="always")
     return server, Attempts(f"{server.url}?socket_timeout=0.3")
-
-
-def rows(count: int = COUNT, *, seed: int = 1, width: int = 100_000) -> pa.Table:
-    """Rows of 50 KB on average, so that a task makes a dozen calls."""
-    chance = random.Random(seed)
-    return pa.table(
-        {
-            "key": pa.array([b"%d" % chance.randrange(99) for _ in range(count)], pa.binary()),
-            "value": pa.array(
-                [b"%d/" % n + chance.randbytes(chance.randrange(width)) for n in range(count)]
-            ),
-        }
-    )
-
-
-def expected(table: pa.Table) -> list[bytes]:
-    return sorted(table["value"].to_pylist())
-
-
-def flat(values: list[list[bytes]]) -> list[bytes]:
-    return sorted(value for of_one in values for value in of_one)
-
-
-def is_in_order(values: list[list[bytes]]) -> bool:
-    return all(
-        [int(v.split(b"/")[0]) for v in of_one] == sorted(int(v.split(b"/")[0]) for v in of_one)
-        for of_one in values
-    )
 
 
 # -- repeats -----------------------------------------------------------------------------------
@@ -308,7 +220,7 @@ def test_a_tail_lost_under_the_attempt_ends_it_and_the_next_one_completes_it(awa
     server, attempts = away
     table = rows()
 
-    class Losing(_Stopping):
+    class Losing(StoppingAppend):
         def send(self, calls: Any) -> None:
             for number, call in enumerate(calls):
                 TaskAppend.send(self, [call])

@@ -11,7 +11,7 @@ from spark_log import EPOCH_MS, SparkLog
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError, UnknownTopicIdError
 from lakelog.hot import TopicRegistry
 from lakelog.spark import datasource
-from lakelog.spark.datasource import InputRange, LakelogStreamReader
+from lakelog.spark.datasource import InputTask, LakelogStreamReader
 from lakelog.spark.options import parse
 
 
@@ -26,8 +26,9 @@ def reader(log: SparkLog, **options: Any) -> LakelogStreamReader:
     return LakelogStreamReader(parse(log.options(**options), streaming=True))
 
 
-def ranges(parts: list[InputRange]) -> list[tuple[int, int, int]]:
-    return [(part.partition, part.start_offset, part.end_offset) for part in parts]
+def ranges(tasks: list[InputTask]) -> list[tuple[int, int, int]]:
+    """What the tasks read, one after the other."""
+    return [(one.partition, *one[2:]) for task in tasks for one in task.ranges]
 
 
 def logged(offset: Any) -> Any:
@@ -153,6 +154,16 @@ def test_offsets_of_another_creation_are_refused_wherever_they_come_from(make_lo
             one.partitions(end, until)
     with pytest.raises(UnknownTopicIdError, match="deleted and created again"):
         reader(log, startingOffsets=json.dumps(until)).initialOffset()
+
+
+def test_a_subscription_that_leaves_a_topic_out_is_not_taken_for_its_deletion(make_log) -> None:
+    log = make_log()
+    log.lakelog.topics.create("more")
+    start = reader(log, subscribe="orders,more", startingOffsets="earliest").initialOffset()
+    with pytest.raises(UnknownTopicIdError, match="its subscription leaves it out now"):
+        reader(log, subscribe="orders").latestOffset(start, None)
+    lenient = reader(log, subscribe="orders", failOnDataLoss="false")
+    assert lenient.latestOffset(start, None) == start
 
 
 def test_partitions_that_are_defined_but_not_made_yet_come_later(make_log, monkeypatch) -> None:

@@ -22,7 +22,7 @@ from workspace import SECRET, TOKEN, Workspace
 
 from lakelog import Lakelog
 from lakelog.cold.store import vended_credentials
-from lakelog.spark.datasource import InputRange, LakelogDataSource
+from lakelog.spark.datasource import InputTask, LakelogDataSource
 
 HERE = Path(__file__).parent
 
@@ -62,8 +62,8 @@ class VendedLog:
         given["storageOptions"] = json.dumps(self.store)
         return {name: str(value) for name, value in given.items()}
 
-    def source(self) -> LakelogDataSource:
-        return LakelogDataSource(self.options(startingOffsets="earliest"))
+    def source(self, **options: str) -> LakelogDataSource:
+        return LakelogDataSource(self.options(startingOffsets="earliest", **options))
 
     @staticmethod
     def expected(start: int, end: int) -> list[list[Any]]:
@@ -78,7 +78,7 @@ def log(workspace: Workspace, redis_url: str, s3_server: Any) -> Iterator[Vended
 
 
 def read_without_login(
-    folder: Path, reader: bytes, ranges: list[InputRange]
+    folder: Path, reader: bytes, ranges: list[InputTask]
 ) -> subprocess.CompletedProcess[str]:
     """What a fresh process makes of a pickled reader and its ranges."""
     (folder / "reader").write_bytes(reader)
@@ -119,7 +119,7 @@ def test_each_micro_batch_brings_its_own_and_the_checkpoint_none(
 ):
     monkeypatch.setattr(vended_credentials, "_HELD", {})
     workspace.lasts_s = 20 * 60  # too short to be handed on twice
-    source = log.source()
+    source = log.source(minPartitions="2")
     reader = source.streamReader(source.schema())
     pickled = cloudpickle.dumps(reader)  # once for all of the stream
     begin = reader.initialOffset()

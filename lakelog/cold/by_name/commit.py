@@ -7,45 +7,71 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from uuid import uuid4
 
+from ...producer_calls import newest
 from ..change import Change, HotRange, Rewrite
 from ..registers import ReservedEnd
 from ..segment import SegmentFile, SegmentIndex
-from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, Note, Slice, State
+from .notes import ARCHIVE, BASE_INTERVAL, CLEANUP, FOUND, MOST_CALLS, Note, Slice, State
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NamedCommit:
-    """The parts of a change that are committed."""
+    """The parts of a change that are committed.
+
+    Files are merged by Spark's OPTIMIZE, which a catalog may keep to itself. Then a segment's rows
+    are written again, in its place and as no new data. Delta takes such a commit for whole segments
+    alone, so what an archiver added since the look at the rows would be lost. So the newest segment
+    of each partition is left as it is until it is closed, when nobody adds to it any more.
+    """
 
     note: Note
     ranges: tuple[HotRange, ...]  # copied from the hot tier
     rewrites: tuple[Rewrite, ...]  # rewritten without some rows
-    merges: tuple[Rewrite, ...]  # the same rows in fewer files, which is Spark's OPTIMIZE
+    merges: tuple[Rewrite, ...]  # the same rows in fewer files
     removed: tuple[SegmentFile, ...]  # their rows go, or are rewritten
+    left: tuple[SegmentFile, ...]  # to the catalog, which alone may merge them
 
     @classmethod
     def of(
-        cls, change: Change, standing: frozenset[int], noted: State, state: State
+        cls,
+        change: Change,
+        standing: frozenset[int],
+        noted: State,
+        state: State,
+        most_calls: int = MOST_CALLS,
+        *,
+        leaves_newest: bool = False,
     ) -> NamedCommit:
         """The commit of a change that was planned on a state.
 
         Args:
             standing: the partitions that are committed.
             noted: what the notes say; `state` adds what was looked up.
+            most_calls: how many producers' calls a partition keeps.
+            leaves_newest: no files of a newest segment are merged.
         """
+        left: tuple[SegmentFile, ...] = ()
+        if leaves_newest and _merges(change):
+            change, left = _without_newest(change, standing, state)
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
         ranges = tuple(add for add in adds if isinstance(add, HotRange))
         rewrites = tuple(add for add in adds if isinstance(add, Rewrite))
         removes = [file for file in change.removes if file.partition in standing]
         merges: tuple[Rewrite, ...] = ()
-        if not change.data_change and all(
-            one.without is None and one.delete_horizon_ms is None for one in rewrites
-        ):
+        if _merges(change):
             merges, rewrites = rewrites, ()
         kept = {file.path for rewrite in merges for file in rewrite.files}
         note = _note(change, standing, [*ranges, *rewrites, *merges], merges, noted, state)
+        note = replace(
+            note, calls={p: newest(of_one, most_calls) for p, of_one in note.calls.items()}
+        )
         removed = tuple(file for file in removes if file.path not in kept and file.records)
-        return cls(note, ranges, rewrites, merges, removed)
+        return cls(note, ranges, rewrites, merges, removed, left)
+
+    @property
+    def is_needed(self) -> bool:
+        """Whether anything is left to be done."""
+        return bool(self.note.added or self.note.gone or self.note.registers)
 
     def where(self, files: SegmentIndex) -> str:
         """The rows that go or are rewritten, as SQL.
@@ -91,6 +117,35 @@ class NamedCommit:
                 if paths and paths <= merged:
                     segments.setdefault(partition, set()).add(segment.base_offset)
         return where_segments(segments)
+
+
+def _merges(change: Change) -> bool:
+    """Whether a change does no more than put the same rows into fewer files."""
+    rewrites = [add for add in change.adds if isinstance(add, Rewrite)]
+    return not change.data_change and all(
+        one.without is None and one.delete_horizon_ms is None for one in rewrites
+    )
+
+
+def _without_newest(
+    change: Change, standing: frozenset[int], state: State
+) -> tuple[Change, tuple[SegmentFile, ...]]:
+    """A merging change without what it merges of newest segments, and the files of that."""
+    newest: dict[int, int] = {}
+    for one in state.slices.values():
+        newest[one.partition] = max(one.segment, newest.get(one.partition, one.segment))
+    left = [
+        add
+        for add in change.adds
+        if isinstance(add, Rewrite)
+        and add.topic_partition.partition in standing
+        and any(file.segment == newest.get(file.partition) for file in add.files)
+    ]
+    files = tuple(file for add in left for file in add.files)
+    paths = {file.path for file in files}
+    adds = tuple(add for add in change.adds if add not in left)
+    removes = tuple(file for file in change.removes if file.path not in paths)
+    return replace(change, adds=adds, removes=removes), files
 
 
 def where_segments(segments: dict[int, set[int]]) -> str:
@@ -161,6 +216,7 @@ def _note(
         [one for one in changed.values() if one.kind != FOUND],
         sorted(gone | lost),
         base,
+        {number: change.calls[number] for number in change.calls if number in standing},
     )
 
 

@@ -16,6 +16,7 @@ from ...topic import Topic
 from ...value_ddl import VALUE_ERROR, parse_columns
 from ..schema import PARTITION_COLUMNS, TABLE_SCHEMA, table_properties
 from .names import quoted, quoted_text
+from .properties import in_pieces
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -38,13 +39,13 @@ def create_table(spark: SparkSession, name: str, topic: Topic) -> None:
         f"CREATE TABLE IF NOT EXISTS {name} ({', '.join(columns)}) USING delta "
         f"PARTITIONED BY ({', '.join(PARTITION_COLUMNS)}) "
         f"COMMENT {quoted_text('written by lakelog; change it through lakelog only')} "
-        f"TBLPROPERTIES ({_pairs(properties)})"
+        f"TBLPROPERTIES ({_pairs(in_pieces(properties))})"
     )
 
 
 def set_properties(spark: SparkSession, name: str, properties: Mapping[str, str]) -> None:
     """Set these properties and keep the others."""
-    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_pairs(properties)})")
+    spark.sql(f"ALTER TABLE {name} SET TBLPROPERTIES ({_pairs(in_pieces(properties))})")
 
 
 def add_columns(spark: SparkSession, name: str, topic: Topic, missing: pa.Schema) -> None:

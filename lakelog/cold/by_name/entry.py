@@ -10,15 +10,17 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
 from ..schema import TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
-from ..store_errors import error_class
+from ..store_errors import error_class, first_sentence
 from .names import TableName
+from .properties import joined
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-#: The row after which DESCRIBE speaks of the table itself, no longer of its columns.
-_DETAILS = "# Detailed Table Information"
+#: The row after which DESCRIBE speaks of the table or view itself, no longer of its columns. Of a
+#: view, catalogs other than Spark's own say so.
+_DETAILS = frozenset({"# Detailed Table Information", "# Detailed View Information"})
 
 #: Characters of a refused statement that the error shows.
 STATEMENT_SHOWN = 200
@@ -77,7 +79,7 @@ def read_details(spark: SparkSession, name: str) -> dict[str, str]:
     among_details = False
     for row in spark.sql(f"DESCRIBE TABLE EXTENDED {name}").collect():
         # A column may be called Type or Location too.
-        among_details = among_details or row["col_name"] == _DETAILS
+        among_details = among_details or row["col_name"] in _DETAILS
         if among_details:
             details[row["col_name"]] = row["data_type"]
     return details
@@ -85,7 +87,8 @@ def read_details(spark: SparkSession, name: str) -> dict[str, str]:
 
 def read_properties(spark: SparkSession, name: str) -> dict[str, str]:
     """The properties of a table or view. Spark's errors are raised as they are."""
-    return {row["key"]: row["value"] for row in spark.sql(f"SHOW TBLPROPERTIES {name}").collect()}
+    rows = spark.sql(f"SHOW TBLPROPERTIES {name}").collect()
+    return joined({row["key"]: row["value"] for row in rows})
 
 
 def column_comments(spark: SparkSession, name: TableName) -> dict[str, str]:
@@ -133,11 +136,6 @@ def _refused(sql: str) -> Iterator[None]:
         raise error_class(first_sentence(error))(
             f"the catalog refuses {sql[:STATEMENT_SHOWN]!r}: {first_sentence(error)}"
         ) from error
-
-
-def first_sentence(error: Exception) -> str:
-    """What Spark says, without the JVM's stack below it."""
-    return str(error).strip().partition("\n")[0].rstrip(" ;.")
 
 
 def same_place(one: str, other: str) -> bool:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 #: Commits that the first look takes; more if they do not reach back to a base.
 FIRST_ROWS = BASE_INTERVAL + 10
 
+#: Commits that are looked through for removed files.
+REMOVALS_ROWS = 1000
+
 #: Operations of foreign commits that move no row into or out of a table.
 HARMLESS = frozenset(
     {
@@ -104,6 +107,17 @@ def read_history(spark: SparkSession, name: str, topic_id: UUID, since: int) -> 
             above = [commit for commit in commits if commit.version > since]
             return above or commits[:1]
         limit *= 8
+
+
+def removed_files(spark: SparkSession, name: str, before_ms: int) -> int:
+    """How many files the newest commits removed before a time and no VACUUM has looked at since."""
+    count = 0
+    for row in spark.sql(f"DESCRIBE HISTORY {name} LIMIT {REMOVALS_ROWS}").collect():
+        if row["operation"].startswith("VACUUM"):
+            break
+        if row["timestamp"].timestamp() * 1000 <= before_ms:
+            count += int((row["operationMetrics"] or {}).get("numRemovedFiles", 0))
+    return count
 
 
 def _is_enough(commits: Sequence[Commit], since: int) -> bool:

@@ -11,9 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from ..store_errors import one_line
 from .commit import where_segments
 from .notes import FOUND, Slice
-from .query_errors import is_unreadable, text_of
+from .query_errors import is_unreadable
 
 if TYPE_CHECKING:
     from pyspark.sql import Row, SparkSession
@@ -42,7 +43,7 @@ def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice
             raise
         if len(slices) > 1:
             return [found for one in slices for found in look_up(spark, name, version, [one])]
-        logger.warning("%s of %s cannot be read: %s", slices[0].path, name, text_of(error)[:300])
+        logger.warning("%s of %s cannot be read: %s", slices[0].path, name, one_line(error)[:300])
         return [slices[0].assumed()]
 
 
@@ -95,7 +96,9 @@ def find(
             except Exception as failure:
                 if not is_unreadable(failure):
                     raise
-                logger.warning("segment %s of %s cannot be read: %s", place, name, text_of(failure))
+                logger.warning(
+                    "segment %s of %s cannot be read: %s", place, name, one_line(failure)
+                )
                 slices += said.pop(place)
     found: dict[tuple[int, int], list[Row]] = {}
     for row in rows:

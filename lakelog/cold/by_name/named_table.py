@@ -32,6 +32,7 @@ from ...errors import (
 )
 from ...failpoints import failpoint
 from ...format_version import check_format
+from ...producer_calls import ProducerCall
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, HotRange, RowsOf
@@ -70,12 +71,12 @@ from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
 from .entry import read_details, read_properties
-from .history import Commit, is_newest, read_history
+from .history import Commit, is_newest, read_history, removed_files
 from .lookup import find, look_up
 from .measures import MEASURE, Measuring
 from .names import quoted
-from .notes import ARCHIVE, CLEANUP, Note, State, copy_to_json, parse_copy
-from .query_errors import naming
+from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Note, State, copy_to_json, parse_copy
+from .query_errors import is_left_to_catalog, naming
 from .reader import NamedReader
 from .task_errors import TaskErrors
 from .task_rows import ArchivedRows, RewrittenRows
@@ -144,6 +145,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         self._unchecked = ColdSnapshot()  # the newest seen
         self._latest = ColdSnapshot()  # the newest that holds no contradiction
         self._settings_version = 0
+        self._is_optimized_by_catalog = False  # found out when it is tried
         self._reader = NamedReader(spark, self.version_frame, self._active)
 
     @property
@@ -272,12 +274,12 @@ class NamedTable(TimestampLookup[NamedReader]):
             CLEANUP: commits[0].version,
         }  # above earlier epochs
         try:
-            version, registers = parse_copy(content)
+            copied = parse_copy(content)
         except ContradictionError as error:
             raise ContradictionError(
                 f"property {REGISTERS_PROPERTY} of {self.name}: {error.message}", path=self.name
             ) from error
-        return State(version, epochs, registers)
+        return replace(copied, epochs=epochs)
 
     def _measured(self, state: State, commits: Sequence[Commit]) -> State:
         """The state with what this process's tasks said of the slices they wrote."""
@@ -333,12 +335,18 @@ class NamedTable(TimestampLookup[NamedReader]):
                 current, noted, state = self._checked(), self._noted, self._state
 
             def attempt(standing: frozenset[int]) -> Applied | NotLanded:
-                commit = NamedCommit.of(change, standing, noted, state)
+                superseded = change.partitions - standing
+                commit = self._commit_of(change, standing, noted, state)
+                if not commit.is_needed:
+                    return Applied(current, superseded=superseded, left=commit.left)
                 # Spark may have refused the observation: the second attempt does without.
                 measuring = None if lost.refused else self._listener(commit)
                 error = self._write(commit, current, measuring)
+                if error is not None and self._is_news_of_catalog(error):
+                    return attempt(standing)
                 if self._has_landed(commit.note.commit, error):
-                    return self._applied(commit.note, change.partitions - standing, measuring)
+                    applied = self._applied(commit.note, superseded, measuring)
+                    return replace(applied, left=commit.left)
                 to_others = self._state.version != current.version
                 return NotLanded(error, to_others, "Check that it may be written by this user")
 
@@ -362,6 +370,24 @@ class NamedTable(TimestampLookup[NamedReader]):
                     if pause_s is None:
                         raise
             time.sleep(pause_s)
+
+    def _commit_of(
+        self, change: Change, standing: frozenset[int], noted: State, state: State
+    ) -> NamedCommit:
+        return NamedCommit.of(
+            change,
+            standing,
+            noted,
+            state,
+            max(1, MOST_CALLS // self._topic.partitions),
+            leaves_newest=self._is_optimized_by_catalog,
+        )
+
+    def _is_news_of_catalog(self, error: Exception) -> bool:
+        """Whether a write failed as OPTIMIZE is the catalog's; noted for the next ones."""
+        is_news = not self._is_optimized_by_catalog and is_left_to_catalog(error)
+        self._is_optimized_by_catalog |= is_news
+        return is_news
 
     def _listener(self, commit: NamedCommit) -> Measuring | None:
         """Collects what the tasks measure; None if they measure nothing, or it never arrives."""
@@ -401,18 +427,25 @@ class NamedTable(TimestampLookup[NamedReader]):
     ) -> None:
         from pyspark.sql.functions import expr
 
-        if merged := commit.where_merged(current.files):
+        merged = commit.where_merged(current.files)
+        if merged and not self._is_optimized_by_catalog:
             self.spark.sql(f"OPTIMIZE {self.name} WHERE {merged}")
+            merged = ""
         note = commit.note
+        if merged:
+            rows = _by_segment(self._reader.frame(current.version).where(merged))
+        else:
+            rows = self._rows(commit, current, errors, measuring)
         writer = (
-            self._rows(commit, current, errors, measuring)
-            .writeTo(self.name)
+            rows.writeTo(self.name)
             .option("txnAppId", f"lakelog/{self._topic.topic_id}/{note.kind}")
             .option("txnVersion", str(note.epoch))
             .option("userMetadata", note.to_json(self._topic.topic_id))
             .option("compression", "zstd")
         )
-        if commit.removed:
+        if merged:  # readers of the Delta table see no new data
+            writer.option("dataChange", "false").overwrite(expr(merged))
+        elif commit.removed:
             writer.overwrite(expr(commit.where(current.files)))
         else:
             writer.append()
@@ -452,13 +485,9 @@ class NamedTable(TimestampLookup[NamedReader]):
                 )
             )
         if commit.removed and commit.rewrites:
-            return (
-                self._reader.frame(current.version)
-                .where(commit.where(current.files))
-                .mapInArrow(RewrittenRows(commit.rewrites, columns.names, values), columns)
-                .repartition(*PARTITION_COLUMNS)
-                .sortWithinPartitions(*PARTITION_COLUMNS, "offset")
-            )
+            rewritten = RewrittenRows(commit.rewrites, columns.names, values)
+            there = self._reader.frame(current.version).where(commit.where(current.files))
+            return _by_segment(there.mapInArrow(rewritten, columns))
         return self.spark.createDataFrame([], columns)
 
     def _has_landed(self, commit_id: str, error: Exception | None) -> bool:
@@ -525,6 +554,13 @@ class NamedTable(TimestampLookup[NamedReader]):
 
     # -- properties and vacuum ---------------------------------------------------------------------
 
+    def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
+        """See `ColdTable.last_calls`."""
+        with self._lock:
+            self.snapshot()
+            calls = self._state.calls
+        return {number: calls[number] for number in partitions if number in calls}
+
     def mirror(self, topic: Topic) -> None:
         """See `ColdTable.mirror`. Also keeps a copy of the registers in the properties."""
         if topic.config_version <= self._settings_version:
@@ -572,16 +608,21 @@ class NamedTable(TimestampLookup[NamedReader]):
     def _registers_copy(self, held: Mapping[str, str], *, at_once: bool) -> dict[str, str]:
         """The registers as a property, if it is time to keep them there."""
         with self._lock:
-            state, noted_ms = self._state, self._noted_ms
-        copied: Mapping[Register, int] | None = {}
+            state, age_ms = self._state, time.time_ns() // 1_000_000 - self._noted_ms
+        copied: State | None = State()
         if REGISTERS_PROPERTY in held:
             copied = None  # the property cannot be read
             with suppress(ContradictionError):
-                _, copied = parse_copy(held[REGISTERS_PROPERTY])
-        is_old = time.time_ns() // 1_000_000 - noted_ms > COPY_AFTER_MS
-        if copied == state.registers or not (is_old or at_once):
+                copied = parse_copy(held[REGISTERS_PROPERTY])
+        is_old = age_ms > COPY_AFTER_MS
+        if not (is_old or at_once):
             return {}
-        return {REGISTERS_PROPERTY: copy_to_json(state.version, state.registers)}
+        # Each checkpoint has the properties whole: of producers only those that notes may outlive.
+        lasts = is_old and age_ms <= self._topic.config["producer.id.expiration.ms"]
+        kept = replace(state, calls=state.calls if lasts else {})
+        if copied is not None and _kept(copied) == _kept(kept):
+            return {}
+        return {REGISTERS_PROPERTY: copy_to_json(kept)}
 
     def mirrored(self) -> Topic | None:
         """See `ColdTable.mirrored`."""
@@ -598,7 +639,14 @@ class NamedTable(TimestampLookup[NamedReader]):
                 return Vacuumed(0, 0, file_retention_ms(properties))
             retention_ms = file_retention_ms(self._read_properties())
         with naming(self.name):
-            paths = self.spark.sql(f"VACUUM {self.name} LITE DRY RUN").collect()
+            try:
+                paths = self.spark.sql(f"VACUUM {self.name} LITE DRY RUN").collect()
+            except Exception as error:
+                if not is_left_to_catalog(error):
+                    raise
+                before_ms = time.time_ns() // 1_000_000 - retention_ms
+                left = removed_files(self.spark, self.name, before_ms)
+                return Vacuumed(0, 0, retention_ms, left)
             if dry_run or not paths:
                 return Vacuumed(len(paths), None if paths else 0, retention_ms)
             since = self._state.version
@@ -623,12 +671,15 @@ class NamedTable(TimestampLookup[NamedReader]):
         return Orphans()
 
     def purge(self, *, decided: bool = False) -> Purged:
-        """See `ColdTable.purge`. Drops the table; Unity Catalog's UNDROP may bring it back.
+        """See `ColdTable.purge`. Drops the table; Unity Catalog's UNDROP may bring it back. Where
+        nobody can tell whose table it is, it is not dropped.
 
         Its files are the catalog's: a managed table's go when the catalog says.
         """
         if not self.spark.catalog.tableExists(self.name):
             return Purged(self.name, 0, 0)
+        if self._read_properties().get(TOPIC_ID_PROPERTY) != str(self._topic.topic_id):
+            return Purged(self.name, 0, 0)  # another's has the name: this topic never got one
         try:
             tell_purge(self, decided=decided)
             files = len(self.unchecked().files)
@@ -661,23 +712,33 @@ class NamedTable(TimestampLookup[NamedReader]):
         owner = properties.get(TOPIC_ID_PROPERTY)
         if owner == str(self._topic.topic_id):
             return
-        what = (
-            "a table that lakelog did not make"
-            if owner is None
-            else f"the table of the topic with id {owner}: an earlier topic of this name, or one "
-            "whose name differs in '.', '-', '_' or case alone"
-        )
-        earlier = properties.get(TOPIC_NAME_PROPERTY) == self._topic.name and is_deleted(properties)
-        advice = (
-            f"That one was deleted: `lakelog topics purge {self._topic.name} --id {owner}` drops "
-            "its table now, cleanup later. Or put"
-            if earlier
-            else "Put"
-        )
+        if owner is None:
+            what = "a table that lakelog did not make"
+            advice = "Archive this topic to another schema, or drop that table if nobody needs it"
+        else:
+            name = properties.get(TOPIC_NAME_PROPERTY)
+            what = f"the table of topic {name!r} with id {owner}"
+            anew = (
+                f"To give this one a table of another name, delete it and create it again: "
+                f"`lakelog topics create {self._topic.name} --anew`"
+            )
+            if is_deleted(properties):
+                what += ", which was deleted"
+                purge = f"`lakelog topics purge {name} --id {owner}` drops that table now, cleanup"
+                advice = f"{purge} does later. {anew}"
+            elif name == self._topic.name:
+                advice = (
+                    f"If Redis was lost, delete this topic, and `lakelog restore {name}` brings "
+                    f"that one back. {anew}"
+                )
+            else:
+                advice = (
+                    "Names that differ in '.', '-', '_' or case alone are one name in a catalog: "
+                    f"archive this topic to another schema. {anew}"
+                )
         raise ForeignTableError(
             f"{self.name} should hold the table of topic {self._topic.name!r} with id "
-            f"{self._topic.topic_id}, but holds {what}. {advice} it aside with ALTER TABLE … "
-            "RENAME TO, or drop it, or archive this topic to another schema",
+            f"{self._topic.topic_id}, but holds {what}. {advice}",
             path=self.name,
         )
 
@@ -713,3 +774,14 @@ class NamedTable(TimestampLookup[NamedReader]):
             "the topic and create it again",
             path=self.name,
         )
+
+
+def _kept(state: State) -> tuple[Mapping[Register, int], Mapping[int, Sequence[ProducerCall]]]:
+    """What a copy in the properties says of a state."""
+    return state.registers, {number: calls for number, calls in state.calls.items() if calls}
+
+
+def _by_segment(rows: DataFrame) -> DataFrame:
+    """The rows in one task, and so in one file, for each segment, by offset."""
+    parted = rows.repartition(*PARTITION_COLUMNS)
+    return parted.sortWithinPartitions(*PARTITION_COLUMNS, "offset")

@@ -6,6 +6,10 @@ letters, digits and ``_``; Unity Catalog forbids ``.`` and keeps names in lower 
 ``-`` of a topic become ``_``, and two topics may end up with one name. The second is refused, since
 the table carries the topic id of the first. Kafka does not allow topics that differ only in ``.``
 and ``_`` either.
+
+A topic that was deleted keeps its table for a while. One that is made meanwhile, under the same
+name in the catalog, has its id in the name of its table. That is decided when it is made: so all
+processes know it, and whatever becomes of the other table, it never changes.
 """
 
 from __future__ import annotations
@@ -14,6 +18,10 @@ import re
 from typing import NamedTuple
 
 from ...errors import InvalidArgumentError
+from ...topic import Topic, catalog_name
+
+#: Of a topic's id, in the name of its table. A table of that name that is another's is refused.
+ID_DIGITS = 8
 
 #: ``catalog.schema``.
 SCHEMA = re.compile(r"([^.`\s/\\:]+)\.([^.`\s/\\:]+)")
@@ -45,9 +53,10 @@ def parse_schema(text: str) -> tuple[str, str]:
     return found[1], found[2]
 
 
-def catalog_name(topic: str) -> str:
-    """The name of a topic's table within a schema."""
-    return topic.replace(".", "_").replace("-", "_").lower()
+def table_name(topic: Topic) -> str:
+    """The name of a topic's own table within a schema."""
+    name = catalog_name(topic.name)
+    return f"{name}_{topic.topic_id.hex[:ID_DIGITS]}" if topic.named_by_id else name
 
 
 def view_name(topic: str) -> str:

@@ -15,7 +15,8 @@ Only Spark may touch such a table, and of a table's log Spark shows only one tex
 | added     | slices it adds                                                                     |
 | known     | what was looked up of earlier slices; counts only for those still there            |
 | gone      | keys of slices it removes                                                          |
-| base      | now and then: epochs, registers and slices as of version ``on``, all of them       |
+| producers | by partition whose archived end it moves: the last calls below it                  |
+| base      | now and then: all of epochs, registers, slices and producers as of version ``on``  |
 
 There are two kinds because commits of one kind conflict with each other: an archiver that commits
 once a minute must not starve a compaction that runs for an hour. Notes of different kinds add up in
@@ -39,8 +40,10 @@ import pyarrow as pa
 from ...config import INT64_MAX
 from ...errors import ContradictionError
 from ...json_text import parse_json
+from ...producer_calls import ProducerCall
+from ..call_rows import calls_of_rows, rows_of_calls
 from ..change import HotRange, Rewrite
-from ..registers import REGISTER_NAMES, Register
+from ..registers import REGISTER_NAMES, ArchivedEnd, Register
 from ..segment import COLUMNS, SegmentIndex, file_name, sources_digest
 
 ARCHIVE, CLEANUP = "archive", "cleanup"
@@ -51,11 +54,18 @@ BASE_INTERVAL = 50
 #: The kind of a slice that a foreign commit left: all rows of a segment, as they were found.
 FOUND = "rows"
 
+#: How many producers' calls the partitions of a table keep together, at about 80 bytes each: each
+#: archive commit has those of the partitions it moves, and a first look reads fifty commits.
+MOST_CALLS = 4_000
+
 #: What is raised when JSON is not as lakelog writes it.
 ILLEGIBLE = (ValueError, KeyError, TypeError, AttributeError, OverflowError)
 
 _FORMAT = 1
 _REGISTERS = {name: register for register, name in REGISTER_NAMES.items()}
+
+#: By partition, what its producers had sent last below its archived end.
+Calls = Mapping[int, Sequence[ProducerCall]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +154,7 @@ class Note:
     known: Sequence[Slice] = ()
     gone: Sequence[str] = ()
     base: State | None = None
+    calls: Calls = field(default_factory=dict)
 
     def to_json(self, topic_id: UUID) -> str:
         """As ``userMetadata``."""
@@ -158,12 +169,14 @@ class Note:
             "added": _rows(self.added),
             "known": _rows(self.known),
             "gone": list(self.gone),
+            "producers": _calls_to_json(self.calls),
         }
         if self.base is not None:
             content["base"] = {
                 "epochs": dict(self.base.epochs),
                 "registers": registers_to_json(self.base.registers),
                 "slices": _rows(self.base.slices.values()),
+                "producers": _calls_to_json(self.base.calls),
             }
         return json.dumps(content, separators=(",", ":"))
 
@@ -212,7 +225,9 @@ class Note:
                 {_text(kind): _whole(epoch) for kind, epoch in base["epochs"].items()},
                 registers_of_json(base["registers"]),
                 {one.key: one for one in _slices(base["slices"])},
+                _calls_of_json(base.get("producers", {})),
             ),
+            _calls_of_json(content.get("producers", {})),  # an older lakelog notes none
         )
 
 
@@ -224,15 +239,20 @@ class State:
     epochs: Mapping[str, int] = field(default_factory=dict)  # by kind
     registers: Mapping[Register, int] = field(default_factory=dict)
     slices: Mapping[str, Slice] = field(default_factory=dict)
+    calls: Calls = field(default_factory=dict)
 
     def after(self, version: int, notes: Iterable[tuple[int, Note]]) -> State:
         """The state with later notes, by version. Notes up to its own version are in it already."""
         epochs, registers, slices = dict(self.epochs), dict(self.registers), dict(self.slices)
+        calls = dict(self.calls)
         for at, note in sorted(notes, key=lambda one: one[0]):
             if at <= self.version:
                 continue
             epochs[note.kind] = note.epoch
             registers.update(note.registers)
+            for register in note.registers:
+                if isinstance(register, ArchivedEnd):
+                    calls[register.partition] = note.calls.get(register.partition, ())
             for key in note.gone:
                 slices.pop(key, None)
             for known in note.known:
@@ -241,7 +261,7 @@ class State:
             for added in note.added:
                 version_of = at if added.version < 0 else added.version
                 slices[added.key] = replace(added, version=version_of)
-        return State(version, epochs, registers, slices)
+        return State(version, epochs, registers, slices, calls)
 
     def index(self) -> SegmentIndex:
         """The slices as an index; each of them must be known."""
@@ -290,13 +310,17 @@ def registers_of_json(content: Mapping[str, Mapping[str, int]]) -> dict[Register
     }
 
 
-def copy_to_json(version: int, registers: Mapping[Register, int]) -> str:
-    """The registers as of a version, for a property of the table."""
-    content = {"version": version, "registers": registers_to_json(registers)}
+def copy_to_json(state: State) -> str:
+    """The registers and calls of a state, for a property of the table."""
+    content = {
+        "version": state.version,
+        "registers": registers_to_json(state.registers),
+        "producers": _calls_to_json(state.calls),
+    }
     return json.dumps(content, separators=(",", ":"))
 
 
-def parse_copy(text: str) -> tuple[int, dict[Register, int]]:
+def parse_copy(text: str) -> State:
     """Reads what `copy_to_json` wrote.
 
     Raises:
@@ -304,12 +328,24 @@ def parse_copy(text: str) -> tuple[int, dict[Register, int]]:
     """
     try:
         content = parse_json(text)
-        return _whole(content["version"]), registers_of_json(content["registers"])
+        return State(
+            _whole(content["version"]),
+            registers=registers_of_json(content["registers"]),
+            calls=_calls_of_json(content.get("producers", {})),
+        )
     except ILLEGIBLE as error:
         raise ContradictionError(
             f"a copy of lakelog's registers in a table's properties cannot be read ({error!r}): "
             f"{text[:80]!r}. Somebody changed it; set it to what the registers were"
         ) from error
+
+
+def _calls_to_json(calls: Calls) -> dict[str, list[list[Any]]]:
+    return {str(partition): rows_of_calls(of_one) for partition, of_one in calls.items() if of_one}
+
+
+def _calls_of_json(content: Mapping[str, Any]) -> dict[int, tuple[ProducerCall, ...]]:
+    return {_partition(partition): calls_of_rows(rows) for partition, rows in content.items()}
 
 
 def _rows(slices: Iterable[Slice]) -> list[list[Any]]:

@@ -17,18 +17,17 @@ _DAMAGED = re.compile(r"FAILED_READ_FILE|CANNOT_READ_FILE_FOOTER|is not a Parque
 _MISSING = re.compile(r"FILE_NOT_EXIST|FileNotFound|VERSION_NOT_FOUND|TIME_TRAVEL")
 
 
-def text_of(error: Exception) -> str:
-    """The text of Spark's error on one line, without its stack, whose names mislead."""
-    text = str(error).partition("JVM stacktrace")[0]
-    return one_line(re.sub(r"\n\s+at [^\n]*|\n\s+\.\.\. \d+ more", "", text))
-
-
 def is_unreadable(error: Exception) -> bool:
     """Whether a query failed because of a file of the table: asking again does not help."""
-    text = text_of(error)
+    text = one_line(error)
     if _MISSING.search(text):
         return re.search("VERSION_NOT_FOUND|TIME_TRAVEL", text) is None
     return _DAMAGED.search(text) is not None and error_class(text) is ColdTierRefusedError
+
+
+def is_left_to_catalog(error: Exception) -> bool:
+    """Whether a catalog keeps OPTIMIZE or VACUUM of its own tables to itself."""
+    return "DELTA_UNSUPPORTED_CATALOG_MANAGED_TABLE_OPERATION" in str(error)
 
 
 @contextmanager
@@ -39,7 +38,7 @@ def naming(path: str) -> Iterator[None]:
     except LakelogError:
         raise
     except Exception as error:  # Spark's, Py4J's and Connect's errors have no common base
-        text = text_of(error)
+        text = one_line(error)
         if _MISSING.search(text):
             raise MissingFileError(
                 f"the rows of {path} can no longer be read: what a commit removed was vacuumed, or "

@@ -142,8 +142,9 @@ class DeltaLog:
             columns: value columns, after those that every table has.
         """
         self._storage.make_folder(self.path)
+        options = self._storage.delta_options()
         with naming(self.path), suppress(DeltaError):  # somebody else was faster: see below
-            DeltaTable.create(
+            self._table = DeltaTable.create(
                 self.path,
                 pa.schema([*TABLE_SCHEMA, *(columns or ())]),
                 mode="error",
@@ -152,8 +153,9 @@ class DeltaLog:
                 description="written by lakelog; change it through lakelog only",
                 configuration=properties,
                 raise_if_key_not_exists=False,
-                storage_options=self._storage.delta_options(),
+                storage_options=options,
             )
+            self._opened_with = options
         self.refresh()
         if self._table is None:
             raise ColdTierRefusedError(
@@ -165,8 +167,9 @@ class DeltaLog:
         if self._table is None:
             return SegmentIndex()
         with naming(self.path):
-            actions = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
-            return SegmentIndex.from_add_actions(actions.read_all())
+            stream = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
+            actions = stream.read_all()
+            return SegmentIndex.from_add_actions(actions) if actions.num_rows else SegmentIndex()
 
     def properties(self) -> dict[str, str]:
         return {} if self._table is None else dict(self._table.metadata().configuration)
@@ -189,10 +192,14 @@ class DeltaLog:
         transactions: Mapping[str, int],
         *,
         data_change: bool,
+        operation: str | None = None,
     ) -> None:
         """Try once to make the next version. Does not refresh.
 
         If it returns, the commit landed. After any exception, only `commits` tells.
+
+        Args:
+            operation: what the table's history says it was.
         """
         from deltalake.transaction import AddAction, RemoveAction, Transaction
 
@@ -226,7 +233,7 @@ class DeltaLog:
             mode="append",
             schema=table.schema(),
             partition_by=PARTITION_COLUMNS,
-            **_once(commit_id, [Transaction(*item) for item in transactions.items()]),
+            **_once(commit_id, [Transaction(*item) for item in transactions.items()], operation),
         )
 
     def set_properties(self, commit_id: str, properties: Mapping[str, str]) -> None:
@@ -441,14 +448,23 @@ def parse_commit(version: int, content: bytes) -> Commit:
     return Commit(version, commit_id, transactions, tuple(removed))
 
 
-def _once(commit_id: str, transactions: Sequence[Any] = ()) -> dict[str, Any]:
-    """How to commit: at the next version or not at all, and without delta-rs's own hooks."""
+def _once(
+    commit_id: str, transactions: Sequence[Any] = (), operation: str | None = None
+) -> dict[str, Any]:
+    """How to commit: at the next version or not at all, and without delta-rs's own hooks.
+
+    Args:
+        operation: what ``DESCRIBE HISTORY`` shows as the commit's ``userMetadata``.
+    """
     # Not imported at the top: a deltalake that lacks them must get as far as `check_deltalake`.
     from deltalake.transaction import CommitProperties, PostCommitHookProperties
 
     return {
         "commit_properties": CommitProperties(
-            custom_metadata={COMMIT_ID: commit_id},
+            custom_metadata={
+                COMMIT_ID: commit_id,
+                **({} if operation is None else {"userMetadata": f"lakelog: {operation}"}),
+            },
             max_commit_retries=0,  # a compare-and-set on the version: see the design
             app_transactions=list(transactions),
         ),

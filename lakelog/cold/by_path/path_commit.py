@@ -92,6 +92,7 @@ class PathCommit:
                 [file for file in self.change.removes if file.partition in attempt.standing],
                 attempt.transactions,
                 data_change=self.change.data_change,
+                operation=self.change.operation,
             )
             failpoint("cold.after_commit")
         except Exception as error:

@@ -26,6 +26,7 @@ from ...errors import (
     ContradictionError,
 )
 from ...failpoints import failpoint
+from ...producer_calls import ProducerCall
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, RowsOf
@@ -41,8 +42,9 @@ from ..committing import (
 from ..mirror import AddColumns, Alteration, SetComment, next_alteration
 from ..planned import check_plan, standing_partitions
 from ..purged import Purged
-from ..registers import Register, app_id
+from ..registers import ArchivedEnd, Register, app_id
 from ..schema import (
+    READABLE_BY_ALL,
     columns_to_write,
     file_retention_ms,
     is_deleted,
@@ -61,6 +63,7 @@ from . import purging
 from .delta_log import DeltaLog
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .path_commit import PathCommit, advice
+from .producer_snapshots import ProducerSnapshots
 from .segment_reader import SegmentReader
 from .segment_writer import write_segment_file
 from .transactions import registers_in, registers_of
@@ -110,6 +113,7 @@ class PathTable(TimestampLookup[SegmentReader]):
         self._write = partial(write_segment_file, topic=topic, storage=storage, rows_of=rows_of)
         self._log = DeltaLog(storage, topic)
         self._reader = SegmentReader(storage, self._log.path)
+        self._producers = ProducerSnapshots(storage, self._log.path)
         self._store_now_ms: Callable[[], int | None] = (
             partial(storage.now_ms, self._log.path) if store_clock is None else store_clock.now_ms
         )
@@ -170,7 +174,8 @@ class PathTable(TimestampLookup[SegmentReader]):
             if snapshot.version < 0:
                 if purging.is_marked(self.storage, self.path):
                     raise deleted_topic(self._topic)
-                self._log.create(table_properties(self._topic), value_columns(self._topic))
+                properties = table_properties(self._topic) | READABLE_BY_ALL
+                self._log.create(properties, value_columns(self._topic))
                 self._write_settings()  # another process may have made it with older settings
                 snapshot = self.snapshot()
             # The table gets columns before the files that have them, and no columns but those.
@@ -182,6 +187,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             raise ColdTierRefusedError(
                 f"the engine returned {len(written)} results for {len(adds)} tasks"
             )
+        self._write_calls(change, standing)
         failpoint("cold.after_files")
         commit = PathCommit(
             self._log,
@@ -198,7 +204,10 @@ class PathTable(TimestampLookup[SegmentReader]):
             return current, partial(commit.attempt, current)
 
         committing = Committing(self._topic, change, planned_on, self._newest_config, self._lock)
-        return committing.run(prepare, self._lost_commits())
+        applied = committing.run(prepare, self._lost_commits())
+        if any(change.calls.values()):
+            self._producers.drop_stale(applied.snapshot)
+        return applied
 
     def read(
         self,
@@ -220,6 +229,13 @@ class PathTable(TimestampLookup[SegmentReader]):
     ) -> Iterator[R]:
         """See `ColdTable.map`. Each task opens its files where it runs."""
         return self._engine.map(partial(function, self._reader), tasks)
+
+    def last_calls(self, partitions: Iterable[int]) -> Mapping[int, Sequence[ProducerCall]]:
+        """See `ColdTable.last_calls`."""
+        snapshot = self.snapshot()
+        return self._producers.read(
+            {number: snapshot.archived_end(number) for number in partitions}
+        )
 
     def mirror(self, topic: Topic) -> None:
         """See `ColdTable.mirror`."""
@@ -306,6 +322,13 @@ class PathTable(TimestampLookup[SegmentReader]):
 
     # -- helpers -----------------------------------------------------------------------------------
 
+    def _write_calls(self, change: Change, standing: Iterable[int]) -> None:
+        calls = {number: change.calls.get(number, ()) for number in standing}
+        calls = {number: of_one for number, of_one in calls.items() if of_one}
+        if calls:
+            ends = {number: change.registers[ArchivedEnd(number)] for number in calls}
+            self._producers.write(calls, ends)
+
     def _listed_then_seen(self) -> tuple[Mapping[str, pafs.FileInfo], ColdSnapshot]:
         """The files that lie there, by path, and the table as it was after listing them.
 
@@ -380,7 +403,7 @@ class PathTable(TimestampLookup[SegmentReader]):
     def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
         """As of the log's version: from the commits since the latest snapshot, else one by one."""
         topic_id = self._topic.topic_id
-        if self._latest.version >= 0:
+        if self._latest.version >= 0 or self._log.version == 0:  # 0: that is one small commit
             commits = self._log.commits(after=self._latest.version)
             if commits is not None:
                 registers = dict(self._latest.registers)

@@ -214,14 +214,25 @@ class Storage:
             return None
 
     def write_bytes(self, path: str, content: bytes) -> None:
-        """Write a small file, in a folder that is there."""
+        """Write a small file, in a folder that is there; whoever reads it finds all of it."""
 
         def write() -> None:
-            with (
-                self.naming(path),
-                self.filesystem().open_output_stream(self.arrow_path(path)) as out,
-            ):
-                out.write(content)
+            target = self.arrow_path(path)
+            # A store shows no part of a file. Delta's readers ignore names that begin with a dot.
+            folder, _, name = target.rpartition("/")
+            written = f"{folder}/.{name}-{uuid4().hex}" if self.is_local else target
+            with self.naming(path):
+                filesystem = self.filesystem()
+                try:
+                    with filesystem.open_output_stream(written) as out:
+                        out.write(content)
+                    if written != target:
+                        filesystem.move(written, target)
+                except BaseException:
+                    if written != target:
+                        with suppress(OSError):
+                            filesystem.delete_file(written)
+                    raise
 
         patiently(f"writing {path}", write)
 

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...cold.by_name.names import TableName, catalog_name, parse_schema
+from ...cold.by_name.names import parse_schema
 from ...cold.table import NO_TABLE, ColdTable
 from ...errors import ColdTierRefusedError, InvalidArgumentError
 from ...topic import Topic
@@ -46,13 +46,13 @@ def register_topic(
         ForeignTableError: something else has one of the names; what has it was not touched.
         ColdTierError: nothing is archived yet, there is no such schema, or no right to it.
     """
-    name = TableName(*parse_schema(schema), catalog_name(topic.name))
+    parse_schema(schema)
     if table.snapshot().version == NO_TABLE:
         raise ColdTierRefusedError(
             f"topic {topic.name!r} has no table yet: nothing of it was archived. Archive it first",
             topic=topic.name,
         )
-    root.make_known(spark, schema, topic, table)
+    name = root.make_known(spark, schema, topic, table)
     view, latest = create_views(spark, name, topic)
     return Registered(topic.name, str(name), str(view), str(latest))
 

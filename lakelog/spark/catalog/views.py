@@ -30,19 +30,28 @@ Runs on: driver.
 
 from __future__ import annotations
 
+import hashlib
 import logging
+import re
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...cold.by_name.entry import column_comments, look_up, run
+from ...cold.by_name.entry import CatalogEntry, column_comments, look_up, run
 from ...cold.by_name.names import TableName, latest_name, quoted, quoted_text, view_name
 from ...cold.schema import COLUMN_COMMENTS, TOPIC_ID_PROPERTY, TOPIC_NAME_PROPERTY
-from ...errors import ForeignTableError
+from ...errors import ColdTierRefusedError, CommitConflictError, ForeignTableError
 from ...topic import Topic
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+
+#: Of a view: what it was made of. It is made again only if that changed.
+DIGEST_PROPERTY = "lakelog.view"
+
+#: Others may make a view at the same time; each look tells what they did.
+ATTEMPTS = 3
 
 #: What makes VARIANT of a value; not every engine has it. By itself, the function reads one
 #: document and ignores whatever follows. What may follow one within an array (a comma and another,
@@ -91,10 +100,11 @@ LATEST_COMMENT = (
 def create_views(
     spark: SparkSession, table: TableName, topic: Topic
 ) -> tuple[TableName, TableName]:
-    """Make or replace the two views of a topic's table, in the table's schema.
+    """Make the two views of a topic's table, in its schema; replace them if they are different.
 
     Raises:
         ForeignTableError: something else has the name of one; nothing was replaced.
+        CommitConflictError: others keep making other ones.
         ColdTierError: no right to make them.
     """
     columns = column_comments(spark, table)
@@ -112,28 +122,83 @@ def create_views(
 
     view = table._replace(table=view_name(topic.name))
     latest = table._replace(table=latest_name(topic.name))
-    for name in (view, latest):
-        _check_free(spark, name, topic)
     head = ", ".join(
         f"{quoted(name)} COMMENT {quoted_text(text)}" if text else quoted(name)
         for name, text in comments.items()
     )
-    properties = (
-        f"{quoted_text(TOPIC_NAME_PROPERTY)} = {quoted_text(topic.name)}, "
-        f"{quoted_text(TOPIC_ID_PROPERTY)} = {quoted_text(str(topic.topic_id))}"
-    )
-    for name, comment, source in (
-        (view, VIEW_COMMENT, str(table)),
-        (latest, LATEST_COMMENT, latest_rows(table)),
-    ):
-        run(
-            spark,
-            f"CREATE OR REPLACE VIEW {name} ({head}) "
-            f"COMMENT {quoted_text(comment.format(topic=topic.name))} "
-            f"TBLPROPERTIES ({properties}) AS SELECT {', '.join(shown)} FROM {source}",
+    wanted = {
+        name: _View(
+            f"({head}) COMMENT {quoted_text(comment.format(topic=topic.name))}",
+            f"SELECT {', '.join(shown)} FROM {source}",
+            topic,
         )
-        logger.info("%s is a view of topic %s", name, topic.name)
+        for name, comment, source in (
+            (view, VIEW_COMMENT, str(table)),
+            (latest, LATEST_COMMENT, latest_rows(table)),
+        )
+    }
+    there = {name: _free_or_own(spark, name, topic) for name in wanted}  # before any is made
+    for name, made in wanted.items():
+        _make(spark, name, made, there[name])
     return view, latest
+
+
+@dataclass(frozen=True, slots=True)
+class _View:
+    """What a view is made of."""
+
+    head: str  # its columns, and what is said of them
+    select: str
+    topic: Topic
+
+    @property
+    def digest(self) -> str:
+        """Tells whether a view that is there was made of the same."""
+        parts = (str(self.topic.topic_id), self.head, self.select)
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:32]
+
+    def is_that(self, entry: CatalogEntry) -> bool:
+        return entry.properties.get(DIGEST_PROPERTY) == self.digest
+
+    def __str__(self) -> str:
+        properties = {
+            TOPIC_NAME_PROPERTY: self.topic.name,
+            TOPIC_ID_PROPERTY: str(self.topic.topic_id),
+            DIGEST_PROPERTY: self.digest,
+        }
+        pairs = ", ".join(f"{quoted_text(k)} = {quoted_text(v)}" for k, v in properties.items())
+        return f"{self.head} TBLPROPERTIES ({pairs}) AS {self.select}"
+
+
+def _make(spark: SparkSession, name: TableName, view: _View, entry: CatalogEntry | None) -> None:
+    """Make or replace a view, unless it is that already. Others may do so at the same time."""
+    for _ in range(ATTEMPTS):
+        if entry is not None and view.is_that(entry):
+            return
+        if entry is None:
+            run(spark, f"CREATE VIEW IF NOT EXISTS {name} {view}")
+        else:
+            _replace(spark, name, view)
+        logger.info("%s is a view of topic %s", name, view.topic.name)
+        entry = _free_or_own(spark, name, view.topic)
+    if entry is None or not view.is_that(entry):
+        raise CommitConflictError(
+            f"others keep making the view {name}: after {ATTEMPTS} attempts it is another one. Run "
+            "it again when they are done",
+            path=str(name),
+        )
+
+
+def _replace(spark: SparkSession, name: TableName, view: _View) -> None:
+    try:
+        run(spark, f"CREATE OR REPLACE VIEW {name} {view}")
+    except ColdTierRefusedError as error:
+        if not re.search("not (?:yet )?supported|UNSUPPORTED", error.message):
+            raise
+        # Not every catalog can. For a moment there is none; a run that ends here is followed by one
+        # that makes it.
+        run(spark, f"DROP VIEW IF EXISTS {name}")
+        run(spark, f"CREATE VIEW IF NOT EXISTS {name} {view}")
 
 
 def latest_rows(table: TableName) -> str:
@@ -152,13 +217,18 @@ def latest_rows(table: TableName) -> str:
 _KEY, _LAST = quoted("lakelog key"), quoted("lakelog last")
 
 
-def _check_free(spark: SparkSession, name: TableName, topic: Topic) -> None:
+def _free_or_own(spark: SparkSession, name: TableName, topic: Topic) -> CatalogEntry | None:
+    """The view of a topic that has the name; None if nothing has it.
+
+    Raises:
+        ForeignTableError: something else has it.
+    """
     entry = look_up(spark, name)
     if entry is None or (entry.kind == "VIEW" and entry.topic_name == topic.name):
-        return
+        return entry
     raise ForeignTableError(
         f"{name} should be a view of topic {topic.name!r}, but is {entry}. Register the topic in "
-        "another schema, or rename or drop what is there if nobody needs it",
+        "another schema, or drop what is there if nobody needs it",
         name=str(name),
     )
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ...cold.by_name.entry import read_properties
 from ...cold.by_name.named_table import NamedTable
-from ...cold.by_name.names import TableName, catalog_name, parse_schema, quoted
+from ...cold.by_name.names import TableName, parse_schema, quoted, table_name
 from ...cold.by_name.query_errors import naming
 from ...cold.catalogue import Catalogue, described_topic
 from ...cold.change import RowsOf, nothing_hot
@@ -23,7 +23,7 @@ from ...errors import (
     InvalidArgumentError,
     NewerVersionError,
 )
-from ...topic import Topic
+from ...topic import Topic, catalog_name
 from ..catalog.forgetting import forget_topic
 from ..session import session
 
@@ -69,7 +69,9 @@ class NamedRoot:
             tables = spark.sql(f"SHOW TABLES IN {quoted(*schema)}").collect()
             views = spark.sql(f"SHOW VIEWS IN {quoted(*schema)}").collect()
         names = {row["tableName"] for row in tables} - {row[1] for row in views}
-        for table in sorted(names if only is None else names & {catalog_name(only)}):
+        if only is not None:
+            names = {name for name in names if name.startswith(catalog_name(only))}
+        for table in sorted(names):
             name = quoted(*schema, table)
             try:
                 with naming(name):
@@ -81,7 +83,9 @@ class NamedRoot:
             except (ColdTierError, NewerVersionError) as error:
                 broken.append(replace(error, topic=table))
                 continue
-            if catalog_name(topic.name) == table and topic.topic_id not in known:  # else put aside
+            if only not in (None, topic.name) or topic.topic_id in known:
+                continue
+            if table_name(topic) == table:  # else somebody put it aside
                 topics.append(topic)
         return Catalogue(tuple(topics), tuple(broken), keyspace)
 
@@ -108,7 +112,9 @@ class NamedRoot:
         assert isinstance(table, NamedTable)  # no other was made here
         return table.version_frame(version)
 
-    def make_known(self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable) -> None:
+    def make_known(
+        self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable
+    ) -> TableName:
         """See `ColdRoot.make_known`: it has its name already."""
         name = self._name(topic)
         if TableName(*parse_schema(schema), name.table) != name:
@@ -117,6 +123,7 @@ class NamedRoot:
                 f"views lie beside it, not in {schema}; make a view of it there with CREATE VIEW",
                 topic=topic.name,
             )
+        return name
 
     # -- for tasks -------------------------------------------------------------------------------
 
@@ -145,4 +152,4 @@ class NamedRoot:
         return NamedRoot, (self.schema,)
 
     def _name(self, topic: Topic) -> TableName:
-        return TableName(*parse_schema(self.schema), catalog_name(topic.name))
+        return TableName(*parse_schema(self.schema), table_name(topic))

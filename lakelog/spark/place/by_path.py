@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
 
-from ...cold.by_name.names import TableName, catalog_name, parse_schema
+from ...cold.by_name.names import TableName, parse_schema
 from ...cold.by_path.listing import tables
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.quarantine import ColdQuarantine
@@ -21,7 +21,7 @@ from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...engines.spark import spark_context
 from ...errors import SparkUnavailableError
-from ...topic import Topic
+from ...topic import Topic, catalog_name
 from ..catalog.external_table import register_external
 from ..catalog.forgetting import forget_topic
 from ..session import session
@@ -103,10 +103,13 @@ class PathRoot:
                 "there; of other stores, name them in its conf: spark.jars"
             ) from error
 
-    def make_known(self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable) -> None:
+    def make_known(
+        self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable
+    ) -> TableName:
         """See `ColdRoot.make_known`."""
         name = TableName(*parse_schema(schema), catalog_name(topic.name))
         register_external(spark, name, _own(table).path, topic)
+        return name
 
     # -- for tasks -------------------------------------------------------------------------------
 

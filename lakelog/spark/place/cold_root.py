@@ -6,6 +6,7 @@ from collections.abc import Callable, Container, Mapping
 from typing import TYPE_CHECKING, Protocol
 from uuid import UUID
 
+from ...cold.by_name.names import TableName
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.quarantine import ColdQuarantine
 from ...cold.catalogue import Catalogue
@@ -105,8 +106,13 @@ class ColdRoot(Protocol):
         """
         ...
 
-    def make_known(self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable) -> None:
+    def make_known(
+        self, spark: SparkSession, schema: str, topic: Topic, table: ColdTable
+    ) -> TableName:
         """Have a schema's name stand for the table, which is there; nothing happens if it does.
+
+        Returns:
+            That name.
 
         Raises:
             InvalidArgumentError: the table has its name in another schema.

@@ -1,0 +1,86 @@
+"""A real Unity Catalog server for tests, which a folder's own programs start and end."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import urllib.request
+from pathlib import Path
+from typing import Any
+
+from .object_store import FaultyFront
+from .servers import START_TIMEOUT_S, free_port
+
+_API = "/api/2.1/unity-catalog"
+
+
+class UnityCatalogServer:
+    """A server with an empty catalog `CATALOG`; Spark reaches it through `front`, which can fail.
+
+    Args:
+        folder: has ``up PORT``, which starts a server on a loopback port (it may use the next one
+            too) and ends once that answers; ``down PORT``, which ends it; and somewhere below
+            Spark's connector, ``unitycatalog-spark*.jar``.
+    """
+
+    CATALOG = "unity"
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self.port = _two_free_ports()
+        self.front = FaultyFront(self.port)
+
+    def start(self) -> UnityCatalogServer:
+        done = subprocess.run(
+            [self._folder / "up", str(self.port)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,  # the server may keep it open
+            check=False,
+        )
+        if done.returncode:
+            raise RuntimeError(f"{self._folder}/up {self.port} ended with {done.returncode}")
+        self.front.start()
+        self.ask("POST", "/catalogs", {"name": self.CATALOG})
+        return self
+
+    def stop(self) -> None:
+        self.front.stop()
+        subprocess.run([self._folder / "down", str(self.port)], check=True)
+
+    def ask(self, method: str, path: str, body: Any = None) -> Any:
+        """The answer to a request of the REST API, past the front."""
+        request = urllib.request.Request(
+            f"http://127.0.0.1:{self.port}{_API}{path}",
+            None if body is None else json.dumps(body).encode(),
+            {"Content-Type": "application/json"},
+            method=method,
+        )
+        with urllib.request.urlopen(request, timeout=START_TIMEOUT_S) as answer:
+            return json.load(answer)
+
+    def spark_conf(self) -> dict[str, str]:
+        """Settings of a session that has the catalog."""
+        jar = next(iter(sorted(self._folder.rglob("unitycatalog-spark*.jar"))), None)
+        if jar is None:
+            raise RuntimeError(f"no unitycatalog-spark*.jar lies below {self._folder}")
+        catalog = f"spark.sql.catalog.{self.CATALOG}"
+        return {
+            "spark.jars": str(jar),
+            catalog: "io.unitycatalog.spark.UCSingleCatalog",
+            f"{catalog}.uri": self.front.url,
+            f"{catalog}.token": "any",
+            f"{catalog}.warehouse": self.CATALOG,
+        }
+
+
+def _two_free_ports() -> int:
+    """A free port whose next one is free too."""
+    while True:
+        port = free_port()
+        with socket.socket() as following:
+            try:
+                following.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+        return port

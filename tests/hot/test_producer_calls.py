@@ -1,0 +1,232 @@
+"""What Redis tells of producers with checksums, and what a recovery puts back of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from lakelog.config import DAY_MS
+from lakelog.errors import (
+    OutOfOrderSequenceError,
+    ProducerFencedError,
+    RepeatDiffersError,
+    UnknownProducerError,
+)
+from lakelog.hot import AppendResult
+from lakelog.producer_calls import (
+    CUT,
+    MAX_SEQUENCES,
+    REMEMBERED_CALLS,
+    ProducerCall,
+    last_calls,
+)
+from lakelog.record import OffsetRange, TopicPartition
+from lakelog.reservation import Reserved
+
+NOW_MS = 1_700_000_000_000
+
+
+@pytest.fixture
+def tiered(make_bench):
+    return make_bench(remote_storage_enable="true")
+
+
+class Sink:
+    """A producer with checksums: two records a call."""
+
+    def __init__(self, bench, make_batch, producer_id: int = 7) -> None:
+        self.bench, self.make_batch, self.producer_id = bench, make_batch, producer_id
+
+    def batch(self, number: int, *, epoch: int = 0, of: str = "a"):
+        batch = self.make_batch(
+            [NOW_MS] * 2, producer_id=self.producer_id, epoch=epoch, first_sequence=2 * number
+        )
+        return replace(batch, checksums=(f"{of}{number:07}", f"{of}{number + 1:07}"))
+
+    def send(self, number: int, **more) -> AppendResult:
+        return self.bench.send(self.batch(number, **more))
+
+    def call(self, number: int, base_offset: int, epoch: int = 0) -> ProducerCall:
+        """The call as it is known then."""
+        return ProducerCall(
+            self.producer_id,
+            epoch,
+            2 * number,
+            2 * number + 1,
+            base_offset,
+            checksum=f"a{number + 1:07}",
+        )
+
+
+@pytest.fixture
+def sink(tiered, make_batch):
+    return Sink(tiered, make_batch)
+
+
+def known(bench) -> tuple[ProducerCall, ...]:
+    return bench.hot.offsets([bench.tp()], calls=REMEMBERED_CALLS)[bench.tp()].calls
+
+
+def recover(bench, *calls: ProducerCall) -> None:
+    """Another run of the server, which a cold tier that archived these calls recovers."""
+    bench.client.hset(bench.keys()[1], "run_id", "f" * 40)
+
+    def reserve(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Reserved]:
+        return {
+            tp: Reserved(OffsetRange(end + 1000, end + 10**6), calls)
+            for tp, end in at_least.items()
+        }
+
+    bench.hot.recover(bench.tp(), 0, reserve)
+
+
+def lose(bench, *calls: ProducerCall) -> None:
+    """Redis forgets all records, and all producers."""
+    bench.client.delete(bench.keys()[0], bench.keys()[4])
+    bench.client.hset(bench.keys()[1], mapping={"log_end": 0, "producer_count": 0})
+    bench.client.hdel(bench.keys()[1], "checksums")
+    recover(bench, *calls)
+
+
+# -- looking ---------------------------------------------------------------------------------------
+
+
+def test_the_last_five_calls_are_told_with_the_log_end(tiered, sink) -> None:
+    for number in range(7):
+        sink.send(number)
+        tiered.append(NOW_MS)  # of a producer without checksums
+    assert known(tiered) == tuple(sink.call(n, 3 * n) for n in reversed(range(2, 7)))
+    newest = tiered.hot.offsets([tiered.tp()], calls=1)[tiered.tp()].calls
+    assert newest == (sink.call(6, 18),)
+    assert tiered.offsets().calls == ()  # not asked for
+
+
+def test_a_new_epoch_is_told_alone(tiered, sink) -> None:
+    sink.send(0)
+    sink.send(1)
+    sink.send(0, epoch=3)
+    assert known(tiered) == (sink.call(0, 4, epoch=3),)
+
+
+def test_producers_that_redis_would_forget_are_left_out(tiered, sink, make_batch) -> None:
+    sink.send(0)
+    tiered.clock.advance(DAY_MS - 1)
+    other = Sink(tiered, make_batch, 8)
+    other.send(0)
+    assert {call.producer_id for call in known(tiered)} == {7, 8}
+    tiered.clock.advance(1)
+    assert {call.producer_id for call in known(tiered)} == {8}
+
+
+def test_without_checksums_nobody_is_looked_at(tiered) -> None:
+    tiered.append(NOW_MS)
+    assert tiered.state("checksums") is None
+    # Not even those whose values are none of lakelog's.
+    tiered.client.hset(tiered.keys()[4], "7", "0 1|0 1 0 -1 abc")
+    assert known(tiered) == ()
+
+
+# -- recovering ------------------------------------------------------------------------------------
+
+
+def test_what_was_archived_is_known_again(tiered, sink) -> None:
+    for number in range(3):
+        sink.send(number)
+    archived = last_calls(known(tiered), 6)
+    lose(tiered, *archived)
+    again = sink.send(2)
+    assert (again.duplicate, again.base_offset) == (True, 4)
+    with pytest.raises(OutOfOrderSequenceError) as beyond:
+        sink.send(1)  # the newest alone is known; that says that this one was appended
+    assert beyond.value.expected == 6
+    with pytest.raises(RepeatDiffersError):
+        sink.send(3, of="b")
+    assert not sink.send(3).duplicate
+    assert {call.checksum for call in known(tiered)} == {"a0000003", "a0000004"}
+    assert tiered.state("producer_count") == b"1"
+
+
+def test_epochs_come_back(tiered, sink) -> None:
+    sink.send(0, epoch=4)
+    archived = last_calls(known(tiered), 2)
+    lose(tiered, *archived)
+    with pytest.raises(ProducerFencedError):
+        sink.send(0, epoch=3)
+    assert sink.send(0, epoch=4).duplicate
+    assert not sink.send(0, epoch=5).duplicate
+
+
+def test_a_producer_counts_as_seen_when_it_came_back(tiered, sink) -> None:
+    """However long Redis was away, a repeat is known for a while."""
+    sink.send(0)
+    archived = last_calls(known(tiered), 2)
+    tiered.clock.advance(10 * DAY_MS)
+    lose(tiered, *archived)
+    assert sink.send(0).duplicate
+
+
+def test_what_survived_in_redis_is_newer_than_what_is_archived(tiered, sink) -> None:
+    sink.send(0)
+    archived = last_calls(known(tiered), 2)
+    sink.send(1)
+    recover(tiered, *archived)
+    assert known(tiered) == (sink.call(1, 2), sink.call(0, 0))
+    assert sink.send(1).duplicate
+
+
+def test_what_is_archived_beyond_what_survived_counts(tiered, sink) -> None:
+    for number in range(4):
+        sink.send(number)
+    archived = last_calls(known(tiered), 8)
+    tiered.client.hset(tiered.keys()[1], "log_end", 4)  # the calls 2 and 3 are lost
+    recover(tiered, *archived)
+    assert known(tiered) == (sink.call(3, 6),)
+    assert sink.send(3).duplicate
+    assert not sink.send(4).duplicate
+
+
+def test_an_unsure_archive_does_not_count_against_what_survived(tiered, sink) -> None:
+    sink.send(0)
+    sink.send(1)
+    cut = last_calls(known(tiered), 3)
+    assert [call.checksum for call in cut] == [CUT]
+    recover(tiered, *cut)
+    assert sink.send(1).duplicate
+
+
+def test_work_that_is_cut_is_refused_and_what_comes_next_is_taken(tiered, sink) -> None:
+    cut = replace(sink.call(0, 2), last_sequence=MAX_SEQUENCES - 1, checksum=CUT)
+    lose(tiered, cut)
+    for number in (0, 5):
+        with pytest.raises((RepeatDiffersError, OutOfOrderSequenceError)) as refused:
+            sink.send(number)
+        assert getattr(refused.value, "is_cut", number > 0)
+    assert known(tiered) == (cut,)
+    assert tiered.hot.inspection().producer_calls(tiered.tp()) == []
+    assert not sink.send(0, epoch=1).duplicate
+
+
+def test_a_recovery_that_loses_nothing_changes_no_producer(tiered, sink) -> None:
+    sink.send(0)
+    tiered.hot.pause([tiered.tp()])
+    tiered.hot.resume([tiered.tp()])
+    before = tiered.client.hgetall(tiered.keys()[4])
+    ends = tiered.offsets()
+
+    def reserve(at_least: Mapping[TopicPartition, int]) -> Mapping[TopicPartition, Reserved]:
+        more = OffsetRange(ends.reserved_end, ends.reserved_end + 10**6)
+        return dict.fromkeys(at_least, Reserved(more, [sink.call(9, 100)]))
+
+    tiered.hot.reserve_more(tiered.tp(), reserve, tiered.topic.topic_id)
+    assert tiered.client.hgetall(tiered.keys()[4]) == before
+
+
+def test_a_producer_without_checksums_does_not_come_back(tiered, make_batch) -> None:
+    batch = make_batch([NOW_MS], producer_id=9)
+    tiered.send(batch)
+    lose(tiered, *last_calls(known(tiered), 1))
+    tiered.client.hset(tiered.keys()[1], "forgotten", tiered.state("run_id"))
+    with pytest.raises(UnknownProducerError):
+        tiered.send(batch, sent_under=tiered.state("run_id").decode())
