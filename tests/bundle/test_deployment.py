@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from bundle_files import GIVEN, ROOT, TARGETS, WATCHING, bundle
+from bundle_files import GIVEN, OWN, ROOT, TARGETS, WATCHING, bundle, read
 from workspace_stand_in import Workspace
 
 pytestmark = pytest.mark.slow
@@ -66,6 +67,15 @@ CHOICES: dict[str, dict[str, str]] = {
     },
 }
 
+#: The same of what watches.
+WATCHED: dict[str, dict[str, str]] = {
+    "nothing more": {},
+    "other thresholds": {
+        "alert_schedule": "0 0 * * * ?",
+        "archive_lag_alert_minutes": "30",
+        "redis_headroom_alert_percent": "10",
+    },
+}
 
 _METADATA = {
     "METADATA": "Metadata-Version: 2.1\nName: lakelog\nVersion: 0.1.0\n",
@@ -96,16 +106,35 @@ class Bundle:
         assignments = [
             part for name, value in (given or {}).items() for part in ("--var", f"{name}={value}")
         ]
+        return self.call("bundle", command, *more, *assignments, user=user)
+
+    def call(self, *arguments: str, user: str = "ada") -> subprocess.CompletedProcess[str]:
+        """The CLI as it is typed, without its name."""
+        return self._call([str(self.cli), *arguments], user)
+
+    def type(self, commands: str, answer: str = "") -> subprocess.CompletedProcess[str]:
+        """What is typed into a shell, and what is answered to what it asks."""
+        programs = self.folder / "bin"
+        programs.mkdir(exist_ok=True)
+        program = programs / "databricks"
+        if not program.exists():
+            program.symlink_to(self.cli)
+        return self._call(["bash", "-euc", commands], "ada", answer, [str(programs)])
+
+    def _call(
+        self, command: list[str], user: str, answer: str = "", programs: Sequence[str] = ()
+    ) -> subprocess.CompletedProcess[str]:
         environment = {
-            "PATH": os.environ["PATH"],
+            "PATH": os.pathsep.join([*programs, os.environ["PATH"]]),
             "HOME": str(self.folder),
             "DATABRICKS_HOST": self.workspace.url,
             "DATABRICKS_TOKEN": user,
         }
         return subprocess.run(
-            [str(self.cli), "bundle", command, *more, *assignments],
+            command,
             cwd=self.folder,
             env=environment,
+            input=answer,
             capture_output=True,
             text=True,
             check=False,
@@ -120,10 +149,19 @@ class Bundle:
 
     def watch(self) -> None:
         """As its comment in databricks.yml says."""
+        self.edit(f"# - {WATCHING}", f"- {WATCHING}")
+
+    def edit(self, old: str, new: str) -> None:
+        """Of databricks.yml."""
         file = self.folder / "databricks.yml"
         text = file.read_text("utf-8")
-        assert f"# - {WATCHING}" in text
-        file.write_text(text.replace(f"# - {WATCHING}", f"- {WATCHING}"), "utf-8")
+        assert text.count(old) == 1, old
+        file.write_text(text.replace(old, new), "utf-8")
+
+    def take_in(self, *lines: str) -> None:
+        """Makes comments of databricks.yml part of it."""
+        for line in lines:
+            self.edit(f"# {line}\n", f"{line}\n")
 
 
 @pytest.fixture
@@ -141,6 +179,17 @@ def required(target: str, **more: str) -> dict[str, str]:
     return {name: GIVEN[name] for name in REQUIRED[target]} | more
 
 
+#: Given in a file alone.
+OF_FILES = {"hot_cluster", "on_cluster", "on_serverless", "on_serverless_without_pypi"}
+
+
+def test_each_variable_is_a_choice_that_is_deployed() -> None:
+    chosen = {name for choice in CHOICES.values() for name in choice}
+    assert chosen | set(REQUIRED["prod"]) == set(bundle()["variables"]) - OF_FILES
+    watching = set(read(ROOT / "conf" / "watching" / "watching.yml")["variables"])
+    assert {name for choice in WATCHED.values() for name in choice} | {"warehouse_id"} == watching
+
+
 @pytest.mark.parametrize("choice", CHOICES)
 @pytest.mark.parametrize("target", TARGETS)
 def test_each_target_is_validated_planned_and_deployed_with_and_without_each_choice(
@@ -149,6 +198,10 @@ def test_each_target_is_validated_planned_and_deployed_with_and_without_each_cho
     given = required(target, **CHOICES[choice])
     for command in (("validate", "--strict"), ("plan",), ("deploy",)):
         deployed.well(*command, "-t", target, given=given)
+    again = deployed.well("plan", "-t", target, given=given)
+    assert re.search(r"^Plan: 0 to add, \d+ to change, 0 to delete", again, re.MULTILINE), again
+    if target == "prod":  # elsewhere each deployment has a wheel of its own
+        assert " 0 to change" in again
     names = [job["settings"]["name"] for job in workspace.jobs.values()]
     assert len(names) == len(set(names)) == (1 if target == "try" else 6)
     assert bool(workspace.schemas) is (target != "try")
@@ -224,17 +277,19 @@ def test_serverless_tasks_install_the_wheel_that_was_uploaded(
     assert wheel in workspace.files or wheel.removeprefix("/Workspace") in workspace.files
 
 
+@pytest.mark.parametrize("choice", WATCHED)
+@pytest.mark.parametrize("target", OWN)
 def test_a_dashboard_and_alerts_come_where_a_warehouse_is_given(
-    deployed: Bundle, workspace: Workspace
+    target: str, choice: str, deployed: Bundle, workspace: Workspace
 ) -> None:
     deployed.watch()
-    given = required("prod")
-    done = deployed.run("validate", "-t", "prod", given=given)
+    given = required(target) | WATCHED[choice]
+    done = deployed.run("validate", "-t", target, given=given)
     assert "required variable warehouse_id" in done.stdout + done.stderr
     given["warehouse_id"] = GIVEN["warehouse_id"]
     deployed.well("validate", "--strict", given={})  # the target try needs none
-    deployed.well("validate", "--strict", "-t", "prod", given=given)
-    deployed.well("deploy", "-t", "prod", given=given)
+    deployed.well("validate", "--strict", "-t", target, given=given)
+    deployed.well("deploy", "-t", target, given=given)
     assert len(workspace.alerts) == 2
     assert len(workspace.dashboards) == 1
     watched = [*workspace.alerts.values(), *workspace.dashboards.values()]
@@ -279,6 +334,88 @@ def test_choices_in_the_file_of_overrides_hold_complex_ones_too(deployed: Bundle
         refused = deployed.run("validate", "-t", "prod")
         assert refused.returncode != 0
         assert f"variable {name} is" in refused.stdout + refused.stderr
+
+
+# -- as the README says -------------------------------------------------------------------------
+
+
+def readme_commands(heading: str) -> str:
+    """The first block of commands below a heading, with names in place of its placeholders."""
+    text = (ROOT / "conf" / "README.md").read_text("utf-8")
+    block = text.partition(f"{heading}\n")[2].split("```")[1].strip("\n")
+    for name, value in (("YOU", "ada@example.com"), ("CATALOG", "main"), ("HOST", "redis")):
+        block = block.replace(f"={name}", f"={value}").replace(f"//{name}", f"//{value}")
+    return block
+
+
+def test_the_five_commands_of_the_first_page_do_it(deployed: Bundle, workspace: Workspace) -> None:
+    login, *rest = readme_commands("# On Databricks: the bundle, its jobs, its costs").splitlines()
+    assert login.startswith("databricks auth login")
+    assert len(rest) == 4
+    done = deployed.type("\n".join(rest), answer="a secret word")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert workspace.secrets == {"lakelog": {"redis-password": "a secret word"}}
+    names = [run["run_name"] for run in workspace.runs.values()]
+    assert names == ["[dev ada] lakelog quickstart", "lakelog ingest demo"]
+    restart = "\n".join([rest[-2], readme_commands("## One prod")])  # in the same shell
+    done = deployed.type(f"{restart} --no-wait")  # it goes on for hours
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert [run["run_name"] for run in workspace.runs.values()][-1] == "lakelog archive"
+
+
+def test_settings_that_stay_are_taken_in(deployed: Bundle, workspace: Workspace) -> None:
+    deployed.take_in(
+        "variables:",
+        "  owner: you@example.com",
+        "  redis_url: rediss://host:6379",
+        "  catalog: main",
+        "  table_tasks: ${var.on_cluster} # without serverless",
+    )
+    deployed.edit("you@example.com", "ada@example.com")
+    deployed.well("validate", "--strict", "-t", "prod")
+    deployed.well("deploy", "-t", "prod")
+    assert not workspace.job("lakelog retention").get("environments")
+
+
+def test_jobs_run_as_a_service_principal_that_may_read_what_they_run(
+    deployed: Bundle, workspace: Workspace
+) -> None:
+    deployed.take_in("run_as:", "  service_principal_name: ${var.runner}")
+    deployed.take_in("- service_principal_name: ${var.runner}", "  level: CAN_VIEW")
+    given = required("prod", runner="0f1e2d3c-0000-4000-8000-000000000000")
+    deployed.well("validate", "--strict", "-t", "prod", given=given)
+    deployed.well("deploy", "-t", "prod", given=given)
+    as_runner = {"service_principal_name": given["runner"]}
+    assert all(job["settings"]["run_as"] == as_runner for job in workspace.jobs.values())
+    folder = workspace.folders["/Workspace/Users/ada@example.com/.bundle/lakelog/prod"]
+    assert as_runner | {"permission_level": "CAN_READ"} in workspace.access[f"directories/{folder}"]
+    granted = workspace.grants["schema/main.lakelog"]
+    assert granted[given["runner"]] == {"USE_SCHEMA", "CREATE_TABLE", "SELECT", "MODIFY"}
+
+
+def test_a_service_principal_deploys(deployed: Bundle, workspace: Workspace) -> None:
+    deployed.edit(
+        "- user_name: ${workspace.current_user.userName}",
+        "- service_principal_name: ${workspace.current_user.userName}",
+    )
+    given = required("prod", notification_email="ops@example.com")
+    deployed.well("validate", "--strict", "-t", "prod", given=given)
+    deployed.well("deploy", "-t", "prod", given=given)
+    assert len(archives(workspace)) == 2
+
+
+def test_the_tables_of_prod_are_not_dropped_with_the_bundle(
+    deployed: Bundle, workspace: Workspace
+) -> None:
+    deployed.well("deploy", "-t", "prod", given=required("prod"))
+    refused = deployed.run("destroy", "-t", "prod", "--auto-approve", given=required("prod"))
+    assert refused.returncode != 0
+    assert "prevent_destroy" in refused.stdout + refused.stderr
+    assert len(workspace.jobs) == 6
+    deployed.well("deploy", "-t", "dev", given=required("dev"))
+    deployed.well("destroy", "-t", "dev", "--auto-approve", given=required("dev"))
+    assert len(workspace.jobs) == 6
+    assert list(workspace.schemas) == ["main.lakelog"]
 
 
 # -- one prod --------------------------------------------------------------------------------------

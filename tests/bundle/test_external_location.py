@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import pytest
@@ -92,7 +93,7 @@ def test_what_touches_tables_at_a_path_alone_starts_no_spark_there(
     def refuse(**_: object) -> None:
         raise AssertionError("a Spark was asked for")
 
-    monkeypatch.setattr("lakelog.spark.session.session", refuse)
+    monkeypatch.setattr(importlib.import_module("lakelog.spark.session"), "session", refuse)
     place = {"cold": str(tmp_path / "cold"), "location": "", "directory": ""}
     with connect_cold(parameters(**place)) as alone:
         (report,) = alone.cleanup(["readings"], steps=["optimize"])

@@ -50,6 +50,8 @@ class Workspace:
     files: dict[str, bytes] = field(default_factory=dict)
     access: dict[str, list[Json]] = field(default_factory=dict)  # by "kind/id"
     jobs: dict[int, Json] = field(default_factory=dict)
+    runs: dict[int, Json] = field(default_factory=dict)
+    secrets: dict[str, dict[str, str]] = field(default_factory=dict)  # by scope, then key
     schemas: dict[str, Json] = field(default_factory=dict)
     volumes: dict[str, Json] = field(default_factory=dict)
     alerts: dict[str, Json] = field(default_factory=dict)
@@ -267,9 +269,15 @@ class Workspace:
             return {"job_id": number}
         if rest == "list":
             return {"jobs": [{"job_id": number, **job} for number, job in self.jobs.items()]}
+        if rest.startswith("runs/"):
+            return self._runs_of(rest, asked)
         number = int(asked.body.get("job_id") or asked.query.get("job_id") or 0)
         if number not in self.jobs:
             raise Refused(404, "RESOURCE_DOES_NOT_EXIST", f"Job {number} does not exist.")
+        if rest == "run-now":
+            run_id = self.new_id()
+            self.runs[run_id] = self._run(run_id, number)
+            return {"run_id": run_id, "number_in_job": run_id}
         if rest == "reset":
             self._check_job(asked.body["new_settings"])
             self.jobs[number]["settings"] = asked.body["new_settings"]
@@ -278,6 +286,30 @@ class Workspace:
         elif rest == "get":
             return {"job_id": number, **self.jobs[number]}
         return {}
+
+    def _run(self, run_id: int, job_id: int) -> Json:
+        """A run that went well at once; a continuous job's goes on."""
+        settings = self.jobs[job_id]["settings"]
+        ended = {"life_cycle_state": "TERMINATED", "result_state": "SUCCESS"}
+        return {
+            "run_id": run_id,
+            "job_id": job_id,
+            "run_name": settings["name"],
+            "run_page_url": f"{self.url}/jobs/{job_id}/runs/{run_id}",
+            "state": {"life_cycle_state": "RUNNING"} if "continuous" in settings else ended,
+            "tasks": [],
+        }
+
+    def _runs_of(self, rest: str, asked: Asked) -> Json:
+        given = {**asked.query, **asked.body}
+        if rest == "runs/list":
+            active = [run for run in self.runs.values() if "result_state" not in run["state"]]
+            return {"runs": [run for run in active if run["job_id"] == int(given["job_id"])]}
+        run = self.runs[int(given["run_id"])]
+        if rest == "runs/cancel":
+            run["state"] = {"life_cycle_state": "TERMINATED", "result_state": "CANCELED"}
+            return {}
+        return run
 
     def _check_job(self, settings: Json) -> None:
         clusters = {
@@ -305,6 +337,32 @@ class Workspace:
                 raise _invalid("'' is not a valid cluster policy ID")
         if "continuous" in settings and "schedule" in settings:
             raise _invalid("a continuous job has no schedule")
+
+    # -- secrets -----------------------------------------------------------------------------------
+
+    def secrets_of(self, method: str, rest: str, asked: Asked) -> Json:
+        scope = asked.body.get("scope") or asked.query.get("scope") or ""
+        if rest == "scopes/create":
+            if scope in self.secrets:
+                raise Refused(400, "RESOURCE_ALREADY_EXISTS", f"Scope {scope} already exists!")
+            self.secrets[scope] = {}
+            return {}
+        if rest == "scopes/list":
+            return {"scopes": [{"name": name} for name in self.secrets]}
+        if scope not in self.secrets:
+            raise Refused(404, "RESOURCE_DOES_NOT_EXIST", f"Scope {scope} does not exist!")
+        if rest == "put":
+            value = asked.body.get("string_value")
+            if value is None:
+                value = base64.b64decode(asked.body["bytes_value"]).decode()
+            self.secrets[scope][asked.body["key"]] = value
+        if rest == "list":
+            return {"secrets": [{"key": key} for key in self.secrets[scope]]}
+        if rest == "acls/put":
+            self.access.setdefault(f"secrets/{scope}", []).append(
+                {"principal": asked.body["principal"], "permission": asked.body["permission"]}
+            )
+        return {}
 
     # -- Unity Catalog -----------------------------------------------------------------------------
 
@@ -398,6 +456,7 @@ _ROUTES: list[tuple[str, Callable[..., Json | bytes]]] = [
     ("/api/2.0/workspace-files/", Workspace.workspace_files),
     ("/api/2.0/workspace/", Workspace.files_of),
     ("/api/2.2/jobs/", Workspace.jobs_of),
+    ("/api/2.0/secrets/", Workspace.secrets_of),
     ("/api/2.1/unity-catalog/schemas", Workspace.schemas_of),
     ("/api/2.1/unity-catalog/volumes", Workspace.volumes_of),
     ("/api/2.1/unity-catalog/permissions/", Workspace.grants_of),
