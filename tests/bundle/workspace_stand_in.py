@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import base64
 import json
+import subprocess
+import sys
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -45,6 +47,15 @@ class Workspace:
     """What a workspace holds. Who logs in with the token NAME is NAME@example.com."""
 
     groups: dict[str, list[str]] = field(default_factory=dict)  # by user; nobody is in admins
+    entitlements: set[str] = field(default_factory=lambda: {"allow-cluster-create"})
+    #: Clouds' names; Azure's first.
+    node_types: list[Json] = field(
+        default_factory=lambda: [
+            {"node_type_id": "Standard_D4ds_v5", "num_cores": 4.0, "memory_mb": 16384}
+        ]
+    )
+    policies: dict[str, str] = field(default_factory=dict)  # names of those one may use, by id
+    clusters: set[str] = field(default_factory=set)  # those that run
     serverless_notebooks: bool = True  # else `environment_key` on a notebook task is refused
     folders: dict[str, int] = field(default_factory=dict)
     files: dict[str, bytes] = field(default_factory=dict)
@@ -52,13 +63,18 @@ class Workspace:
     jobs: dict[int, Json] = field(default_factory=dict)
     runs: dict[int, Json] = field(default_factory=dict)
     secrets: dict[str, dict[str, str]] = field(default_factory=dict)  # by scope, then key
+    catalogs: dict[str, Json] = field(default_factory=dict)
     schemas: dict[str, Json] = field(default_factory=dict)
+    tables: dict[str, Json] = field(default_factory=dict)
+    external_locations: list[Json] = field(default_factory=list)
+    external_access: bool = True  # as the metastore says
     volumes: dict[str, Json] = field(default_factory=dict)
     alerts: dict[str, Json] = field(default_factory=dict)
     dashboards: dict[str, Json] = field(default_factory=dict)
     grants: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # by "kind/name"
     #: Answers to further GETs by path, for what is only looked at; a `Refused` is raised.
     answers: dict[str, Json | Refused] = field(default_factory=dict)
+    commands: dict[str, Json] = field(default_factory=dict)
     unknown: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
@@ -164,6 +180,7 @@ class Workspace:
             "id": asked.user,
             "userName": asked.user,
             "groups": [{"display": name, "value": name} for name in groups],
+            "entitlements": [{"value": name} for name in sorted(self.entitlements)],
         }
 
     def may_write(self, user: str, path: str) -> bool:
@@ -357,6 +374,9 @@ class Workspace:
                 value = base64.b64decode(asked.body["bytes_value"]).decode()
             self.secrets[scope][asked.body["key"]] = value
         if rest == "list":
+            readers = self.access.get(f"secrets/{scope}")
+            if readers is not None and asked.user not in {one["principal"] for one in readers}:
+                raise Refused(403, "PERMISSION_DENIED", f"{asked.user} has no READ on {scope}")
             return {"secrets": [{"key": key} for key in self.secrets[scope]]}
         if rest == "acls/put":
             self.access.setdefault(f"secrets/{scope}", []).append(
@@ -406,6 +426,120 @@ class Workspace:
             ]
         }
 
+    def catalogs_of(self, method: str, name: str, asked: Asked) -> Json:
+        if name not in self.catalogs:
+            raise Refused(404, "CATALOG_DOES_NOT_EXIST", f"Catalog '{name}' does not exist.")
+        return {"name": name, **self.catalogs[name]}
+
+    def effective_permissions(self, method: str, rest: str, asked: Asked) -> Json:
+        """Its own and those of what it lies in."""
+        kind, _, name = rest.partition("/")
+        places = [rest]
+        if kind == "schema":
+            places.append(f"catalog/{name.partition('.')[0]}")
+        listed = [
+            {"principal": who, "privileges": [{"privilege": one} for one in sorted(what)]}
+            for place in places
+            for who, what in self.grants.get(place, {}).items()
+        ]
+        return {"privilege_assignments": listed}
+
+    def held(self, user: str, kind: str, name: str) -> set[str]:
+        """What a user may do to something, by themselves or their groups."""
+        listed = self.effective_permissions("GET", f"{kind}/{name}", Asked(user, {}, {}))
+        who = {user, "account users", *self.groups.get(user, [])}
+        return {
+            one["privilege"]
+            for assignment in listed["privilege_assignments"]
+            if assignment["principal"] in who
+            for one in assignment["privileges"]
+        }
+
+    def locations_of(self, method: str, rest: str, asked: Asked) -> Json:
+        return {"external_locations": self.external_locations}
+
+    def metastore(self, method: str, rest: str, asked: Asked) -> Json:
+        return {"name": "metastore", "external_access_enabled": self.external_access}
+
+    def tables_of(self, method: str, rest: str, asked: Asked) -> Json:
+        schema = f"{asked.query['catalog_name']}.{asked.query['schema_name']}"
+        if schema not in self.schemas:
+            raise Refused(404, "SCHEMA_DOES_NOT_EXIST", f"Schema '{schema}' does not exist.")
+        found = [
+            {"full_name": name, **table}
+            for name, table in self.tables.items()
+            if name.startswith(f"{schema}.")
+        ]
+        return {"tables": found}
+
+    def path_keys(self, method: str, rest: str, asked: Asked) -> Json:
+        """Denied at or above a registered table, as Unity Catalog does."""
+        url = asked.body["url"].rstrip("/")
+        for name, table in self.tables.items():
+            if f"{table.get('storage_location', '')}/".startswith(f"{url}/"):
+                raise _denied(f"{url} is at or above the location of table {name}")
+        for location in self.external_locations:
+            if f"{url}/".startswith(f"{location['url'].rstrip('/')}/"):
+                self._check_external(asked.user, "external_location", location["name"])
+                return {"expiration_time": 0}
+        raise _denied(f"no external location over {url}")
+
+    def table_keys(self, method: str, rest: str, asked: Asked) -> Json:
+        for name, table in self.tables.items():
+            if table["table_id"] == asked.body["table_id"]:
+                self._check_external(asked.user, "schema", name.rpartition(".")[0])
+                return {"expiration_time": 0}
+        raise Refused(404, "TABLE_DOES_NOT_EXIST", "no such table")
+
+    def _check_external(self, user: str, kind: str, name: str) -> None:
+        wanted = {"schema": "EXTERNAL_USE_SCHEMA"}.get(kind, "EXTERNAL_USE_LOCATION")
+        if not self.external_access:
+            raise _denied("external data access is disabled on the metastore")
+        if wanted not in self.held(user, kind, name):
+            raise _denied(f"{user} does not have {wanted} on {kind} {name}")
+
+    # -- compute -----------------------------------------------------------------------------------
+
+    def node_types_of(self, method: str, rest: str, asked: Asked) -> Json:
+        return {"node_types": self.node_types}
+
+    def policies_of(self, method: str, rest: str, asked: Asked) -> Json:
+        if rest == "list":
+            listed = [{"policy_id": one, "name": name} for one, name in self.policies.items()]
+            return {"policies": listed}
+        number = asked.query["policy_id"]
+        if number not in self.policies:
+            raise _denied(f"{asked.user} may not use policy {number}")
+        return {"policy_id": number, "name": self.policies[number]}
+
+    def commands_of(self, method: str, rest: str, asked: Asked) -> Json:
+        """Runs what a cluster is given, here."""
+        given = {**asked.query, **asked.body}
+        if given["clusterId"] not in self.clusters:
+            raise Refused(400, "INVALID_STATE", f"cluster {given['clusterId']} is not running")
+        if rest == "contexts/create":
+            return {"id": "context-1"}
+        if rest == "contexts/status":
+            return {"id": "context-1", "status": "Running"}
+        if rest == "commands/execute":
+            number = str(self.new_id())
+            done = subprocess.run(
+                [sys.executable, "-c", given["command"]],
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            results = (
+                {"resultType": "error", "summary": done.stderr.strip().splitlines()[-1]}
+                if done.returncode
+                else {"resultType": "text", "data": done.stdout}
+            )
+            self.commands[number] = {"id": number, "status": "Finished", "results": results}
+            return {"id": number}
+        if rest == "commands/status":
+            return self.commands[given["commandId"]]
+        return {}
+
     # -- alerts and dashboards ---------------------------------------------------------------------
 
     def alerts_of(self, method: str, number: str, asked: Asked) -> Json:
@@ -441,6 +575,10 @@ def _missing(path: str) -> Refused:
     return Refused(404, "RESOURCE_DOES_NOT_EXIST", f"Path ({path}) doesn't exist.")
 
 
+def _denied(message: str) -> Refused:
+    return Refused(403, "PERMISSION_DENIED", message)
+
+
 def _invalid(message: str) -> Refused:
     return Refused(400, "INVALID_PARAMETER_VALUE", message)
 
@@ -460,6 +598,16 @@ _ROUTES: list[tuple[str, Callable[..., Json | bytes]]] = [
     ("/api/2.1/unity-catalog/schemas", Workspace.schemas_of),
     ("/api/2.1/unity-catalog/volumes", Workspace.volumes_of),
     ("/api/2.1/unity-catalog/permissions/", Workspace.grants_of),
+    ("/api/2.1/unity-catalog/catalogs", Workspace.catalogs_of),
+    ("/api/2.1/unity-catalog/effective-permissions/", Workspace.effective_permissions),
+    ("/api/2.1/unity-catalog/external-locations", Workspace.locations_of),
+    ("/api/2.1/unity-catalog/metastore_summary", Workspace.metastore),
+    ("/api/2.1/unity-catalog/tables", Workspace.tables_of),
+    ("/api/2.1/unity-catalog/temporary-path-credentials", Workspace.path_keys),
+    ("/api/2.1/unity-catalog/temporary-table-credentials", Workspace.table_keys),
+    ("/api/2.1/clusters/list-node-types", Workspace.node_types_of),
+    ("/api/2.0/policies/clusters/", Workspace.policies_of),
+    ("/api/1.2/", Workspace.commands_of),
     ("/api/2.0/alerts", Workspace.alerts_of),
     ("/api/2.0/lakeview/dashboards", Workspace.dashboards_of),
     ("/telemetry-ext", Workspace.nothing),
