@@ -22,6 +22,7 @@ OWN = ("dev", "prod")
 
 #: What is included when its line in databricks.yml is no comment any more.
 WATCHING = "conf/watching/*.yml"
+PIPELINE = "conf/pipeline/*.yml"
 
 #: Values for the variables that have none.
 GIVEN = {
@@ -52,7 +53,7 @@ def bundle() -> dict[str, Any]:
 
 def included() -> list[Path]:
     """What is included, and what may be."""
-    patterns = [*bundle()["include"], WATCHING]
+    patterns = [*bundle()["include"], WATCHING, PIPELINE]
     return sorted({file for pattern in patterns for file in ROOT.glob(pattern)})
 
 

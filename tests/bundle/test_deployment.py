@@ -17,7 +17,7 @@ from typing import Any
 from zipfile import ZipFile
 
 import pytest
-from bundle_files import GIVEN, OWN, ROOT, TARGETS, WATCHING, bundle, read
+from bundle_files import GIVEN, OWN, PIPELINE, ROOT, TARGETS, WATCHING, bundle, read
 from workspace_stand_in import Workspace
 
 pytestmark = pytest.mark.slow
@@ -294,6 +294,24 @@ def test_a_dashboard_and_alerts_come_where_a_warehouse_is_given(
     assert len(workspace.dashboards) == 1
     watched = [*workspace.alerts.values(), *workspace.dashboards.values()]
     assert {one["warehouse_id"] for one in watched} == {GIVEN["warehouse_id"]}
+
+
+@pytest.mark.parametrize("target", OWN)
+def test_the_pipeline_of_the_example_is_deployed_with_the_wheel(
+    target: str, deployed: Bundle, workspace: Workspace
+) -> None:
+    deployed.edit(f"# - {PIPELINE}", f"- {PIPELINE}")
+    given = required(target, external_location="s3://bucket/lakelog")
+    deployed.well("validate", "--strict", "-t", target, given=given)
+    deployed.well("deploy", "-t", target, given=given)
+    (pipeline,) = workspace.pipelines.values()
+    (wheel,) = pipeline["environment"]["dependencies"]
+    assert wheel.startswith("/Workspace/Users/ada@example.com/")
+    assert wheel.endswith(".whl")
+    assert pipeline["configuration"]["lakelog.cold"] == "s3://bucket/lakelog"
+    (library,) = pipeline["libraries"]
+    folder = library["glob"]["include"].removesuffix("/**")
+    assert f"{folder}/readings.py" in workspace.files
 
 
 def test_choices_in_the_file_of_overrides_hold_complex_ones_too(deployed: Bundle) -> None:

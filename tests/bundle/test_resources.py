@@ -13,6 +13,7 @@ from bundle_files import OWN, jobs, resources, tasks
 from databricks.bundles.alerts import Alert
 from databricks.bundles.dashboards import Dashboard
 from databricks.bundles.jobs import Job
+from databricks.bundles.pipelines import Pipeline
 from databricks.bundles.schemas import Schema
 from databricks.bundles.volumes import Volume
 
@@ -24,6 +25,7 @@ CLASSES: dict[str, Any] = {
     "alerts": Alert,
     "dashboards": Dashboard,
     "jobs": Job,
+    "pipelines": Pipeline,
     "schemas": Schema,
     "volumes": Volume,
 }

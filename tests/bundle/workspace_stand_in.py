@@ -69,6 +69,7 @@ class Workspace:
     external_locations: list[Json] = field(default_factory=list)
     external_access: bool = True  # as the metastore says
     volumes: dict[str, Json] = field(default_factory=dict)
+    pipelines: dict[str, Json] = field(default_factory=dict)
     alerts: dict[str, Json] = field(default_factory=dict)
     dashboards: dict[str, Json] = field(default_factory=dict)
     grants: dict[str, dict[str, set[str]]] = field(default_factory=dict)  # by "kind/name"
@@ -542,6 +543,16 @@ class Workspace:
 
     # -- alerts and dashboards ---------------------------------------------------------------------
 
+    def pipelines_of(self, method: str, number: str, asked: Asked) -> Json:
+        if method == "POST":
+            number = f"{self.new_id():032x}"
+            self.pipelines[number] = asked.body
+        elif number not in self.pipelines:
+            raise Refused(404, "RESOURCE_DOES_NOT_EXIST", number)
+        elif method == "PUT":
+            self.pipelines[number] = asked.body
+        return {"pipeline_id": number, "name": "", "spec": self.pipelines[number]}
+
     def alerts_of(self, method: str, number: str, asked: Asked) -> Json:
         return self._kept(self.alerts, "id", method, number, asked)
 
@@ -608,6 +619,7 @@ _ROUTES: list[tuple[str, Callable[..., Json | bytes]]] = [
     ("/api/2.1/clusters/list-node-types", Workspace.node_types_of),
     ("/api/2.0/policies/clusters/", Workspace.policies_of),
     ("/api/1.2/", Workspace.commands_of),
+    ("/api/2.0/pipelines", Workspace.pipelines_of),
     ("/api/2.0/alerts", Workspace.alerts_of),
     ("/api/2.0/lakeview/dashboards", Workspace.dashboards_of),
     ("/telemetry-ext", Workspace.nothing),
