@@ -51,11 +51,13 @@ ALLOWED = {
     "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
     "explore": {"cold", "cleanup", "read", "operate"},
     "jobs": {
+        "codec",
         "hot",
         "cold",
         "ingest",
         "archive",
         "cleanup",
+        "read",
         "spark",
         "operate",
         "cold_log",
