@@ -75,6 +75,12 @@ os.environ.setdefault(
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
+        "--databricks-cli",
+        type=Path,
+        metavar="PATH",
+        help="a Databricks CLI, with which the slow tests deploy the bundle to a stand-in",
+    )
+    parser.addoption(
         "--unity",
         metavar="PATH",
         type=Path,

@@ -52,11 +52,13 @@ ALLOWED = {
     "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
     "explore": {"cold", "cleanup", "read", "operate"},
     "jobs": {
+        "codec",
         "hot",
         "cold",
         "ingest",
         "archive",
         "cleanup",
+        "read",
         "spark",
         "operate",
         "cold_log",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
@@ -25,6 +25,7 @@ from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_dige
 from ..store.storage import Storage
 from .footer_seal import SEALED, SealingSink
 from .segment_reader import SegmentReader
+from .value_statistics import ValueStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,15 @@ def _write_file(
     path = f"{table_path}/{folder}/{name}"
     storage.make_folder(f"{table_path}/{folder}", synced=False)  # below, together with the file
     tally = RowTally(add)
+    columns = columns or pa.schema([])
+    values = ValueStatistics(columns)
     rows = (
         archived_rows(add, rows_of, tally)
         if isinstance(add, HotRange)
         else tally.count(_rewritten(add, SegmentReader(storage, table_path)))
     )
     try:
-        _write(storage, path, _row_groups(rows), columns or pa.schema([]), tally)
+        _write(storage, path, _row_groups(rows), columns, tally, values)
         # The commit that will name the file must not survive a power cut that the file does not.
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
         storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
@@ -96,16 +99,11 @@ def _write_file(
         with suppress(ColdTierError):
             storage.delete_file(path)
         raise
-    return _written(tally, f"{folder}/{name}", storage.size_bytes(path))
+    return _written(tally, values, f"{folder}/{name}", storage.size_bytes(path))
 
 
-def _written(tally: RowTally, path: str, size_bytes: int) -> WrittenFile:
+def _written(tally: RowTally, values: ValueStatistics, path: str, size_bytes: int) -> WrittenFile:
     add = tally.add
-    stats: dict[str, object] = {"numRecords": tally.records}
-    if tally.records:
-        stats["minValues"] = {"offset": tally.first, **_time_statistic(tally.min_us)}
-        stats["maxValues"] = {"offset": tally.last, **_time_statistic(tally.max_us)}
-        stats["nullCount"] = {"offset": 0, "timestamp": 0}
     file = SegmentFile(
         add.topic_partition.partition,
         add.segment,
@@ -118,7 +116,30 @@ def _written(tally: RowTally, path: str, size_bytes: int) -> WrittenFile:
         _milliseconds(tally.max_us, UNKNOWN_TIMESTAMP_MS),
         _modified_ms(add),
     )
-    return WrittenFile(file, json.dumps(stats, separators=(",", ":")), tally.unparsed)
+    return WrittenFile(file, _statistics(tally, values), tally.unparsed)
+
+
+def _statistics(tally: RowTally, values: ValueStatistics) -> str:
+    stats = {"numRecords": str(tally.records)}
+    if tally.records:
+        least = {"offset": tally.first, **_time_statistic(tally.min_us)}
+        largest = {"offset": tally.last, **_time_statistic(tally.max_us)}
+        nulls = {"offset": 0, "timestamp": 0, **values.nulls}
+        stats |= {
+            "minValues": _json_object(_members(least) | values.least),
+            "maxValues": _json_object(_members(largest) | values.largest),
+            "nullCount": _json_object(_members(nulls)),
+        }
+    return _json_object(stats)
+
+
+def _members(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: json.dumps(value) for name, value in values.items()}
+
+
+def _json_object(members: Mapping[str, str]) -> str:
+    """An object of members that are JSON already: a decimal has more digits than a float."""
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members.items()) + "}"
 
 
 def _modified_ms(add: HotRange | Rewrite) -> int:
@@ -142,6 +163,7 @@ def _write(
     row_groups: Iterable[pa.Table],
     columns: pa.Schema,
     tally: RowTally,
+    values: ValueStatistics,
 ) -> None:
     """An error of the store names the path; an error of the rows' source stays as it is."""
     with storage.naming(path):
@@ -156,6 +178,7 @@ def _write(
             if len(columns):
                 row_group = with_value_columns(row_group, columns)
                 tally.unparsed += row_group.num_rows - row_group[VALUE_ERROR].null_count
+                values.count(row_group)
             with storage.naming(path):
                 writer.write_table(row_group, row_group_size=row_group.num_rows)
         writer.add_key_value_metadata({**tally.tombstones.to_metadata(), **SEALED})
