@@ -26,7 +26,7 @@ from lakelog.hot.registry import _defaults_from_json, _from_json
 from lakelog.jobs.parameters import _converted, step_names, topic_names
 from lakelog.keyspace_defaults import KeyspaceDefaults
 from lakelog.offsets import position
-from lakelog.read.json_path import JsonPath
+from lakelog.read.where import parse as parse_where
 from lakelog.secret_reference import resolve_secret
 from lakelog.spark.offsets_json import parse_offsets
 from lakelog.spark.options import _assigned, _storage_options
@@ -236,7 +236,7 @@ def test_a_file_of_any_bytes_is_read_or_refused(tmp_path: Path, data: bytes):
 SPOKEN: dict[str, Callable[[str], Any]] = {
     "stream id": EntryId.parse,
     "position": position,
-    "JSON path": JsonPath.of,
+    "expression": parse_where,
     "reference": lambda text: resolve_secret(text, "password_ref"),
     "number of a job": lambda text: _converted("seconds", text, 1.5, "job"),
     "whole number of a job": lambda text: _converted("partitions", text, 1, "job"),
