@@ -367,9 +367,11 @@ class NamedTable(TimestampLookup[NamedReader]):
                 if error is not None and self._is_news_of_catalog(error):
                     return attempt(standing)
                 if self._has_landed(commit.note.commit, error):
+                    self._files_refused = 0 if transaction else self._files_refused
                     applied = self._applied(commit.note, superseded, measured)
                     return replace(applied, left=commit.left)
                 to_others = self._state.version != current.version
+                self._files_refused += transaction is not None and not to_others
                 return NotLanded(error, to_others, "Check that it may be written by this user")
 
             return current, attempt
@@ -454,9 +456,7 @@ class NamedTable(TimestampLookup[NamedReader]):
             failpoint("cold.after_commit")
         except Exception as error:
             self._columns = None  # columns may have been added
-            self._files_refused += 1
             return ready, error
-        self._files_refused = 0
         self._take_own(version, note)
         return ready, None
 
