@@ -388,9 +388,14 @@ WRITER_OPTIONS: dict[str, Any] = {
 
 def writer_options(columns: pa.Schema) -> dict[str, Any]:
     """`WRITER_OPTIONS` with value columns, which do repeat and are used in filters."""
-    leaves = [path for field in columns for path in _leaf_paths(field.name, field.type)]
+    leaves = leaf_paths(columns)
     more = {name: WRITER_OPTIONS[name] + leaves for name in ("use_dictionary", "write_statistics")}
     return {**WRITER_OPTIONS, **more}
+
+
+def leaf_paths(columns: pa.Schema) -> list[str]:
+    """Parquet's names of the columns that these are stored as."""
+    return [path for field in columns for path in _leaf_paths(field.name, field.type)]
 
 
 def _leaf_paths(path: str, type_: pa.DataType) -> list[str]:

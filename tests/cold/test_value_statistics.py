@@ -16,9 +16,9 @@ from made_up import archive, batch_of
 
 from lakelog.codec.value_columns import value_schema
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.by_path.value_statistics import ValueStatistics
 from lakelog.cold.schema import MOST_WITH_STATISTICS, STATISTICS_PROPERTY, with_statistics
 from lakelog.cold.store.storage import Storage
+from lakelog.cold.value_statistics import ValueStatistics
 from lakelog.config import TopicConfig
 from lakelog.engines.engine import InlineEngine
 from lakelog.record import Record

@@ -20,6 +20,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.p
 
 from spark_log import SPARKS_OWN, SparkLog
 
+from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import quoted
 from lakelog.cold.change import RowsOf
@@ -69,6 +70,12 @@ def schema(spark: SparkSession, catalog: str, tmp_path: Path) -> Iterator[str]:
     spark.sql(f"CREATE SCHEMA {catalog}.{name} {place}")
     yield f"{catalog}.{name}"
     spark.sql(f"DROP SCHEMA {catalog}.{name} CASCADE")
+
+
+@pytest.fixture
+def by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark writes the rows of tables by name, as where no files can be handed to Delta."""
+    monkeypatch.setattr(DeltaTransaction, "begin", staticmethod(lambda *_: None))
 
 
 @pytest.fixture

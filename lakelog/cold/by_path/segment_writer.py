@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from functools import partial
 from uuid import uuid4
 
@@ -19,13 +17,15 @@ from ...errors import ColdTierError
 from ...topic import Topic
 from ...value_ddl import VALUE_ERROR
 from ..change import HotRange, Rewrite, RowsOf
+from ..file_statistics import milliseconds, statistics
+from ..row_groups import row_groups
 from ..rows import RowTally, archived_rows, rewritten_rows, with_value_columns
-from ..schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, writer_options
+from ..schema import FILE_SCHEMA, writer_options
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from ..store.storage import Storage
+from ..value_statistics import ValueStatistics
 from .footer_seal import SEALED, SealingSink
 from .segment_reader import SegmentReader
-from .value_statistics import ValueStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ def _write_file(
         else tally.count(_rewritten(add, SegmentReader(storage, table_path)))
     )
     try:
-        _write(storage, path, _row_groups(rows), columns, tally, values)
+        _write(storage, path, row_groups(rows), columns, tally, values)
         # The commit that will name the file must not survive a power cut that the file does not.
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
         storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
@@ -112,34 +112,11 @@ def _written(tally: RowTally, values: ValueStatistics, path: str, size_bytes: in
         tally.records,
         add.start_offset,
         add.end_offset,
-        _milliseconds(tally.min_us, -1),
-        _milliseconds(tally.max_us, UNKNOWN_TIMESTAMP_MS),
+        milliseconds(tally.min_us, -1),
+        milliseconds(tally.max_us, UNKNOWN_TIMESTAMP_MS),
         _modified_ms(add),
     )
-    return WrittenFile(file, _statistics(tally, values), tally.unparsed)
-
-
-def _statistics(tally: RowTally, values: ValueStatistics) -> str:
-    stats = {"numRecords": str(tally.records)}
-    if tally.records:
-        least = {"offset": tally.first, **_time_statistic(tally.min_us)}
-        largest = {"offset": tally.last, **_time_statistic(tally.max_us)}
-        nulls = {"offset": 0, "timestamp": 0, **values.nulls}
-        stats |= {
-            "minValues": _json_object(_members(least) | values.least),
-            "maxValues": _json_object(_members(largest) | values.largest),
-            "nullCount": _json_object(_members(nulls)),
-        }
-    return _json_object(stats)
-
-
-def _members(values: Mapping[str, object]) -> dict[str, str]:
-    return {name: json.dumps(value) for name, value in values.items()}
-
-
-def _json_object(members: Mapping[str, str]) -> str:
-    """An object of members that are JSON already: a decimal has more digits than a float."""
-    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in members.items()) + "}"
+    return WrittenFile(file, statistics(tally, values), tally.unparsed)
 
 
 def _modified_ms(add: HotRange | Rewrite) -> int:
@@ -200,57 +177,3 @@ def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBat
     files = rewrite.files if rewrite.source is None else (rewrite.source,)
     rows = reader.read(files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names)
     return (rewritten_rows(batch, rewrite) for batch in rows)
-
-
-def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in tables of at most `ROW_GROUP_ROWS` and about `ROW_GROUP_BYTES`."""
-    held: list[pa.RecordBatch] = []
-    rows = size_bytes = 0
-    for piece in (piece for batch in batches for piece in _cut(batch)):
-        if held and (
-            rows + piece.num_rows > ROW_GROUP_ROWS or size_bytes + piece.nbytes > ROW_GROUP_BYTES
-        ):
-            yield pa.Table.from_batches(held)
-            held, rows, size_bytes = [], 0, 0
-        held.append(piece)
-        rows += piece.num_rows
-        size_bytes += piece.nbytes
-        if size_bytes >= ROW_GROUP_BYTES:  # a huge record is written before the next one is read
-            yield pa.Table.from_batches(held)
-            held, rows, size_bytes = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Slices small enough to fill row groups well; a single large record stays whole."""
-    if batch.num_rows == 0:
-        return
-    fits = batch.num_rows <= ROW_GROUP_ROWS // 4 and batch.nbytes <= ROW_GROUP_BYTES // 4
-    if fits or batch.num_rows == 1:
-        yield batch
-        return
-    half = batch.num_rows // 2
-    yield from _cut(batch.slice(0, half))
-    yield from _cut(batch.slice(half))
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def _time_statistic(time_us: int | None) -> dict[str, str]:
-    """As Delta writes it; left out beyond the year 9999, which its text cannot hold."""
-    if time_us is None:
-        return {}
-    try:
-        time = _EPOCH + timedelta(milliseconds=time_us // 1000)
-    except OverflowError:
-        return {}
-    return {"timestamp": time.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
-
-
-def _milliseconds(time_us: int | None, beyond: int) -> int:
-    """What the index reads back from the statistic."""
-    if time_us is None:
-        return -1
-    return time_us // 1000 if _time_statistic(time_us) else beyond

@@ -17,7 +17,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..schema import with_statistics
+from .schema import with_statistics
 
 #: As Delta's own writers cut strings.
 STRING_CHARACTERS = 32
