@@ -19,12 +19,12 @@ from ...errors import ColdTierError
 from ...topic import Topic
 from ...value_ddl import VALUE_ERROR
 from ..change import HotRange, Rewrite, RowsOf
+from ..parquet.footer_seal import SEALED, SealingSink
+from ..parquet.segment_reader import SegmentReader
 from ..rows import RowTally, archived_rows, rewritten_rows, with_value_columns
 from ..schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, writer_options
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from ..store.storage import Storage
-from .footer_seal import SEALED, SealingSink
-from .segment_reader import SegmentReader
 
 
 @dataclass(frozen=True, slots=True)
