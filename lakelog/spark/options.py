@@ -9,6 +9,8 @@
 | cold                                | both   | folder or URL of the cold root, or catalog.schema |
 | storageOptions                      | both   | JSON: what opens an object store; no secrets but  |
 |                                     |        | references                                        |
+| tablesAt                            | both   | beside ``cold=catalog.schema``: the URL of the    |
+|                                     |        | Unity Catalog, or the schema's folder             |
 | subscribe, subscribePattern, assign | both   | one of: names, a regular expression, JSON         |
 | startingOffsets                     | both   | a position, or JSON with -2 and -1; default       |
 |                                     |        | ``earliest`` (batch), ``latest`` (stream)         |
@@ -29,7 +31,7 @@
 | option                              | write  | value                                             |
 |-------------------------------------|--------|---------------------------------------------------|
 | redis, passwordRef, keyspace        | both   | as above                                          |
-| cold, storageOptions                | both   | as above; needed only when a server lost its tail |
+| cold, storageOptions, tablesAt      | both   | as above; needed only when a server lost its tail |
 | topic                               | both   | of all rows, over the column                      |
 | acks                                | both   | ``memory`` (default), ``replicas=N`` or ``fsync`` |
 | idempotent                          | both   | default ``true``; ``false``: what is repeated is  |
@@ -47,6 +49,7 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from uuid import UUID
 
+from ..cold.by_name.names import SCHEMA
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 from ..hot import Acks
 from ..hot.keys import DEFAULT_KEYSPACE
@@ -60,7 +63,7 @@ from ..value_ddl import ddl_of, parse_columns
 from .offsets_json import EARLIEST, LATEST, StreamOffset, parse_offsets
 from .place.log_place import LogPlace, check_no_password
 
-WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions")
+WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions", "tablesAt")
 READ = (
     *WHERE,
     "subscribe",
@@ -281,12 +284,15 @@ def log_place(options: Mapping[str, str]) -> LogPlace:
         check_executors_can_resolve(options["passwordRef"], "passwordRef")
     if "cold" not in options and "storageOptions" in options:
         _refuse("storageOptions goes with 'cold': it opens an object store")
+    if "tablesAt" in options and not SCHEMA.fullmatch(options.get("cold", "")):
+        _refuse("tablesAt goes with cold=catalog.schema: it says where the schema's tables are")
     place = LogPlace.of(
         options["redis"],
         options.get("cold"),
         keyspace=options.get("keyspace", DEFAULT_KEYSPACE),
         password_ref=options.get("passwordRef"),
         storage_options=_storage_options(options.get("storageOptions", "{}")),
+        tables_at=options.get("tablesAt"),
     )
     if place.cold is not None:
         place.cold.options()  # refuses what may not be shown

@@ -32,11 +32,13 @@ def cold_root(
     storage_options: Mapping[str, str] | None = None,
     *,
     spark: Callable[[], SparkSession] = session,
+    tables_at: str | None = None,
 ) -> PathRoot | NamedRoot | None:
     """The place that is meant; None where none is named.
 
     Args:
         spark: gives the session that tables by name are opened with.
+        tables_at: finds tables by name where there is no session; see `TableLocation`.
 
     Raises:
         InvalidArgumentError: a location, or storage options, that go with nothing.
@@ -53,4 +55,4 @@ def cold_root(
         return PathRoot(Storage(str(path), storage_options), schema)
     if storage_options:
         raise InvalidArgumentError("storage options open an object store, and none is named")
-    return None if schema is None else NamedRoot(schema, spark)
+    return None if schema is None else NamedRoot(schema, spark, tables_at)
