@@ -147,6 +147,28 @@ def test_nothing_is_archived_into_the_table_of_a_deleted_topic(lake: Lakelog) ->
     assert table.snapshot().version == snapshot.version
 
 
+@pytest.mark.parametrize("held", ["delete", "undelete"])
+def test_a_deletion_that_redis_lost_is_told_with_both_ways_out(
+    lake: Lakelog, redis_client: redis.Redis, held: str
+) -> None:
+    before = {key: redis_client.dump(key) for key in redis_client.scan_iter()}
+    lake.topics.delete("orders")
+    redis_client.flushall()
+    for key, dumped in before.items():
+        redis_client.restore(key, 0, dumped)
+    with pytest.raises(LakelogError, match="has lost the deletion: say again"):
+        lake.archive()
+    if held == "delete":
+        lake.topics.delete("orders")
+        assert not lake.archive()
+        with pytest.raises(UnknownTopicOrPartitionError, match="it was deleted"):
+            values(lake, "orders")
+    else:
+        lake.undelete("orders")
+        assert [report.topic for report in lake.archive()] == ["orders"]
+        assert values(lake, "orders") == KEPT
+
+
 def reserved() -> Change:
     return Change(registers={ReservedEnd(0): 10**9})
 

@@ -120,8 +120,9 @@ def deleted_topic(topic: Topic) -> UnknownTopicIdError:
     """The error of those who would use the table of a deleted topic."""
     return UnknownTopicIdError(
         f"topic {topic.name!r} with id {topic.topic_id} was deleted: nothing more is archived into "
-        "its table, and its files may be gone. Look the topic up again; `lakelog topics undelete "
-        f"{topic.name}` brings it back while it is kept",
+        "its table, and its files may be gone. Look the topic up again; if Redis still has it, "
+        "Redis has lost the deletion: say again what is to hold, `lakelog topics delete "
+        f"{topic.name}` or, while it is kept, `lakelog topics undelete {topic.name}`",
         topic=topic.name,
         topic_id=topic.topic_id,
     )

@@ -202,6 +202,7 @@ def _read_all(
             if name not in {topic.name for topic in log.topics.list()}:
                 keeping.create(harness, log, name)
         try:
+            _delete_again(place, log, harness)
             _archive(log)
             _recover(log)
         except LakelogError as error:
@@ -211,6 +212,21 @@ def _read_all(
         ]
         read_final_logs(log, place.redis_url, place.cold, plain_options, history)
         history.creations = _creations(place, log)
+
+
+def _delete_again(place: Place, log: Lakelog, harness: Process) -> None:
+    """Topics that were deleted, which Redis has lost: their tables know it, so nothing more can be
+    archived of them until somebody says again what is to hold.
+    """
+    deleted = {
+        fields[1]
+        for number in range(ROLES["janitor"])
+        for kind, _, *fields in read_journal(place.journal_file(f"janitor{number}"))
+        if kind == "dropping"
+    }
+    for topic in log.topics.list():
+        if str(topic.topic_id) in deleted:
+            keeping.recreate(harness, log, topic.name)
 
 
 def _archive(log: Lakelog) -> None:
