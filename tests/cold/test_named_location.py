@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 from uuid import uuid4
@@ -29,6 +30,7 @@ from lakelog.errors import (
     ContradictionError,
 )
 from lakelog.record import OffsetAndTimestamp, TopicPartition
+from lakelog.spark.place import NamedRoot
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 
 EPOCH_MS = 1_700_000_000_000
@@ -196,6 +198,17 @@ def test_what_only_spark_understands_is_left_to_it(lying: Lying) -> None:
     )
     with pytest.raises(ColdTierRefusedError, match=r"Spark's own reader alone.*rot13"):
         lying.either().exists()
+
+
+def test_a_check_says_how_tables_are_read(lying: Lying, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("UNITY_CATALOG_URL", lying.workspace.url)
+    root = NamedRoot("main.logs-1")
+    assert "are read where they lie" in root.check()
+    lying.workspace.grants.remove(SCHEMA)
+    monkeypatch.setattr(vended_credentials, "_HELD", {})
+    assert re.search("for Spark alone to read and write: .*no EXTERNAL USE SCHEMA", root.check())
+    with pytest.raises(ColdTierRefusedError, match=r"no schema main\.others"):
+        NamedRoot("main.others").check()
 
 
 def test_keys_are_asked_for_each_table_not_for_the_root(lying: Lying, topic: Any) -> None:

@@ -8,7 +8,7 @@ import time
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import unquote
+from urllib.parse import parse_qs, unquote
 
 HOUR_S = 3600
 
@@ -100,7 +100,10 @@ class Workspace:
     def found(self, path: str) -> tuple[int, dict[str, Any]]:
         if self.is_down:
             return 503, {"message": "down"}
-        parts = [unquote(part) for part in path.removeprefix(_API).strip("/").split("/")]
+        path, _, query = path.removeprefix(_API).partition("?")
+        parts = [unquote(part) for part in path.strip("/").split("/")]
+        if parts == ["tables"]:
+            return self._listed(parse_qs(query))
         is_delta = parts[:2] == ["delta", "v1"]
         name = ".".join(parts[3::2] if is_delta else parts[-1:])
         table = self.tables.get(name)
@@ -117,6 +120,17 @@ class Workspace:
                 {"version": version, "file-name": name} for version, name in table.staged.items()
             ],
         }
+
+    def _listed(self, asked: dict[str, list[str]]) -> tuple[int, dict[str, Any]]:
+        schema = f"{asked['catalog_name'][0]}.{asked['schema_name'][0]}."
+        names = [name for name in self.tables if name.startswith(schema)]
+        if not names:
+            return 404, {"message": f"no schema {schema}"}
+        at = int(asked.get("page_token", ["0"])[0])  # one a page
+        more = str(at + 1) if at + 1 < len(names) else None
+        properties = {"lakelog.topic.id": "an id"}
+        found = {"name": names[at].removeprefix(schema), "properties": properties}
+        return 200, {"tables": [found], "next_page_token": more}
 
     def _missing(self, path: str, body: dict[str, Any]) -> str:
         if self.refuses:

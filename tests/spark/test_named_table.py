@@ -49,3 +49,12 @@ class TestNamedTable(ColdTableContract):
     test_seeks_agree_with_a_list = settings(max_examples=4)(
         ColdTableContract.test_seeks_agree_with_a_list
     )
+
+
+@pytest.mark.slow
+class TestThroughSpark(TestNamedTable):
+    """Where a table cannot be read where it lies."""
+
+    @pytest.fixture(autouse=True)
+    def _through_spark(self, through_spark: None) -> None:
+        pass

@@ -18,6 +18,7 @@ from ...cold.by_name.view import SparkView
 from ...cold.catalogue import Catalogue, described_topic
 from ...cold.change import RowsOf, nothing_hot
 from ...cold.schema import TOPIC_ID_PROPERTY
+from ...cold.store.unity_catalog import UnityCatalog
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...errors import (
@@ -37,6 +38,7 @@ from .table_location import (
     known_catalog,
     take,
     to_hand_on,
+    why_not_directly,
 )
 
 if TYPE_CHECKING:
@@ -69,10 +71,14 @@ class NamedRoot:
         unity = known_catalog(catalog)
         if unity is None:
             return f"{self.schema} is a schema, which only Spark opens: --spark"
-        next(unity.tables(*parse_schema(self.schema)), None)
-        return (
-            f"tables of {self.schema} are read by keys of its catalog; Spark writes them: --spark"
-        )
+        name = min(self._of_topics(unity), default=None)
+        because = ""
+        if name is not None:
+            location = TableLocation(TableName(*parse_schema(self.schema), name), None)
+            because = why_not_directly(location)
+        if because:
+            return f"tables of {self.schema} are for Spark alone to read and write: {because}"
+        return f"tables of {self.schema} are read where they lie, and Spark writes them: --spark"
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -195,12 +201,7 @@ class NamedRoot:
         unity = known_catalog(catalog)
         if unity is not None:
             try:
-                return {
-                    str(one["name"])
-                    for one in unity.tables(catalog, schema)
-                    if one.get("table_type") != "VIEW"
-                    and TOPIC_ID_PROPERTY in (one.get("properties") or ())
-                }
+                return self._of_topics(unity)
             except (ColdTierAccessError, MissingExtraError) as error:
                 logger.info("Spark lists the tables of %s, not its catalog: %s", self, error)
         spark = self.spark()
@@ -208,6 +209,19 @@ class NamedRoot:
             tables = spark.sql(f"SHOW TABLES IN {quoted(catalog, schema)}").collect()
             views = spark.sql(f"SHOW VIEWS IN {quoted(catalog, schema)}").collect()
         return {row["tableName"] for row in tables} - {row[1] for row in views}
+
+    def _of_topics(self, unity: UnityCatalog) -> set[str]:
+        """The tables of topics, as the catalog says.
+
+        Raises:
+            ColdTierError, MissingExtraError: see `UnityCatalog.tables`.
+        """
+        return {
+            str(one["name"])
+            for one in unity.tables(*parse_schema(self.schema))
+            if one.get("table_type") != "VIEW"
+            and TOPIC_ID_PROPERTY in (one.get("properties") or ())
+        }
 
     def _view(self, name: TableName) -> EitherView:
         log = LogView(

@@ -27,8 +27,9 @@ from typing import TYPE_CHECKING
 from ...cold.by_name.delta_actions import NotDirectError
 from ...cold.by_name.location import Located, PlainLocation, UnityLocation
 from ...cold.by_name.names import TableName
-from ...cold.by_name.table_log import Newest
+from ...cold.by_name.table_log import Newest, TableLog
 from ...cold.store.unity_catalog import URL_VARIABLE, UnityCatalog
+from ...cold.store_errors import one_line
 from ...errors import ColdTierError, MissingExtraError
 
 if TYPE_CHECKING:
@@ -80,6 +81,17 @@ def to_hand_on(locations: Iterable[TableLocation]) -> HandedOn:
         except (NotDirectError, ColdTierError, MissingExtraError) as error:
             logger.debug("tasks get no way to read %s where it lies: %s", one.name, error)
     return tuple(found)
+
+
+def why_not_directly(location: TableLocation) -> str:
+    """Why a table cannot be read where it lies, as far as a look at it tells; empty if it can."""
+    try:
+        located = location.find()
+        if located is not None:
+            TableLog(located.storage).refresh(located.newest)
+    except (NotDirectError, ColdTierError, MissingExtraError) as error:
+        return one_line(error)
+    return ""
 
 
 def take(handed_on: HandedOn) -> None:
