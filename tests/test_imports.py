@@ -70,14 +70,16 @@ ALLOWED = {
 #: rooms: what they hold is true of both kinds of table.
 COLD_ROOMS: dict[str, set[str]] = {
     "store": set(),
-    "by_path": {"store"},
-    "by_name": {"store"},
+    "parquet": {"store"},
+    "by_path": {"store", "parquet"},
+    "by_name": {"store", "parquet"},
 }
 
 #: folder → libraries that nothing in it may import, not even within a function.
 STRANGE: dict[str, set[str]] = {
     "cold/by_path": {"pyspark"},
     "cold/store": {"pyspark"},
+    "cold/parquet": {"pyspark", "deltalake"},
     "cold/by_name": {"deltalake"},
     "hot": {"pyspark", "deltalake"},
     "ingest": {"pyspark", "deltalake"},

@@ -44,9 +44,9 @@ class PathStatusTable:
     def __init__(
         self, storage: Storage, *, after_create: Callable[[str], None] | None = None
     ) -> None:
-        self._storage = storage
         self._after_create = after_create
         self.path = f"{storage.root.rstrip('/')}/{STATUS_TABLE}"
+        self._storage = storage.keyed_for(self.path)
 
     def done_rows(self, key: RunKey) -> pa.Table:
         """See `StatusTable.done_rows`."""

@@ -60,6 +60,7 @@ def dataframe(
     look, ranges = resolve(tiers, starts, ends, clock, clip=clip)
     cold, hot = divide(look, ranges)
     spark = spark or session(object_stores=place.object_stores)
+    tasks_place = place.for_tasks(spark, tiers) if hot else place
     frames = []
     if cold:
         assert tiers.table is not None  # something is archived
@@ -68,7 +69,7 @@ def dataframe(
             for one in cold
             if condition(look.cold.files, one) != NO_ROWS
         ]
-    frames += [_hot_frame(spark, place, tiers.topic, look, one) for one in hot]
+    frames += [_hot_frame(spark, tasks_place, tiers.topic, look, one) for one in hot]
     if not frames:
         frames.append(_no_rows(spark, tiers.topic))
     return reduce(lambda one, other: one.unionByName(other), frames)

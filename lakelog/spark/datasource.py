@@ -33,7 +33,6 @@ from pyspark.sql.types import StructType
 from ..back_off import patiently
 from ..clock import Clock, SystemClock
 from ..codec.value_columns import value_schema
-from ..cold.store.vended_credentials import Vended
 from ..engines.spark_worker import spare_imports
 from ..errors import (
     InvalidArgumentError,
@@ -144,7 +143,7 @@ class InputTask(InputPartition):  # type: ignore[misc]
 
     ranges: tuple[InputRange, ...]
     #: What opens the cold tier where nobody is logged in. Says nothing of what is read.
-    credentials: Vended | None = field(default=None, repr=False, compare=False)
+    credentials: Any = field(default=None, repr=False, compare=False)
 
 
 class _RangeReader:
@@ -478,8 +477,8 @@ def _ids(topics: Mapping[str, Topic]) -> dict[str, UUID]:
 
 def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputTask]:
     """The ranges, dealt out to Spark's tasks, with what they open the cold tier by."""
-    tiered = any(part.topic.config.tiered for part in sized)
-    credentials = options.place.to_hand_on() if tiered else None
+    tiered = {part.topic.topic_id: part.topic for part in sized if part.topic.config.tiered}
+    credentials = options.place.to_hand_on(tiered.values()) if tiered else None
     return [
         InputTask(
             tuple(

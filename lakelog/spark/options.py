@@ -9,6 +9,8 @@
 | cold                                | both   | folder or URL of the cold root, or catalog.schema |
 | storageOptions                      | both   | JSON: what opens an object store; no secrets but  |
 |                                     |        | references                                        |
+| tablesAt                            | both   | beside ``cold=catalog.schema``: the URL of the    |
+|                                     |        | Unity Catalog, or the schema's folder             |
 | subscribe, subscribePattern, assign | both   | one of: names, a regular expression, JSON         |
 | startingOffsets                     | both   | a position, or JSON with -2 and -1; default       |
 |                                     |        | ``earliest`` (batch), ``latest`` (stream)         |
@@ -33,7 +35,7 @@
 | option                              | write  | value                                             |
 |-------------------------------------|--------|---------------------------------------------------|
 | redis, passwordRef, keyspace        | both   | as above                                          |
-| cold, storageOptions                | both   | as above; needed only when a server lost its tail |
+| cold, storageOptions, tablesAt      | both   | as above; needed only when a server lost its tail |
 | topic                               | both   | of all rows, over the column                      |
 | acks                                | both   | ``memory`` (default), ``replicas=N`` or ``fsync`` |
 | idempotent                          | both   | default ``true``; ``false``: what is repeated is  |
@@ -51,6 +53,7 @@ from dataclasses import dataclass, field, replace
 from typing import NoReturn
 from uuid import UUID
 
+from ..cold.by_name.names import SCHEMA
 from ..config import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 from ..hot import Acks
@@ -74,7 +77,7 @@ OF_TRIGGERS = (
     "maxTriggerDelay",
 )
 
-WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions")
+WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions", "tablesAt")
 READ = (
     *WHERE,
     "subscribe",
@@ -296,12 +299,15 @@ def log_place(options: Mapping[str, str]) -> LogPlace:
         check_executors_can_resolve(options["passwordRef"], "passwordRef")
     if "cold" not in options and "storageOptions" in options:
         _refuse("storageOptions goes with 'cold': it opens an object store")
+    if "tablesAt" in options and not SCHEMA.fullmatch(options.get("cold", "")):
+        _refuse("tablesAt goes with cold=catalog.schema: it says where the schema's tables are")
     place = LogPlace.of(
         options["redis"],
         options.get("cold"),
         keyspace=options.get("keyspace", DEFAULT_KEYSPACE),
         password_ref=options.get("passwordRef"),
         storage_options=_storage_options(options.get("storageOptions", "{}")),
+        tables_at=options.get("tablesAt"),
     )
     if place.cold is not None:
         place.cold.options()  # refuses what may not be shown

@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pyarrow as pa
 
 from ..back_off import Tries
 from ..codec.value_columns import columns_of
-from ..cold.by_path.as_archived import AsArchived
+from ..cold.as_archived import AsArchived
 from ..errors import LakelogError, OffsetOutOfRangeError
-from ..offsets import HotOffsets
 from ..read.fetch import fetches
 from ..read.tiers import Tiers
 from ..record import TopicPartition
@@ -93,20 +91,9 @@ def _tiers(
     end: int,
     as_of_version: int | None,
 ) -> tuple[Tiers, AsArchived | None]:
-    if as_of_version is None or not place.opens_in_tasks(topic):
+    if as_of_version is None:
         return place.task_tiers(topic), None
-    table = place.task_table(topic)
-    if table is None:
-        return place.task_tiers(topic), None
-    archived = AsArchived(table, topic, partition, since=as_of_version, start=start, end=end)
-    return _WholeTiers(topic, place.open_hot(), table, archived), archived
-
-
-class _WholeTiers(Tiers):
-    """Tiers of which cold alone says where the log starts: hot knows of a later log start."""
-
-    def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
-        return {tp: replace(one, log_start=0) for tp, one in super()._hot_offsets(asked).items()}
+    return place.task_tiers_as_archived(topic, partition, since=as_of_version, start=start, end=end)
 
 
 def not_covered(

@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ..cold.schema import ROW_GROUP_ROWS
 from ..embedded.java import java_home
 from ..errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from .delta_jars import PIP_COMMAND, delta_jars, s3_jars
@@ -167,6 +168,9 @@ def local_settings(slots: int, jars: list[str], log4j2: Path) -> dict[str, str]:
         # INT96 by default, whose values Spark's writer compares byte by byte: 7 % of an archive's
         # time by name. And of INT96 a file keeps no lowest and highest.
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+        # Else a row group has 128 MB, and one record of it takes as long to find. Tables at a path
+        # are written alike.
+        "spark.hadoop.parquet.block.row.count.limit": str(ROW_GROUP_ROWS),
         # By default a page is looked at after 100 rows, and a column is read 4,096 rows at a time:
         # of records of megabytes that compress to nothing, more than Spark's memory.
         "spark.hadoop.parquet.page.size.row.check.min": "1",

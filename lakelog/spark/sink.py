@@ -98,7 +98,7 @@ class _Writer:
         self._topic = None if options.topic is None else self._find_topic(options.topic)
         # A task that recovers a partition looks at the cold tier, perhaps where nobody is logged
         # in. A stream's writer is made once, so what it was given may have expired by then.
-        self._credentials = options.place.to_hand_on()
+        self._credentials = options.place.to_hand_on(self._topics())
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Appended:
         """Appends the rows of one task.
@@ -131,6 +131,14 @@ class _Writer:
 
     def _batches(self, iterator: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         return iterator
+
+    def _topics(self) -> Iterator[Topic]:
+        """Those that rows may be of, if their cold tier can be recovered from in a task."""
+        cold = self._options.place.cold
+        if self._topic is not None:
+            yield self._topic
+        elif cold is not None and cold.opens_in_tasks:
+            yield from self._options.place.open_hot().topics().list()
 
     def _find_topic(self, name: str) -> Topic:
         topics = self._options.place.open_hot().topics

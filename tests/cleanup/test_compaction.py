@@ -16,8 +16,8 @@ from lakelog.cleanup import compaction
 from lakelog.cleanup.compaction import Compacted, compact
 from lakelog.cleanup.dirty import cleanable
 from lakelog.cleanup.superseded import Search, TooManyKeys, find_superseded
-from lakelog.cold.by_path.segment_reader import SegmentReader
 from lakelog.cold.change import Change, Rewrite
+from lakelog.cold.parquet.segment_reader import SegmentReader
 from lakelog.cold.registers import CleanedEnd, LogStart
 from lakelog.config import DAY_MS, HOUR_MS
 

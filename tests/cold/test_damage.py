@@ -240,7 +240,7 @@ def test_rows_in_any_order_are_found_all_the_same(table, make_table, archived, c
 
 def test_shuffled_rows_of_small_windows_come_in_order(table, archived, monkeypatch):
     DeltaTable(table.path).optimize.z_order(["value"])
-    monkeypatch.setattr("lakelog.cold.by_path.segment_reader.BATCH_ROWS", 7)
+    monkeypatch.setattr("lakelog.cold.parquet.segment_reader.BATCH_ROWS", 7)
     assert offsets(table, table.snapshot()) == ARCHIVED
 
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakelog.cold.by_path.segment_reader import BATCH_BYTES, SegmentReader
+from lakelog.cold.parquet.segment_reader import BATCH_BYTES, SegmentReader
 from lakelog.cold.row_sizes import cut_rows, row_bytes
 from lakelog.cold.schema import FILE_SCHEMA
 from lakelog.cold.segment import SegmentFile

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from made_up import MadeUpRows, archive, batch_of
 
 from lakelog.cold import schema
-from lakelog.cold.by_path.footers import Footer, FooterCache, read_footer
 from lakelog.cold.by_path.segment_writer import write_segment_file
 from lakelog.cold.change import HotRange
+from lakelog.cold.parquet.footers import Footer, FooterCache, read_footer
 from lakelog.cold.segment import (
     COLUMNS,
     UNKNOWN_TIMESTAMP_MS,

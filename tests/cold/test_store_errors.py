@@ -15,7 +15,7 @@ import pytest
 from deltalake import DeltaTable, write_deltalake
 
 from lakelog import Lakelog, back_off
-from lakelog.cold.by_path.as_archived import AsArchived
+from lakelog.cold.by_path.as_archived import PathAsArchived
 from lakelog.cold.store import object_store
 from lakelog.cold.store.storage import Storage
 from lakelog.cold.store_errors import error_class, one_line
@@ -247,7 +247,7 @@ def test_an_old_version_is_gone_only_if_the_store_says_so(redis_url, s3_front, s
         log.raise_log_start(0, 1)
         s3_front.inject(Fault("GET", "_delta_log/.*json", status=status, times=None))
         with pytest.raises(expected):
-            AsArchived(log.table, topic, 0, since=since, start=0, end=2).snapshot()
+            PathAsArchived(log.table, topic, 0, since=since, start=0, end=2).snapshot()
 
 
 def test_a_name_that_is_too_long_for_the_disk_is_told(tmp_path):

@@ -10,13 +10,15 @@ from uuid import uuid4
 import pytest
 from contract import offsets
 from made_up import MadeUpRows, archive
-from workspace import Workspace
+from workspace import SCHEMA, Registered, Workspace
 
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.cold.store import vended_credentials
 from lakelog.cold.store.storage import Storage
+from lakelog.cold.store.vended_credentials import PathKeys
 from lakelog.engines.engine import InlineEngine
 from lakelog.errors import ColdTierError
+from lakelog.spark.place import PathRoot
 
 VENDED = {"CREDENTIALS": "unity-catalog"}
 
@@ -54,7 +56,7 @@ def test_they_are_asked_for_once_and_given_to_all(workspace, root):
             {"url": root, "operation": "PATH_READ_WRITE"},
         )
     ]
-    assert "vended" not in repr(storage) + repr(vended_credentials.held_for(root))
+    assert "vended" not in repr(storage) + repr(vended_credentials.held_for(PathKeys(root)))
 
 
 def test_they_are_renewed_before_they_end_also_by_an_open_table(workspace, root, s3_front, topic):
@@ -79,6 +81,26 @@ def test_they_are_renewed_before_they_end_also_by_an_open_table(workspace, root,
         if method == "PUT" and "_delta_log" in path
     }
     assert len(commits) == 4  # delta-rs, too, came with new ones each time
+
+
+def test_a_registered_table_is_opened_by_keys_of_its_own(workspace, root, s3_server, topic):
+    """Those of the root are denied as soon as any table below it is registered."""
+    place = PathRoot(Storage(root, {**VENDED, "AWS_ENDPOINT_URL": s3_server.url}))
+    path = place.storage.table_path(topic)
+    workspace.tables["main.logs.orders"] = Registered(path, "an id")
+    table = place.table(topic, MadeUpRows())
+    snapshot = table.apply(archive(topic, table.snapshot(), 100), table.snapshot()).snapshot
+    assert offsets(table, snapshot) == list(range(100))
+    assert {body["url"] for _, _, body in workspace.asked} == {path}
+    ((keys_of, _),) = place.to_hand_on([topic])
+    assert keys_of == path
+    with pytest.raises(ColdTierError, match="parent of a registered table"):
+        place.catalogue()
+    workspace.grants.remove(SCHEMA)
+    other = PathRoot(Storage(f"{root}/", {**VENDED, "AWS_ENDPOINT_URL": s3_server.url}))
+    vended_credentials.drop(PathKeys(path))
+    with pytest.raises(ColdTierError, match="EXTERNAL USE SCHEMA on its schema too"):
+        other.table(topic).snapshot()
 
 
 def test_what_is_handed_on_to_frames_and_tasks_has_half_an_hour_left(workspace, root):

@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 
 from lakelog.cold.by_path.file_scan import ScanTask, scan_file
-from lakelog.cold.by_path.segment_reader import SegmentReader
+from lakelog.cold.parquet.segment_reader import SegmentReader
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage
 from lakelog.errors import ColdTierError, CorruptRecordError

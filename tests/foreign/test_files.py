@@ -18,10 +18,10 @@ from flip_process import RECORDS
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakelog.cold.by_path.footer_seal import SEAL_BYTES, SEALED, sealed_end
-from lakelog.cold.by_path.footers import parse_footer, read_footer
 from lakelog.cold.by_path.segment_writer import write_segment_file
 from lakelog.cold.change import HotRange
+from lakelog.cold.parquet.footer_seal import SEAL_BYTES, SEALED, sealed_end
+from lakelog.cold.parquet.footers import parse_footer, read_footer
 from lakelog.cold.schema import FILE_SCHEMA, WRITER_OPTIONS
 from lakelog.cold.store.storage import Storage
 from lakelog.record import RECORDS as RECORDS_SCHEMA

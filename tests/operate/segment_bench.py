@@ -18,8 +18,8 @@ from deltalake.transaction import AddAction, CommitProperties
 from lakelog.archive.copy import HotRows
 from lakelog.archive.plan import FlushLimit, plan
 from lakelog.codec import ProducedBatch, encode
-from lakelog.cold.by_path.footer_seal import SEALED
 from lakelog.cold.by_path.path_table import PathTable
+from lakelog.cold.parquet.footer_seal import SEALED
 from lakelog.cold.schema import PARTITION_COLUMNS, WRITER_OPTIONS
 from lakelog.cold.segment import SegmentFile
 from lakelog.cold.store.storage import Storage

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from deltalake import DeltaTable, write_deltalake
 
-from lakelog.cold.by_path.footer_seal import SEAL_BYTES, sealed_end
+from lakelog.cold.parquet.footer_seal import SEAL_BYTES, sealed_end
 from lakelog.cold.schema import PARTITION_COLUMNS
 from lakelog.config import EntryFormat
 from lakelog.errors import UnknownTopicIdError, UnknownTopicOrPartitionError

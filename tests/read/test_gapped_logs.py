@@ -18,9 +18,9 @@ from gapped_story import Story, batch_of, beginnings, happenings
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakelog.cold.by_path.segment_reader import SegmentReader
 from lakelog.cold.by_path.segment_writer import WrittenFile, write_segment_file
 from lakelog.cold.change import Change, HotRange
+from lakelog.cold.parquet.segment_reader import SegmentReader
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, app_id
 from lakelog.cold.segment import SegmentFile, file_name
 from lakelog.cold.store.storage import Storage

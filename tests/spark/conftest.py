@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 from uuid import uuid4
 
 import pytest
@@ -20,10 +20,12 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.p
 
 from spark_log import SPARKS_OWN, SparkLog
 
+from lakelog.cold.by_name.delta_actions import NotDirectError
 from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.named_table import NamedTable
-from lakelog.cold.by_name.names import quoted
+from lakelog.cold.by_name.names import TableName
 from lakelog.cold.change import RowsOf
+from lakelog.spark.place.table_location import TableLocation
 from lakelog.testing.unity_catalog import UnityCatalogServer
 from lakelog.topic import Topic
 
@@ -79,10 +81,32 @@ def by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
+def through_spark(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tables by name cannot be read where they lie."""
+
+    def find(self: TableLocation) -> NoReturn:
+        raise NotDirectError("the test does not want it")
+
+    monkeypatch.setattr(TableLocation, "find", find)
+
+
+@pytest.fixture
+def tables_at(
+    schema: str, catalog: str, tmp_path: Path, unity_server: UnityCatalogServer | None
+) -> str:
+    """Says where the tables of `schema` are to those who have no session."""
+    if catalog == SPARKS_OWN:
+        return f"{tmp_path}/{schema.split('.')[1]}"
+    assert unity_server is not None
+    return unity_server.front.url
+
+
+@pytest.fixture
 def make_named(spark: SparkSession, schema: str) -> Iterator[Callable[..., NamedTable]]:
     """``make_named(topic, rows_of)``: each call opens the same table by name anew.
 
-    ``spark=`` has another session do it, ``table=`` names another table.
+    ``spark=`` has another session do it, ``table=`` names another table, ``directly=False`` reads
+    it through Spark alone.
     """
     import cleanup_process
     import made_up
@@ -99,9 +123,16 @@ def make_named(spark: SparkSession, schema: str) -> Iterator[Callable[..., Named
         *,
         table: str = "orders",
         spark: SparkSession | None = None,
+        directly: bool = True,
     ) -> NamedTable:
-        name = quoted(*schema.split("."), table)
-        return NamedTable(topic, lambda: spark or shared, name, rows_of or made_up.MadeUpRows())
+        name = TableName(*schema.split("."), table)
+        rows_of = rows_of or made_up.MadeUpRows()
+
+        def session() -> SparkSession:
+            return spark or shared
+
+        location = TableLocation(name, session) if directly else None
+        return NamedTable(topic, session, str(name), rows_of, location=location)
 
     yield make
     for module in modules:

@@ -13,6 +13,7 @@ from made_up import EPOCH_MS, MadeUpRows, archive
 
 from lakelog.cold.by_name import measures as named_measures
 from lakelog.cold.by_name import named_table as named_table
+from lakelog.cold.by_name import view
 from lakelog.cold.by_name.measures import MEASURE, Measuring, RangeMeasure, known, measured, parsed
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.notes import Slice
@@ -198,16 +199,16 @@ def test_a_look_that_finds_nothing_new_asks_for_no_history(
     if way == "by_rows":
         request.getfixturevalue("by_rows")
     topic = Topic("orders", uuid4(), 1)
-    table, other = make_named(topic), make_named(topic)
+    table, other = make_named(topic, directly=False), make_named(topic)
     table.apply(archive(topic, table.snapshot(), 30), table.snapshot())
     asked: list[int] = []
-    read_history = named_table.read_history
+    read_history = view.read_history
 
     def counting(*given: Any) -> Any:
         asked.append(given[-1])
         return read_history(*given)
 
-    monkeypatch.setattr(named_table, "read_history", counting)
+    monkeypatch.setattr(view, "read_history", counting)
     before = table.snapshot()
     assert table.snapshot() is before
     assert asked == []

@@ -54,3 +54,12 @@ class TestNamedTable(ColdTableContract):
 @pytest.mark.usefixtures("by_rows")
 class TestNamedTableByRows(TestNamedTable):
     """Where Spark itself writes what is archived."""
+
+
+@pytest.mark.slow
+class TestThroughSpark(TestNamedTable):
+    """Where a table cannot be read where it lies."""
+
+    @pytest.fixture(autouse=True)
+    def _through_spark(self, through_spark: None) -> None:
+        pass

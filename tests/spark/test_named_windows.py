@@ -18,6 +18,9 @@ MAX_BYTES = 4 * WINDOW_BYTES
 FIXED_BYTES = 100  # what a record takes besides, at most
 
 
+pytestmark = pytest.mark.usefixtures("through_spark")
+
+
 @pytest.fixture(autouse=True)
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     """The same for a thirtieth of the bytes."""

@@ -130,7 +130,7 @@ def test_each_micro_batch_brings_its_own_and_the_checkpoint_none(
     end = reader.latestOffset(middle)
     second = reader.partitions(middle, end)
 
-    keys = [dict(one.credentials.values)["AWS_ACCESS_KEY_ID"] for one in (*first, *second)]
+    keys = [dict(one.credentials[0][1].values)["AWS_ACCESS_KEY_ID"] for one in (*first, *second)]
     assert keys[0] == keys[1]
     assert keys[2] == keys[3]
     assert int(keys[0].removeprefix("vended-")) < int(keys[2].removeprefix("vended-"))

@@ -1,1 +1,1 @@
-"""A topic's cold tier as a Delta table of a catalog, which Spark alone may read and write."""
+"""A topic's cold tier as a Delta table of a catalog, which Spark alone may write."""

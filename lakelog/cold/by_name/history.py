@@ -103,7 +103,7 @@ def read_history(spark: SparkSession, name: str, topic_id: UUID, since: int) -> 
             )
             for row in rows
         ]
-        if len(rows) < limit or _is_enough(commits, since):
+        if len(rows) < limit or is_enough(commits, since):
             above = [commit for commit in commits if commit.version > since]
             return above or commits[:1]
         limit *= 8
@@ -120,7 +120,7 @@ def removed_files(spark: SparkSession, name: str, before_ms: int) -> int:
     return count
 
 
-def _is_enough(commits: Sequence[Commit], since: int) -> bool:
+def is_enough(commits: Sequence[Commit], since: int) -> bool:
     oldest = commits[-1].version
     if since >= 0:
         return oldest <= since + 1

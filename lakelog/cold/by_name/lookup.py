@@ -1,6 +1,6 @@
-"""Queries that measure the rows of a table by name, where no task has measured them.
+"""Measures of the rows of a table by name, where no task has told them: who has which rows where.
 
-Runs on: driver.
+`TableView` reads the rows; here it is decided what they say of slices.
 """
 
 from __future__ import annotations
@@ -9,27 +9,24 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..store_errors import one_line
-from .commit import where_segments
 from .notes import FOUND, Slice
 from .query_errors import is_unreadable
 
 if TYPE_CHECKING:
-    from pyspark.sql import Row, SparkSession
+    from .view import TableView
 
 logger = logging.getLogger(__name__)
 
-_MEASURES = (
-    "_metadata.file_path AS path, max(_metadata.file_size) AS size_bytes, count(*) AS records, "
-    "min(offset) AS first, max(offset) AS last, unix_micros(min(timestamp)) AS min_us, "
-    "unix_micros(max(timestamp)) AS max_us"
-)
+#: What a view says of some rows of one file: ``path``, ``size_bytes`` of the file, ``records``,
+#: ``first`` and ``last`` (offsets), ``min_us`` and ``max_us``; and of which slice or segment.
+Measured = Mapping[str, Any]
 
 
-def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:
-    """The slices with measures of their rows, by one query over them.
+def look_up(view: TableView, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:
+    """The slices with measures of their rows, by one look at them.
 
     For slices whose measures their writers have not noted yet, and where no task's measure came.
 
@@ -37,43 +34,28 @@ def look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice
     `Slice.assumed` to have all its records, so that no other rows are out of reach.
     """
     try:
-        return _look_up(spark, name, version, slices)
+        return _look_up(view, version, slices)
     except Exception as error:  # see `naming`
         if not is_unreadable(error):
             raise
         if len(slices) > 1:
-            return [found for one in slices for found in look_up(spark, name, version, [one])]
+            return [found for one in slices for found in look_up(view, name, version, [one])]
         logger.warning("%s of %s cannot be read: %s", slices[0].path, name, one_line(error)[:300])
         return [slices[0].assumed()]
 
 
-def _look_up(spark: SparkSession, name: str, version: int, slices: Sequence[Slice]) -> list[Slice]:
-    values = ", ".join(
-        f"({number}, {one.partition}, {one.segment}L, {one.start_offset}L, {one.end_offset}L)"
-        for number, one in enumerate(slices)
-    )
-    segments: dict[int, set[int]] = {}
-    for one in slices:
-        segments.setdefault(one.partition, set()).add(one.segment)
-    rows = spark.sql(
-        f"SELECT /*+ BROADCAST(s) */ number, {_MEASURES} "
-        f"FROM {name} VERSION AS OF {version} AS t "
-        f"JOIN VALUES {values} AS s(number, p, g, low, high) "
-        "ON t.partition = s.p AND t.segment = s.g AND t.offset >= s.low AND t.offset < s.high "
-        f"WHERE {where_segments(segments)} GROUP BY number, path"
-    ).collect()
+def _look_up(view: TableView, version: int, slices: Sequence[Slice]) -> list[Slice]:
+    rows = view.measured_slices(version, slices)
     in_file: dict[str, int] = {}
-    of_slice: dict[int, list[Row]] = {}
+    of_slice: dict[int, list[Measured]] = {}
     for row in rows:
         in_file[row["path"]] = in_file.get(row["path"], 0) + row["records"]
         of_slice.setdefault(row["number"], []).append(row)
     return [_known(one, of_slice.get(number, ()), in_file) for number, one in enumerate(slices)]
 
 
-def find(
-    spark: SparkSession, name: str, version: int, known: Mapping[str, Slice]
-) -> dict[str, Slice]:
-    """The slices of a table after a foreign commit, by one query over all of its rows.
+def find(view: TableView, name: str, version: int, known: Mapping[str, Slice]) -> dict[str, Slice]:
+    """The slices of a table after a foreign commit, by one look at all of its rows.
 
     A segment keeps its slices if its rows have the number and the first and last offset that the
     slices say. Any other segment becomes one slice of what was found. A segment with a damaged or
@@ -84,15 +66,14 @@ def find(
         said.setdefault((one.partition, one.segment), []).append(one)
     slices: list[Slice] = []
     try:
-        rows = _measured(spark, name, version, "true")
+        rows = view.measured_segments(version)
     except Exception as error:  # see `naming`
         if not is_unreadable(error):
             raise
         rows = []
         for place in sorted(said):
-            where = where_segments({place[0]: {place[1]}})
             try:
-                rows += _measured(spark, name, version, where)
+                rows += view.measured_segments(version, place)
             except Exception as failure:
                 if not is_unreadable(failure):
                     raise
@@ -100,7 +81,7 @@ def find(
                     "segment %s of %s cannot be read: %s", place, name, one_line(failure)
                 )
                 slices += said.pop(place)
-    found: dict[tuple[int, int], list[Row]] = {}
+    found: dict[tuple[int, int], list[Measured]] = {}
     for row in rows:
         found.setdefault((row["partition"], row["segment"]), []).append(row)
     now_ms = time.time_ns() // 1_000_000
@@ -116,15 +97,7 @@ def find(
     return {one.key: one for one in slices}
 
 
-def _measured(spark: SparkSession, name: str, version: int, where: str) -> list[Row]:
-    rows: list[Row] = spark.sql(
-        f"SELECT partition, segment, {_MEASURES} FROM {name} VERSION AS OF {version} "
-        f"WHERE {where} GROUP BY partition, segment, path"
-    ).collect()
-    return rows
-
-
-def _known(one: Slice, rows: Sequence[Row], in_file: Mapping[str, int]) -> Slice:
+def _known(one: Slice, rows: Sequence[Measured], in_file: Mapping[str, int]) -> Slice:
     if not rows:
         return replace(one, records=0, first=one.start_offset, size_bytes=0)
     records, first, last = _extent(rows)
@@ -141,7 +114,7 @@ def _known(one: Slice, rows: Sequence[Row], in_file: Mapping[str, int]) -> Slice
     )
 
 
-def _extent(rows: Sequence[Row]) -> tuple[int, int, int]:
+def _extent(rows: Sequence[Measured]) -> tuple[int, int, int]:
     return (
         sum(row["records"] for row in rows),
         min((row["first"] for row in rows), default=-1),

@@ -1,10 +1,12 @@
-"""The cold tier of a topic as a Delta table of a catalog, which only Spark may touch.
+"""The cold tier of a topic as a Delta table of a catalog, which only Spark may write.
 
-Unity Catalog lets only Spark write a managed table, and shows nobody its files. So Spark writes and
-commits the rows, and lakelog keeps what it must know of the table in the commits' ``userMetadata``
-(see `notes`). A commit carries its kind's epoch as Delta's txn version. Of two commits planned on
-the same epoch, Delta refuses or skips the second. It skips in silence, so each commit is looked for
-in the table's history afterwards.
+So Spark writes and commits the rows, and lakelog keeps what it must know of the table in the
+commits' ``userMetadata`` (see `notes`). It is read where it lies, if the catalog lets us, or else
+through Spark too (see `either_view`).
+
+A commit carries its kind's epoch as Delta's txn version. Of two commits planned on the same epoch,
+Delta refuses or skips the second. It skips in silence, so each commit is looked for in the table's
+history afterwards.
 
 Where the driver reaches Delta's own transaction, what is archived is written as files that Delta
 takes over (see `delta_transaction`): the same commit, without each row's way through Spark's
@@ -71,15 +73,18 @@ from ..schema import (
     mirrored_version,
     value_columns,
 )
-from ..segment import SegmentFile
+from ..segment import SegmentFile, SegmentIndex
 from ..store_errors import one_line
 from ..table import Applied, ColdSnapshot, Orphans, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
 from .delta_transaction import DeltaTransaction
-from .entry import read_details, read_properties
-from .history import Commit, is_newest, read_history, removed_files
+from .either_view import EitherView
+from .entry import read_details
+from .history import Commit, read_history, removed_files
+from .location import Location
+from .log_view import LogView
 from .lookup import find, look_up
 from .measures import MEASURE, Measuring
 from .names import quoted
@@ -89,6 +94,7 @@ from .reader import NamedReader
 from .ready_files import ReadyFiles, write_ready_file
 from .task_errors import TaskErrors
 from .task_rows import ArchivedRows, RewrittenRows
+from .view import SparkView
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -119,7 +125,7 @@ COPY_AFTER_MS = DAY_MS
 MOST_FILES_REFUSED = 3
 
 
-class NamedTable(TimestampLookup[NamedReader]):
+class NamedTable(TimestampLookup[EitherView]):
     """A `ColdTable` in a catalog, by name. Thread-safe.
 
     The first change creates it. A `SegmentFile` of it stands for a range of offsets of a segment;
@@ -127,7 +133,9 @@ class NamedTable(TimestampLookup[NamedReader]):
     finds what a failed write left.
 
     Args:
-        spark: gives the session, Spark Connect or not, when it is first needed.
+        spark: gives the session, Spark Connect or not, when it is first needed; None where there
+            is none, and the table can but be read.
+        location: finds the table, so that it is read where it lies; None: Spark reads it.
         name: ``catalog.schema.table``, quoted as SQL wants it.
         rows_of: how hot ranges are read, on executors.
         newest_config: as for `PathTable`.
@@ -136,10 +144,12 @@ class NamedTable(TimestampLookup[NamedReader]):
     def __init__(
         self,
         topic: Topic,
-        spark: Callable[[], SparkSession],
+        spark: Callable[[], SparkSession] | None,
         name: str,
         rows_of: RowsOf,
         newest_config: Callable[[], int] | None = None,
+        *,
+        location: Location | None = None,
     ) -> None:
         self.name = name
         self._newest_config = newest_config
@@ -160,11 +170,31 @@ class NamedTable(TimestampLookup[NamedReader]):
         self._settings_version = 0
         self._files_refused = 0  # in a row, by Delta
         self._is_optimized_by_catalog = False  # found out when it is tried
-        self._reader = NamedReader(spark, self.version_frame, self._active)
+        self._reader = EitherView(
+            None if location is None else LogView(location, name, self._active),
+            None if spark is None else SparkView(spark, name),
+            None if spark is None else NamedReader(spark, self.version_frame, self._active),
+            name,
+        )
 
     @property
     def spark(self) -> SparkSession:
+        if self._spark is None:
+            raise ColdTierRefusedError(
+                f"{self.name} is a table that Spark alone changes, and there is none here",
+                path=self.name,
+            )
         return self._spark()
+
+    @property
+    def lies_at(self) -> str | None:
+        """The folder or URL that it is read at; None while it is not read where it lies."""
+        return self._reader.lies_at
+
+    @property
+    def by_spark_because(self) -> str:
+        """Why the table is read through Spark, not where it lies; empty if it is not."""
+        return self._reader.by_spark_because
 
     def version_frame(self, version: int) -> DataFrame:
         """All columns and rows as of a version.
@@ -200,7 +230,7 @@ class NamedTable(TimestampLookup[NamedReader]):
         """See `ColdTable.unchecked`."""
         with self._lock:
             since = self._state.version
-            if since < 0 or not is_newest(self.spark, self.name, since):
+            if since < 0 or not self._reader.is_newest(since):
                 self._take_news()
             return self._unchecked
 
@@ -226,10 +256,10 @@ class NamedTable(TimestampLookup[NamedReader]):
 
     def _refresh(self) -> None:
         since = self._state.version
-        if since < 0 and not self.spark.catalog.tableExists(self.name):
+        if since < 0 and not self._reader.exists():
             return
         try:
-            commits = read_history(self.spark, self.name, self._topic.topic_id, since)
+            commits = self._reader.history(self._topic.topic_id, since)
         except Exception:
             if since < 0:
                 self._properties = None
@@ -314,10 +344,10 @@ class NamedTable(TimestampLookup[NamedReader]):
         unknown = [one for one in state.slices.values() if not one.is_known]
         slices = dict(state.slices)
         if unknown:
-            found = look_up(self.spark, self.name, state.version, unknown)
+            found = look_up(self._reader, self.name, state.version, unknown)
             slices.update({one.key: one for one in found})
         if strange:
-            slices = find(self.spark, self.name, state.version, slices)
+            slices = find(self._reader, self.name, state.version, slices)
         return replace(state, slices=slices)
 
     def _active(self, paths: Iterable[str]) -> tuple[int, set[str]]:
@@ -633,6 +663,31 @@ class NamedTable(TimestampLookup[NamedReader]):
         """See `ColdTable.read`. Each piece is a query; for many rows take `version_frame`."""
         return self._reader.read(files, start, end, columns)
 
+    def archived_at(
+        self, partition: int, offset: int, since: int
+    ) -> tuple[int, SegmentIndex] | None:
+        """The version that archived a record, and what that archived of its partition.
+
+        None: the history no longer reaches back to it.
+
+        Args:
+            since: a version before that.
+        """
+        with self._lock, naming(self.name):
+            commits = self._reader.history(self._topic.topic_id, since)
+            for commit in commits:
+                added = () if commit.note is None else commit.note.added
+                mine = [
+                    replace(one, version=commit.version)
+                    for one in added
+                    if one.partition == partition and one.version < 0 and one.kind == "archive"
+                ]
+                if any(one.start_offset <= offset < one.end_offset for one in mine):
+                    slices = look_up(self._reader, self.name, commit.version, mine)
+                    state = State(commit.version, slices={one.key: one for one in slices})
+                    return commit.version, state.index()
+        return None
+
     def map(
         self,
         function: Callable[[Any, T], R],
@@ -787,7 +842,7 @@ class NamedTable(TimestampLookup[NamedReader]):
     def _read_properties(self) -> dict[str, str]:
         if self._properties is None:
             with naming(self.name):
-                self._properties = read_properties(self.spark, self.name)
+                self._properties = self._reader.properties()
         return self._properties
 
     def _read_columns(self) -> StructType:
@@ -849,7 +904,8 @@ class NamedTable(TimestampLookup[NamedReader]):
             )
 
     def _check_columns(self) -> None:
-        there = self._read_columns().names
+        with naming(self.name):
+            there = self._reader.column_names()
         lost = [name for name in TABLE_SCHEMA.names if name not in there]
         if lost:
             raise ColdTierRefusedError(

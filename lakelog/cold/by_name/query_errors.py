@@ -19,6 +19,8 @@ _MISSING = re.compile(r"FILE_NOT_EXIST|FileNotFound|VERSION_NOT_FOUND|TIME_TRAVE
 
 def is_unreadable(error: Exception) -> bool:
     """Whether a query failed because of a file of the table: asking again does not help."""
+    if isinstance(error, CorruptRecordError | MissingFileError):
+        return True
     text = one_line(error)
     if _MISSING.search(text):
         return re.search("VERSION_NOT_FOUND|TIME_TRAVEL", text) is None

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
@@ -20,6 +19,7 @@ from ..projection import projection
 from ..segment import SegmentFile
 from .notes import version_of_path
 from .query_errors import naming
+from .runs import beats, runs
 from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
 from .windows import Stretch
 
@@ -28,42 +28,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-@dataclass(frozen=True, slots=True)
-class _Run:
-    """Consecutive offsets of one partition, and where they lie."""
-
-    partition: int
-    first_segment: int
-    last_segment: int
-    start: int
-    end: int
-    rows: int  # about
-    size_bytes: int  # stored
-    path: str  # of its first file, for errors
-
-    @classmethod
-    def of(cls, files: Sequence[SegmentFile], start: int, end: int) -> _Run:
-        first, last = files[0], files[-1]
-        return cls(
-            first.partition,
-            min(file.segment for file in files),
-            max(file.segment for file in files),
-            # A gap lies before a segment's first record, and a query for it would find nothing.
-            max(start, first.start_offset, min(first.segment, first.end_offset)),
-            min(end, last.end_offset),
-            sum(file.records for file in files),
-            sum(file.size_bytes for file in files),
-            first.path,
-        )
-
-    def where(self, start: int, end: int) -> str:
-        """The rows of a part of it, as SQL."""
-        return (
-            f"partition = {self.partition} AND segment BETWEEN {self.first_segment} AND "
-            f"{self.last_segment} AND offset >= {start} AND offset < {end}"
-        )
 
 
 class NamedReader:
@@ -102,7 +66,7 @@ class NamedReader:
             return
         frame = self.frame(self._version(wanted))
         frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
-        for run in _runs(wanted, start, end):
+        for run in runs(wanted, start, end):
             stretch = Stretch(frame, run.where, run.start, run.end, run.rows, run.size_bytes)
             batches = stretch.batches(schema)
             while True:
@@ -137,7 +101,7 @@ class NamedReader:
         for file in files:
             if file.max_timestamp_ms < 0:
                 break
-            if best is not None and not _beats(best, file.max_timestamp_ms, file.start_offset):
+            if best is not None and not beats(best, file.max_timestamp_ms, file.start_offset):
                 if file.max_timestamp_ms < best.timestamp_ms:
                     break
                 continue
@@ -149,7 +113,7 @@ class NamedReader:
                 col("offset"),
             )
             if found is not None and (
-                best is None or _beats(best, found.timestamp_ms, found.offset)
+                best is None or beats(best, found.timestamp_ms, found.offset)
             ):
                 best = found
         return best
@@ -183,7 +147,7 @@ class NamedReader:
             files.update({file.path: file for file in mine})
         pickled = cloudpickle.dumps(function)
         found: dict[int, bytes] = {}
-        wheres = [run.where(run.start, run.end) for run in _runs(files.values(), 0, MAX_OFFSET)]
+        wheres = [run.where(run.start, run.end) for run in runs(files.values(), 0, MAX_OFFSET)]
         if wheres:
             rows = (
                 self.frame(self._version(list(files.values())))
@@ -211,7 +175,7 @@ class NamedReader:
     def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
         """How many records of the files have a ``value_error``, by partition."""
         found = dict.fromkeys((file.partition for file in files), 0)
-        wheres = [run.where(run.start, run.end) for run in _runs(files, 0, MAX_OFFSET)]
+        wheres = [run.where(run.start, run.end) for run in runs(files, 0, MAX_OFFSET)]
         if not wheres:
             return found
         rows = (
@@ -243,39 +207,16 @@ class NamedReader:
     def _first(
         self, file: SegmentFile, from_offset: int, condition: str, *order: Column
     ) -> OffsetAndTimestamp | None:
-        runs = list(_runs([file], from_offset, file.end_offset))
-        if not runs:
+        found = list(runs([file], from_offset, file.end_offset))
+        if not found:
             return None
         with naming(file.path):
             rows = (
                 self.frame(self._version([file]))
-                .where(f"{runs[0].where(runs[0].start, runs[0].end)} AND {condition}")
+                .where(f"{found[0].where(found[0].start, found[0].end)} AND {condition}")
                 .orderBy(*order)
                 .limit(1)
                 .selectExpr("offset", "unix_micros(timestamp)")
                 .collect()
             )
         return OffsetAndTimestamp(rows[0][0], rows[0][1] // 1000) if rows else None
-
-
-def _runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[_Run]:
-    """The files with records of [start, end); those without a gap between them make one run."""
-    together: list[SegmentFile] = []
-    for file in sorted(files, key=lambda file: (file.partition, file.start_offset)):
-        if not file.records or file.end_offset <= start or file.start_offset >= end:
-            continue
-        last = together[-1] if together else None
-        if last is not None and (
-            (last.partition, last.end_offset) != (file.partition, file.start_offset)
-            or file.segment > file.start_offset
-        ):
-            yield _Run.of(together, start, end)
-            together = []
-        together.append(file)
-    if together:
-        yield _Run.of(together, start, end)
-
-
-def _beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
-    """Whether a record of at most that time and at least that offset would beat the best one."""
-    return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)

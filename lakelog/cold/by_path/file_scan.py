@@ -11,11 +11,11 @@ import pyarrow as pa
 from ...errors import CorruptRecordError, LakelogError
 from ...record import OffsetRange
 from ..offset_ranges import Ranges, doubled_in, holes_in
+from ..parquet.footers import RowGroup
+from ..parquet.segment_reader import OpenFile, SegmentReader
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile, is_ours
 from ..tombstones import Tombstones
-from .footers import RowGroup
-from .segment_reader import OpenFile, SegmentReader
 
 _OFFSET_AND_TIME = ["offset", "timestamp"]
 

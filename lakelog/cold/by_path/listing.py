@@ -51,15 +51,16 @@ def tables(
             continue
         place = Topic(name, topic_id, partitions=1)
         path = storage.table_path(place)
+        mine = storage.keyed_for(path)
         try:
-            topic = _read(storage, path)
+            topic = _read(mine, path)
         except (ColdTierError, NewerVersionError) as error:
-            if is_marked(storage, path):
+            if is_marked(mine, path):
                 purged.append(place)
             else:
                 broken.append(replace(error, topic=name))
             continue
-        if topic is None and is_marked(storage, path):
+        if topic is None and is_marked(mine, path):
             purged.append(place)
         elif topic is None:
             logger.info("%s holds no Delta table and is passed over", path)

@@ -40,6 +40,7 @@ from ..committing import (
     tell_purge,
 )
 from ..mirror import AddColumns, Alteration, SetComment, next_alteration
+from ..parquet.segment_reader import SegmentReader
 from ..planned import check_plan, standing_partitions
 from ..purged import Purged
 from ..registers import ArchivedEnd, Register, app_id
@@ -64,7 +65,6 @@ from .delta_log import DeltaLog
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .path_commit import PathCommit, advice
 from .producer_snapshots import ProducerSnapshots
-from .segment_reader import SegmentReader
 from .segment_writer import write_segment_file
 from .transactions import registers_in, registers_of
 

@@ -18,14 +18,14 @@ from ...topic import Topic
 from ...value_ddl import VALUE_ERROR
 from ..change import HotRange, Rewrite, RowsOf
 from ..file_statistics import milliseconds, statistics
+from ..parquet.footer_seal import SEALED, SealingSink
+from ..parquet.segment_reader import SegmentReader
 from ..row_groups import row_groups
 from ..rows import RowTally, archived_rows, rewritten_rows, with_value_columns
 from ..schema import FILE_SCHEMA, writer_options
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from ..store.storage import Storage
 from ..value_statistics import ValueStatistics
-from .footer_seal import SEALED, SealingSink
-from .segment_reader import SegmentReader
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,7 +37,7 @@ from . import vended_credentials
 from .delta_runtime import check_not_forked
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .store_options import StoreOptions
-from .vended_credentials import Vended
+from .vended_credentials import Keys, PathKeys, Vended
 
 OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
@@ -80,6 +80,8 @@ class Storage:
         root: a path (``~`` and relative ones are resolved here and now, since executors have
             another working directory), a ``file://`` URL, or ``s3://``, ``abfss://``, ``gs://``.
         options: open an object store and override the environment; see `store_options`.
+        keys: what Unity Catalog is asked for where it gives the credentials; default: those of
+            the root.
 
     Raises:
         ColdTierError: no Delta commit can be made in this place, or deltalake is too old.
@@ -88,6 +90,7 @@ class Storage:
 
     root: str
     options: InitVar[Mapping[str, str] | None] = None
+    keys: Keys | None = None
     is_local: bool = field(init=False)
     store_options: StoreOptions = field(init=False)
     _store: ObjectStore | None = field(init=False)  # None: a folder
@@ -98,6 +101,7 @@ class Storage:
         store = object_store(root) if "://" in root else None
         given = StoreOptions.of("" if store is None else store.scheme, options)
         object.__setattr__(self, "root", root)
+        object.__setattr__(self, "keys", self.keys or PathKeys(root))
         object.__setattr__(self, "is_local", store is None)
         object.__setattr__(self, "store_options", given)
         object.__setattr__(self, "_store", store)
@@ -105,6 +109,15 @@ class Storage:
     def table_path(self, topic: Topic) -> str:
         """The folder of the topic's table; the id keeps a re-created topic off its old data."""
         return f"{self.root.rstrip('/')}/{topic.name}/{topic.topic_id}"
+
+    def keyed_for(self, path: str) -> Storage:
+        """The same place, opened by keys of a path below its root.
+
+        Unity Catalog gives none for a path above a table that it knows, only for the table's own.
+        """
+        if not self.store_options.vended:
+            return self
+        return Storage(self.root, dict(self.store_options), PathKeys(path))
 
     def delta_options(self) -> dict[str, str]:
         """What delta-rs needs beside the path. Ask again each time: vended keys are renewed.
@@ -160,22 +173,31 @@ class Storage:
         """
         if not self.store_options.vended:
             return None
-        return vended_credentials.vended(self.root, vended_credentials.HAND_ON_BEFORE_MS)
+        return vended_credentials.vended(self._keys, vended_credentials.HAND_ON_BEFORE_MS)
 
     def take(self, handed_on: Vended | None) -> None:
         """Open the root in this process with what another process handed on."""
         if handed_on is not None:
-            vended_credentials.hold(self.root, handed_on)
+            vended_credentials.hold(self._keys, handed_on)
+
+    def renew(self) -> None:
+        """Have new credentials asked for the next time, as the store refuses those held."""
+        vended_credentials.drop(self._keys)
 
     def _values(self, lasting_ms: int = vended_credentials.RENEW_BEFORE_MS) -> dict[str, str]:
         if not self.store_options.vended:
             return self.store_options.resolved()
-        vended = vended_credentials.vended(self.root, lasting_ms)
+        vended = vended_credentials.vended(self._keys, lasting_ms)
         return self.store_options.resolved(dict(vended.values))
 
     def __reduce__(self) -> tuple[Any, ...]:
-        held = vended_credentials.held_for(self.root) if self.store_options.vended else None
-        return _unpickled, (self.root, dict(self.store_options), held)
+        held = vended_credentials.held_for(self._keys) if self.store_options.vended else None
+        return _unpickled, (self.root, dict(self.store_options), self.keys, held)
+
+    @property
+    def _keys(self) -> Keys:
+        assert self.keys is not None  # set when it was made
+        return self.keys
 
     def __repr__(self) -> str:
         options = f", options={self.store_options!r}" if self.store_options else ""
@@ -239,6 +261,13 @@ class Storage:
     def is_file(self, path: str) -> bool:
         (info,) = self._infos(path, [path])
         return bool(info.type == pafs.FileType.File)
+
+    def stamps(self, paths: Sequence[str]) -> list[tuple[int, int | None] | None]:
+        """Size and time of each file, which tell it from one put in its place; None: no file."""
+        return [
+            (int(info.size), info.mtime_ns) if info.type == pafs.FileType.File else None
+            for info in self._infos(self.root, paths)
+        ]
 
     def size_bytes(self, path: str) -> int:
         """How large a file is.
@@ -415,8 +444,8 @@ def check_deltalake(version: str = deltalake.__version__) -> None:
         )
 
 
-def _unpickled(root: str, options: Mapping[str, str], held: Vended | None) -> Storage:
-    storage = Storage(root, options)
+def _unpickled(root: str, options: Mapping[str, str], keys: Keys, held: Vended | None) -> Storage:
+    storage = Storage(root, options, keys)
     storage.take(held)
     return storage
 

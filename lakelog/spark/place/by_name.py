@@ -1,31 +1,45 @@
-"""A cold root by name: a schema of a catalog, whose tables Spark alone may read and write."""
+"""A cold root by name: a schema of a catalog, whose tables Spark alone may write."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
-from ...cold.by_name.entry import read_properties
+from ...cold.by_name.as_archived import NamedAsArchived
+from ...cold.by_name.either_view import EitherView
+from ...cold.by_name.log_view import LogView
 from ...cold.by_name.named_table import NamedTable
 from ...cold.by_name.names import TableName, parse_schema, quoted, table_name
 from ...cold.by_name.query_errors import naming
+from ...cold.by_name.view import SparkView
 from ...cold.catalogue import Catalogue, described_topic
 from ...cold.change import RowsOf, nothing_hot
 from ...cold.schema import TOPIC_ID_PROPERTY
+from ...cold.store.unity_catalog import UnityCatalog
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...errors import (
+    ColdTierAccessError,
     ColdTierError,
-    ColdTierRefusedError,
     InvalidArgumentError,
+    MissingExtraError,
     NewerVersionError,
 )
 from ...topic import Topic, catalog_name
 from ..catalog.forgetting import forget_topic
 from ..session import session
+from .table_location import (
+    HandedOn,
+    TableLocation,
+    catalog_of,
+    known_catalog,
+    take,
+    to_hand_on,
+    why_not_directly,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -39,6 +53,7 @@ class NamedRoot:
 
     Args:
         schema: ``catalog.schema``.
+        tables_at: see `TableLocation`.
         spark: gives the session; it does not travel with a pickle.
 
     Runs on: driver, but for its value.
@@ -46,12 +61,24 @@ class NamedRoot:
 
     schema: str
     spark: Callable[[], SparkSession] = field(default=session, compare=False, repr=False)
+    tables_at: str | None = None
     object_stores: ClassVar[tuple[str, ...]] = ()  # a catalog opens its own
     opens_in_tasks: ClassVar[bool] = False
 
     def check(self) -> str:
         """See `ColdRoot.check`."""
-        return f"{self.schema} is a schema, which only Spark opens: --spark"
+        catalog, _ = parse_schema(self.schema)
+        unity = known_catalog(catalog)
+        if unity is None:
+            return f"{self.schema} is a schema, which only Spark opens: --spark"
+        name = min(self._of_topics(unity), default=None)
+        because = ""
+        if name is not None:
+            location = TableLocation(TableName(*parse_schema(self.schema), name), None)
+            because = why_not_directly(location)
+        if because:
+            return f"tables of {self.schema} are for Spark alone to read and write: {because}"
+        return f"tables of {self.schema} are read where they lie, and Spark writes them: --spark"
 
     # -- tables ----------------------------------------------------------------------------------
 
@@ -62,20 +89,16 @@ class NamedRoot:
         known: Container[UUID] = (),
     ) -> Catalogue:
         """Reads the properties of every table of the schema; see `ColdRoot.catalogue`."""
-        schema = self.schema.split(".")
-        spark = self.spark()
+        schema = parse_schema(self.schema)
         topics, broken = [], []
-        with naming(self.schema):
-            tables = spark.sql(f"SHOW TABLES IN {quoted(*schema)}").collect()
-            views = spark.sql(f"SHOW VIEWS IN {quoted(*schema)}").collect()
-        names = {row["tableName"] for row in tables} - {row[1] for row in views}
+        names = self._names()
         if only is not None:
             names = {name for name in names if name.startswith(catalog_name(only))}
         for table in sorted(names):
             name = quoted(*schema, table)
             try:
                 with naming(name):
-                    properties = read_properties(spark, name)
+                    properties = self._view(TableName(*schema, table)).properties()
                 if TOPIC_ID_PROPERTY not in properties:
                     logger.info("%s is not a topic's table and is passed over", name)
                     continue
@@ -98,7 +121,10 @@ class NamedRoot:
         newest_config: Callable[[], int] | None = None,
     ) -> NamedTable:
         """See `ColdRoot.table`."""
-        return NamedTable(topic, self.spark, str(self._name(topic)), rows_of, newest_config)
+        location = TableLocation(self._name(topic), self.spark, self.tables_at)
+        return NamedTable(
+            topic, self.spark, str(location.name), rows_of, newest_config, location=location
+        )
 
     def forget(self, topic: Topic) -> None:
         """See `ColdRoot.forget`."""
@@ -127,29 +153,88 @@ class NamedRoot:
 
     # -- for tasks -------------------------------------------------------------------------------
 
-    def task_table(self, topic: Topic, rows_of: RowsOf) -> NoReturn:
-        """See `ColdRoot.task_table`."""
-        raise ColdTierRefusedError(
-            f"topic {topic.name!r} is archived into {self.schema}, whose tables only Spark itself "
-            "may read, not its tasks",
-            topic=topic.name,
-        )
+    def task_table(self, topic: Topic, rows_of: RowsOf) -> NamedTable:
+        """See `ColdRoot.task_table`: it can be read where it lies, or not at all."""
+        location = self._of_tasks(topic)
+        return NamedTable(topic, None, str(location.name), rows_of, location=location)
 
-    def to_hand_on(self) -> None:
+    def as_archived(
+        self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
+    ) -> NamedAsArchived:
+        """See `ColdRoot.as_archived`."""
+        assert isinstance(table, NamedTable)  # no other was made here
+        return NamedAsArchived(table, topic, partition, since=since, start=start, end=end)
+
+    def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> NamedRoot:
+        """See `ColdRoot.for_tasks`."""
+        catalog, _ = parse_schema(self.schema)
+        if self.tables_at is not None or known_catalog(catalog) is not None:
+            return self
+        if (unity := catalog_of(spark, catalog)) is not None:
+            return replace(self, tables_at=unity.url)
+        lies_at = table.lies_at if isinstance(table, NamedTable) else None
+        folder, _, name = (lies_at or "").rpartition("/")
+        return replace(self, tables_at=folder) if name == table_name(topic) else self
+
+    def to_hand_on(self, topics: Iterable[Topic]) -> HandedOn:
         """See `ColdRoot.to_hand_on`."""
+        return to_hand_on(self._of_tasks(topic) for topic in topics if topic.config.tiered)
 
-    def take(self, handed_on: object) -> None:
+    def take(self, handed_on: Any) -> None:
         """See `ColdRoot.take`."""
+        take(handed_on)
 
     def options(self) -> dict[str, str]:
         """See `ColdRoot.options`."""
-        return {"cold": self.schema}
+        more = {} if self.tables_at is None else {"tablesAt": self.tables_at}
+        return {"cold": self.schema, **more}
 
     def __str__(self) -> str:
         return self.schema
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return NamedRoot, (self.schema,)
+        return _unpickled, (self.schema, self.tables_at)
+
+    def _names(self) -> set[str]:
+        """The tables of the schema; those alone that may be topics' where the catalog tells."""
+        catalog, schema = parse_schema(self.schema)
+        unity = known_catalog(catalog)
+        if unity is not None:
+            try:
+                return self._of_topics(unity)
+            except (ColdTierAccessError, MissingExtraError) as error:
+                logger.info("Spark lists the tables of %s, not its catalog: %s", self, error)
+        spark = self.spark()
+        with naming(self.schema):
+            tables = spark.sql(f"SHOW TABLES IN {quoted(catalog, schema)}").collect()
+            views = spark.sql(f"SHOW VIEWS IN {quoted(catalog, schema)}").collect()
+        return {row["tableName"] for row in tables} - {row[1] for row in views}
+
+    def _of_topics(self, unity: UnityCatalog) -> set[str]:
+        """The tables of topics, as the catalog says.
+
+        Raises:
+            ColdTierError, MissingExtraError: see `UnityCatalog.tables`.
+        """
+        return {
+            str(one["name"])
+            for one in unity.tables(*parse_schema(self.schema))
+            if one.get("table_type") != "VIEW"
+            and TOPIC_ID_PROPERTY in (one.get("properties") or ())
+        }
+
+    def _view(self, name: TableName) -> EitherView:
+        log = LogView(
+            TableLocation(name, self.spark, self.tables_at), str(name), lambda _: (-1, set())
+        )
+        return EitherView(log, SparkView(self.spark, str(name)), None, str(name))
 
     def _name(self, topic: Topic) -> TableName:
         return TableName(*parse_schema(self.schema), table_name(topic))
+
+    def _of_tasks(self, topic: Topic) -> TableLocation:
+        return TableLocation(self._name(topic), None, self.tables_at)
+
+
+def _unpickled(schema: str, tables_at: str | None) -> NamedRoot:
+    return NamedRoot(schema, tables_at=tables_at)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from ...cold.by_name.names import TableName, parse_schema
+from ...cold.by_path.as_archived import PathAsArchived
 from ...cold.by_path.listing import tables
 from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.quarantine import ColdQuarantine
@@ -72,7 +73,7 @@ class PathRoot:
         newest_config: Callable[[], int] | None = None,
     ) -> PathTable:
         """See `ColdRoot.table`."""
-        return PathTable(topic, self.storage, engine, rows_of, newest_config=newest_config)
+        return PathTable(topic, self._of(topic), engine, rows_of, newest_config=newest_config)
 
     def forget(self, topic: Topic) -> None:
         """See `ColdRoot.forget`."""
@@ -81,7 +82,7 @@ class PathRoot:
 
     def quarantine(self, topic: Topic, table: ColdTable, partition: int) -> ColdQuarantine:
         """See `ColdRoot.quarantine`."""
-        return ColdQuarantine(topic, _own(table), self.storage, partition)
+        return ColdQuarantine(topic, _own(table), _own(table).storage, partition)
 
     def frame(self, spark: SparkSession, table: ColdTable, version: int) -> DataFrame:
         """See `ColdRoot.frame`."""
@@ -91,7 +92,7 @@ class PathRoot:
             # A classic session keeps them to itself. A client of Spark Connect would send their
             # secrets in clear, in a plan that others keep; its server opens the store as it was
             # set up.
-            reader = reader.options(**self.storage.spark_options())
+            reader = reader.options(**_own(table).storage.spark_options())
         try:
             return reader.load(path)
         except Exception as error:  # py4j's and Connect's have no common base
@@ -117,13 +118,29 @@ class PathRoot:
         """See `ColdRoot.task_table`."""
         return self.table(topic, rows_of)
 
-    def to_hand_on(self) -> Vended | None:
-        """See `ColdRoot.to_hand_on`."""
-        return self.storage.to_hand_on()
+    def as_archived(
+        self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
+    ) -> PathAsArchived:
+        """See `ColdRoot.as_archived`."""
+        return PathAsArchived(_own(table), topic, partition, since=since, start=start, end=end)
 
-    def take(self, handed_on: Vended | None) -> None:
+    def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> PathRoot:
+        """See `ColdRoot.for_tasks`: it says all."""
+        return self
+
+    def to_hand_on(self, topics: Iterable[Topic]) -> tuple[tuple[str, Vended], ...]:
+        """See `ColdRoot.to_hand_on`: keys by table."""
+        handed_on: list[tuple[str, Vended]] = []
+        for topic in topics if self.storage.store_options.vended else ():
+            given = self._of(topic).to_hand_on()
+            if given is not None:
+                handed_on.append((self.storage.table_path(topic), given))
+        return tuple(handed_on)
+
+    def take(self, handed_on: Any) -> None:
         """See `ColdRoot.take`."""
-        self.storage.take(handed_on)
+        for path, given in handed_on:
+            self.storage.keyed_for(path).take(given)
 
     def options(self) -> dict[str, str]:
         """See `ColdRoot.options`."""
@@ -131,6 +148,9 @@ class PathRoot:
         if self.storage.store_options:
             found["storageOptions"] = json.dumps(self.storage.store_options.portable())
         return found
+
+    def _of(self, topic: Topic) -> Storage:
+        return self.storage.keyed_for(self.storage.table_path(topic))
 
     def __str__(self) -> str:
         root = self.storage.root

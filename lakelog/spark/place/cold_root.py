@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Mapping
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from ...cold.as_archived import AsArchived
 from ...cold.by_name.names import TableName
-from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.quarantine import ColdQuarantine
 from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
-from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...topic import Topic
@@ -38,7 +37,7 @@ class ColdRoot(Protocol):
 
     @property
     def opens_in_tasks(self) -> bool:
-        """Whether tasks of Spark, and processes without one, may open the tables."""
+        """Whether tasks of Spark, and processes without one, may open and change the tables."""
         ...
 
     def check(self) -> str:
@@ -122,20 +121,29 @@ class ColdRoot(Protocol):
 
     # -- for tasks -------------------------------------------------------------------------------
 
-    def task_table(self, topic: Topic, rows_of: RowsOf) -> PathTable:
-        """A topic's table for a task of Spark.
+    def task_table(self, topic: Topic, rows_of: RowsOf) -> ColdTable:
+        """A topic's table for a task of Spark, which may but read one by name."""
+        ...
 
-        Raises:
-            ColdTierError: tasks may not open it.
+    def as_archived(
+        self, table: ColdTable, topic: Topic, partition: int, *, since: int, start: int, end: int
+    ) -> AsArchived:
+        """See `AsArchived`; the table was made here."""
+        ...
+
+    def for_tasks(self, spark: SparkSession, topic: Topic, table: ColdTable | None) -> ColdRoot:
+        """The place as those find it who have no session: what the session knows of it besides."""
+        ...
+
+    def to_hand_on(self, topics: Iterable[Topic]) -> Any:
+        """What opens the topics' tables in a process without a login; None if nothing is needed.
+
+        It is secret: for a pickle, and for `take` in another process.
         """
         ...
 
-    def to_hand_on(self) -> Vended | None:
-        """See `Storage.to_hand_on`."""
-        ...
-
-    def take(self, handed_on: Vended | None) -> None:
-        """See `Storage.take`."""
+    def take(self, handed_on: Any) -> None:
+        """Open tables in this process with what `to_hand_on` gave another one."""
         ...
 
     def options(self) -> Mapping[str, str]:

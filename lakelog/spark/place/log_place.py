@@ -2,31 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 from ...archive.copy import HotRows
 from ...clock import Clock
-from ...cold.by_path.path_table import PathTable
+from ...cold.as_archived import AsArchived
 from ...cold.change import nothing_hot
-from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
-from ...errors import ColdTierRefusedError, InvalidArgumentError
+from ...errors import InvalidArgumentError
 from ...hot.hot_log import HotLog, HotSource
 from ...hot.keys import DEFAULT_KEYSPACE
 from ...once_a_process import OnceAProcess
 from ...read.tiers import Tiers
-from ...record import TopicPartition
 from ...secret_reference import check_executors_can_resolve
 from ...topic import Topic
 from ..session import session
 from .cold_root import ColdRoot
 from .parse import cold_root
+from .task_tiers import TaskTiers, WholeTiers
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -54,17 +53,18 @@ class LogPlace:
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
         spark: Callable[[], SparkSession] = session,
+        tables_at: str | None = None,
     ) -> LogPlace:
         """What the arguments of `Lakelog.connect` say.
 
         Args:
             keyspace: None for `DEFAULT_KEYSPACE`; without a Redis, for the only one there.
-            spark: see `cold_root`.
+            spark, tables_at: see `cold_root`.
 
         Raises:
             InvalidArgumentError, ColdTierError: see `cold_root`.
         """
-        root = cold_root(cold, location, storage_options, spark=spark)
+        root = cold_root(cold, location, storage_options, spark=spark, tables_at=tables_at)
         if redis_url is None:
             return cls(None, root, keyspace)
         return cls(HotSource(redis_url, keyspace or DEFAULT_KEYSPACE, password_ref), root)
@@ -143,9 +143,15 @@ class LogPlace:
             found["passwordRef"] = source.password_ref
         return found if self.cold is None else {**found, **self.cold.options()}
 
-    def to_hand_on(self) -> Vended | None:
-        """What opens the cold tier where nobody is logged in; see `Storage.to_hand_on`."""
-        return None if self.cold is None else self.cold.to_hand_on()
+    def for_tasks(self, spark: SparkSession, tiers: Tiers) -> LogPlace:
+        """The place as tasks and what plans them are told of it; see `ColdRoot.for_tasks`."""
+        if self.cold is None:
+            return self
+        return replace(self, cold=self.cold.for_tasks(spark, tiers.topic, tiers.table))
+
+    def to_hand_on(self, topics: Iterable[Topic]) -> Any:
+        """What opens the topics' cold tiers where nobody is logged in; see `ColdRoot`."""
+        return None if self.cold is None else self.cold.to_hand_on(topics)
 
     # -- tasks -----------------------------------------------------------------------------------
 
@@ -153,46 +159,54 @@ class LogPlace:
         """The hot tier, opened once a process."""
         return self.source.open()
 
-    def take(self, handed_on: Vended | None) -> None:
+    def take(self, handed_on: Any) -> None:
         """Open the cold tier in this process by what the driver handed on."""
-        if self.cold is not None:
+        if self.cold is not None and handed_on is not None:
             self.cold.take(handed_on)
 
     def opens_in_tasks(self, topic: Topic) -> bool:
-        """Whether a task can look at the topic's cold tier, or needs not, as it has none."""
+        """Whether a task can change the topic's cold tier, or needs not, as it has none."""
         return not topic.config.tiered or (self.cold is not None and self.cold.opens_in_tasks)
 
-    def task_table(self, topic: Topic) -> PathTable | None:
+    def task_table(self, topic: Topic) -> ColdTable | None:
         """The topic's cold tier, opened once a process; None for an untiered topic.
 
         Raises:
             InvalidArgumentError: it is tiered, but the place has no cold root.
-            ColdTierError: it is archived into tables by name, which only a driver can open.
         """
         return self._shared_table(topic) if topic.config.tiered else None
 
     def task_tiers(self, topic: Topic) -> Tiers:
         """Both tiers of a topic, with nothing remembered of an earlier reader.
 
-        Of a topic that is archived by name, the hot one alone.
+        Of a topic that is archived by name, the hot one alone if tasks cannot read that table.
 
         Raises:
             InvalidArgumentError: it is tiered, but the place has no cold root.
         """
-        if topic.config.tiered and not self._root(topic).opens_in_tasks:
-            return _HotAlone(topic, self.open_hot(), str(self.cold))
 
         def opened() -> ColdTable:
             return self._shared_table(topic)
 
-        return Tiers(topic, self.open_hot(), self.task_table(topic), open_table=opened)
+        return TaskTiers(topic, self.open_hot(), self.task_table(topic), open_table=opened)
 
-    def _shared_table(self, topic: Topic) -> PathTable:
+    def task_tiers_as_archived(
+        self, topic: Topic, partition: int, *, since: int, start: int, end: int
+    ) -> tuple[Tiers, AsArchived | None]:
+        """As `task_tiers`, cold as it was archived; None for an untiered topic."""
+        table = self.task_table(topic)
+        if table is None:
+            return self.task_tiers(topic), None
+        archived = self._root(topic).as_archived(
+            table, topic, partition, since=since, start=start, end=end
+        )
+        return WholeTiers(topic, self.open_hot(), table, archived), archived
+
+    def _shared_table(self, topic: Topic) -> ColdTable:
         """The topic's cold tier, opened once a process.
 
         Raises:
             InvalidArgumentError: the place has no cold root.
-            ColdTierError: its tables have names, so that only a driver can open them.
         """
         root = self._root(topic)
         return _TABLES.get(
@@ -213,36 +227,7 @@ class LogPlace:
         return self.cold
 
 
-_TABLES: OnceAProcess[tuple[LogPlace, UUID], PathTable] = OnceAProcess()
-
-
-class _HotAlone(Tiers):
-    """The hot tier of a topic whose tables only Spark may touch.
-
-    For tasks of Spark, and the process that plans a stream, which have no Spark to ask.
-
-    Args:
-        root: where the tables are.
-    """
-
-    def __init__(self, topic: Topic, hot: HotLog, root: str) -> None:
-        super().__init__(topic, hot, None)
-        self._root = root
-
-    def trimmed(self, topic_partition: TopicPartition, local_log_start: int) -> NoReturn:
-        """Refuse to go on: what lies below is in the table, and nowhere else.
-
-        Raises:
-            ColdTierError: always.
-        """
-        raise ColdTierRefusedError(
-            f"{topic_partition} is hot from offset {local_log_start} on; what lay below was "
-            f"archived into {self._root}, whose tables only Spark itself may read, not its "
-            "tasks. A DataFrame: make it again, and keep records hot for as long as it is used "
-            "(local.retention.ms). A stream: begin at startingOffsets=earliest-local or latest, "
-            "and read what is older from the table: spark.readStream.table(…)",
-            topic_partition=topic_partition,
-        )
+_TABLES: OnceAProcess[tuple[LogPlace, UUID], ColdTable] = OnceAProcess()
 
 
 def check_no_password(url: str) -> None:

@@ -35,11 +35,13 @@ def cold_root(
     storage_options: Mapping[str, str] | None = None,
     *,
     spark: Callable[[], SparkSession] = session,
+    tables_at: str | None = None,
 ) -> PathRoot | NamedRoot | None:
     """The place that is meant; None where none is named.
 
     Args:
         spark: gives the session that tables by name are opened with.
+        tables_at: finds tables by name where there is no session; see `TableLocation`.
 
     Raises:
         InvalidArgumentError: a location, or storage options, that go with nothing; on Databricks,
@@ -58,7 +60,7 @@ def cold_root(
         return PathRoot(Storage(str(path), storage_options), schema)
     if storage_options:
         raise InvalidArgumentError("storage options open an object store, and none is named")
-    return None if schema is None else NamedRoot(schema, spark)
+    return None if schema is None else NamedRoot(schema, spark, tables_at)
 
 
 def _check_lasts(path: str, name: str) -> None:

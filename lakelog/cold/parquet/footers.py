@@ -12,8 +12,8 @@ from __future__ import annotations
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
@@ -67,9 +67,11 @@ class Footer:
     metadata: Any  # pq.FileMetaData: to be passed to pyarrow's readers only
     size_bytes: int
     columns: tuple[str, ...]  # dotted paths of all leaves
-    payload: tuple[str, ...]  # the leaves of keys, values and headers that are bytes
+    payload: tuple[str, ...]  # the leaves of keys, values and headers that are bytes, as stored
     row_groups: tuple[RowGroup, ...]
     tombstones: Tombstones | None  # None: the file does not say
+    #: Row groups whose rows were found to be in the order of their offsets.
+    ascending: set[int] = field(default_factory=set, compare=False)
 
 
 class FooterCache:
@@ -99,34 +101,44 @@ class FooterCache:
                 self._held_bytes -= oldest.size_bytes
 
 
-def read_footer(source: Any, size_bytes: int | None = None) -> Footer:
+def read_footer(
+    source: Any, size_bytes: int | None = None, names: Mapping[str, str] | None = None
+) -> Footer:
     """The footer of an open file, checked as far as possible to be what was written.
 
     Args:
         source: `pa.NativeFile`, open for reading.
         size_bytes: the size that the table's log gives; None: not known.
+        names: those of columns by the names that they are stored under, where these differ.
 
     Raises:
         pa.ArrowInvalid: it is damaged, or not of a file of this table.
     """
     data, is_sealed = footer_bytes(source, size_bytes)
-    return parse_footer(data, source.size(), is_sealed=is_sealed)
+    return parse_footer(data, source.size(), is_sealed=is_sealed, names=names)
 
 
-def parse_footer(data: bytes, file_bytes: int, *, is_sealed: bool = False) -> Footer:
+def parse_footer(
+    data: bytes,
+    file_bytes: int,
+    *,
+    is_sealed: bool = False,
+    names: Mapping[str, str] | None = None,
+) -> Footer:
     """A footer, parsed from its bytes.
 
     Args:
         file_bytes: the size of the file that it may point into.
         is_sealed: whether it had a checksum.
+        names: see `read_footer`.
 
     Raises:
         pa.ArrowInvalid: it is damaged, or not of a file of this table.
     """
     try:
         footer = read_struct(data)
-        leaves = list(_leaves(_structs(footer, _SCHEMA)))
-        payload = [leaf.path for leaf in leaves if leaf.is_payload]
+        leaves = list(_leaves(_structs(footer, _SCHEMA), names or {}))
+        payload = [b".".join(leaf.parts).decode() for leaf in leaves if leaf.is_payload]
         groups = tuple(
             _row_group(index, group, leaves, file_bytes)
             for index, group in enumerate(_structs(footer, _ROW_GROUPS))
@@ -167,16 +179,16 @@ class _Leaf:
     """A column of the schema."""
 
     path: str  # dotted
-    parts: list[bytes]
+    parts: list[bytes]  # as stored
     kind: int | None  # Parquet's physical type
     unit_us: int | None  # of a stored time; None for those without an order (Spark's INT96)
 
     @property
     def is_payload(self) -> bool:
-        return self.kind == _BYTE_ARRAY and self.parts[0] in (b"key", b"value", b"headers")
+        return self.kind == _BYTE_ARRAY and self.path.split(".")[0] in ("key", "value", "headers")
 
 
-def _leaves(elements: list[Struct]) -> Iterator[_Leaf]:
+def _leaves(elements: list[Struct], names: Mapping[str, str]) -> Iterator[_Leaf]:
     open_groups: list[list[Any]] = []  # name, children still to come
     for element in elements[1:]:  # the first is the root
         name, children = element.get(_NAME), element.get(_CHILDREN) or 0
@@ -187,7 +199,8 @@ def _leaves(elements: list[Struct]) -> Iterator[_Leaf]:
             continue
         parts = [group for group, _ in open_groups] + [name]
         kind = element.get(_KIND)
-        yield _Leaf(b".".join(parts).decode(), parts, kind, _unit_us(element, kind))
+        path = ".".join(names.get(part.decode(), part.decode()) for part in parts)
+        yield _Leaf(path, parts, kind, _unit_us(element, kind))
         while open_groups:
             open_groups[-1][1] -= 1
             if open_groups[-1][1]:

@@ -7,7 +7,7 @@ foreign OPTIMIZE merges files of a segment in any order of rows.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -22,7 +22,7 @@ from ...config import MIB
 from ...errors import ColdTierError
 from ...record import RECORDS, OffsetAndTimestamp
 from ..projection import projection, shaped
-from ..row_sizes import cut_rows, row_bytes
+from ..row_sizes import cut_rows, items_of, row_bytes
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile, is_ours
 from ..store.storage import Storage
@@ -51,6 +51,9 @@ class _Part:
     parquet: Any  # pq.ParquetFile
     group: RowGroup
     ordered: bool  # by offset
+    footer: Footer
+    first_row: int = 0  # of the row group, among the file's
+    deleted: np.ndarray | None = None  # sorted numbers of the file's rows that are no more
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,12 +66,21 @@ class OpenFile:
 
 
 class SegmentReader:
-    """Reads files of one table. Thread-safe; keeps footers, no open files."""
+    """Reads files of one table. Thread-safe; keeps footers, no open files.
 
-    def __init__(self, storage: Storage, table_path: str) -> None:
+    Args:
+        stored_as: the names that files store columns under, where these differ: by column, and
+            by ``headers.key`` and ``headers.value``.
+    """
+
+    def __init__(
+        self, storage: Storage, table_path: str, stored_as: Mapping[str, str] | None = None
+    ) -> None:
         self._storage = storage
         self._table_path = table_path
         self._footers = FooterCache()
+        self._stored_as = dict(stored_as or {})
+        self._names = {stored: name.split(".")[-1] for name, stored in self._stored_as.items()}
 
     def read(
         self,
@@ -150,6 +162,12 @@ class SegmentReader:
                         best = _newer(best, self._newest_in(part, from_offset))
         return best
 
+    def times(self, file: SegmentFile) -> Iterator[tuple[pa.Array, pa.Array]]:
+        """Offsets and timestamps in µs of the file's rows, in its order."""
+        with ExitStack() as opened:
+            for part in self._parts(opened, file):
+                yield from self._times(part)
+
     @contextmanager
     def opened(self, file: SegmentFile) -> Iterator[OpenFile]:
         """The file as it is: its footer is read again, its rows come unsorted."""
@@ -159,14 +177,14 @@ class SegmentReader:
                 source = stack.enter_context(
                     self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
                 )
-                footer = read_footer(source)
+                footer = read_footer(source, names=self._names)
                 parquet = self._parquet(source, footer, file)
                 missing = set(FILE_SCHEMA.names) - {path.split(".")[0] for path in footer.columns}
                 if missing:
                     raise pa.ArrowInvalid(f"it has no column {min(missing)}")
 
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
-                return self._batches(_Part(file, parquet, group, False), columns)
+                return self._batches(_Part(file, parquet, group, False, footer), columns)
 
             yield OpenFile(footer, source.size(), batches)
 
@@ -189,8 +207,17 @@ class SegmentReader:
 
     def _parts(self, opened: ExitStack, file: SegmentFile) -> list[_Part]:
         parquet, footer = self._open(opened, file)
-        ordered = is_ours(file.path)
-        return [_Part(file, parquet, group, ordered) for group in footer.row_groups]
+        ordered, deleted = is_ours(file.path), self.deleted(file)
+        parts, first_row = [], 0
+        for group in footer.row_groups:
+            is_ordered = ordered or group.index in footer.ascending
+            parts.append(_Part(file, parquet, group, is_ordered, footer, first_row, deleted))
+            first_row += group.rows
+        return parts
+
+    def deleted(self, file: SegmentFile) -> np.ndarray | None:
+        """The numbers of a file's rows that were deleted since it was written, in their order."""
+        return None
 
     def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Footer]:
         path = f"{self._table_path}/{file.path}"
@@ -201,7 +228,9 @@ class SegmentReader:
                 source = opened.enter_context(
                     self._storage.filesystem().open_input_file(self._storage.arrow_path(path))
                 )
-                footer = footer or self._keep(path, read_footer(source, file.size_bytes))
+                footer = footer or self._keep(
+                    path, read_footer(source, file.size_bytes, self._names)
+                )
                 return self._parquet(source, footer, file), footer
 
         return patiently(f"opening {path}", opening)
@@ -225,7 +254,7 @@ class SegmentReader:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        return SegmentReader, (self._storage, self._table_path)
+        return SegmentReader, (self._storage, self._table_path, self._stored_as)
 
     def _batches(
         self, part: _Part, columns: list[str], batch_rows: int = BATCH_ROWS
@@ -250,14 +279,14 @@ class SegmentReader:
         average_bytes = max(1, part.group.size_bytes // max(1, part.group.rows))
         path = f"{self._table_path}/{part.file.path}"
         tries = Tries(f"reading {path}")
-        given = 0
+        given, row = 0, part.first_row
         while True:
             try:
                 with self._storage.naming(path):
                     batches = part.parquet.iter_batches(
                         batch_size=max(1, min(batch_rows, BATCH_BYTES // average_bytes)),
                         row_groups=[part.group.index],
-                        columns=columns,
+                        columns=[self._stored_as.get(name, name) for name in columns],
                     )
                     for _ in range(given):  # batches given before the store failed
                         next(batches)
@@ -266,6 +295,7 @@ class SegmentReader:
                         batch = next(batches, None)
                         if batch is None:
                             return
+                        batch = _renamed(batch, self._names)
                         for name in ("offset", "timestamp"):
                             if name in columns and batch.column(name).null_count:
                                 raise pa.ArrowInvalid(
@@ -273,7 +303,8 @@ class SegmentReader:
                                     "a timestamp"
                                 )
                     given += 1
-                    yield batch
+                    row += batch.num_rows
+                    yield _without(batch, row - batch.num_rows, part.deleted)
                     tries.succeeded()
             except ColdTierError as error:
                 tries.wait(error)
@@ -303,11 +334,11 @@ class SegmentReader:
         Only the offsets and sizes (16 bytes a row) are sorted first. They cut the run into windows,
         which are then read one by one, each from all row groups that reach into it.
         """
-        found = [self._offsets_and_sizes(part, schema) for part in parts]
-        offsets = np.concatenate([offsets for offsets, _ in found])
-        if len(parts) == 1 and bool(np.all(offsets[1:] > offsets[:-1])):
+        if len(parts) == 1 and self._is_ascending(parts[0]):
             yield from self._in_order(parts[0], start, end, schema)
             return
+        found = [self._offsets_and_sizes(part, schema) for part in parts]
+        offsets = np.concatenate([offsets for offsets, _ in found])
         sizes = np.concatenate([sizes for _, sizes in found])
         inside = (offsets >= start) & (offsets < end)
         offsets, sizes = offsets[inside], sizes[inside]
@@ -325,6 +356,21 @@ class SegmentReader:
             table = table.take(pc.sort_indices(table["offset"])).combine_chunks()
             for batch in table.to_batches():
                 yield shaped(batch, schema)
+
+    def _is_ascending(self, part: _Part) -> bool:
+        """Whether the rows are in order all the same. Looked at once."""
+        last = -1
+        for batch in self._stored(part, ["offset"]):
+            with self._storage.naming(f"{self._table_path}/{part.file.path}"):
+                offsets = batch.column("offset").cast(pa.int64()).to_numpy()
+            if not len(offsets):
+                continue
+            if offsets[0] <= last or not bool(np.all(offsets[1:] > offsets[:-1])):
+                return False
+            last = int(offsets[-1])
+        if part.deleted is None:
+            part.footer.ascending.add(part.group.index)
+        return True
 
     def _offsets_and_sizes(self, part: _Part, schema: pa.Schema) -> tuple[np.ndarray, np.ndarray]:
         """The offsets, in the file's order, and the approximate bytes of each row."""
@@ -404,6 +450,33 @@ def _overlapping(items: Iterable[T], range_of: Callable[[T], tuple[int, int]]) -
         reach = max(reach, end)
     if run:
         yield run
+
+
+def _renamed(batch: pa.RecordBatch, names: Mapping[str, str]) -> pa.RecordBatch:
+    """The batch under the columns' own names, those of a header's parts too."""
+    if not names:
+        return batch
+    columns = dict(
+        zip((names.get(name, name) for name in batch.schema.names), batch.columns, strict=True)
+    )
+    if "headers" in columns:
+        items, offsets = items_of(columns["headers"])
+        parts = [names.get(field.name, field.name) for field in items.type]
+        pairs = pa.StructArray.from_arrays([items.field(i) for i in range(len(parts))], parts)
+        columns["headers"] = pa.ListArray.from_arrays(pa.array(offsets, pa.int32()), pairs)
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def _without(batch: pa.RecordBatch, first_row: int, deleted: np.ndarray | None) -> pa.RecordBatch:
+    """The batch without rows that are no more; `first_row` is its first one's number."""
+    if deleted is None:
+        return batch
+    low, high = np.searchsorted(deleted, [first_row, first_row + batch.num_rows])
+    if low == high:
+        return batch
+    kept = np.ones(batch.num_rows, bool)
+    kept[deleted[low:high] - first_row] = False
+    return batch.filter(pa.array(kept))
 
 
 def _with_offset(schema: pa.Schema) -> list[str]:

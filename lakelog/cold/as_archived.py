@@ -1,0 +1,90 @@
+"""A partition's cold tier as it was archived, whatever compaction and retention did since.
+
+For readers that must give the same records each time. The files that a commit removed stay until a
+vacuum. The version that first held an offset names the file that the offset was archived into, and
+no commit removes records from a file that it adds.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from ..errors import MissingFileError, OffsetOutOfRangeError
+from ..record import TopicPartition
+from .segment import SegmentFile, archived_start
+from .table import ColdRows, ColdSnapshot
+
+
+class AsArchived(ABC):
+    """Snapshots of one partition for a reader whose position is `at`. Not thread-safe.
+
+    Args:
+        rows: of the topic's table.
+        since: a version at which the partition was archived up to where the reader begins.
+        end: where the reader ends.
+    """
+
+    def __init__(
+        self, rows: ColdRows, topic_partition: TopicPartition, *, since: int, start: int, end: int
+    ) -> None:
+        self._rows = rows
+        self._topic_partition = topic_partition
+        self._since = since
+        self._start = start
+        self._end = end
+        self.at = start  # moved by the reader
+
+    def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
+        """The first version that holds the record at `at`, or the newest if none does.
+
+        Raises:
+            OffsetOutOfRangeError: the table's log no longer reaches back that far.
+            ColdTierUnavailableError, ColdTierAccessError: the store does not say.
+        """
+        newest = self._rows.snapshot()
+        if newest.archived_end(self._topic_partition.partition) <= self.at:
+            return newest
+        return newest if self._is_untouched(newest) else self._first(newest)
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`.
+
+        Raises:
+            OffsetOutOfRangeError: a file was vacuumed.
+        """
+        try:
+            yield from self._rows.read(files, start, end, columns)
+        except MissingFileError as error:
+            raise self._gone("a file that cleanup removed was vacuumed") from error
+
+    @abstractmethod
+    def _first(self, newest: ColdSnapshot) -> ColdSnapshot:
+        """The first version that holds the record at `at`, which the newest one does."""
+
+    def _is_untouched(self, snapshot: ColdSnapshot) -> bool:
+        """Whether everything in it that is left to read lies as the archiver wrote it."""
+        partition = self._topic_partition.partition
+        end = min(self._end, snapshot.archived_end(partition))
+        covered = self.at
+        for file in snapshot.files.files_between(partition, self.at, end):
+            if archived_start(file.path) is None or file.start_offset > covered:
+                return False
+            covered = max(covered, file.end_offset)
+        return covered >= end and snapshot.log_start(partition) <= self.at
+
+    def _gone(self, why: str) -> OffsetOutOfRangeError:
+        return OffsetOutOfRangeError(
+            f"[{self._start}, {self._end}) of {self._topic_partition} can no longer be read as it "
+            f"was when the DataFrame was made: {why}. Make the DataFrame again",
+            topic_partition=self._topic_partition,
+            offset=self.at,
+        )

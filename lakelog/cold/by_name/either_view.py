@@ -1,0 +1,253 @@
+"""A table by name where it lies if that can be, and through Spark if not.
+
+Both ways see the same versions, slices and rows, so one may take over from the other at any time,
+also in the middle of a read.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from uuid import UUID
+
+import pyarrow as pa
+
+from ...errors import (
+    ColdTierAccessError,
+    ColdTierRefusedError,
+    ContradictionError,
+    ForeignTableError,
+    LakelogError,
+    NewerVersionError,
+)
+from ...record import OffsetAndTimestamp
+from ..projection import projection
+from ..segment import SegmentFile
+from ..store_errors import one_line
+from .delta_actions import NotDirectError
+from .history import Commit
+from .log_view import LogView
+from .lookup import Measured
+from .notes import Slice
+from .reader import NamedReader
+from .view import SparkView
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+#: After it could not be read where it lies, it is read through Spark for so long.
+SPARK_FOR_S = 60.0
+
+#: What both ways would say.
+_SAID_BY_BOTH = (ContradictionError, ForeignTableError, NewerVersionError)
+
+
+class EitherView:
+    """See `TableView`, and `NamedReader`. Thread-safe.
+
+    Args:
+        log: None if there is no way but Spark.
+        spark, reader: None where there is no Spark.
+        name: of the table, for the log and errors.
+    """
+
+    def __init__(
+        self,
+        log: LogView | None,
+        spark: SparkView | None,
+        reader: NamedReader | None,
+        name: str,
+    ) -> None:
+        self._log = log
+        self._spark = spark
+        self._reader = reader
+        self._name = name
+        self._has_worked = False
+        self._again_s = 0.0  # by the monotonic clock
+        self.by_spark_because = "" if log is not None else "its catalog gives no other way"
+
+    @property
+    def lies_at(self) -> str | None:
+        """The folder or URL that the table is read at; None while Spark reads it."""
+        log = self._usable()
+        return None if log is None else log.lies_at
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """See `TableView.exists`."""
+        return self._either(lambda log: log.exists(), lambda spark: spark.exists())
+
+    def is_newest(self, version: int) -> bool:
+        """See `TableView.is_newest`."""
+        return self._either(
+            lambda log: log.is_newest(version), lambda spark: spark.is_newest(version)
+        )
+
+    def history(self, topic_id: UUID, since: int) -> list[Commit]:
+        """See `TableView.history`."""
+        return self._either(
+            lambda log: log.history(topic_id, since), lambda spark: spark.history(topic_id, since)
+        )
+
+    def properties(self) -> dict[str, str]:
+        """See `TableView.properties`."""
+        return self._either(lambda log: log.properties(), lambda spark: spark.properties())
+
+    def column_names(self) -> list[str]:
+        """See `TableView.column_names`."""
+        return self._either(lambda log: log.column_names(), lambda spark: spark.column_names())
+
+    def measured_slices(self, version: int, slices: Sequence[Slice]) -> list[Measured]:
+        """See `TableView.measured_slices`."""
+        return self._either(
+            lambda log: log.measured_slices(version, slices),
+            lambda spark: spark.measured_slices(version, slices),
+        )
+
+    def measured_segments(
+        self, version: int, only: tuple[int, int] | None = None
+    ) -> list[Measured]:
+        """See `TableView.measured_segments`."""
+        return self._either(
+            lambda log: log.measured_segments(version, only),
+            lambda spark: spark.measured_segments(version, only),
+        )
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`. `columns` may also name ``delete_horizon``."""
+        files, schema, at = list(files), projection(columns), start
+        names = list(dict.fromkeys([*schema.names, "offset"]))
+        renewed_at = -1
+        while (log := self._usable()) is not None:
+            try:
+                for batch in log.read(files, at, end, names):
+                    yield batch.select(schema.names)
+                    at = batch.column("offset")[-1].as_py() + 1
+                self._succeeded()
+                return
+            except (LakelogError, NotDirectError) as error:
+                if isinstance(error, ColdTierAccessError) and renewed_at < at:
+                    renewed_at = at
+                    log.renew()
+                    continue
+                self._give_up(error)
+        if self._reader is None:
+            self._refuse()
+        yield from self._reader.read(files, at, end, columns)
+
+    def first_at_or_after(
+        self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """See `SegmentReader.first_at_or_after`; files never share offsets here."""
+        files = list(files)
+        return self._either_reads(
+            lambda one: one.first_at_or_after(files, timestamp_ms, from_offset)
+        )
+
+    def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
+        """See `SegmentReader.newest`."""
+        files = list(files)
+        return self._either_reads(lambda one: one.newest(files, from_offset))
+
+    # -- through Spark alone ---------------------------------------------------------------------
+
+    def map(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        files_of: Callable[[T], Iterable[SegmentFile]],
+        columns: Sequence[str] | None,
+    ) -> Iterator[R]:
+        """See `NamedReader.map`."""
+        return self._of_spark().map(function, tasks, files_of, columns)
+
+    def unparsed(self, version: int, files: Sequence[SegmentFile]) -> dict[int, int]:
+        """See `NamedReader.unparsed`."""
+        return self._of_spark().unparsed(version, files)
+
+    def frame(self, version: int) -> DataFrame:
+        """See `NamedReader.frame`."""
+        return self._of_spark().frame(version)
+
+    # -- which -----------------------------------------------------------------------------------
+
+    def _of_spark(self) -> NamedReader:
+        if self._reader is None:
+            self._refuse()
+        return self._reader
+
+    def _either(self, directly: Callable[[LogView], T], by_spark: Callable[[SparkView], T]) -> T:
+        found = self._directly(directly)
+        if found:
+            return found[0]
+        if self._spark is None:
+            self._refuse()
+        return by_spark(self._spark)
+
+    def _either_reads(self, read: Callable[[LogView | NamedReader], T]) -> T:
+        found = self._directly(read)
+        return found[0] if found else read(self._of_spark())
+
+    def _directly(self, look: Callable[[LogView], T]) -> tuple[T] | tuple[()]:
+        """What there is to see where it lies; nothing if Spark must be asked."""
+        is_renewed = False
+        while (log := self._usable()) is not None:
+            try:
+                answer = look(log)
+                self._succeeded()
+                return (answer,)
+            except (LakelogError, NotDirectError) as error:
+                if isinstance(error, ColdTierAccessError) and not is_renewed:
+                    is_renewed = True
+                    log.renew()
+                    continue
+                self._give_up(error)
+        return ()
+
+    def _usable(self) -> LogView | None:
+        return None if self._log is None or time.monotonic() < self._again_s else self._log
+
+    def _succeeded(self) -> None:
+        self._has_worked, self.by_spark_because = True, ""
+
+    def _give_up(self, error: Exception) -> None:
+        """Have Spark asked from now on.
+
+        Raises:
+            LakelogError: the error, where Spark would not help, or there is none.
+        """
+        if isinstance(error, LakelogError):
+            passes = error.retriable and self._has_worked
+            if passes or self._spark is None or isinstance(error, _SAID_BY_BOTH):
+                raise error
+        because = one_line(error)
+        if because != self.by_spark_because:
+            logger.info("%s is read through Spark, not where it lies: %s", self._name, because)
+        self.by_spark_because = because
+        if self._spark is not None:
+            self._again_s = time.monotonic() + SPARK_FOR_S
+        else:
+            self._refuse()
+
+    def _refuse(self) -> NoReturn:
+        raise ColdTierRefusedError(
+            f"{self._name} can be read by Spark's own reader alone, and there is none here: "
+            f"{self.by_spark_because}",
+            path=self._name,
+        )

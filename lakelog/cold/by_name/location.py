@@ -1,0 +1,134 @@
+"""Where a catalog's table lies, how far it goes, and what opens it, without Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import quote
+
+from ...errors import ColdTierRefusedError, InvalidArgumentError
+from ..store.storage import OBJECT_STORES, Storage
+from ..store.unity_catalog import UnityCatalog
+from ..store.vended_credentials import TableKeys
+from .delta_actions import NotDirectError
+from .names import TableName
+from .table_log import Newest
+
+#: Schemes of Hadoop's for stores that have a plainer name.
+_SCHEMES = {"s3a": "s3", "s3n": "s3", "abfs": "abfss"}
+
+
+@dataclass(frozen=True, slots=True)
+class Located:
+    """A table as its catalog says it now."""
+
+    storage: Storage
+    newest: Newest
+    table_id: str | None  # the catalog's own; None: it says none
+    is_there: bool = True  # as a catalog says; False: if it has a log there
+
+
+class Location(Protocol):
+    """Finds one table. A value, for tasks too."""
+
+    def find(self) -> Located | None:
+        """Where it is; None if there is no such table.
+
+        Raises:
+            NotDirectError: nobody but Spark gets there.
+            ColdTierError: the catalog does not answer, or refuses.
+        """
+        ...
+
+    def forget(self) -> None:
+        """Ask anew the next time: it is not where it was."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class UnityLocation:
+    """A table of a Unity Catalog, by its REST API.
+
+    Source: Unity Catalog 0.6, ``delta/v1``: it names the commits that are not published yet.
+    """
+
+    catalog: UnityCatalog
+    name: TableName
+
+    def find(self) -> Located | None:
+        """See `Location.find`."""
+        one, two, three = (quote(part, safe="") for part in self.name)
+        said = self.catalog.ask("GET", f"/delta/v1/catalogs/{one}/schemas/{two}/tables/{three}")
+        if said is None:
+            return self._by_name_alone(f"{one}.{two}.{three}")
+        try:
+            metadata = said["metadata"]
+            latest = said.get("latest-table-version")
+            staged = {
+                int(commit["version"]): str(commit["file-name"])
+                for commit in said.get("commits") or ()
+            }
+            version = None if latest is None or int(latest) < 0 else int(latest)
+            return self._located(
+                str(metadata["location"]), str(metadata["table-uuid"]), Newest(version, staged)
+            )
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise NotDirectError(
+                f"the catalog says in other words where it is ({error})"
+            ) from error
+
+    def forget(self) -> None:
+        """See `Location.forget`: nothing is remembered."""
+
+    def _by_name_alone(self, full_name: str) -> Located | None:
+        """Of a catalog that tells no versions: good for tables whose commits are files alone."""
+        said: Mapping[str, Any] | None = self.catalog.ask("GET", f"/tables/{full_name}")
+        if said is None:
+            return None
+        properties = said.get("properties") or {}
+        if any("catalogManaged" in name or "catalogOwned" in name for name in properties):
+            raise NotDirectError("the catalog commits to it and does not tell the newest version")
+        return self._located(str(said["storage_location"]), str(said["table_id"]), Newest())
+
+    def _located(self, location: str, table_id: str, newest: Newest) -> Located:
+        keys = TableKeys(self.catalog, table_id, str(self.name))
+        return Located(_storage(location, keys), newest, table_id)
+
+
+@dataclass(frozen=True, slots=True)
+class PlainLocation:
+    """A table of which no more is known than its path.
+
+    Args:
+        path: None if there is no such table.
+        is_there: as a metastore says; False: if it has a log there.
+    """
+
+    path: str | None
+    is_there: bool = True
+
+    def find(self) -> Located | None:
+        """See `Location.find`."""
+        if self.path is None:
+            return None
+        return Located(_storage(self.path, None), Newest(), None, self.is_there)
+
+    def forget(self) -> None:
+        """See `Location.forget`: it has no other."""
+
+
+def _storage(location: str, keys: TableKeys | None) -> Storage:
+    scheme, separator, rest = location.partition(":/")
+    location = f"{_SCHEMES.get(scheme, scheme)}{separator}{rest}"
+    remote = location.partition("://")[0] in OBJECT_STORES
+    try:
+        if keys is not None and remote:
+            return Storage(location, {"CREDENTIALS": "unity-catalog"}, keys)
+        storage = Storage(location)
+        known = not remote or storage.store_options.resolved()
+    except (ColdTierRefusedError, InvalidArgumentError) as error:
+        raise NotDirectError(f"it lies at {location}, which only Spark opens") from error
+    if not known:
+        raise NotDirectError(f"it lies at {location}, and the environment has no keys for that")
+    return storage

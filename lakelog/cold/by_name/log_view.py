@@ -1,0 +1,367 @@
+"""A table by name, looked at and read where it lies: no Spark, as at a path.
+
+A slice says which offsets of a segment it has; the log, which files have rows of that segment.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...back_off import patiently
+from ...errors import ContradictionError, CorruptRecordError, MissingFileError
+from ...record import OffsetAndTimestamp
+from ..parquet.segment_reader import SegmentReader
+from ..segment import SegmentFile
+from ..store.storage import Storage
+from .deletion_vectors import DeletionVector
+from .delta_actions import CommitActions, LogFile, NotDirectError
+from .history import FIRST_ROWS, Commit, is_enough
+from .location import Located, Location
+from .lookup import Measured
+from .notes import Note, Slice, version_of_path
+from .properties import joined
+from .runs import Run, beats, runs
+from .table_log import TableLog
+
+#: Files' deletion vectors that are kept; each has some bytes for a deleted row.
+KEPT_VECTORS = 256
+
+
+class LogView:
+    """See `TableView`. Thread-safe.
+
+    Args:
+        active: as for `NamedReader`.
+    """
+
+    def __init__(
+        self,
+        location: Location,
+        name: str,
+        active: Callable[[Iterable[str]], tuple[int, set[str]]],
+    ) -> None:
+        self._location = location
+        self._name = name
+        self._active = active
+        self._lock = threading.RLock()  # guards what follows
+        self._log: TableLog | None = None
+        self._reader: _Reader | None = None
+        self._ids: tuple[str, str] | None = None  # the catalog's and the log's own
+
+    @property
+    def lies_at(self) -> str | None:
+        """The folder or URL that the table is read at; None before the first look."""
+        with self._lock:
+            return None if self._log is None else self._log.storage.root
+
+    def renew(self) -> None:
+        """Ask for other keys the next time that any are needed."""
+        with self._lock:
+            if self._log is not None:
+                self._log.storage.renew()
+
+    # -- looking ---------------------------------------------------------------------------------
+
+    def exists(self) -> bool:
+        """See `TableView.exists`. Also goes to the newest version."""
+        return self._refreshed() is not None
+
+    def is_newest(self, version: int) -> bool:
+        """See `TableView.is_newest`."""
+        with self._lock:
+            located = self._found()
+            if located is None or self._log is None or self._log.version != version:
+                return False
+            return self._log.is_newest(version, located.newest)
+
+    def history(self, topic_id: UUID, since: int) -> list[Commit]:
+        """See `TableView.history`."""
+        with self._lock:
+            log = self._refreshed()
+            if log is None:
+                raise NotDirectError("the catalog has no such table")
+            most = FIRST_ROWS if since < 0 else max(1, log.version - since)
+            while True:
+                found = log.commits(since, most)
+                if not found:  # nothing is new: the newest one is wanted all the same
+                    found = log.commits(log.version - 1, 1)
+                commits = [_commit_of(one, topic_id) for one in found]
+                if not commits:
+                    raise NotDirectError(f"its log has lost version {log.version}")
+                if len(commits) < most or is_enough(commits, since):
+                    return commits
+                most *= 8
+
+    def properties(self) -> dict[str, str]:
+        """See `TableView.properties`."""
+        with self._lock:
+            return joined(self._there().metadata.properties)
+
+    def column_names(self) -> list[str]:
+        """See `TableView.column_names`."""
+        with self._lock:
+            return list(self._there().metadata.columns)
+
+    # -- measuring -------------------------------------------------------------------------------
+
+    def measured_slices(self, version: int, slices: Sequence[Slice]) -> list[Measured]:
+        """See `TableView.measured_slices`."""
+        files, reader = self._files(version)
+        rows: list[Measured] = []
+        by_segment: dict[tuple[int, int], list[LogFile]] = {}
+        for file in files:
+            by_segment.setdefault((file.partition, file.segment), []).append(file)
+        for number, one in enumerate(slices):
+            for file in by_segment.get((one.partition, one.segment), ()):
+                if file.start_offset < one.end_offset and file.end_offset > one.start_offset:
+                    found = _measure(reader, file, one.start_offset, one.end_offset)
+                    if found.records:
+                        rows.append({"number": number, **found.row(file)})
+        return rows
+
+    def measured_segments(
+        self, version: int, only: tuple[int, int] | None = None
+    ) -> list[Measured]:
+        """See `TableView.measured_segments`."""
+        files, reader = self._files(version)
+        rows: list[Measured] = []
+        for file in files:
+            if only in (None, (file.partition, file.segment)):
+                found = _measure(reader, file, 0, 2**63 - 1)
+                if found.records:
+                    place = {"partition": file.partition, "segment": file.segment}
+                    rows.append({**place, **found.row(file)})
+        return rows
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self,
+        files: Iterable[SegmentFile],
+        start: int,
+        end: int,
+        columns: Sequence[str] | None = None,
+    ) -> Iterator[pa.RecordBatch]:
+        """See `ColdTable.read`."""
+        wanted = [
+            file
+            for file in files
+            if file.records and file.end_offset > start and file.start_offset < end
+        ]
+        if not wanted:
+            return
+        there, reader = self._files(self._version(wanted))
+        for run in runs(wanted, start, end):
+            yield from reader.read(_of_run(there, run), run.start, run.end, columns)
+
+    def first_at_or_after(
+        self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
+    ) -> OffsetAndTimestamp | None:
+        """See `SegmentReader.first_at_or_after`; slices never share offsets."""
+        for file in files:
+            there, reader = self._files(self._version([file]))
+            for run in runs([file], from_offset, file.end_offset):
+                mine = sorted(_of_run(there, run), key=lambda one: one.start_offset)
+                found = reader.first_at_or_after(mine, timestamp_ms, run.start)
+                if found is not None and found.offset < run.end:
+                    return found
+        return None
+
+    def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
+        """See `SegmentReader.newest`."""
+        best: OffsetAndTimestamp | None = None
+        for file in files:
+            if file.max_timestamp_ms < 0:
+                break
+            if best is not None and not beats(best, file.max_timestamp_ms, file.start_offset):
+                if file.max_timestamp_ms < best.timestamp_ms:
+                    break
+                continue
+            there, reader = self._files(self._version([file]))
+            for run in runs([file], from_offset, file.end_offset):
+                mine = sorted(
+                    _of_run(there, run), key=lambda one: (-one.max_timestamp_ms, one.start_offset)
+                )
+                found = reader.newest(mine, run.start)
+                if found and (best is None or beats(best, found.timestamp_ms, found.offset)):
+                    best = found
+        return best
+
+    # -- where it lies ---------------------------------------------------------------------------
+
+    def _found(self) -> Located | None:
+        return patiently(f"asking the catalog about {self._name}", self._location.find)
+
+    def _refreshed(self) -> TableLog | None:
+        """The log at its newest version; None where there is no table.
+
+        Raises:
+            NotDirectError: the catalog has a table, and no log is to be seen.
+        """
+        with self._lock:
+            log = self._looked()
+            if log is None or log.version < 0:  # perhaps it is not where it was
+                self._location.forget()
+                self._log = None
+                log = self._looked()
+            if log is not None and log.version < 0:
+                raise NotDirectError(f"there is no log to be seen at {log.storage.root}")
+            return log
+
+    def _looked(self) -> TableLog | None:
+        located = self._found()
+        if located is None:
+            return None
+        log = self._log
+        if log is None or located.storage.root != log.storage.root:
+            log, self._log, self._reader = TableLog(located.storage), None, None
+        log.refresh(located.newest)
+        if log.version < 0:
+            return log if located.is_there else None
+        mine = located.table_id or "", log.metadata.table_id
+        if self._ids not in (None, mine):
+            raise ContradictionError(
+                f"{self._name} is another table now than when it was first looked at: somebody "
+                "dropped it and made a new one. UNDROP that table, or delete the topic and create "
+                "it again",
+                path=self._name,
+            )
+        self._log, self._ids = log, mine
+        return log
+
+    def _there(self) -> TableLog:
+        log = self._log
+        if log is None or log.version < 0:
+            log = self._refreshed()
+        if log is None:
+            raise NotDirectError("the catalog has no such table")
+        return log
+
+    def _files(self, version: int) -> tuple[list[LogFile], _Reader]:
+        """The files of a version, and what reads them."""
+        with self._lock:
+            log = self._there()
+            if version > log.version:
+                log = self._refreshed() or log
+            stored_as = log.metadata.stored_as
+            if self._reader is None or self._reader.stored_as != stored_as:
+                self._reader = _Reader(log.storage, stored_as)
+            return log.files(version), self._reader
+
+    def _version(self, files: Sequence[SegmentFile]) -> int:
+        newest, gone = self._active(file.path for file in files)
+        return max(version_of_path(file.path) for file in files) if gone else newest
+
+
+class _Reader(SegmentReader):
+    """Reads the files of a log: without rows that were deleted, under the columns' own names."""
+
+    def __init__(self, storage: Storage, stored_as: Mapping[str, str]) -> None:
+        super().__init__(storage, storage.root, stored_as)
+        self.stored_as = dict(stored_as)
+        self._vectors: dict[DeletionVector, np.ndarray] = {}
+
+    def deleted(self, file: SegmentFile) -> np.ndarray | None:
+        """See `SegmentReader.deleted`."""
+        vector = file.vector if isinstance(file, LogFile) else None
+        if vector is None:
+            return None
+        found = self._vectors.get(vector)
+        if found is None:
+            found = self._read_vector(vector)
+            while len(self._vectors) >= KEPT_VECTORS:
+                self._vectors.pop(next(iter(self._vectors)), None)
+            self._vectors[vector] = found
+        return found
+
+    def _read_vector(self, vector: DeletionVector) -> np.ndarray:
+        if vector.kind not in "iu":
+            raise NotDirectError("a deletion vector of it lies elsewhere")
+        try:
+            content = None
+            if vector.path is not None:
+                path = f"{self._table_path}/{vector.path}"
+                content = self._storage.read_bytes(path)
+                if content is None:
+                    raise MissingFileError(f"the deletion vector {path} is missing", path=path)
+            return vector.rows(content)
+        except ValueError as error:
+            raise CorruptRecordError(f"a deletion vector cannot be read: {error}") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Measure:
+    """Of some rows of a file."""
+
+    records: int
+    first: int = -1
+    last: int = -1
+    min_us: int = 2**63 - 1
+    max_us: int = -(2**63)
+
+    def row(self, file: LogFile) -> Measured:
+        return {
+            "path": file.path,
+            "size_bytes": file.size_bytes,
+            "records": self.records,
+            "first": self.first,
+            "last": self.last,
+            "min_us": self.min_us,
+            "max_us": self.max_us,
+        }
+
+
+def _measure(reader: _Reader, file: LogFile, start: int, end: int) -> _Measure:
+    """Of the rows with offsets of [start, end): by statistics if they say it, else by reading."""
+    if (
+        file.first is not None
+        and file.last is not None
+        and file.min_us is not None
+        and file.max_us is not None
+        and file.first >= start
+        and file.last < end
+    ):
+        return _Measure(file.records, file.first, file.last, file.min_us, file.max_us)
+    found = _Measure(0)
+    for offsets, times_us in reader.times(file):
+        inside = pc.and_(pc.greater_equal(offsets, start), pc.less(offsets, end))
+        offsets, times_us = offsets.filter(inside), times_us.filter(inside)
+        if not len(offsets):
+            continue
+        among, times = pc.min_max(offsets).as_py(), pc.min_max(times_us).as_py()
+        found = _Measure(
+            found.records + len(offsets),
+            among["min"] if not found.records else min(found.first, among["min"]),
+            max(found.last, among["max"]),
+            min(found.min_us, times["min"]),
+            max(found.max_us, times["max"]),
+        )
+    return found
+
+
+def _of_run(files: Iterable[LogFile], run: Run) -> list[LogFile]:
+    return [
+        file
+        for file in files
+        if file.partition == run.partition
+        and run.first_segment <= file.segment <= run.last_segment
+        and file.start_offset < run.end
+        and file.end_offset > run.start
+    ]
+
+
+def _commit_of(one: CommitActions, topic_id: UUID) -> Commit:
+    return Commit(
+        one.version,
+        one.time_ms,
+        str(one.info.get("operation", "")),
+        Note.parse(one.info.get("userMetadata"), topic_id),
+        one.metrics,
+    )

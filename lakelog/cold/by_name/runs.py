@@ -1,0 +1,68 @@
+"""Consecutive offsets of a table by name, and where they lie. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from ...record import OffsetAndTimestamp
+from ..segment import SegmentFile
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Consecutive offsets of one partition, and where they lie."""
+
+    partition: int
+    first_segment: int
+    last_segment: int
+    start: int
+    end: int
+    rows: int  # about
+    size_bytes: int  # stored
+    path: str  # of its first file, for errors
+
+    @classmethod
+    def of(cls, files: Sequence[SegmentFile], start: int, end: int) -> Run:
+        first, last = files[0], files[-1]
+        return cls(
+            first.partition,
+            min(file.segment for file in files),
+            max(file.segment for file in files),
+            # A gap lies before a segment's first record, and a query for it would find nothing.
+            max(start, first.start_offset, min(first.segment, first.end_offset)),
+            min(end, last.end_offset),
+            sum(file.records for file in files),
+            sum(file.size_bytes for file in files),
+            first.path,
+        )
+
+    def where(self, start: int, end: int) -> str:
+        """The rows of a part of it, as SQL."""
+        return (
+            f"partition = {self.partition} AND segment BETWEEN {self.first_segment} AND "
+            f"{self.last_segment} AND offset >= {start} AND offset < {end}"
+        )
+
+
+def runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[Run]:
+    """The files with records of [start, end); those without a gap between them make one run."""
+    together: list[SegmentFile] = []
+    for file in sorted(files, key=lambda file: (file.partition, file.start_offset)):
+        if not file.records or file.end_offset <= start or file.start_offset >= end:
+            continue
+        last = together[-1] if together else None
+        if last is not None and (
+            (last.partition, last.end_offset) != (file.partition, file.start_offset)
+            or file.segment > file.start_offset
+        ):
+            yield Run.of(together, start, end)
+            together = []
+        together.append(file)
+    if together:
+        yield Run.of(together, start, end)
+
+
+def beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:
+    """Whether a record of at most that time and at least that offset would beat the best one."""
+    return (timestamp_ms, -offset) > (best.timestamp_ms, -best.offset)

@@ -1,0 +1,328 @@
+"""The Delta log of a table by name, read where it lies: its files at each version, its history.
+
+delta-rs cannot open tables with the features that Unity Catalog demands. A catalog that makes the
+commits itself keeps the newest ones apart (``_delta_log/_staged_commits``), and says which count.
+
+Source: Delta's protocol, "Delta Log Entries", "Checkpoints", "Catalog-managed tables".
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...errors import MissingFileError
+from ...json_text import parse_json
+from ..store.storage import Storage
+from .delta_actions import (
+    CommitActions,
+    LogFile,
+    Metadata,
+    NotDirectError,
+    check_protocol,
+    removed_key,
+)
+
+T = TypeVar("T")
+
+LOG = "_delta_log"
+STAGED = f"{LOG}/_staged_commits"
+
+#: How far back removed files are known, in versions.
+KEPT_VERSIONS = 1000
+
+#: Commits that are kept for those who ask for the history.
+KEPT_COMMITS = 128
+
+READS_AT_ONCE = 16
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+_CHECKPOINT = re.compile(
+    r"(\d{20})\.checkpoint(?:\.(\d{10})\.(\d{10}))?(?:\.[0-9a-f-]{36})?\.(parquet|json)"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    """How far a table goes, as its catalog says it."""
+
+    version: int | None = None  # None: the files of the log tell
+    staged: Mapping[int, str] = field(default_factory=lambda: MappingProxyType({}))  # file names
+
+
+@dataclass(slots=True)
+class _Life:
+    file: LogFile
+    born: int
+    died: int | None = None
+
+
+class TableLog:
+    """The log of the table at a storage's root. Not thread-safe."""
+
+    def __init__(self, storage: Storage) -> None:
+        self.storage = storage
+        self.version = -1
+        self._oldest = 0  # files are known from that version on
+        self._lives: dict[tuple[str, str], _Life] = {}
+        self._died: list[_Life] = []
+        self._commits: dict[int, CommitActions] = {}
+        self._staged: Mapping[int, str] = {}
+        self._metadata: Metadata | None = None
+        self._stamp: tuple[int, int | None] | None = None  # of the newest commit's file
+        self._older: TableLog | None = None  # at the version that was asked for last
+
+    @property
+    def metadata(self) -> Metadata:
+        """Of the newest version.
+
+        Raises:
+            NotDirectError: the log does not say.
+        """
+        if self._metadata is None:
+            raise NotDirectError("its log does not say what it is")
+        return self._metadata
+
+    def is_newest(self, version: int, newest: Newest) -> bool:
+        """Whether nothing was committed above a version."""
+        if newest.version is not None:
+            return newest.version == version
+        mine, following = self.storage.stamps([self._file(version), self._file(version + 1)])
+        return mine is not None and mine == self._stamp and following is None
+
+    def refresh(self, newest: Newest) -> None:
+        """Go to the newest version; -1 where there is no log.
+
+        Raises:
+            NotDirectError: the table has what only Spark understands, or its log has a hole.
+            ColdTierError: it cannot be read.
+        """
+        self._staged = newest.staged
+        if self.version < 0 or not self._advance(newest):
+            self._open(newest)
+        self._stamp = None
+        if newest.version is None and self.version >= 0:
+            (self._stamp,) = self.storage.stamps([self._file(self.version)])
+
+    def files(self, version: int) -> list[LogFile]:
+        """The files of a version, which is not above the newest one.
+
+        Raises:
+            NotDirectError: it is too old.
+            ColdTierError: the log cannot be read.
+        """
+        if not 0 <= version <= self.version:
+            raise NotDirectError(f"it has no version {version}")
+        if version < self._oldest:
+            if self._older is None or self._older.version != version:
+                older = TableLog(self.storage)
+                older.refresh(Newest(version, self._staged))
+                if older.version != version:
+                    raise NotDirectError(f"its log no longer goes back to version {version}")
+                self._older = older
+            return self._older.files(version)
+        lives = [*self._lives.values(), *self._died]
+        return [
+            one.file
+            for one in lives
+            if one.born <= version and (one.died is None or version < one.died)
+        ]
+
+    def commit(self, version: int) -> CommitActions | None:
+        """What a version did; None if the log was cleaned up that far."""
+        if version not in self._commits:
+            found = self._read_commit(version)
+            if found is None:
+                return None
+            self._keep(found)
+        return self._commits[version]
+
+    def commits(self, after: int, most: int) -> list[CommitActions]:
+        """The newest commits above a version, newest first, as far as the log goes."""
+        versions = range(self.version, max(after, self.version - most), -1)
+        missing = [one for one in versions if one not in self._commits]
+        for found in _at_once(self._read_commit, missing):
+            if found is not None:
+                self._commits[found.version] = found
+        commits = []
+        for one in versions:
+            if one not in self._commits:
+                break
+            commits.append(self._commits[one])
+        self._forget()
+        return commits
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _advance(self, newest: Newest) -> bool:
+        """Apply what was committed since; False if that is gone."""
+        wanted = newest.version
+        if wanted is not None:
+            if wanted < self.version:
+                return False
+            found = list(_at_once(self._read_commit, range(self.version + 1, wanted + 1)))
+            if None in found:
+                return False
+            for commit in found:
+                assert commit is not None  # looked at above
+                self._apply(commit)
+            return True
+        (stamp,) = self.storage.stamps([self._file(self.version)])
+        if stamp is None or (self._stamp is not None and stamp != self._stamp):
+            return False
+        while (commit := self._read_commit(self.version + 1)) is not None:
+            self._apply(commit)
+        return True
+
+    def _open(self, newest: Newest) -> None:
+        """Begin with the newest checkpoint."""
+        self._lives, self._died, self._commits = {}, [], {}
+        self._metadata, self.version, self._stamp = None, -1, None
+        listed = self.storage.list_files(self._path(LOG), recursive=False)
+        names = [info.base_name for info in listed if info.is_file]
+        numbers = {int(found[1]) for name in names if (found := _COMMIT.fullmatch(name))}
+        numbers |= self._staged.keys()
+        if newest.version is not None:
+            numbers = {number for number in numbers if number <= newest.version}
+        checkpoint, parts = _newest_checkpoint(names, newest.version)
+        if not numbers and not parts:
+            return
+        end = max(numbers, default=checkpoint) if newest.version is None else newest.version
+        if parts:
+            self._read_checkpoint(checkpoint, parts)
+        self.version = self._oldest = checkpoint
+        if not parts:
+            self._oldest = 0
+        for commit in _at_once(self._read_commit, range(checkpoint + 1, end + 1)):
+            if commit is None:
+                raise NotDirectError(
+                    f"its log has no version {self.version + 1}, though it goes to {end}"
+                )
+            self._apply(commit)
+
+    def _apply(self, commit: CommitActions) -> None:
+        if commit.protocol is not None:
+            check_protocol(commit.protocol)
+        if commit.metadata is not None:
+            self._metadata = Metadata.of(commit.metadata)
+        for action in commit.removes:
+            life = self._lives.pop(removed_key(action), None)
+            if life is not None:
+                life.died = commit.version
+                self._died.append(life)
+        for action in commit.adds:
+            self._add(action, commit.version)
+        self.version = commit.version
+        self._keep(commit)
+        oldest = self.version - KEPT_VERSIONS
+        if self._died and (self._died[0].died or 0) <= oldest:
+            self._died = [one for one in self._died if (one.died or 0) > oldest]
+            self._oldest = max(self._oldest, oldest)
+
+    def _add(self, action: Mapping[str, Any], version: int) -> None:
+        file = LogFile.of(action, self.metadata.stored_as)
+        self._lives[file.key] = _Life(file, version)
+
+    def _keep(self, commit: CommitActions) -> None:
+        self._commits[commit.version] = commit
+        self._forget()
+
+    def _forget(self) -> None:
+        if len(self._commits) > 2 * KEPT_COMMITS:
+            kept = sorted(self._commits)[-KEPT_COMMITS:]
+            self._commits = {version: self._commits[version] for version in kept}
+
+    def _read_commit(self, version: int) -> CommitActions | None:
+        staged = self._staged.get(version)
+        content = None
+        if staged is not None:
+            content = self.storage.read_bytes(self._path(f"{STAGED}/{staged}"))
+        if content is None:  # it was published meanwhile, or long ago
+            content = self.storage.read_bytes(self._file(version))
+        if content is None:
+            return None
+        try:
+            return CommitActions.parse(version, content)
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise NotDirectError(
+                f"version {version} of its log cannot be read ({error})"
+            ) from error
+
+    def _read_checkpoint(self, version: int, names: Sequence[str]) -> None:
+        protocol = metadata = None
+        adds: list[Mapping[str, Any]] = []
+        sidecars: list[str] = []
+        for actions in _at_once(self._read_actions, [f"{LOG}/{name}" for name in names]):
+            for action in actions:
+                adds += [action["add"]] if action.get("add") else []
+                protocol = action.get("protocol") or protocol
+                metadata = action.get("metaData") or metadata
+                if action.get("sidecar"):
+                    sidecars.append(action["sidecar"]["path"])
+        if protocol is None or metadata is None:
+            raise NotDirectError(f"its checkpoint {version} does not say what it is")
+        check_protocol(protocol)
+        self._metadata = Metadata.of(metadata)
+        paths = [one if "/" in one else f"{LOG}/_sidecars/{one}" for one in sidecars]
+        for actions in _at_once(self._read_actions, paths):
+            adds += [action["add"] for action in actions if action.get("add")]
+        for action in adds:
+            self._add(action, version)
+
+    def _read_actions(self, path: str) -> list[Mapping[str, Any]]:
+        content = self.storage.read_bytes(self._path(path))
+        if content is None:
+            raise MissingFileError(f"{path} is missing", path=path)
+        try:
+            if path.endswith(".json"):
+                return [parse_json(line) for line in content.splitlines() if line.strip()]
+            parquet = pq.ParquetFile(pa.BufferReader(content))
+            there = {"add", "protocol", "metaData", "sidecar"} & set(parquet.schema_arrow.names)
+            rows = parquet.read(columns=sorted(there))
+            return [_plain(row) for row in rows.to_pylist(maps_as_pydicts="strict")]
+        except (ValueError, KeyError, TypeError, pa.ArrowException) as error:
+            raise NotDirectError(f"{path} cannot be read ({error})") from error
+
+    def _file(self, version: int) -> str:
+        return self._path(f"{LOG}/{version:020}.json")
+
+    def _path(self, path: str) -> str:
+        return f"{self.storage.root}/{path}"
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if value is not None}
+
+
+def _newest_checkpoint(names: Iterable[str], most: int | None) -> tuple[int, list[str]]:
+    """The version of the newest whole checkpoint, and its files; -1 and none if there is none."""
+    kinds: dict[tuple[int, str | None], dict[str, int | None]] = {}
+    for name in names:
+        found = _CHECKPOINT.fullmatch(name)
+        if found and (most is None or int(found[1]) <= most):
+            # Of several that are whole in themselves, any will do.
+            of = found[3] if found[3] else name
+            kinds.setdefault((int(found[1]), of), {})[name] = int(found[3]) if found[3] else None
+    best: tuple[int, list[str]] = (-1, [])
+    for (version, _), files in kinds.items():
+        wanted = next(iter(files.values()))
+        if (wanted is None or len(files) == wanted) and version > best[0]:
+            best = version, sorted(files)
+    return best
+
+
+def _at_once(function: Any, items: Iterable[Any]) -> Iterator[Any]:
+    """``map``, many at once: each may be a request to a store."""
+    items = list(items)
+    if len(items) < 2:
+        yield from map(function, items)
+        return
+    with ThreadPoolExecutor(READS_AT_ONCE, thread_name_prefix="lakelog-log") as threads:
+        yield from threads.map(function, items)

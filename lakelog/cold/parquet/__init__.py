@@ -1,0 +1,1 @@
+"""Parquet files of segments: what they hold, and how they are read."""

@@ -1,0 +1,58 @@
+"""Both tiers of a topic as tasks of Spark read them, and the process that plans them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...cold.table import ColdSnapshot
+from ...errors import ColdTierError, ColdTierRefusedError, ContradictionError, ForeignTableError
+from ...offsets import HotOffsets
+from ...read.tiers import Tiers
+from ...record import TopicPartition
+
+
+class TaskTiers(Tiers):
+    """Tiers of which the cold one may be for Spark's own reader alone.
+
+    A table by name can be read where it lies or, without a Spark to ask, not at all. Then there is
+    the hot tier, as long as that holds what is wanted.
+    """
+
+    _refused: ColdTierError | None = None
+
+    def cold(self) -> ColdSnapshot:
+        """See `Tiers.cold`; the one of a table that does not exist if it cannot be read here."""
+        if self._refused is not None:
+            return ColdSnapshot()
+        try:
+            return super().cold()
+        except (ContradictionError, ForeignTableError):
+            raise
+        except ColdTierRefusedError as error:
+            self._refused, self.table, self.rows = error, None, None
+            return ColdSnapshot()
+
+    def trimmed(self, topic_partition: TopicPartition, local_log_start: int) -> None:
+        """See `Tiers.trimmed`.
+
+        Raises:
+            ColdTierError: what lies below is in the table, which cannot be read here.
+        """
+        if self._refused is not None:
+            raise ColdTierRefusedError(
+                f"{topic_partition} is hot from offset {local_log_start} on; what lay below was "
+                f"archived into a table that only Spark itself can read, not its tasks: "
+                f"{self._refused.message}. A DataFrame: make it again, and keep records hot for as "
+                "long as it is used (local.retention.ms). A stream: begin at "
+                "startingOffsets=earliest-local or latest, and read what is older from the table: "
+                "spark.readStream.table(…)",
+                topic_partition=topic_partition,
+            )
+        super().trimmed(topic_partition, local_log_start)
+
+
+class WholeTiers(TaskTiers):
+    """Tiers of which cold alone says where the log starts: hot knows of a later log start."""
+
+    def _hot_offsets(self, asked: list[TopicPartition]) -> dict[TopicPartition, HotOffsets]:
+        return {tp: replace(one, log_start=0) for tp, one in super()._hot_offsets(asked).items()}
