@@ -34,6 +34,7 @@ VALUES = {
     "format_version",
     "secret_reference",
     "text_table",
+    "typed_time",
 }
 
 #: folder → folders it may import besides the values and itself
@@ -70,7 +71,7 @@ ALLOWED = {
 COLD_ROOMS: dict[str, set[str]] = {
     "store": set(),
     "by_path": {"store"},
-    "by_name": set(),
+    "by_name": {"store"},
 }
 
 #: folder → libraries that nothing in it may import, not even within a function.
@@ -89,6 +90,9 @@ UNDERSCORED = {
     "_exit",  # of os
     "_run_exitfuncs",  # of atexit, which has no other name for it
     "_replace",  # of named tuples
+    "_jvm",  # of PySpark, which has no other way to Delta's transactions
+    "_jsparkSession",
+    "_gateway_client",
     "_repr_html_",  # of IPython
     "_repr_mimebundle_",
 }

@@ -49,3 +49,8 @@ class TestNamedTable(ColdTableContract):
     test_seeks_agree_with_a_list = settings(max_examples=4)(
         ColdTableContract.test_seeks_agree_with_a_list
     )
+
+
+@pytest.mark.usefixtures("by_rows")
+class TestNamedTableByRows(TestNamedTable):
+    """Where Spark itself writes what is archived."""
