@@ -19,7 +19,7 @@ from lakelog.archive.archiver import Flushed
 from lakelog.archive.copy import HotRows
 from lakelog.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
-from lakelog.cold.by_name import named_table as named_table
+from lakelog.cold.by_name import view
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
@@ -224,7 +224,7 @@ def test_an_archiver_never_makes_a_cleanup_start_again(make_named, monkeypatch):
 
 def test_a_commit_whose_reply_is_lost_is_found_in_the_history(make_named, monkeypatch):
     topic = Topic("orders", uuid4(), 1)
-    table = make_named(topic)
+    table = make_named(topic, directly=False)
     commit = NamedTable._commit
 
     def lose_the_reply(self: NamedTable, *given: Any) -> None:
@@ -249,7 +249,7 @@ def test_a_commit_whose_reply_is_lost_is_found_in_the_history(make_named, monkey
 
     def lose_all(self: NamedTable, *given: Any) -> None:
         commit(self, *given)
-        patched.setattr(named_table, "read_history", away)
+        patched.setattr(view, "read_history", away)
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
