@@ -247,7 +247,17 @@ _DEFINITIONS = (
         "columns as in a table definition (flight int, origin string)",
         "the columns that the cold table gets out of JSON values",
     ),
+    Setting(
+        "lakelog.change.data.feed",
+        "false",
+        boolean,
+        "true or false",
+        "whether the cold table has a change data feed, from the commit on that says so",
+    ),
 )
+
+#: What a change data feed adds to a table's own columns.
+FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"})
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _DEFINITIONS}
 
@@ -536,6 +546,17 @@ def _check_together(config: TopicConfig) -> None:
             "remote.storage.enable=false; set remote.storage.enable=true or leave the columns out",
             name="lakelog.value.columns",
             value=config.value_columns,
+        )
+    feed = "lakelog.change.data.feed"
+    taken = [
+        one.name for one in config["lakelog.value.columns"] if one.name.lower() in FEED_COLUMNS
+    ]
+    if config[feed] and taken:
+        raise InvalidConfigError(
+            f"{feed}=true and a value column {taken[0]!r} do not go together: a change data feed "
+            "has a column of that name itself; name the column otherwise, or leave the feed out",
+            name=feed,
+            value="true",
         )
     if config.compacted and not config.tiered:
         raise InvalidConfigError(

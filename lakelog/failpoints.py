@@ -34,6 +34,7 @@ NAMES: tuple[str, ...] = (
     "cold.before_commit",
     "cold.before_delete",
     "jobs.after_rows",
+    "jobs.before_readings",
     "jobs.before_rows",
     "purge.after_begin",
     "purge.after_data",

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime, timedelta, timezone, tzinfo
 from typing import NoReturn
 
 from . import reservation
 from .errors import InvalidArgumentError
 from .producer_calls import ProducerCall
 from .record import MAX_OFFSET, OffsetRange
+from .typed_time import TypedTime, time_or_none
 
 # -- positions ---------------------------------------------------------------------------------
 
@@ -105,20 +106,15 @@ NAMED_POSITIONS: dict[str, Position] = {
 
 PositionLike = Position | int | str | datetime | timedelta
 
-_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
-_RELATIVE = re.compile(
-    r"(?:-\s*(\d+)\s*([smhdw])"
-    r"|(\d+)\s*(second|minute|hour|day|week|sec|min|s|m|h|d|w)s?\s+ago)"
-)
-_ISO = re.compile(r"\d{4}-\d{2}-\d{2}(?:[T ].*)?")
 
-
-def position(value: PositionLike) -> Position:
+def position(value: PositionLike, zone: tzinfo | None = None) -> Position:
     """What people write, as a `Position`.
 
-    An int is an offset; an aware datetime or an ISO text with a zone is a timestamp, and so is
-    ``@1358100000000`` (epoch milliseconds); a timedelta, ``-10m`` or ``10 minutes ago`` is relative
-    to now; else one of `NAMED_POSITIONS`.
+    An int is an offset; an aware datetime is a timestamp; a timedelta is so long before now; a text
+    is an offset, one of `NAMED_POSITIONS`, or a time in any way that `typed_time` reads.
+
+    Args:
+        zone: of a time without one; None refuses it.
 
     Raises:
         InvalidArgumentError: none of these, a negative offset, or a time without a zone.
@@ -130,36 +126,34 @@ def position(value: PositionLike) -> Position:
     if isinstance(value, timedelta):
         return Ago(abs(value))
     if isinstance(value, str):
-        return _position_of_text(value.strip())
+        return understood(value, zone)[0]
     return AtOffset(check_offset(value))
 
 
-_MAX_POSITION_LENGTH = 200  # Python reads numbers of up to 4,300 digits
-
-
-def _position_of_text(text: str) -> Position:
+def understood(text: str, zone: tzinfo | None) -> tuple[Position, str | None]:
+    """As `position`; and how a time was taken that the text leaves open."""
+    text = text.strip()
     if text in NAMED_POSITIONS:
-        return NAMED_POSITIONS[text]
-    if len(text) > _MAX_POSITION_LENGTH:
-        raise InvalidArgumentError(f"a position of {len(text)} characters is none of any kind")
-    if re.fullmatch(r"[+-]?\d+", text):
-        return AtOffset(check_offset(int(text)))
-    if re.fullmatch(r"@\d+", text):
-        return AtTimestamp(int(text[1:]))
-    relative = _RELATIVE.fullmatch(text)
-    if relative:
-        count, unit = (group for group in relative.groups() if group is not None)
-        try:
-            return Ago(timedelta(**{_UNITS[unit[0]]: int(count)}))
-        except OverflowError:
-            raise InvalidArgumentError(f"{text!r} reaches back too far") from None
-    if _ISO.fullmatch(text):
-        return AtTimestamp(timestamp_ms(text))
-    raise InvalidArgumentError(
-        f"{text!r} is not a position: give an offset (250), a time with its zone "
-        "(2013-12-30T12:00:00Z), epoch milliseconds (@1388404800000), a distance (-10m, "
-        f"'10 minutes ago'), or one of {', '.join(NAMED_POSITIONS)}"
-    )
+        return NAMED_POSITIONS[text], None
+    if re.fullmatch(r"[+-]?\d{1,200}", text, re.ASCII):
+        return AtOffset(check_offset(int(text))), None
+    found = time_or_none(text, zone, datetime.now(timezone.utc))
+    if found is None:
+        raise InvalidArgumentError(
+            f"{text[:200]!r} is not a position: give an offset (250), a time "
+            "('2013-12-30 12:00 UTC', 'yesterday 18:30 Europe/Berlin'), epoch milliseconds "
+            "(@1388404800000), a distance (-10m, '10 minutes ago'), or one of "
+            f"{', '.join(NAMED_POSITIONS)}"
+        )
+    return at_time(found), found.said
+
+
+def at_time(time: TypedTime) -> AtTimestamp | Ago:
+    """The position of a time that was typed."""
+    if time.ago is not None:
+        return Ago(time.ago)
+    assert time.timestamp_ms is not None
+    return AtTimestamp(time.timestamp_ms)
 
 
 def timestamp_ms(value: int | str | datetime) -> int:

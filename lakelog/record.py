@@ -7,13 +7,17 @@ two ends.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime, timedelta, timezone
 from enum import IntEnum
-from typing import NamedTuple
+from itertools import islice, repeat
+from typing import Any, NamedTuple
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 HEADERS_TYPE = pa.list_(
     pa.struct([pa.field("key", pa.string(), nullable=False), pa.field("value", pa.binary())])
@@ -133,30 +137,46 @@ def empty_records() -> pa.RecordBatch:
     )
 
 
+#: `Record` is frozen: its fields are set past that, each for all rows at once, which takes a third
+#: of the time of calling it.
+_SETTERS = tuple(getattr(Record, field.name).__set__ for field in fields(Record))
+_TYPES = tuple(TimestampType)
+
+
 def to_records(topic_partition: TopicPartition, batch: pa.RecordBatch | pa.Table) -> list[Record]:
     """The rows of a `RECORDS` batch as Python objects."""
-    columns = [
-        batch.column("offset").to_pylist(),
-        batch.column("timestamp").cast(pa.int64()).to_pylist(),
-        batch.column("timestampType").to_pylist(),
-        batch.column("key").to_pylist(),
-        batch.column("value").to_pylist(),
-        batch.column("headers").to_pylist(),
-    ]
+    if isinstance(batch, pa.Table):
+        return [row for part in batch.to_batches() for row in to_records(topic_partition, part)]
     topic, partition = topic_partition
-    return [
-        Record(
-            topic,
-            partition,
-            offset,
-            time_us // 1000,
-            key,
-            value,
-            tuple((h["key"], h["value"]) for h in headers) if headers else (),
-            TimestampType(kind),
-        )
-        for offset, time_us, kind, key, value, headers in zip(*columns, strict=True)
-    ]
+    columns: tuple[Iterable[Any], ...] = (
+        repeat(topic),
+        repeat(partition),
+        objects(batch.column("offset")),
+        (np.asarray(batch.column("timestamp").view(pa.int64())) // 1000).tolist(),
+        objects(batch.column("key")),
+        objects(batch.column("value")),
+        header_tuples(batch.column("headers")),
+        map(_TYPES.__getitem__, objects(batch.column("timestampType"))),
+    )
+    records: list[Record] = list(map(object.__new__, repeat(Record, batch.num_rows)))
+    for setter, column in zip(_SETTERS, columns, strict=True):
+        deque(map(setter, records, column), maxlen=0)
+    return records
+
+
+def objects(column: pa.Array) -> list[Any]:
+    """A column's values as `to_pylist` has them, which makes a scalar of each first."""
+    return list(column.to_numpy(zero_copy_only=False).tolist())
+
+
+def header_tuples(column: pa.Array) -> Iterable[Headers]:
+    """The headers of each row; without an end, where no row has any."""
+    pairs = column.flatten()
+    if not len(pairs):
+        return repeat(())
+    names, values = (objects(pc.struct_field(pairs, name)) for name in ("key", "value"))
+    each = zip(names, values, strict=True)
+    return [tuple(islice(each, count)) for count in column.value_lengths().to_pylist()]
 
 
 def produced_batch(

@@ -21,7 +21,7 @@ from lakelog.embedded.redis_program import RedisProgram, redis_programs
 from lakelog.hot.hot_log import HotLog
 from lakelog.testing.object_store import FaultyFront, S3Server, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer, TlsFront
-from lakelog.testing.unity_catalog import UnityCatalogServer
+from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -74,6 +74,12 @@ os.environ.setdefault(
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--databricks-cli",
+        type=Path,
+        metavar="PATH",
+        help="a Databricks CLI, with which the slow tests deploy the bundle to a stand-in",
+    )
     parser.addoption(
         "--unity",
         metavar="PATH",
@@ -242,6 +248,31 @@ def spark(unity_server: UnityCatalogServer | None) -> Iterator[SparkSession]:
     started = session("lakelog-tests", cores=2, object_stores=["s3"], conf=conf)
     yield started
     started.stop()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """With ``--unity``, tests of a schema run on either catalog."""
+    if "schema" in metafunc.fixturenames and metafunc.config.getoption("--unity") is not None:
+        unity = pytest.param(
+            UnityCatalogServer.CATALOG, marks=(pytest.mark.slow, pytest.mark.unity)
+        )
+        metafunc.parametrize("catalog", [SPARKS_OWN, unity], indirect=True)
+
+
+@pytest.fixture
+def catalog(request: pytest.FixtureRequest) -> str:
+    """The catalog of `schema`: Spark's own, or with ``--unity`` the server's too."""
+    return getattr(request, "param", SPARKS_OWN)
+
+
+@pytest.fixture
+def schema(spark: SparkSession, catalog: str, tmp_path: Path) -> Iterator[str]:
+    """``catalog.schema`` of a new schema; in Spark's own catalog its tables lie with the test."""
+    name = f"s{uuid4().hex[:8]}"
+    place = f"LOCATION '{tmp_path}/{name}'" if catalog == SPARKS_OWN else ""
+    spark.sql(f"CREATE SCHEMA {catalog}.{name} {place}")
+    yield f"{catalog}.{name}"
+    spark.sql(f"DROP SCHEMA {catalog}.{name} CASCADE")
 
 
 @pytest.fixture(autouse=True)

@@ -83,6 +83,8 @@ from lakelog.operate.status import status
 from lakelog.operate.verification import verify
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
+from lakelog.read.search import Search
+from lakelog.read.where import parse
 from lakelog.record import produced_batch
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer
@@ -264,11 +266,17 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "TopicLog.seek": lambda w: w.log.seek(0, "max-timestamp"),
     "TopicLog.seek cold": lambda w: w.archived_log.seek(0, "max-timestamp"),
     "TopicLog.seek_each": lambda w: w.log.seek_each("latest-tiered"),
+    "TopicLog.search": lambda w: w.log.search('key = "k1"'),
+    "TopicLog.search_ranges": lambda w: w.log.search_ranges({0: (0, 9)}, parse("k1")),
+    "TopicLog.last": lambda w: w.log.last(0, 3),
+    "Search.page": lambda w: w.log.search("k1").page(5),
+    "Search.records": lambda w: drained(w.log.search("k1").records()),
+    "Search.to_arrow": lambda w: w.log.search("k1").to_arrow(),
     "RangeRead.to_arrow": lambda w: w.log.read(0).to_arrow(),
     "RangeRead.to_arrow hot": lambda w: w.log.read(0, 45, 58).to_arrow(),
     "RangeRead.to_arrow cold": lambda w: w.archived_log.read(0).to_arrow(),
     "RangeRead.records": lambda w: drained(w.log.read(0).records()),
-    "RangeRead.matching": lambda w: drained(w.log.read(0).matching(key="k1")),
+    "RangeRead.matching": lambda w: drained(w.log.read(0).matching('key = "k1"')),
     "UnifiedLog.records_below": lambda w: w.log.records_below(0, 30),
     "UnifiedLog.recover": lambda w: w.log.recover(0, 0),
     "UnifiedLog.raise_log_start": lambda w: w.log.raise_log_start(0, 3),
@@ -451,7 +459,17 @@ QUIET = {
 }
 
 CLASSES = (
-    *(Lakelog, ColdLog, ArchivedTopics, TopicLog, UnifiedLog, RangeRead, Consumer, Producer),
+    *(
+        Lakelog,
+        ColdLog,
+        ArchivedTopics,
+        TopicLog,
+        UnifiedLog,
+        RangeRead,
+        Search,
+        Consumer,
+        Producer,
+    ),
     *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotQuarantine, Quarantine, Archiver),
     *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun),
 )

@@ -34,6 +34,7 @@ VALUES = {
     "format_version",
     "secret_reference",
     "text_table",
+    "typed_time",
 }
 
 #: folder → folders it may import besides the values and itself
@@ -51,11 +52,13 @@ ALLOWED = {
     "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
     "explore": {"cold", "cleanup", "read", "operate"},
     "jobs": {
+        "codec",
         "hot",
         "cold",
         "ingest",
         "archive",
         "cleanup",
+        "read",
         "spark",
         "operate",
         "cold_log",
@@ -89,6 +92,9 @@ UNDERSCORED = {
     "_exit",  # of os
     "_run_exitfuncs",  # of atexit, which has no other name for it
     "_replace",  # of named tuples
+    "_jvm",  # of PySpark, which has no other way to Delta's transactions
+    "_jsparkSession",
+    "_gateway_client",
     "_repr_html_",  # of IPython
     "_repr_mimebundle_",
 }

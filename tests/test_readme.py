@@ -174,6 +174,11 @@ def test_a_log_without_redis_is_what_it_shows(
     run_section("lakelog/read/README.md", "Without Redis")
 
 
+def test_a_search_finds_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/read/README.md", "Search")
+
+
 def test_a_cleanup_does_what_it_shows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,8 +9,10 @@ import argparse
 import io
 import logging
 import os
+import re
 import sys
 from collections.abc import Sequence
+from typing import Any
 
 from . import (
     archive,
@@ -74,9 +76,26 @@ COMMANDS = (
 )
 
 
+class _CommandLine(argparse.ArgumentParser):
+    """Takes a position that begins with a minus as it is, ``--from -10m``."""
+
+    def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
+        joined: list[str] = []
+        for argument in sys.argv[1:] if args is None else args:
+            if joined and joined[-1] in _TAKES_POSITION and re.match(r"-\d", argument):
+                joined[-1] += f"={argument}"
+            else:
+                joined.append(argument)
+        return super().parse_known_args(joined, namespace)
+
+
+#: To argparse, what follows them would be an option if it is -10m.
+_TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until"}
+
+
 def parser() -> argparse.ArgumentParser:
     """The command line; every command takes the common options before or after its name."""
-    top = argparse.ArgumentParser(
+    top = _CommandLine(
         prog="lakelog",
         description=_DESCRIPTION,
         epilog=_EPILOG,
@@ -94,7 +113,8 @@ def parser() -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
-    arguments = parser().parse_args(argv)
+    command_line = parser()
+    arguments = command_line.parse_args(argv)
     if arguments.version:
         from .. import __version__
 
@@ -103,6 +123,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command is None:
         parser().print_help()
         return 2
+    if arguments.output not in getattr(arguments, "forms", ("text", "json")):
+        command_line.error(f"{arguments.command} has no --output {arguments.output}")
     for stream in (
         sys.stdout,
         sys.stderr,
@@ -189,7 +211,10 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         help="what archiving runs on (default: Spark where it is installed)",
     )
     group.add_argument(
-        "--output", choices=["text", "json"], default=default(None, "text"), help="default: text"
+        "--output",
+        choices=["text", "json", *output.FILE_FORMS],
+        default=default(None, "text"),
+        help="default: text; csv, parquet and arrow are of consume",
     )
     group.add_argument(
         "--verbose",

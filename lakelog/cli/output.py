@@ -33,6 +33,17 @@ class Message:
 
 
 @dataclass(frozen=True, slots=True)
+class Lines:
+    """Lines with their ends, printed as they are: in the form that was asked for already."""
+
+    text: str
+
+
+#: Forms besides text and JSON, of commands that say so.
+FILE_FORMS = ("csv", "parquet", "arrow")
+
+
+@dataclass(frozen=True, slots=True)
 class Page:
     """Several parts one after the other. As JSON: one object with a member for each part."""
 
@@ -70,7 +81,10 @@ def show(result: Result, form: str) -> None:
         return
     if isinstance(result, Iterator):
         for part in result:
-            if form == "json":
+            if isinstance(part, Lines):
+                sys.stdout.write(part.text)
+                sys.stdout.flush()
+            elif form == "json":
                 print(json.dumps(_plain(part), default=str), flush=True)
             else:
                 _show_text(part)

@@ -10,8 +10,10 @@ import pyarrow as pa
 from ..errors import TopicPurgedError
 from ..topic import Topic
 from .schema import (
+    FEED_PROPERTY,
     FORMAT_PROPERTY,
     changed_comments,
+    had_feed,
     is_deleted,
     is_purged,
     mirrored_properties,
@@ -88,5 +90,7 @@ def next_alteration(
     wanted = mirrored_properties(topic)
     if int(held.get(FORMAT_PROPERTY, 0)) > int(wanted[FORMAT_PROPERTY]):
         del wanted[FORMAT_PROPERTY]  # it never goes back
+    if FEED_PROPERTY not in wanted and had_feed(held):  # one that somebody else turned on stays
+        wanted[FEED_PROPERTY] = "false"
     changes = {name: wanted[name] for name in wanted if held.get(name) != wanted[name]}
     return SetProperties(changes) if changes else None

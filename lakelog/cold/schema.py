@@ -36,6 +36,7 @@ from ..format_version import USUAL_FORMAT, check_format
 from ..json_text import parse_json
 from ..record import RECORDS
 from ..topic import Topic, check_topic_name
+from ..value_ddl import VALUE_ERROR
 
 PARTITION_COLUMNS = ["partition", "segment"]
 
@@ -111,6 +112,56 @@ def columns_to_write(topic: Topic, there: pa.Schema) -> pa.Schema:
     return pa.schema([f for f in value_columns(topic) if types.get(f.name) == f.type])
 
 
+def with_statistics(columns: pa.Schema) -> list[str]:
+    """The value columns whose statistics a file's add action has.
+
+    Those that Delta skips files by: numbers, strings and times, none of them nested. The first
+    ones, if they are many, but always ``value_error``, which finds what did not parse.
+
+    Args:
+        columns: of `value_columns`, or the first ones of those.
+    """
+    names: list[str] = []
+    characters = len(_OWN_STATISTICS)
+    for field in sorted(columns, key=lambda field: field.name != VALUE_ERROR):
+        if len(names) == MOST_WITH_STATISTICS:
+            break
+        if not _is_skipped_by(field.type):
+            continue
+        characters += len(_in_backticks(field.name)) + 1
+        if characters > _STATISTICS_CHARACTERS:
+            break
+        names.append(field.name)
+    return names
+
+
+def _is_skipped_by(kind: pa.DataType) -> bool:
+    return any(
+        is_of(kind)
+        for is_of in (
+            pa.types.is_integer,
+            pa.types.is_floating,
+            pa.types.is_decimal,
+            pa.types.is_string,
+            pa.types.is_date,
+            pa.types.is_timestamp,
+        )
+    )
+
+
+#: The add actions are the segment index, so these two must always have statistics.
+_OWN_STATISTICS = "offset,timestamp"
+
+
+def _statistics_property(topic: Topic) -> str:
+    names = with_statistics(value_columns(topic))
+    return ",".join([_OWN_STATISTICS, *map(_in_backticks, names)])
+
+
+def _in_backticks(name: str) -> str:
+    return f"`{name}`"
+
+
 def changed_comments(topic: Topic, there: pa.Schema) -> dict[str, str]:
     """The comments that the table's value columns should have and do not have."""
     said = {field.name: comment_of(field) for field in there}
@@ -159,6 +210,17 @@ FILE_RETENTION_DEFAULT_MS = 7 * DAY_MS  # Delta's own, where a table does not sa
 #: Spark counts intervals in µs. It cannot open a table that has a longer one (tried).
 MAX_INTERVAL_MS = INT64_MAX // 1000
 
+#: Which columns the add actions have statistics of, whoever writes the files.
+STATISTICS_PROPERTY = "delta.dataSkippingStatsColumns"
+
+#: Value columns with statistics, at most: every look at the table reads them, of each file.
+MOST_WITH_STATISTICS = 32
+
+#: Unity Catalog may keep 255 characters of a property.
+_STATISTICS_CHARACTERS = 250
+
+FEED_PROPERTY = "delta.enableChangeDataFeed"
+
 CHECKPOINT_PROPERTY = "delta.checkpointInterval"
 CHECKPOINT_INTERVAL = 50
 
@@ -176,8 +238,6 @@ def table_properties(topic: Topic) -> dict[str, str]:
         TOPIC_ID_PROPERTY: str(topic.topic_id),
         TOPIC_NAME_PROPERTY: topic.name,
         **mirrored_properties(topic),
-        # The add actions are the segment index, so these two must always have statistics.
-        "delta.dataSkippingStatsColumns": "offset,timestamp",
         "delta.autoOptimize.autoCompact": "false",
         "delta.autoOptimize.optimizeWrite": "false",
         # A checkpoint costs as much as some commits. Each log file after it costs a request
@@ -204,6 +264,8 @@ def mirrored_properties(topic: Topic) -> dict[str, str]:
         CONFIG_PROPERTY: topic.config.to_json(),
         CONFIG_VERSION_PROPERTY: str(topic.config_version),
         FILE_RETENTION_PROPERTY: f"interval {delay_ms} milliseconds",
+        STATISTICS_PROPERTY: _statistics_property(topic),
+        **({FEED_PROPERTY: "true"} if topic.config["lakelog.change.data.feed"] else {}),
     }
 
 
@@ -232,6 +294,12 @@ def mirrored_topic(properties: Mapping[str, str]) -> Topic:
         _time_ms(properties, PURGED_PROPERTY),
         properties.get(NAMED_BY_ID_PROPERTY) == "true",
     )
+
+
+def had_feed(properties: Mapping[str, str]) -> bool:
+    """Whether the topic that the properties describe asks for a change data feed."""
+    text = properties.get(CONFIG_PROPERTY)
+    return text is not None and TopicConfig.from_json(text)["lakelog.change.data.feed"]
 
 
 def is_deleted(properties: Mapping[str, str]) -> bool:
@@ -320,9 +388,14 @@ WRITER_OPTIONS: dict[str, Any] = {
 
 def writer_options(columns: pa.Schema) -> dict[str, Any]:
     """`WRITER_OPTIONS` with value columns, which do repeat and are used in filters."""
-    leaves = [path for field in columns for path in _leaf_paths(field.name, field.type)]
+    leaves = leaf_paths(columns)
     more = {name: WRITER_OPTIONS[name] + leaves for name in ("use_dictionary", "write_statistics")}
     return {**WRITER_OPTIONS, **more}
+
+
+def leaf_paths(columns: pa.Schema) -> list[str]:
+    """Parquet's names of the columns that these are stored as."""
+    return [path for field in columns for path in _leaf_paths(field.name, field.type)]
 
 
 def _leaf_paths(path: str, type_: pa.DataType) -> list[str]:

@@ -174,8 +174,10 @@ class Failure:
     @classmethod
     def of(cls, error: Exception) -> Failure:
         where = "".join(traceback.format_exception(type(error), error, error.__traceback__))
+        from pyspark import cloudpickle
+
         try:
-            pickle.loads(pickle.dumps(error))
+            pickle.loads(cloudpickle.dumps(error))
         except Exception:  # the error cannot be pickled, but its text can
             error = LakelogError(f"a task failed with {type(error).__name__}: {error}")
         return cls(error, where)

@@ -65,7 +65,7 @@ def ways_to_redis(source: HotSource) -> list[Way]:
     except LakelogError as error:
         no_password = error  # it is still worth knowing how far the network goes
     options, is_cluster = connection_options(source.url, password)
-    first = _Walk(options, no_password).way()
+    first = Walk(options, no_password).way()
     if not (is_cluster and first.passes):
         return [first]
     try:
@@ -76,12 +76,22 @@ def ways_to_redis(source: HotSource) -> list[Way]:
         others = [server.options for server in servers.all()]
     finally:
         servers.close()
-    ways = [first, *(_Walk(one).way() for one in others)]
+    ways = [first, *(Walk(one).way() for one in others)]
     return list({way.target: way for way in ways}.values())
 
 
+def walk_of(url: str) -> Walk:
+    """The hops to the first server of a URL, which somebody else tries: see `Walk.after`.
+
+    Raises:
+        InvalidArgumentError: the URL is not valid.
+    """
+    options, _ = connection_options(url)
+    return Walk(options)
+
+
 @dataclass(eq=False)
-class _Walk:
+class Walk:
     """One try of each hop to one server."""
 
     options: dict[str, Any]
@@ -109,18 +119,29 @@ class _Walk:
                 self._connection.disconnect()
         return Way(self.target, tuple(passed))
 
+    def after(self, passed: tuple[str, ...], failed: str | None, error: Exception) -> Way:
+        """What to say of hops that another process tried.
+
+        Args:
+            failed: the hop that failed with `error`; None if none did.
+        """
+        if failed is None:
+            return Way(self.target, passed)
+        found, do = self._explain(failed, error)
+        return Way(self.target, passed, failed, found, do)
+
     def _hops(self) -> Iterator[tuple[str, Callable[[], None]]]:
         if "path" not in self.options:
             yield "name", self._resolve
             yield "TCP", self._reach
-        yield ("TLS" if self._is_tls else "connection"), self._connect
+        yield ("TLS" if self.is_tls else "connection"), self._connect
         if self.no_password is not None:
             yield "password", self._complain
         yield "AUTH", self._authenticate
         yield "PING", self._ping
 
     @property
-    def _is_tls(self) -> bool:
+    def is_tls(self) -> bool:
         return issubclass(self._class, redis.SSLConnection)
 
     @property
@@ -190,7 +211,7 @@ class _Walk:
             return found, "check that Redis runs"
         if isinstance(error, AuthenticationError):
             return found, _DO_AUTH
-        if not self._is_tls and isinstance(error, (redis.ConnectionError, OSError)):
+        if not self.is_tls and isinstance(error, (redis.ConnectionError, OSError)):
             return found, "if the port speaks TLS, write rediss://; else look at the server's log"
         return found, "look at the server's log"
 

@@ -1,6 +1,7 @@
 """What the notebooks build on: parameters, the log they name, a run that is done once, its rows."""
 
 from .connection import connect, connect_cold
+from .doctor import doctor
 from .history import status_history
 from .parameters import parameters, step_names, topic_names
 from .readings import add_readings
@@ -12,6 +13,7 @@ __all__ = [
     "add_readings",
     "connect",
     "connect_cold",
+    "doctor",
     "finish",
     "parameters",
     "standing",

@@ -17,7 +17,7 @@ from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
 from ..local_path import local_path
 from ..spark.lazy_engine import choose_engine
-from ..spark.place import LogPlace, cold_root
+from ..spark.place import LogPlace, PathRoot, cold_root
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
 from .trouble_rows import TroubleRows
@@ -87,6 +87,9 @@ def connect(
 def connect_cold(parameters: Parameters) -> ColdLog:
     """Opens the tables at ``cold`` (or in ``directory``) alone, without a Redis.
 
+    On Databricks, tables at a path are rewritten in this process unless LAKELOG_ENGINE says
+    ``spark``: on serverless, tasks of Spark reach no object store.
+
     Raises:
         InvalidArgumentError: no place is named.
         ColdTierError: the place cannot hold tables.
@@ -104,8 +107,10 @@ def connect_cold(parameters: Parameters) -> ColdLog:
             "cold_only is true, but neither cold nor directory says where the tables lie"
         )
     place = LogPlace(None, root, parameters.get("keyspace"))
-    engine = choose_engine(os.environ.get("LAKELOG_ENGINE") or None, place.object_stores)
-    return ColdLog.of(place, engine)
+    chosen = os.environ.get("LAKELOG_ENGINE") or None
+    if chosen is None and isinstance(root, PathRoot) and "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        chosen = "inline"
+    return ColdLog.of(place, choose_engine(chosen, place.object_stores))
 
 
 def storage_options(root: str) -> dict[str, str] | None:

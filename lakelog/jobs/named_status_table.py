@@ -19,6 +19,7 @@ from ..cold.by_name.names import TableName, parse_schema, quoted_text
 from ..cold.by_name.query_errors import is_left_to_catalog, naming
 from ..cold.store_errors import error_class, first_sentence
 from ..errors import ColdTierError, ColdTierRefusedError, ForeignTableError
+from ..failpoints import failpoint
 from ..topic import STATUS_TABLE
 from .status_rows import STATUS, RunKey, check_times
 from .status_table import (
@@ -86,6 +87,7 @@ class NamedStatusTable:
                     break
                 time.sleep(pause_s)
                 continue
+            failpoint("jobs.after_rows")
             self._maintain()
             # If two processes end the same run, Delta silently skips the second.
             return rows if key is None else self.done_rows(key)

@@ -40,6 +40,17 @@ class Finding:
     mend: str | None = None  # what to type or set
     hop: str | None = None  # on the way from one machine to another, the step that failed
 
+    @property
+    def row(self) -> dict[str, str | None]:
+        """As tables show it."""
+        return {
+            "state": self.state,
+            "what": self.what,
+            "found": self.found,
+            "do": self.mend or "",
+            "hop": self.hop,
+        }
+
 
 def diagnose(
     *,

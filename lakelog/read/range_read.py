@@ -8,8 +8,8 @@ import pyarrow as pa
 
 from ..record import RECORDS, Record, TopicPartition, to_records
 from .fetch import fetches
-from .matching import Match
 from .tiers import Tiers
+from .where import Always, Where, is_all, matching, parse, write
 
 
 class RangeRead:
@@ -27,11 +27,11 @@ class RangeRead:
         start_offset: int,
         end_offset: int,
         max_bytes: int,
-        match: Match | None = None,
+        where: Where | None = None,
     ) -> None:
         self._tiers = tiers
         self._max_bytes = max_bytes
-        self._match = match or Match()
+        self._where = where or Always()
         self.topic_partition = topic_partition
         self.start_offset = start_offset
         self.end_offset = end_offset  # exclusive
@@ -44,38 +44,27 @@ class RangeRead:
             self.end_offset,
             max_bytes=self._max_bytes,
         ):
-            records = self._match.rows(step.records)
+            records = matching(self._where, step.records, self.topic_partition.partition)
             if records.num_rows:
                 yield records
 
-    def matching(
-        self,
-        *,
-        key: str | bytes | None = None,
-        header: str | tuple[str, str | bytes | None] | None = None,
-        text: str | bytes | None = None,
-        json: str | None = None,
-    ) -> RangeRead:
-        """Only the records of the range that meet all conditions; the whole range is read.
+    def matching(self, where: str | Where) -> RangeRead:
+        """Only the records of the range that match; the whole range is read.
 
         Args:
-            key: the record's key, whole. Texts, here and below, are their UTF-8 bytes.
-            header: the name of a header it has; ``name=value`` or ``(name, value)``: with a value.
-            text: somewhere in its value; case-sensitive.
-            json: a path that its value has, such as ``$.legs[0].origin``, or a comparison with
-                what is there: ``$.distance > 1000``, ``$.origin == "JFK"``.
+            where: such as ``key = "N229JB" and value.dep_delay > 60``, or a text to look for in
+                keys and values; see `lakelog.read.where.grammar`. Times without a zone are UTC.
 
         Raises:
-            InvalidArgumentError: not a text or bytes, or not a path.
+            InvalidArgumentError: an expression that cannot be read.
         """
-        match = Match.of(key=key, header=header, text=text, json=json)
         return RangeRead(
             self._tiers,
             self.topic_partition,
             self.start_offset,
             self.end_offset,
             self._max_bytes,
-            match,
+            parse(where) if isinstance(where, str) else where,
         )
 
     def records(self) -> Iterator[Record]:
@@ -88,7 +77,5 @@ class RangeRead:
         return pa.Table.from_batches(list(self), schema=RECORDS)
 
     def __repr__(self) -> str:
-        matching = f" matching {self._match.arguments()}" if self._match else ""
-        return (
-            f"RangeRead({self.topic_partition} [{self.start_offset}, {self.end_offset}){matching})"
-        )
+        where = "" if is_all(self._where) else f" where {write(self._where)}"
+        return f"RangeRead({self.topic_partition} [{self.start_offset}, {self.end_offset}){where})"

@@ -29,7 +29,10 @@ from .hot_tier import HotTier
 from .range_read import RangeRead
 from .record_count import count_records
 from .sample import DEFAULT_SAMPLE_RECORDS, sample
+from .search import Search
 from .tiers import Look, OpenTable, Tiers, out_of_range
+from .where import Where, parse
+from .where.expression import Always
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -210,6 +213,51 @@ class TopicLog:
             )
         return RangeRead(self._tiers, topic_partition, first, last, max_bytes)
 
+    def search(
+        self,
+        where: str = "",
+        start: PositionLike = "earliest",
+        end: PositionLike = "latest",
+        *,
+        partitions: Iterable[int] | None = None,
+    ) -> Search:
+        """The records of [start, end) that match, of all partitions, in the order of time.
+
+        The ranges are fixed here. Files and segments that cannot hold a match are not read.
+
+        Args:
+            where: which records, such as ``key = "N229JB" and value.dep_delay > 60``, or a text to
+                look for; see `lakelog.read.where.grammar`. Times without a zone are UTC.
+            start: where to begin in each partition. An offset counts where a partition has it; one
+                that has not begins or ends there.
+            end: where to end, exclusive.
+            partitions: which to search; default all.
+
+        Raises:
+            InvalidArgumentError: an expression that cannot be read, or not a position.
+            UnknownTopicOrPartitionError: no such partition.
+        """
+        asked = range(self.topic.partitions) if partitions is None else sorted(set(partitions))
+        for number in asked:
+            self.topic.partition(number)
+        found = parse(where)
+        look = self._tiers.look(asked)
+        first = self._clamped(asked, position(start), look)
+        last = self._clamped(asked, position(end), look)
+        ranges = {number: (first[number], max(first[number], last[number])) for number in asked}
+        return Search(self._tiers, ranges, found)
+
+    def search_ranges(self, ranges: Mapping[int, tuple[int, int]], where: Where) -> Search:
+        """As `search`, in [start, end) of each of some partitions."""
+        return Search(self._tiers, ranges, where)
+
+    def last(self, partition: int, records: int) -> int:
+        """The offset from which on a partition has so many records, or all it has, if fewer."""
+        held = self.offsets([partition])[partition]
+        search = self.search_ranges({partition: (held.log_start, held.log_end)}, Always())
+        found = search.page(records, backward=True).records if records else None
+        return int(found["offset"][0].as_py()) if found is not None and len(found) else held.log_end
+
     def dataframe(
         self,
         start: PositionLike | Mapping[int, PositionLike] = "earliest",
@@ -316,6 +364,20 @@ class TopicLog:
         return self._counted(look, partition, first, last)
 
     # -- how -------------------------------------------------------------------------------------
+
+    def _clamped(self, asked: Iterable[int], where: Position, look: Look) -> dict[int, int]:
+        """Where a position lies in each partition; at one of its ends, if it lies outside."""
+        if isinstance(where, AtOffset):
+            found: dict[int, int | None] = dict.fromkeys(asked, where.offset)
+        else:
+            found = dict(self.seek_each(where, asked))
+        clamped = {}
+        for number, offset in found.items():
+            log = look.offsets[number]
+            clamped[number] = min(
+                max(log.log_end if offset is None else offset, log.log_start), log.log_end
+            )
+        return clamped
 
     def _counted(self, look: Look, partition: int, start: int, end: int) -> int:
         while True:

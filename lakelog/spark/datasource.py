@@ -6,15 +6,17 @@ processes beside the driver; `LakelogStreamReader` in one that lives as long as 
 a task needs is therefore in its `InputTask`, credentials that the planner was given too: Spark
 pickles it each time that it plans, and shows nothing of it.
 
-Filters are never pushed down (``pushFilters``): Spark 4.1 and 4.2 then give wrong rows when one
-DataFrame is used twice in a query.
+Filters are never pushed down (``pushFilters``). Spark 4.1 and 4.2 keep the plan of a read with the
+relation, not with the scan: after ``frame.where(…)`` the whole frame has the filtered rows, and of
+a union of two filters both sides have the last one's. And where filters are not handed over, which
+is the default, they refuse a reader that would take them.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -29,6 +31,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from ..back_off import patiently
+from ..clock import Clock, SystemClock
 from ..codec.value_columns import value_schema
 from ..engines.spark_worker import spare_imports
 from ..errors import (
@@ -45,21 +48,24 @@ from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .kafka_columns import source_schema
 from .offsets_json import Gaps, Offsets, StreamOffset
-from .options import ReadOptions, check, parse, parse_write
+from .options import OF_TRIGGERS, ReadOptions, check, parse, parse_write
 from .range_rows import not_covered, range_rows, spark_rows
-from .ranges import SizedRange, advance, resolve, share, shared, sized_range, split
+from .ranges import SizedRange, advance, resolve, share, shared, size_of, sized_range, split
 from .sink import LakelogStreamWriter, LakelogWriter
+from .trigger_limits import Delay
 
 try:
     from pyspark.sql.streaming.datasource import (
         ReadAllAvailable,
+        ReadMaxBytes,
         ReadMaxRows,
+        ReadMinRows,
         SupportsTriggerAvailableNow,
     )
 
     HAS_READ_LIMITS = True
 except ImportError:  # Spark 4.0 and 4.1: each micro-batch takes all there is
-    ReadAllAvailable = ReadMaxRows = None
+    ReadAllAvailable = ReadMaxBytes = ReadMaxRows = ReadMinRows = None
     SupportsTriggerAvailableNow = object
     HAS_READ_LIMITS = False
 
@@ -107,10 +113,11 @@ class LakelogDataSource(DataSource):  # type: ignore[misc]  # pyspark is not typ
 
     def _read_options(self, schema: StructType, *, streaming: bool) -> ReadOptions:
         options = parse(self.options, streaming=streaming)
-        if options.max_offsets_per_trigger is not None and not HAS_READ_LIMITS:
+        if options.limits and not HAS_READ_LIMITS:
+            names = [name for name in OF_TRIGGERS if name in self.options]
             raise InvalidArgumentError(
-                "maxOffsetsPerTrigger needs Spark 4.2: the Python data sources of older ones take "
-                "all there is in each micro-batch. Leave it out, or update Spark"
+                f"{' and '.join(names)} needs Spark 4.2: the Python data sources of older ones "
+                "take all there is in each micro-batch. Leave it out, or update Spark"
             )
         own = self.schema()
         if [(f.name, f.dataType) for f in schema] != [(f.name, f.dataType) for f in own]:
@@ -204,10 +211,11 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
     Runs on: driver, but for `read`.
     """
 
-    def __init__(self, options: ReadOptions) -> None:
+    def __init__(self, options: ReadOptions, clock: Clock | None = None) -> None:
         super().__init__(options)
+        self._delay = Delay(options.limits, clock or SystemClock())
         self._target: Offsets | None = None  # of AvailableNow
-        self._ends: StreamOffset | None = None  # as last looked at
+        self._reported: StreamOffset | None = None  # where the log ended when last looked at
         self._looks: dict[UUID, Look] = {}  # the last, for sizes
         self._initial: StreamOffset | None = None  # Spark 4.0, 4.1: where the stream would begin
         self._begun = False  # it has read something before
@@ -219,9 +227,19 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         return self._initial.to_json()
 
     def getDefaultReadLimit(self) -> Any:
-        """``maxOffsetsPerTrigger``, or everything. Spark 4.2 and later."""
-        limit = self._options.max_offsets_per_trigger
-        return ReadAllAvailable() if limit is None else ReadMaxRows(limit)
+        """Everything, or something else: Spark has no limit that says all that the options may say.
+
+        So `latestOffset` goes by the options, unless Spark asks for everything. Spark 4.2 and
+        later.
+        """
+        limits = self._options.limits
+        if limits.max_offsets is not None:
+            return ReadMaxRows(limits.max_offsets)
+        if limits.max_bytes is not None:
+            return ReadMaxBytes(limits.max_bytes)
+        if limits.min_offsets is not None:
+            return ReadMinRows(limits.min_offsets)
+        return ReadAllAvailable()
 
     def prepareForTriggerAvailableNow(self) -> None:
         """From here on, the stream ends where the log ends now."""
@@ -230,28 +248,35 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
     def latestOffset(
         self, start: Mapping[str, Any] | None = None, limit: Any = None
     ) -> Mapping[str, Any]:
-        """How far the next micro-batch goes: the log's end, or as far as the limit allows.
+        """How far the next micro-batch goes: the log's end, or as far as the limits allow.
 
         Args:
             start: where it begins. None on Spark 4.0 and 4.1, which do not say.
-            limit: `ReadMaxRows`, or anything else for all there is.
+            limit: `ReadAllAvailable` or None for all there is, whatever the options say.
         """
         if start is None:
             return self._latest_without_start().to_json()
         begin = StreamOffset.from_json(start)
         ends = patiently(_LOOKING, lambda: self._look(begin))
-        offsets = self._limited(begin.offsets, ends, getattr(limit, "max_rows", None))
+        is_limited = HAS_READ_LIMITS and not (limit is None or isinstance(limit, ReadAllAvailable))
+        offsets = self._limited(begin.offsets, ends, is_limited=is_limited)
         if offsets == begin.offsets:
+            self._reported = replace(begin, offsets=ends.offsets)
             return start
         since = begin.offsets if begin.initial else None
         # Of a deleted topic too, so that its next creation is told from it.
         topic_ids = {**begin.topic_ids, **ends.topic_ids}
         gaps = self._gaps_between(begin.offsets, offsets, ends.topic_ids)
-        return StreamOffset(offsets, topic_ids, since=since, gaps=gaps).to_json()
+        end = StreamOffset(offsets, topic_ids, since=since, gaps=gaps)
+        self._reported = replace(end, offsets=ends.offsets)
+        return end.to_json()
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Where the log ended when last looked at, for the query's progress."""
-        return None if self._ends is None else self._ends.to_json()
+        """Where the log ended when last looked at, for the query's progress.
+
+        With the members that the micro-batch's end has: who compares the two finds each in both.
+        """
+        return None if self._reported is None else self._reported.to_json()
 
     def partitions(self, start: Mapping[str, Any], end: Mapping[str, Any]) -> list[InputTask]:
         """What a micro-batch reads, cut by what its ends say alone: each time in the same way."""
@@ -306,8 +331,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                 at = known.get(tp, 0)
                 if at > offsets[tp]:
                     offsets[tp] = _hold(tp, at, look.offsets[tp.partition])
-        self._ends = StreamOffset(offsets, _ids(topics))
-        return self._ends
+        return StreamOffset(offsets, _ids(topics))
 
     def _look_at(self, topic: Topic, wanted: list[TopicPartition], known: Offsets) -> Look:
         """A look at those partitions that there are: a topic is defined before they are made.
@@ -334,9 +358,9 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
             return tiers.look(made)
 
     def _limited(
-        self, begin: Offsets, ends: StreamOffset, limit: int | None
+        self, begin: Offsets, ends: StreamOffset, *, is_limited: bool
     ) -> dict[TopicPartition, int]:
-        """The ends, but not beyond the target or the limit; never before the beginning."""
+        """The ends, but not beyond the target or the limits; never before the beginning."""
         reachable = dict(ends.offsets)
         if self._target is not None:
             reachable = {
@@ -344,21 +368,32 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
                 for tp, end in reachable.items()
                 if tp in self._target
             }
+        if is_limited and self._options.limits:
+            reachable = self._by_limits(begin, reachable, ends.topic_ids)
         offsets = dict(begin)
-        if limit is not None:
-            looks = {tp: self._looks[ends.topic_ids[tp.topic]] for tp in reachable}
-            available = {
-                tp: count_records(looks[tp], tp.partition, begin.get(tp, 0), end).records
-                for tp, end in reachable.items()
-            }
-            shares = share(available, limit)
-            reachable = {
-                tp: min(end, advance(looks[tp], tp.partition, begin.get(tp, 0), shares[tp]))
-                for tp, end in reachable.items()
-            }
         for tp, end in reachable.items():
             offsets[tp] = max(end, begin.get(tp, 0))
         return offsets
+
+    def _by_limits(
+        self, begin: Offsets, ends: Offsets, topic_ids: Mapping[str, UUID]
+    ) -> dict[TopicPartition, int]:
+        looks = {tp: self._looks[topic_ids[tp.topic]] for tp in ends}
+        spans = {tp: (looks[tp], tp.partition, begin.get(tp, 0), end) for tp, end in ends.items()}
+        available = {tp: count_records(*span).records for tp, span in spans.items()}
+        records = sum(available.values())
+        # AvailableNow ends when a micro-batch is put off, and would leave records that were there.
+        if self._target is None and self._delay.puts_off(records):
+            return {}
+        limits = self._options.limits
+        most = limits.most_records(
+            records, lambda: sum(size_of(*spans[tp]) for tp in spans if available[tp])
+        )
+        shares = share(available, most)
+        return {
+            tp: min(end, advance(looks[tp], tp.partition, begin.get(tp, 0), shares[tp]))
+            for tp, end in ends.items()
+        }
 
     def _gaps_between(
         self, begin: Offsets, end: Offsets, topic_ids: Mapping[str, UUID]
@@ -383,7 +418,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         known = self._last or self._initial or StreamOffset({})
         ends = patiently(_LOOKING, lambda: self._look(StreamOffset({}, known.topic_ids)))
         since = None if self._begun or self._initial is None else self._initial.offsets
-        offsets = self._limited(known.offsets, ends, None)
+        offsets = self._limited(known.offsets, ends, is_limited=False)
         if self._last is None or self._last.offsets != offsets:
             topic_ids = {**known.topic_ids, **ends.topic_ids}
             gaps = self._gaps_between(known.offsets, offsets, ends.topic_ids)

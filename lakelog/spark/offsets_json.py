@@ -1,21 +1,25 @@
 """Offsets as JSON, as Spark's Kafka source writes them, and what a checkpoint needs besides.
 
-| member                          |                                                              |
-|---------------------------------|--------------------------------------------------------------|
-| ``"orders": {"0": 23, "1": 7}`` | the next offset of each partition; options take -2 for       |
-|                                 | earliest and -1 for latest                                   |
-| ``"@topic_ids": {"orders": …}`` | of which creation of the topic the offsets are               |
-| ``"@initial": true``            | where a stream without a checkpoint would begin              |
-| ``"@since": {"orders": {…}}``   | in the first micro-batch's end: where that one began         |
-| ``"@gaps": {"orders": {"0":``   | in a micro-batch's end: the ranges of offsets in it that     |
-| ``[[20, 4711]]}}``              | were skipped after an unclean stop, as known when it was     |
-|                                 | planned; their ends are exclusive                            |
+| member                            |                                                            |
+|-----------------------------------|------------------------------------------------------------|
+| ``"orders": {"0": 23, "1": 7}``   | the next offset of each partition; options take -2 for     |
+|                                   | earliest and -1 for latest                                 |
+| ``"@id orders": {"0": 2864, …}``  | of which creation of the topic the offsets are: its id in  |
+|                                   | words of 32 bits, the highest first                        |
+| ``"@initial": {"0": 1}``          | where a stream without a checkpoint would begin            |
+| ``"@since orders": {"0": 20, …}`` | in the first micro-batch's end: where that one began       |
+| ``"@gaps orders 0": {"20": 99}``  | in a micro-batch's end: the ranges of offsets in it that   |
+|                                   | were skipped after an unclean stop, as known when it was   |
+|                                   | planned; start and end, which is exclusive                 |
 
-No topic's name has an ``@``. ``@since`` is there because Spark keeps where a micro-batch ends but
-not where the first one began: it asks again after a restart, and "latest" would be another place by
-then, with the records in between lost. ``@gaps`` is there because a micro-batch is cut for its
-tasks by its records, and in the same way when it is run again: what a log knows of its gaps changes
-as cleanup merges segments.
+No topic's name has an ``@``. The members beside the topics look like topics all the same: whoever
+walks over a query's progress as over Kafka's, from topics to partitions to offsets, meets nothing
+else. An id is alike in all offsets, so it adds nothing to a lag.
+
+``@since`` is there because Spark keeps where a micro-batch ends but not where the first one began:
+it asks again after a restart, and "latest" would be another place by then, with the records in
+between lost. ``@gaps`` is there because a micro-batch is cut for its tasks by its records, and in
+the same way when it is run again: what a log knows of its gaps changes as cleanup merges segments.
 """
 
 from __future__ import annotations
@@ -33,10 +37,13 @@ from ..topic import check_topic_name
 EARLIEST = -2
 LATEST = -1
 
-_TOPIC_IDS = "@topic_ids"
+_ID = "@id"
 _INITIAL = "@initial"
 _SINCE = "@since"
 _GAPS = "@gaps"
+
+_WORD_BITS = 32
+_WORDS = 128 // _WORD_BITS
 
 _PARTITION_DIGITS = 10
 
@@ -57,13 +64,16 @@ class StreamOffset:
     def to_json(self) -> dict[str, Any]:
         """The members of the table above, in one order."""
         members = _nested(self.offsets)
-        members[_TOPIC_IDS] = {name: str(self.topic_ids[name]) for name in sorted(self.topic_ids)}
+        for name in sorted(self.topic_ids):
+            members[f"{_ID} {name}"] = _words(self.topic_ids[name])
         if self.initial:
-            members[_INITIAL] = True
+            members[_INITIAL] = {"0": 1}
         if self.since is not None:
-            members[_SINCE] = _nested(self.since)
-        if self.gaps:
-            members[_GAPS] = _nested({tp: [[*gap] for gap in self.gaps[tp]] for tp in self.gaps})
+            since = _nested(self.since)
+            members |= {f"{_SINCE} {name}": since[name] for name in since} or {_SINCE: {}}
+        for name, partition in sorted(self.gaps):
+            gaps = self.gaps[TopicPartition(name, partition)]
+            members[f"{_GAPS} {name} {partition}"] = {str(gap.start): gap.end for gap in gaps}
         return members
 
     @classmethod
@@ -77,16 +87,8 @@ class StreamOffset:
             InvalidArgumentError: it is something else.
         """
         try:
-            since = members.get(_SINCE)
-            ids = members.get(_TOPIC_IDS, {})
-            return cls(
-                _flat({name: members[name] for name in members if not name.startswith("@")}),
-                {check_topic_name(name): UUID(ids[name]) for name in ids},
-                members.get(_INITIAL) is True,
-                None if since is None else _flat(since),
-                _flat_gaps(members.get(_GAPS, {})),
-            )
-        except (AttributeError, TypeError, ValueError) as error:
+            return _parsed(_as_written_now(members))
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise InvalidArgumentError(
                 f'{what} should be JSON such as {{"orders": {{"0": 23, "1": -2}}}}: {error}'
             ) from None
@@ -112,21 +114,61 @@ def _nested(values: Mapping[TopicPartition, Any]) -> dict[str, Any]:
     return members
 
 
-def _flat(members: Mapping[str, Any]) -> dict[TopicPartition, int]:
+def _parsed(members: Mapping[str, Any]) -> StreamOffset:
+    offsets: dict[TopicPartition, int] = {}
+    since: dict[TopicPartition, int] | None = None
+    topic_ids = {}
+    gaps = {}
+    for name, member in members.items():
+        kind, *of = name.split(" ")
+        if not name.startswith("@"):
+            offsets |= _flat(name, member)
+        elif kind == _ID:
+            topic_ids[check_topic_name(*of)] = _uuid(member)
+        elif kind == _SINCE:
+            since = since or {}
+            for topic in of:
+                since |= _flat(topic, member)
+        elif kind == _GAPS:
+            topic, partition = of
+            gaps[TopicPartition(check_topic_name(topic), _partition(partition))] = tuple(
+                OffsetRange(_offset(int(start)), _offset(end)) for start, end in member.items()
+            )
+    return StreamOffset(offsets, topic_ids, _INITIAL in members, since, gaps)
+
+
+def _as_written_now(members: Mapping[str, Any]) -> dict[str, Any]:
+    """What lakelog wrote into checkpoints before members beside the topics looked like topics."""
+    now = {**members}
+    for name, text in now.pop("@topic_ids", {}).items():
+        now[f"{_ID} {name}"] = _words(UUID(text))
+    if now.get(_SINCE):
+        now |= {f"{_SINCE} {name}": offsets for name, offsets in now.pop(_SINCE).items()}
+    for name, partitions in now.pop(_GAPS, {}).items():
+        for partition, gaps in partitions.items():
+            now[f"{_GAPS} {name} {partition}"] = {str(start): end for start, end in gaps}
+    return now
+
+
+def _words(topic_id: UUID) -> dict[str, int]:
+    shifts = range(128 - _WORD_BITS, -1, -_WORD_BITS)
+    return {str(n): topic_id.int >> shift & 2**_WORD_BITS - 1 for n, shift in enumerate(shifts)}
+
+
+def _uuid(words: Mapping[str, int]) -> UUID:
+    number = 0
+    for n in range(_WORDS):
+        if not 0 <= words[str(n)] < 2**_WORD_BITS:
+            raise ValueError(f"{words!r} is no topic's id")
+        number = number << _WORD_BITS | words[str(n)]
+    return UUID(int=number)
+
+
+def _flat(topic: str, partitions: Mapping[str, Any]) -> dict[TopicPartition, int]:
+    check_topic_name(topic)
     return {
-        TopicPartition(check_topic_name(topic), _partition(number)): _offset(offset)
-        for topic, partitions in members.items()
+        TopicPartition(topic, _partition(number)): _offset(offset)
         for number, offset in partitions.items()
-    }
-
-
-def _flat_gaps(members: Mapping[str, Any]) -> dict[TopicPartition, tuple[OffsetRange, ...]]:
-    return {
-        TopicPartition(check_topic_name(topic), _partition(number)): tuple(
-            OffsetRange(_offset(start), _offset(end)) for start, end in gaps
-        )
-        for topic, partitions in members.items()
-        for number, gaps in partitions.items()
     }
 
 

@@ -19,7 +19,11 @@
 | startingOffsetsByTimestampStrategy  | both   | ``error`` or ``latest``: if no record is as young |
 | endingOffsets, endingTimestamp,     | batch  | likewise; if no record is as young, the log end   |
 | endingOffsetsByTimestamp            |        |                                                   |
-| maxOffsetsPerTrigger                | stream | Spark 4.2 and later                               |
+| maxOffsetsPerTrigger                | stream | records; this and the next three are of Spark 4.2 |
+|                                     |        | and later                                         |
+| maxBytesPerTrigger                  | stream | stored bytes, about: 1000, ``64m``, ``1g``        |
+| minOffsetsPerTrigger                | stream | records; fewer wait                               |
+| maxTriggerDelay                     | stream | so long at most: ms, ``30s``, ``15m`` (default)   |
 | minPartitions                       | both   | tasks at least; large ranges are split anyway     |
 | failOnDataLoss                      | both   | default ``true``                                  |
 | includeHeaders                      | both   | default ``false``                                 |
@@ -45,23 +49,33 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NoReturn
 from uuid import UUID
 
 from ..cold.by_name.names import SCHEMA
+from ..config import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
 from ..hot import Acks
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.registry import TopicRegistry
 from ..json_text import parse_json
 from ..offsets import AtOffset, AtTimestamp, Earliest, Latest, Position, position, timestamp_ms
-from ..record import TopicPartition
+from ..record import MAX_OFFSET, TopicPartition
 from ..secret_reference import check_executors_can_resolve, check_secret_reference
 from ..topic import Topic, check_topic_name
 from ..value_ddl import ddl_of, parse_columns
 from .offsets_json import EARLIEST, LATEST, StreamOffset, parse_offsets
 from .place.log_place import LogPlace, check_no_password
+from .trigger_limits import TriggerLimits
+
+#: How much each micro-batch of a stream takes.
+OF_TRIGGERS = (
+    "maxOffsetsPerTrigger",
+    "maxBytesPerTrigger",
+    "minOffsetsPerTrigger",
+    "maxTriggerDelay",
+)
 
 WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions", "tablesAt")
 READ = (
@@ -76,7 +90,7 @@ READ = (
     "endingOffsets",
     "endingTimestamp",
     "endingOffsetsByTimestamp",
-    "maxOffsetsPerTrigger",
+    *OF_TRIGGERS,
     "minPartitions",
     "failOnDataLoss",
     "includeHeaders",
@@ -182,7 +196,7 @@ class ReadOptions:
     starting: Bound
     ending: Bound
     latest_if_too_young: bool = False  # startingOffsetsByTimestampStrategy
-    max_offsets_per_trigger: int | None = None
+    limits: TriggerLimits = TriggerLimits()  # noqa: RUF009 - frozen
     min_partitions: int = 1
     fail_on_data_loss: bool = True
     include_headers: bool = False
@@ -235,15 +249,16 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
                 _refuse(f"{name} cannot be used with a stream, which has no end; use spark.read")
         if "readAsOfVersion" in options:
             _refuse("readAsOfVersion is for batches, which are read again; a stream goes on")
-    if not streaming and "maxOffsetsPerTrigger" in options:
-        _refuse("maxOffsetsPerTrigger is for streams; a batch reads its whole range")
+    for name in OF_TRIGGERS if not streaming else ():
+        if name in options:
+            _refuse(f"{name} is for streams; a batch reads its whole range")
     return ReadOptions(
         place=log_place(options),
         subscription=_subscription(options),
         starting=_bound(options, "starting", Latest() if streaming else Earliest(), streaming),
         ending=_bound(options, "ending", Latest(), streaming),
         latest_if_too_young=_strategy(options),
-        max_offsets_per_trigger=_count(options, "maxOffsetsPerTrigger"),
+        limits=_limits(options),
         min_partitions=_count(options, "minPartitions") or 1,
         fail_on_data_loss=_flag(options, "failOnDataLoss", True),
         include_headers=_flag(options, "includeHeaders", False),
@@ -446,6 +461,50 @@ def _count(options: Mapping[str, str], name: str, least: int = 1) -> int | None:
     if not re.fullmatch(r"\s*-?\d{1,18}\s*", text) or int(text) < least:
         _refuse(f"{name}={text!r} is not a whole number from {least} on")
     return int(text)
+
+
+def _limits(options: Mapping[str, str]) -> TriggerLimits:
+    limits = TriggerLimits(
+        max_offsets=_count(options, "maxOffsetsPerTrigger"),
+        max_bytes=_measure(options, "maxBytesPerTrigger", _BYTES, "bytes, such as 1000, 64m or 1g"),
+        min_offsets=_count(options, "minOffsetsPerTrigger"),
+    )
+    if (limits.min_offsets or 0) > (limits.max_offsets or MAX_OFFSET):
+        _refuse(
+            f"minOffsetsPerTrigger={limits.min_offsets} is more than "
+            f"maxOffsetsPerTrigger={limits.max_offsets}: no micro-batch could have so many"
+        )
+    delay_ms = _measure(options, "maxTriggerDelay", _DURATIONS_MS, "a time, such as 500ms or 15m")
+    return limits if delay_ms is None else replace(limits, max_delay_ms=delay_ms)
+
+
+#: As Spark reads sizes and times in options.
+_BYTES = {
+    "": 1,
+    "b": 1,
+    **{unit: 1024**n for n, letter in enumerate("kmgtp", 1) for unit in (letter, f"{letter}b")},
+}
+_DURATIONS_MS = {
+    "": 1,
+    "ms": 1,
+    "s": SECOND_MS,
+    "m": MINUTE_MS,
+    "min": MINUTE_MS,
+    "h": HOUR_MS,
+    "d": DAY_MS,
+}
+
+
+def _measure(
+    options: Mapping[str, str], name: str, units: Mapping[str, int], wanted: str
+) -> int | None:
+    text = options.get(name)
+    if text is None:
+        return None
+    found = re.fullmatch(r"\s*(\d{1,12})\s*([a-z]*)\s*", text.lower())
+    if found is None or found[2] not in units or int(found[1]) == 0:
+        _refuse(f"{name}={text!r} is not {wanted}")
+    return int(found[1]) * units[found[2]]
 
 
 def _flag(options: Mapping[str, str], name: str, default: bool) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import sys
 import warnings
@@ -21,6 +22,8 @@ from .delta_jars import PIP_COMMAND, delta_jars, s3_jars
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+logger = logging.getLogger(__name__)
+
 
 def session(
     app_name: str = "lakelog",
@@ -33,7 +36,7 @@ def session(
 
     On Databricks, with a Spark Connect server in SPARK_REMOTE, or when this process has a session
     already: that one, untouched but for `register`. Else a new local one, with settings for a
-    small machine.
+    small machine. A session that refuses the data source is given all the same, with a warning.
 
     Runs on: driver.
 
@@ -65,7 +68,16 @@ def session(
     else:
         active = SparkSession.getActiveSession()
         found = active or _local_session(app_name, cores, dict(conf or {}), set(object_stores))
-    register(found)
+    try:
+        register(found)
+    except Exception as error:  # py4j's and Connect's have no common base
+        # Archiving, cleanup and tables by name do without it.
+        why = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        logger.warning(
+            'this Spark does not take the data source, so format("lakelog") is not known to it; '
+            "all else works. lakelog.spark.register(spark) says why: %s",
+            why,
+        )
     return found
 
 

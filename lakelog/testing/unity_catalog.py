@@ -14,6 +14,9 @@ from .servers import START_TIMEOUT_S, free_port
 
 _API = "/api/2.1/unity-catalog"
 
+#: The catalog that needs no server.
+SPARKS_OWN = "spark_catalog"
+
 
 class UnityCatalogServer:
     """A server with an empty catalog `CATALOG`; Spark reaches it through `front`, which can fail.

@@ -63,7 +63,8 @@ from lakelog.clock import Clock, ManualClock, SystemClock
 from lakelog.cold import schema
 from lakelog.cold.by_path.delta_log import DeltaLog
 from lakelog.cold.by_path.path_table import PathTable
-from lakelog.cold.by_path.segment_writer import WrittenFile, _time_statistic
+from lakelog.cold.by_path.segment_writer import WrittenFile
+from lakelog.cold.file_statistics import time_statistic
 from lakelog.cold.segment import SegmentFile, file_name
 from lakelog.cold.store.storage import Storage
 from lakelog.config import HOUR_MS, KIB, MIB, TopicConfig
@@ -495,11 +496,11 @@ def missing_file(partition: int, hour: int) -> WrittenFile:
         partition, base, path, rows * RECORD_BYTES, rows, base, end,
         time_ms(hour), time_ms(hour), time_ms(hour),
     )  # fmt: skip
-    time_statistic = _time_statistic(time_ms(hour) * 1000)
+    statistic = time_statistic(time_ms(hour) * 1000)
     stats = {
         "numRecords": rows,
-        "minValues": {"offset": base, **time_statistic},
-        "maxValues": {"offset": end - 1, **time_statistic},
+        "minValues": {"offset": base, **statistic},
+        "maxValues": {"offset": end - 1, **statistic},
         "nullCount": {"offset": 0, "timestamp": 0},
     }
     return WrittenFile(file, json.dumps(stats))

@@ -47,7 +47,8 @@ import redis
 from lakelog import Lakelog, Topic, UnifiedLog
 from lakelog.cold import schema
 from lakelog.cold.by_path.delta_log import DeltaLog
-from lakelog.cold.by_path.segment_writer import WrittenFile, _time_statistic
+from lakelog.cold.by_path.segment_writer import WrittenFile
+from lakelog.cold.file_statistics import time_statistic
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart, app_id
 from lakelog.cold.segment import SegmentFile, file_name
 from lakelog.cold.store.storage import Storage
@@ -160,8 +161,8 @@ def write_file(
         writer.write_table(table, row_group_size=case.group_rows)
     stats = {
         "numRecords": case.rows,
-        "minValues": {"offset": base, **_time_statistic(first_us)},
-        "maxValues": {"offset": end - 1, **_time_statistic(last_us)},
+        "minValues": {"offset": base, **time_statistic(first_us)},
+        "maxValues": {"offset": end - 1, **time_statistic(last_us)},
         "nullCount": {"offset": 0, "timestamp": 0},
     }
     file = SegmentFile(

@@ -47,7 +47,7 @@ LOOK_S = 0.1
 WARM_S = 20  # Spark starts, and the first Delta write of a JVM takes long: not counted
 FLUSH_INTERVAL_MS = 1000
 
-P95_GOAL_S = 5.0
+P95_GOAL_S = 3.0
 #: Between two runs of tidying, each run adds a file a partition; tidying leaves about log2(runs).
 FILES_GOAL = 3 * TIDY_RUNS
 GROWTH_GOAL = 1.5

@@ -168,7 +168,7 @@ def test_pages_follow_one_another_without_a_gap(explorer: ExplorerPage) -> None:
 
 
 def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: Lakelog) -> None:
-    explorer.type("filter-text", "$.celsius == 20.3")
+    explorer.type("search", "value.celsius = 20.3")
     explorer.press("scan")
     expect(explorer.expression).to_contain_text("matching(")
     code = explorer.expression.locator(".ll-code").inner_text()
@@ -181,9 +181,9 @@ def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: La
 def test_a_key_is_found_in_both_tiers(explorer: ExplorerPage) -> None:
     key = explorer.cells("key")[0]
     explorer.choose("page-records", "500")
-    explorer.type("filter-key", key)
+    explorer.type("search", f'key = "{key}"')
     explorer.press("scan")
-    expect(explorer.expression).to_contain_text(f"matching(key='{key}')")
+    expect(explorer.expression).to_contain_text(f"matching('key = \"{key}\"')")
     assert set(explorer.cells("key")) == {key}
     assert set(explorer.cells("tier")) == {"cold", "hot"}
     explorer.choose("page-records", str(PAGE))
@@ -254,7 +254,7 @@ def test_an_error_stays_until_something_succeeds(explorer: ExplorerPage) -> None
     explorer.type("offset", "99999")
     expect(explorer.error).to_contain_text("offset 99999 of readings-1 is out of range")
     explorer.type("timestamp", "teatime")
-    expect(explorer.error).to_contain_text("'teatime' is not a position")
+    expect(explorer.error).to_contain_text("'teatime' is not a time")
     assert explorer.offsets() == list(range(PAGE))  # what was shown before
     explorer.type("timestamp", "2023-11-14 22:20")
     expect(explorer.error).to_be_hidden()

@@ -16,7 +16,21 @@ from typing import Any
 import yaml
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("dev", "prod")
+TARGETS = ("try", "dev", "prod")
+#: The targets that have the jobs of a log of one's own.
+OWN = ("dev", "prod")
+
+#: What is included when its line in databricks.yml is no comment any more.
+WATCHING = "conf/watching/*.yml"
+PIPELINE = "conf/pipeline/*.yml"
+
+#: Values for the variables that have none.
+GIVEN = {
+    "redis_url": "rediss://redis.example.com:6379",
+    "catalog": "main",
+    "owner": "ada@example.com",
+    "warehouse_id": "a1b2c3",
+}
 
 #: What the CLI knows of a workspace and its user.
 WORKSPACE = {
@@ -38,7 +52,9 @@ def bundle() -> dict[str, Any]:
 
 
 def included() -> list[Path]:
-    return sorted({file for pattern in bundle()["include"] for file in ROOT.glob(pattern)})
+    """What is included, and what may be."""
+    patterns = [*bundle()["include"], WATCHING, PIPELINE]
+    return sorted({file for pattern in patterns for file in ROOT.glob(pattern)})
 
 
 def files() -> list[Path]:
@@ -48,15 +64,15 @@ def files() -> list[Path]:
 def resources(target: str) -> dict[str, dict[str, Any]]:
     """By kind and key, as the target changes them."""
     merged: dict[str, Any] = {}
-    for file in included():
-        merged = _merged(merged, read(file)["resources"])
-    merged = _merged(merged, bundle()["targets"][target].get("resources", {}))
-    found: dict[str, dict[str, Any]] = resolved(merged, target)
+    for part in (lambda file: file, lambda file: file.get("targets", {}).get(target, {})):
+        for file in files():
+            merged = _merged(merged, part(read(file)).get("resources", {}))
+    found: dict[str, dict[str, Any]] = _sent(resolved(merged, target))
     return found
 
 
 def jobs(target: str = "prod") -> dict[str, dict[str, Any]]:
-    return resources(target)["jobs"]
+    return resources(target).get("jobs", {})
 
 
 def tasks(target: str = "prod") -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
@@ -66,11 +82,20 @@ def tasks(target: str = "prod") -> Iterator[tuple[str, dict[str, Any], dict[str,
             yield key, job, task
 
 
+def declared() -> dict[str, dict[str, Any]]:
+    """The variables of all files."""
+    found: dict[str, dict[str, Any]] = {}
+    for file in files():
+        found |= read(file).get("variables", {})
+    return found
+
+
 def variables(target: str) -> dict[str, Any]:
     """Each variable's value, before references in it are resolved."""
-    content = bundle()
-    defaults = {name: of["default"] for name, of in content["variables"].items()}
-    return {**defaults, **content["targets"][target].get("variables", {})}
+    found = {name: of.get("default", GIVEN.get(name)) for name, of in declared().items()}
+    for file in files():
+        found |= read(file).get("targets", {}).get(target, {}).get("variables", {})
+    return found
 
 
 def resolved(value: Any, target: str) -> Any:
@@ -83,7 +108,11 @@ def resolved(value: Any, target: str) -> Any:
         return value
     whole = _REFERENCE.fullmatch(value)
     if whole and whole[1].startswith("var."):
-        return resolved(variables(target)[whole[1].removeprefix("var.")], target)
+        name, *path = whole[1].split(".")[1:]
+        found = resolved(variables(target)[name], target)
+        for key in path:
+            found = found[key]
+        return found
     return _REFERENCE.sub(lambda found: _text(found, target), value)
 
 
@@ -94,6 +123,28 @@ def references(value: Any) -> set[str]:
     if isinstance(value, list):
         return set().union(*(references(one) for one in value), set())
     return set(_REFERENCE.findall(value)) if isinstance(value, str) else set()
+
+
+#: What the CLI leaves out where it is empty.
+_LEFT_OUT = {
+    "budget_policy_id",
+    "environment_key",
+    "environments",
+    "instance_pool_id",
+    "job_cluster_key",
+    "job_clusters",
+    "libraries",
+    "performance_target",
+    "policy_id",
+}
+
+
+def _sent(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _sent(one) for key, one in value.items() if one or key not in _LEFT_OUT}
+    if isinstance(value, list):
+        return [_sent(one) for one in value]
+    return value
 
 
 def _text(found: re.Match[str], target: str) -> str:

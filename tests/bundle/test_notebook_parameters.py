@@ -7,6 +7,7 @@ import json
 from typing import Any
 
 import pytest
+from bundle_files import GIVEN as VARIABLES
 from bundle_files import ROOT, tasks
 
 #: By job and task: what is not the notebook's default, beside what says where the log is.
@@ -22,7 +23,7 @@ GIVEN: dict[tuple[str, str], dict[str, str]] = {
     ("retention", "retain"): {"steps": "retain", "cold_only": "true"},
 }
 PLACE = {
-    "redis_url": "rediss://set-the-variable-redis-url.invalid:6379",
+    "redis_url": VARIABLES["redis_url"],
     "redis_password_ref": "env:LAKELOG_REDIS_PASSWORD",
     "cold": "${resources.schemas.lakelog.catalog_name}.${resources.schemas.lakelog.name}",
     "location": "",

@@ -8,10 +8,13 @@ from pathlib import Path
 
 import pytest
 from bundle_files import (
+    OWN,
     ROOT,
     TARGETS,
+    WATCHING,
     WORKSPACE,
     bundle,
+    declared,
     files,
     included,
     jobs,
@@ -31,19 +34,45 @@ def used() -> set[str]:
 
 
 def test_every_variable_is_declared_described_and_used() -> None:
-    named = {name.removeprefix("var.") for name in used() if name.startswith("var.")}
-    declared = bundle()["variables"]
-    assert named == set(declared)
-    assert all(variable["description"].strip() for variable in declared.values())
+    named = {name.split(".")[1] for name in used() if name.startswith("var.")}
+    known = declared()
+    others = {"on_cluster", "on_serverless_without_pypi"}  # in place of a default
+    assert named | others == set(known)
+    assert all(variable["description"].strip() for variable in known.values())
     for target in TARGETS:
-        assert set(variables(target)) == set(declared)
+        assert set(variables(target)) == set(known)
 
 
-def test_every_variable_has_a_value_so_that_both_targets_validate_as_they_are() -> None:
-    assert all("default" in variable for variable in bundle()["variables"].values())
+def test_what_nobody_can_guess_has_no_default_and_the_first_target_asks_for_nothing() -> None:
+    required = {name for name, variable in declared().items() if "default" not in variable}
+    assert required == {"redis_url", "catalog", "owner", "warehouse_id"}
+
+    def given(target: str) -> set[str]:
+        found: set[str] = set()
+        for file in files():
+            found |= set(read(file).get("targets", {}).get(target, {}).get("variables", {}))
+        return found & required
+
+    assert given("try") == required
+    assert given("dev") == {"owner"}
+    assert given("prod") == set()
 
 
-@pytest.mark.parametrize("target", TARGETS)
+def test_the_first_target_has_the_quickstart_alone() -> None:
+    assert {kind: set(by_key) for kind, by_key in resources("try").items()} == {
+        "jobs": {"quickstart"}
+    }
+    assert references(resources("try")) == set()
+
+
+def test_a_dashboard_and_alerts_come_with_a_line_that_is_a_comment() -> None:
+    text = (ROOT / "databricks.yml").read_text("utf-8")
+    assert f"\n  # - {WATCHING}\n" in text
+    assert WATCHING not in bundle()["include"]
+    assert "sql_warehouses" not in resources("prod")
+
+
+@pytest.mark.parametrize("target", OWN)
 def test_every_resource_that_is_referred_to_is_there(target: str) -> None:
     there = resources(target)
     named = [name.split(".") for name in used() if name.startswith("resources.")]
@@ -66,7 +95,12 @@ def test_keys_of_resources_are_unique_over_all_kinds() -> None:
 def test_a_job_file_has_one_job_by_its_name() -> None:
     job_files = [file for file in included() if file.name.endswith(".job.yml")]
     assert {file.name.removesuffix(".job.yml") for file in job_files} == set(jobs())
-    assert all(len(read(file)["resources"]["jobs"]) == 1 for file in job_files)
+    for file in job_files:
+        content = read(file)
+        places = [content, *content.get("targets", {}).values()]
+        found = [place["resources"]["jobs"] for place in places if "resources" in place]
+        assert all(set(one) == {file.name.removesuffix(".job.yml")} for one in found)
+        assert found[1:] in ([], found[:1])  # dev and prod have the same
 
 
 def test_every_path_is_there_and_synchronised() -> None:
@@ -79,7 +113,7 @@ def test_every_path_is_there_and_synchronised() -> None:
         notebook = task["notebook_task"]["notebook_path"]
         assert there((ROOT / "conf" / notebook).resolve()), notebook
     for dashboard in resources("dev")["dashboards"].values():
-        assert there(ROOT / "conf" / dashboard["file_path"])
+        assert there(ROOT / "conf" / "watching" / dashboard["file_path"])
     scripts = {
         script["workspace"]["destination"]
         for job in jobs().values()
@@ -103,16 +137,20 @@ def test_the_wheel_is_built_to_where_tasks_take_it_from_without_extras() -> None
         if "whl" in library
     }
     assert wheels == {"../dist/*.whl"}
-    assert bundle()["variables"]["serverless_dependencies"]["default"] == ["dist/*.whl"]
+    assert bundle()["variables"]["on_cluster"]["default"]["libraries"] == [{"whl": "dist/*.whl"}]
+    for name in ("on_serverless", "on_serverless_without_pypi"):
+        (environment,) = bundle()["variables"][name]["default"]["environments"]
+        assert environment["spec"]["dependencies"][-1] == "dist/*.whl"
 
 
 def test_targets_are_what_their_modes_ask_for() -> None:
     content = bundle()
     assert "engine" not in content["bundle"]  # the CLI chooses it
-    dev, prod = (content["targets"][target] for target in TARGETS)
-    assert (dev["mode"], dev["default"]) == ("development", True)
+    first, dev, prod = (content["targets"][target] for target in TARGETS)
+    assert (first["mode"], first["default"]) == ("development", True)
+    assert (dev["mode"], dev.get("default", False)) == ("development", False)
     assert prod["mode"] == "production"
-    assert "current_user.userName" in prod["workspace"]["root_path"]
+    assert "/${var.owner}/" in prod["workspace"]["root_path"]  # the same, whoever deploys
     assert {"user_name": "${workspace.current_user.userName}", "level": "CAN_MANAGE"} in prod[
         "permissions"
     ]

@@ -189,7 +189,8 @@ def test_the_alert_on_redis_headroom(
 
 # -- the dashboard --------------------------------------------------------------------------------
 
-BOARD = json.loads((ROOT / "conf" / "dashboards" / "lakelog.lvdash.json").read_text("utf-8"))
+_BOARD_FILE = ROOT / "conf" / "watching" / "dashboards" / "lakelog.lvdash.json"
+BOARD = json.loads(_BOARD_FILE.read_text("utf-8"))
 DATASETS = {one["name"]: "".join(one["queryLines"]) for one in BOARD["datasets"]}
 LAYOUT = [one for page in BOARD["pages"] for one in page["layout"]]
 WIDGETS = [one["widget"] for one in LAYOUT if "queries" in one["widget"]]

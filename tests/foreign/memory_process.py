@@ -18,14 +18,14 @@ from lakelog.cold.store.storage import Storage
 from lakelog.explore.explorer.paging import page_before
 from lakelog.explore.explorer.scan import ScanLimit, scan_backward, scan_forward
 from lakelog.hot import HotSource
-from lakelog.read.matching import Match
 from lakelog.read.stretches import stretches
 from lakelog.read.tiers import Tiers
+from lakelog.read.where import parse
 from lakelog.record import TopicPartition
 from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.spark.range_rows import range_rows
 
-NOTHING = Match.of(text="no record has this")
+NOTHING = parse("no record has this")
 NO_LIMIT = ScanLimit(2**31, 2**40)
 
 

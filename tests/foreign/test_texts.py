@@ -26,7 +26,7 @@ from lakelog.hot.registry import _defaults_from_json, _from_json
 from lakelog.jobs.parameters import _converted, step_names, topic_names
 from lakelog.keyspace_defaults import KeyspaceDefaults
 from lakelog.offsets import position
-from lakelog.read.json_path import JsonPath
+from lakelog.read.where import parse as parse_where
 from lakelog.secret_reference import resolve_secret
 from lakelog.spark.offsets_json import parse_offsets
 from lakelog.spark.options import _assigned, _storage_options
@@ -69,7 +69,18 @@ SOUND: dict[str, Any] = {
     "definition of a topic": DEFINITION,
     "defaults of a keyspace": {"settings": {"log.retention.ms": "5"}, "version": 1},
     "config": {"overrides": {"retention.ms": "5"}, "defaults": {}},
-    "offsets": {"orders": {"0": 5, "1": -2}, "@topic_ids": {"orders": str(TOPIC_ID)}},
+    "offsets": {
+        "orders": {"0": 5, "1": -2},
+        "@id orders": {"0": 0, "1": 1, "2": 2, "3": 3},
+        "@since orders": {"0": 3},
+        "@gaps orders 0": {"3": 4},
+    },
+    "offsets of older versions": {
+        "orders": {"0": 5, "1": -2},
+        "@topic_ids": {"orders": str(TOPIC_ID)},
+        "@since": {"orders": {"0": 3}},
+        "@gaps": {"orders": {"0": [[3, 4]]}},
+    },
     "assign": {"orders": [0, 1]},
     "storage options": {"AWS_REGION": "x"},
     "commit": COMMIT,
@@ -103,6 +114,7 @@ READERS: dict[str, Callable[[str], Any]] = {
     "defaults of a keyspace": lambda text: _defaults_from_json(text.encode()),
     "config": TopicConfig.from_json,
     "offsets": lambda text: parse_offsets(text, "startingOffsets"),
+    "offsets of older versions": lambda text: parse_offsets(text, "startingOffsets"),
     "assign": _assigned,
     "storage options": _storage_options,
     "commit": read_commit,
@@ -224,7 +236,7 @@ def test_a_file_of_any_bytes_is_read_or_refused(tmp_path: Path, data: bytes):
 SPOKEN: dict[str, Callable[[str], Any]] = {
     "stream id": EntryId.parse,
     "position": position,
-    "JSON path": JsonPath.of,
+    "expression": parse_where,
     "reference": lambda text: resolve_secret(text, "password_ref"),
     "number of a job": lambda text: _converted("seconds", text, 1.5, "job"),
     "whole number of a job": lambda text: _converted("partitions", text, 1, "job"),

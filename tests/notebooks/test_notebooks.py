@@ -97,7 +97,7 @@ def test_the_first_cell_says_purpose_job_and_parameters(path: Path) -> None:
     assert job is not None
     names = re.findall(r"`(\w+)`", job[1])
     known = "\n".join(file.read_text("utf-8") for file in (ROOT / "conf").glob("*.yml"))
-    assert all(re.search(rf"^    {name}:$", known, re.MULTILINE) for name in names)
+    assert all(re.search(rf"^ +{name}:$", known, re.MULTILINE) for name in names)
     rows = re.findall(r"^\| `(\w+)` \| (.*?) ?\| (.+) \|$", text, re.MULTILINE)
     table = {name: default.strip("`") for name, default, _ in rows}
     assert table == {name: shown(value) for name, value in defaults_of(path).items()}

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
-from uuid import uuid4
 
 import pytest
 
@@ -18,14 +17,15 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "archive"))  # nor is paused.
 sys.path.insert(0, str(Path(__file__).parents[1] / "jobs"))  # nor is status_contract.py
 sys.path.insert(0, str(Path(__file__).parents[1] / "model"))  # nor is mutants.py
 
-from spark_log import SPARKS_OWN, SparkLog
+from spark_log import SparkLog
 
 from lakelog.cold.by_name.delta_actions import NotDirectError
+from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.by_name.names import TableName
 from lakelog.cold.change import RowsOf
 from lakelog.spark.place.table_location import TableLocation
-from lakelog.testing.unity_catalog import UnityCatalogServer
+from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
 from lakelog.topic import Topic
 
 if TYPE_CHECKING:
@@ -48,29 +48,10 @@ def make_log(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., SparkLog]
         log.lakelog.close()
 
 
-def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """With ``--unity``, tests of a schema run on either catalog."""
-    if "schema" in metafunc.fixturenames and metafunc.config.getoption("--unity") is not None:
-        unity = pytest.param(
-            UnityCatalogServer.CATALOG, marks=(pytest.mark.slow, pytest.mark.unity)
-        )
-        metafunc.parametrize("catalog", [SPARKS_OWN, unity], indirect=True)
-
-
 @pytest.fixture
-def catalog(request: pytest.FixtureRequest) -> str:
-    """The catalog of `schema`: Spark's own, or with ``--unity`` the server's too."""
-    return getattr(request, "param", SPARKS_OWN)
-
-
-@pytest.fixture
-def schema(spark: SparkSession, catalog: str, tmp_path: Path) -> Iterator[str]:
-    """``catalog.schema`` of a new schema; in Spark's own catalog its tables lie with the test."""
-    name = f"s{uuid4().hex[:8]}"
-    place = f"LOCATION '{tmp_path}/{name}'" if catalog == SPARKS_OWN else ""
-    spark.sql(f"CREATE SCHEMA {catalog}.{name} {place}")
-    yield f"{catalog}.{name}"
-    spark.sql(f"DROP SCHEMA {catalog}.{name} CASCADE")
+def by_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spark writes the rows of tables by name, as where no files can be handed to Delta."""
+    monkeypatch.setattr(DeltaTransaction, "begin", staticmethod(lambda *_: None))
 
 
 @pytest.fixture

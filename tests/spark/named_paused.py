@@ -37,7 +37,7 @@ class NamedParty(Party):
     def opened_table(self) -> NamedTable:
         root = NamedRoot(self.root, lambda: self.spark)
         rows_of = HotRows(HotSource(self.url))
-        return root.table(self.topic, rows_of, lambda: self.renewed().config_version)
+        return root.table(self.topic, rows_of, newest_config=lambda: self.renewed().config_version)
 
 
 def main(text: str) -> None:

@@ -11,11 +11,9 @@ import pyarrow as pa
 from lakelog import Lakelog
 from lakelog.record import Record
 from lakelog.spark.datasource import HAS_READ_LIMITS
+from lakelog.testing.unity_catalog import SPARKS_OWN as SPARKS_OWN
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
-
-#: The catalog that needs no server.
-SPARKS_OWN = "spark_catalog"
 
 HOUR_MS = 3_600_000
 APPENDS_PER_MS = 16_384  # offsets of a gap, as in hot/recover.lua

@@ -11,6 +11,7 @@ from pyspark.errors import StreamingQueryException
 from spark_log import EPOCH_MS, SparkLog, limited, rows_of
 
 from lakelog.record import Record
+from lakelog.spark.datasource import HAS_READ_LIMITS
 from lakelog.spark.kafka_columns import COLUMNS
 from lakelog.testing.eventually import eventually
 
@@ -46,9 +47,13 @@ class Stream:
 
     def offsets(self) -> dict[str, Any]:
         """The newest in the checkpoint."""
+        return self.all_offsets()[-1]
+
+    def all_offsets(self) -> list[dict[str, Any]]:
+        """Where the micro-batches end."""
         files = [path for path in (self.checkpoint / "offsets").iterdir() if path.name.isdigit()]
-        newest = max(files, key=lambda path: int(path.name))
-        return json.loads(newest.read_text().splitlines()[-1])
+        files.sort(key=lambda path: int(path.name))
+        return [json.loads(path.read_text().splitlines()[-1]) for path in files]
 
 
 @pytest.fixture
@@ -186,20 +191,49 @@ def test_a_stream_catches_up_from_cold_and_goes_on_hot(make_log, stream) -> None
     assert stream.rows() == log.expected()
     assert sum(batches) == 230
     assert max(batches) <= limited(60).get("maxOffsetsPerTrigger", 230)
-    topic_id = str(log.lakelog.topics.get("orders").topic_id)
     # Spark before 4.2 knows no limits: the first micro-batch is the last, and says where it began.
-    began = {} if limited(60) else {"@since": {"orders": {"0": 0, "1": 0}}}
-    assert stream.offsets() == {
-        "orders": {"0": 130, "1": 100},
-        "@topic_ids": {"orders": topic_id},
-        **began,
-    }
+    began = {} if limited(60) else {"@since orders": {"0": 0, "1": 0}}
+    found = stream.offsets()
+    words = found.pop("@id orders")
+    topic_id = log.lakelog.topics.get("orders").topic_id
+    assert b"".join(words[n].to_bytes(4, "big") for n in "0123") == topic_id.bytes
+    assert found == {"orders": {"0": 130, "1": 100}, **began}
     log.append(25, 1)
     log.archive()
     log.append(5)
     assert sum(stream.drain(options)) == 30
     assert stream.rows() == log.expected()
     assert sum(stream.drain(options)) == 0
+
+
+@pytest.mark.skipif(not HAS_READ_LIMITS, reason="this Spark knows no limits")
+def test_spark_makes_micro_batches_by_the_limits(make_log, stream) -> None:
+    log = make_log(lakelog_entry_format="fields")
+    log.append(1000)
+    options = log.options(startingOffsets="earliest", maxBytesPerTrigger=1)
+    assert stream.drain(options | {"maxBytesPerTrigger": "1g"}) == [1000]
+    log.append(3)
+    assert stream.drain(options) == [1, 1, 1]
+
+    options = log.options(minOffsetsPerTrigger=10, maxTriggerDelay="1d")
+    log.append(5)
+    query = stream.start(options, processingTime="0 seconds")
+    try:
+        eventually(lambda: len(stream.rows()) == 1008)
+        for count in (3, 3, 3, 1):
+            log.append(count)
+        eventually(lambda: len(stream.rows()) == 1018)
+    finally:
+        query.stop()
+    assert stream.rows() == log.expected()
+    assert [one["orders"]["0"] for one in stream.all_offsets()] == [
+        1000,
+        1001,
+        1002,
+        1003,
+        1008,
+        1018,
+    ]
 
 
 def test_new_partitions_and_new_topics_are_picked_up(make_log, stream) -> None:

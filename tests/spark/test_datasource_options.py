@@ -12,6 +12,7 @@ from lakelog.offsets import Ago, AtOffset, AtTimestamp, Earliest, Latest
 from lakelog.record import TopicPartition
 from lakelog.spark.options import check, parse, parse_write
 from lakelog.spark.place import LogPlace
+from lakelog.spark.trigger_limits import TriggerLimits
 
 WHERE = {"redis": "redis://localhost:6379", "subscribe": "orders"}
 ORDERS_0, ORDERS_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -80,6 +81,9 @@ def test_a_timestamp_comes_before_timestamps_and_those_before_offsets() -> None:
         ({"endingOffsets": "earliest"}, "cannot be earliest"),
         ({"endingOffsets": '{"orders": {"0": -2}}'}, "cannot be earliest"),
         ({"maxOffsetsPerTrigger": "5"}, "is for streams"),
+        ({"maxBytesPerTrigger": "5"}, "is for streams"),
+        ({"minOffsetsPerTrigger": "5"}, "is for streams"),
+        ({"maxTriggerDelay": "5s"}, "is for streams"),
         ({"minPartitions": "0"}, "minPartitions='0' is not a whole number from 1 on"),
         ({"minPartitions": "1e3"}, "is not a whole number"),
         ({"failOnDataLoss": "no"}, "is not true or false"),
@@ -126,6 +130,40 @@ def test_a_reference_that_executors_cannot_resolve_is_refused_with_what_they_can
 def test_a_stream_has_no_end(name: str) -> None:
     with pytest.raises(InvalidArgumentError, match=f"{name} cannot be used with a stream"):
         stream(**{name: "5"})
+
+
+def test_limits_of_micro_batches_are_written_as_for_kafka_s_source_and_delta_s() -> None:
+    assert stream().limits == TriggerLimits()
+    assert not stream(maxTriggerDelay="1m").limits  # says nothing by itself
+    given = stream(
+        maxOffsetsPerTrigger="20",
+        maxBytesPerTrigger="64m",
+        minOffsetsPerTrigger="20",
+        maxTriggerDelay="90s",
+    )
+    assert given.limits == TriggerLimits(20, 64 * 1024**2, 20, 90_000)
+    for text, size_bytes in (("1", 1), ("2kb", 2048), ("1G", 1024**3), (" 3 b ", 3)):
+        assert stream(maxBytesPerTrigger=text).limits.max_bytes == size_bytes
+    for text, delay_ms in (("1", 1), ("5ms", 5), ("2h", 7_200_000), ("1D", 86_400_000)):
+        assert stream(maxTriggerDelay=text).limits.max_delay_ms == delay_ms
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"maxBytesPerTrigger": "64 boxes"}, "'64 boxes' is not bytes, such as 1000, 64m or 1g"),
+        ({"maxBytesPerTrigger": "0"}, "'0' is not bytes"),
+        ({"maxTriggerDelay": "-1s"}, "'-1s' is not a time, such as 500ms or 15m"),
+        (
+            {"minOffsetsPerTrigger": "6", "maxOffsetsPerTrigger": "5"},
+            "minOffsetsPerTrigger=6 is more than maxOffsetsPerTrigger=5",
+        ),
+    ],
+)
+def test_limits_that_make_no_sense_are_refused(options: dict[str, str], sentence: str) -> None:
+    with pytest.raises(InvalidArgumentError) as caught:
+        stream(**options)
+    assert sentence in str(caught.value)
 
 
 def test_a_stream_is_not_read_as_of_a_version() -> None:

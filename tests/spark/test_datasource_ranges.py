@@ -41,16 +41,17 @@ def test_offsets_are_written_as_kafkas_with_the_topic_ids() -> None:
         {TopicPartition("orders", 10): 5, TopicPartition("orders", 2): 7}, {"orders": UUID(int=1)}
     )
     assert json.dumps(offset.to_json()) == (
-        '{"orders": {"2": 7, "10": 5}, '
-        '"@topic_ids": {"orders": "00000000-0000-0000-0000-000000000001"}}'
+        '{"orders": {"2": 7, "10": 5}, "@id orders": {"0": 0, "1": 0, "2": 0, "3": 1}}'
     )
 
 
 GAPS = st.dictionaries(
     PARTITIONS,
-    st.lists(st.builds(OffsetRange, st.integers(0, 9), st.integers(9, 2**53)), min_size=1).map(
-        tuple
-    ),
+    st.lists(
+        st.builds(OffsetRange, st.integers(0, 9), st.integers(9, 2**53)),
+        min_size=1,
+        unique_by=lambda gap: gap.start,
+    ).map(tuple),
     max_size=3,
 )
 
@@ -59,7 +60,29 @@ GAPS = st.dictionaries(
 def test_what_is_written_is_read_back(offsets, initial, since, gaps) -> None:
     ids = {tp.topic: uuid4() for tp in offsets}
     offset = StreamOffset(offsets, ids, initial, since, gaps)
-    assert StreamOffset.from_json(json.loads(json.dumps(offset.to_json()))) == offset
+    members = json.loads(json.dumps(offset.to_json()))
+    assert StreamOffset.from_json(members) == offset
+    for partitions in members.values():  # as who walks over Kafka's offsets does
+        assert all(int(number) >= 0 and type(at) is int for number, at in partitions.items())
+
+
+def test_checkpoints_of_older_versions_are_read() -> None:
+    written = {
+        "orders": {"0": 30, "1": 7},
+        "@topic_ids": {"orders": "12345678-9abc-def0-1234-56789abcdef0"},
+        "@initial": True,
+        "@since": {"orders": {"0": 3, "1": 0}},
+        "@gaps": {"orders": {"0": [[5, 9], [20, 21]]}},
+    }
+    orders_0, orders_1 = TopicPartition("orders", 0), TopicPartition("orders", 1)
+    assert StreamOffset.from_json(written) == StreamOffset(
+        {orders_0: 30, orders_1: 7},
+        {"orders": UUID("12345678-9abc-def0-1234-56789abcdef0")},
+        True,
+        {orders_0: 3, orders_1: 0},
+        {orders_0: (OffsetRange(5, 9), OffsetRange(20, 21))},
+    )
+    assert StreamOffset.from_json({"@since": {}}) == StreamOffset({}, since={})
 
 
 def test_equal_offsets_are_equal_texts_in_whatever_order_they_came() -> None:
@@ -77,6 +100,10 @@ def test_equal_offsets_are_equal_texts_in_whatever_order_they_came() -> None:
         '{"orders": 3}',
         '{"orders": {"0": 1.5}}',
         '{"o": {"0": true}}',
+        '{"@id orders": {"0": 1}}',
+        '{"@id orders": {"0": 0, "1": 0, "2": 0, "3": 4294967296}}',
+        '{"@topic_ids": {"orders": "x"}}',
+        '{"@gaps orders": {"0": 1}}',
     ],
 )
 def test_other_json_is_refused(text: str) -> None:

@@ -21,7 +21,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from mutants import FRAME_MUTANT
 from named_story import NamedBench, NamedStory
 
-from lakelog.cold.by_path import segment_writer
+from lakelog.cold import row_groups
 from lakelog.cold.store.storage import Storage
 from lakelog.config import EntryFormat
 from lakelog.hot.hot_log import HotSource
@@ -43,7 +43,7 @@ def make_bench(
     redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Callable[..., Bench]]:
     """As tests/read's; its files have row groups of three rows."""
-    monkeypatch.setattr(segment_writer, "ROW_GROUP_ROWS", ROW_GROUP_ROWS)
+    monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", ROW_GROUP_ROWS)
     benches = []
 
     def make(*, partitions: int = 1, tiered: bool = True) -> Bench:

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from spark_log import SPARKS_OWN, Row, SparkLog, rows_of
+from spark_log import SPARKS_OWN, Row, SparkLog, files_read, rows_of
 
 import lakelog.spark
 from lakelog import Lakelog
@@ -125,6 +125,25 @@ def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, sc
         alone.cleanup("nobody")
 
 
+def test_the_history_says_what_each_commit_did(log: SparkLog, spark, schema) -> None:
+    log.create(
+        1,
+        cleanup_policy="compact,delete",
+        min_cleanable_dirty_ratio=0,
+        internal_segment_bytes=4_000,
+    )
+    log.append(200, keys=5, batch=20)
+    log.archive()
+    log.lakelog.cleanup("orders", steps=("compact",))
+    log.lakelog.topics.alter("orders", {"retention.bytes": 1})
+    log.lakelog.cleanup("orders", steps=("retain",))
+    said = spark.sql(f"DESCRIBE HISTORY {schema}.orders").selectExpr(
+        "version", "get_json_object(userMetadata, '$.operation') operation"
+    )
+    found = [row["operation"] for row in said.orderBy("version").collect() if row["operation"]]
+    assert list(dict.fromkeys(found)) == ["archive", "compact", "retain"]
+
+
 def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     log.create(1, lakelog_value_columns="id bigint, city string")
     with log.lakelog.producer() as producer:
@@ -143,6 +162,9 @@ def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     log.lakelog.archive("orders")
     rows = spark.table(f"{schema}.orders").orderBy("offset").collect()
     assert [row["vip"] for row in rows] == [None, None, None, True]
+    assert files_read(spark.table(f"{schema}.orders")) == 2
+    for where in ("id = 2", "id > 1", "city = 'Oslo'", "value_error is not null"):
+        assert files_read(spark.table(f"{schema}.orders").where(where)) == 1
 
 
 def test_settings_and_registers_may_be_longer_than_a_catalog_keeps_of_a_property(

@@ -20,6 +20,8 @@ from lakelog.archive.copy import HotRows
 from lakelog.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cold.by_name import view
+from lakelog.cold.by_name.commit import NamedCommit
+from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
@@ -181,13 +183,14 @@ def test_cleanups_and_an_archiver_at_once_keep_each_record_once(make_named, spar
 def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The kinds of commits that are tried, in order."""
     tried: list[str] = []
-    commit = NamedTable._commit
+    commit_of = NamedTable._commit_of
 
-    def counting(self: NamedTable, *given: Any) -> None:
-        tried.append(given[0].note.kind)
-        commit(self, *given)
+    def counting(self: NamedTable, *given: Any) -> NamedCommit:
+        commit = commit_of(self, *given)
+        tried.append(commit.note.kind)
+        return commit
 
-    monkeypatch.setattr(NamedTable, "_commit", counting)
+    monkeypatch.setattr(NamedTable, "_commit_of", counting)
     return tried
 
 
@@ -222,38 +225,45 @@ def test_an_archiver_never_makes_a_cleanup_start_again(make_named, monkeypatch):
     assert offsets(make_named(topic), topic) == list(range(10, 130))
 
 
-def test_a_commit_whose_reply_is_lost_is_found_in_the_history(make_named, monkeypatch):
+@pytest.mark.parametrize("way", ["by_files", "by_rows"])
+def test_a_commit_whose_reply_is_lost_is_found_in_the_history(
+    make_named, monkeypatch, request, way
+):
+    if way == "by_rows":
+        request.getfixturevalue("by_rows")
     topic = Topic("orders", uuid4(), 1)
     table = make_named(topic, directly=False)
-    commit = NamedTable._commit
+    commits = (DeltaTransaction, "commit") if way == "by_files" else (NamedTable, "_commit")
+    commit = getattr(*commits)
 
-    def lose_the_reply(self: NamedTable, *given: Any) -> None:
+    def lose_the_reply(self: Any, *given: Any) -> None:
         commit(self, *given)
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(NamedTable, "_commit", lose_the_reply)
+        patched.setattr(*commits, lose_the_reply)
         applied = table.apply(archive(topic, table.snapshot(), 30), table.snapshot())
     assert [file.records for file in applied.files] == [30]
 
-    def refuse(self: NamedTable, *given: Any) -> None:
+    def refuse(self: Any, *given: Any) -> None:
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(NamedTable, "_commit", refuse)
+        patched.setattr(DeltaTransaction, "commit", refuse)
+        patched.setattr(NamedTable, "_commit", refuse)  # to which a refused commit of files turns
         with pytest.raises(ColdTierError, match="takes no commit"):
             table.apply(archive(topic, table.snapshot(), 60), table.snapshot())
 
     def away(*_: object) -> Sequence[object]:
         raise ConnectionError("the server is away")
 
-    def lose_all(self: NamedTable, *given: Any) -> None:
+    def lose_all(self: Any, *given: Any) -> None:
         commit(self, *given)
         patched.setattr(view, "read_history", away)
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(NamedTable, "_commit", lose_all)
+        patched.setattr(*commits, lose_all)
         with pytest.raises(CommitUnknownError):
             table.apply(archive(topic, table.snapshot(), 60), table.snapshot())
     assert table.snapshot().archived_end(0) == 60  # it had landed

@@ -51,6 +51,11 @@ class TestNamedTable(ColdTableContract):
     )
 
 
+@pytest.mark.usefixtures("by_rows")
+class TestNamedTableByRows(TestNamedTable):
+    """Where Spark itself writes what is archived."""
+
+
 @pytest.mark.slow
 class TestThroughSpark(TestNamedTable):
     """Where a table cannot be read where it lies."""

@@ -51,6 +51,20 @@ def test_a_clone_of_a_session_knows_the_source_too(spark):
         clone.read.format("lakelog").load()
 
 
+def test_a_session_that_refuses_the_source_is_given_with_a_warning(spark, monkeypatch, caplog):
+    class Sources:
+        def register(self, source):
+            raise RuntimeError("[FEATURE_NOT_ALLOWED] Python data sources are switched off")
+
+    clone = spark.newSession()
+    monkeypatch.setattr(type(clone), "dataSource", Sources())
+    monkeypatch.setattr(session_module, "_REGISTERED", set())
+    assert session() is not None
+    assert "FEATURE_NOT_ALLOWED" in caplog.text
+    with pytest.raises(RuntimeError, match="FEATURE_NOT_ALLOWED"):  # who needs it is told
+        session_module.register(clone)
+
+
 def test_the_environment_is_left_as_it_was(monkeypatch):
     monkeypatch.setenv("JAVA_HOME", "before")
     monkeypatch.delenv("SPARK_HOME", raising=False)

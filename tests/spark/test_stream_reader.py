@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any, NamedTuple
 
 import pytest
 from spark_log import EPOCH_MS, SparkLog
 
+from lakelog.clock import Clock, ManualClock
 from lakelog.errors import InvalidArgumentError, OffsetOutOfRangeError, UnknownTopicIdError
 from lakelog.hot import TopicRegistry
 from lakelog.spark import datasource
@@ -16,14 +18,24 @@ from lakelog.spark.options import parse
 
 
 class Limit(NamedTuple):
-    """As Spark 4.2's ReadMaxRows; older ones have none."""
+    """As one of Spark 4.2's limits; older ones have none."""
 
-    max_rows: int
+    most: int = 0
 
 
-def reader(log: SparkLog, **options: Any) -> LakelogStreamReader:
+@pytest.fixture
+def limits(monkeypatch) -> None:
+    """Limits as of Spark 4.2, with any Spark."""
+    monkeypatch.setattr(datasource, "HAS_READ_LIMITS", True)
+    for name in ("ReadMaxRows", "ReadMaxBytes", "ReadMinRows"):
+        monkeypatch.setattr(datasource, name, Limit)
+    if datasource.ReadAllAvailable is None:
+        monkeypatch.setattr(datasource, "ReadAllAvailable", type("ReadAllAvailable", (), {}))
+
+
+def reader(log: SparkLog, clock: Clock | None = None, **options: Any) -> LakelogStreamReader:
     """A new one, as a query that starts has it."""
-    return LakelogStreamReader(parse(log.options(**options), streaming=True))
+    return LakelogStreamReader(parse(log.options(**options), streaming=True), clock)
 
 
 def ranges(tasks: list[InputTask]) -> list[tuple[int, int, int]]:
@@ -71,15 +83,15 @@ def test_nothing_new_is_the_same_text(make_log) -> None:
             assert json.dumps(one.latestOffset()) == json.dumps(end)
         else:
             assert json.dumps(one.latestOffset(logged(end), None)) == json.dumps(end)
-            assert "@since" in end
+            assert "@since orders" in end
             log.append(1)
-            assert "@since" not in one.latestOffset(logged(end), None)
+            assert "@since orders" not in one.latestOffset(logged(end), None)
 
 
-def test_available_now_ends_where_the_log_ended(make_log) -> None:
+def test_available_now_ends_where_the_log_ended(make_log, limits) -> None:
     log = make_log(2)
     log.append(10)
-    one = reader(log, startingOffsets="earliest")
+    one = reader(log, startingOffsets="earliest", maxOffsetsPerTrigger=4, minOffsetsPerTrigger=3)
     one.prepareForTriggerAvailableNow()
     log.append(10)
     log.append(5, 1)
@@ -87,15 +99,14 @@ def test_available_now_ends_where_the_log_ended(make_log) -> None:
     log.append(5, 2)
     offset = one.initialOffset()
     seen = []
-    while (then := one.latestOffset(logged(offset), Limit(4))) != logged(offset):
+    while (then := one.latestOffset(logged(offset), Limit())) != logged(offset):
         seen.append(then["orders"])
         offset = then
     assert {**seen[-1], "2": 0} == {"0": 10, "1": 0, "2": 0}
     assert [one["0"] for one in seen] == [4, 8, 10]
 
 
-def test_the_limit_is_shared_and_reported(make_log, monkeypatch) -> None:
-    monkeypatch.setattr(datasource, "ReadMaxRows", Limit)
+def test_the_limit_is_shared_and_reported(make_log, limits) -> None:
     log = make_log(2)
     log.append(90)
     log.append(10, 1)
@@ -104,7 +115,61 @@ def test_the_limit_is_shared_and_reported(make_log, monkeypatch) -> None:
     assert one.reportLatestOffset() is None
     end = one.latestOffset(one.initialOffset(), one.getDefaultReadLimit())
     assert end["orders"] == {"0": 18, "1": 2}
-    assert one.reportLatestOffset()["orders"] == {"0": 90, "1": 10}
+    reported = one.reportLatestOffset()
+    assert reported["orders"] == {"0": 90, "1": 10}
+    assert reported.keys() == end.keys()
+
+
+def micro_batch(one: LakelogStreamReader, offset: Any, limit: Any = Limit()) -> Any:  # noqa: B008
+    """Where the next one ends; None: there is none now."""
+    then = one.latestOffset(logged(offset), limit)
+    return None if then == logged(offset) else then
+
+
+def test_few_records_wait_until_they_are_enough_or_for_so_long(make_log, limits) -> None:
+    log = make_log()
+    log.append(1)
+    clock = ManualClock()
+    options = {"minOffsetsPerTrigger": 10, "maxTriggerDelay": "30s", "maxOffsetsPerTrigger": 12}
+    one = reader(log, clock, startingOffsets="earliest", **options)
+    first = micro_batch(one, one.initialOffset())  # a query that starts does not wait
+    assert first["orders"] == {"0": 1}
+
+    log.append(9)
+    clock.advance(29_999)
+    assert micro_batch(one, first) is None
+    assert micro_batch(one, first, datasource.ReadAllAvailable())["orders"] == {"0": 10}
+    log.append(5)
+    second = micro_batch(one, first)
+    assert second["orders"] == {"0": 13}  # limited from above too
+
+    clock.advance(29_999)
+    assert micro_batch(one, second) is None  # two are left
+    clock.advance(1)
+    assert micro_batch(one, second)["orders"] == {"0": 15}
+    again = reader(log, clock, startingOffsets="earliest", **options)
+    assert micro_batch(again, second)["orders"] == {"0": 15}
+
+
+def test_bytes_are_a_soft_limit_in_proportion(make_log, limits) -> None:
+    log = make_log(3)
+    log.append(100, 0, padding=os.urandom(1000), batch=10)
+    log.append(100, 1, padding=os.urandom(1000), batch=10)
+    log.append(1, 2)
+    look = log.lakelog.log("orders").offsets()
+    assert {number: one.log_end for number, one in look.items()} == {0: 100, 1: 100, 2: 1}
+    one = reader(log, startingOffsets="earliest", maxBytesPerTrigger="50k")
+    end = micro_batch(one, one.initialOffset())["orders"]
+    assert end["0"] == end["1"]
+    assert 15 <= end["0"] <= 30
+    assert end["2"] == 1
+    tiny = reader(log, startingOffsets="earliest", maxBytesPerTrigger=1)
+    end = micro_batch(tiny, tiny.initialOffset())
+    assert end["orders"] == {"0": 1, "1": 1, "2": 1}
+    offset, batches = tiny.initialOffset(), 0
+    while (then := micro_batch(tiny, offset)) is not None:
+        offset, batches = then, batches + 1
+    assert (offset["orders"], batches) == ({"0": 100, "1": 100, "2": 1}, 100)
 
 
 def test_older_sparks_refuse_a_limit_they_cannot_keep(make_log, monkeypatch) -> None:
@@ -257,14 +322,14 @@ def test_a_micro_batch_over_a_gap_is_cut_as_before_whatever_is_known_of_the_gap_
     assert ranges(again.partitions(again.initialOffset(), logged(end))) == before
 
 
-def test_a_limit_steps_over_a_gap(make_log) -> None:
+def test_a_limit_steps_over_a_gap(make_log, limits) -> None:
     log = make_log()
     log.append(20)
     log.skip()
     log.append(20)
-    one = reader(log, startingOffsets="earliest")
+    one = reader(log, startingOffsets="earliest", maxOffsetsPerTrigger=15)
     offset, seen = one.initialOffset(), []
-    while (then := one.latestOffset(logged(offset), Limit(15))) != logged(offset):
+    while (then := one.latestOffset(logged(offset), Limit())) != logged(offset):
         seen.append(then["orders"]["0"])
         offset = then
     assert [sum(row[1] < end for row in log.rows) for end in seen] == [15, 30, 40]

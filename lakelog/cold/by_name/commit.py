@@ -217,6 +217,7 @@ def _note(
         sorted(gone | lost),
         base,
         {number: change.calls[number] for number in change.calls if number in standing},
+        change.operation,
     )
 
 

@@ -74,6 +74,11 @@ def quoted(*parts: str) -> str:
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
+def unquoted(name: str) -> list[str]:
+    """The parts of what `quoted` gave."""
+    return [part.replace("``", "`") for part in re.findall(r"`((?:[^`]|``)*)`", name)]
+
+
 def quoted_text(text: str) -> str:
     """A string as a literal of Spark's SQL."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

@@ -6,6 +6,7 @@ Only Spark may touch such a table, and of a table's log Spark shows only one tex
 | member    |                                                                                    |
 |-----------|------------------------------------------------------------------------------------|
 | lakelog   | 1: the format                                                                      |
+| operation | what it did, for people: ``archive``, ``compact``, … (see `Change.operation`)      |
 | topic     | the topic id                                                                       |
 | commit    | a random name, so that a lost reply is settled by looking for it                   |
 | kind      | ``archive`` (moves archived ends) or ``cleanup`` (everything else)                 |
@@ -155,11 +156,13 @@ class Note:
     gone: Sequence[str] = ()
     base: State | None = None
     calls: Calls = field(default_factory=dict)
+    operation: str = ""
 
     def to_json(self, topic_id: UUID) -> str:
         """As ``userMetadata``."""
         content: dict[str, Any] = {
             "lakelog": _FORMAT,
+            "operation": self.operation,
             "topic": str(topic_id),
             "commit": self.commit,
             "kind": self.kind,
@@ -228,6 +231,7 @@ class Note:
                 _calls_of_json(base.get("producers", {})),
             ),
             _calls_of_json(content.get("producers", {})),  # an older lakelog notes none
+            _text(content.get("operation", "")),  # nor this
         )
 
 

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta, timezone
 from functools import partial
 from uuid import uuid4
 
@@ -19,12 +17,15 @@ from ...errors import ColdTierError
 from ...topic import Topic
 from ...value_ddl import VALUE_ERROR
 from ..change import HotRange, Rewrite, RowsOf
+from ..file_statistics import milliseconds, statistics
 from ..parquet.footer_seal import SEALED, SealingSink
 from ..parquet.segment_reader import SegmentReader
+from ..row_groups import row_groups
 from ..rows import RowTally, archived_rows, rewritten_rows, with_value_columns
-from ..schema import FILE_SCHEMA, ROW_GROUP_BYTES, ROW_GROUP_ROWS, writer_options
+from ..schema import FILE_SCHEMA, writer_options
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from ..store.storage import Storage
+from ..value_statistics import ValueStatistics
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,13 +81,15 @@ def _write_file(
     path = f"{table_path}/{folder}/{name}"
     storage.make_folder(f"{table_path}/{folder}", synced=False)  # below, together with the file
     tally = RowTally(add)
+    columns = columns or pa.schema([])
+    values = ValueStatistics(columns)
     rows = (
         archived_rows(add, rows_of, tally)
         if isinstance(add, HotRange)
         else tally.count(_rewritten(add, SegmentReader(storage, table_path)))
     )
     try:
-        _write(storage, path, _row_groups(rows), columns or pa.schema([]), tally)
+        _write(storage, path, row_groups(rows), columns, tally, values)
         # The commit that will name the file must not survive a power cut that the file does not.
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
         storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
@@ -96,16 +99,11 @@ def _write_file(
         with suppress(ColdTierError):
             storage.delete_file(path)
         raise
-    return _written(tally, f"{folder}/{name}", storage.size_bytes(path))
+    return _written(tally, values, f"{folder}/{name}", storage.size_bytes(path))
 
 
-def _written(tally: RowTally, path: str, size_bytes: int) -> WrittenFile:
+def _written(tally: RowTally, values: ValueStatistics, path: str, size_bytes: int) -> WrittenFile:
     add = tally.add
-    stats: dict[str, object] = {"numRecords": tally.records}
-    if tally.records:
-        stats["minValues"] = {"offset": tally.first, **_time_statistic(tally.min_us)}
-        stats["maxValues"] = {"offset": tally.last, **_time_statistic(tally.max_us)}
-        stats["nullCount"] = {"offset": 0, "timestamp": 0}
     file = SegmentFile(
         add.topic_partition.partition,
         add.segment,
@@ -114,11 +112,11 @@ def _written(tally: RowTally, path: str, size_bytes: int) -> WrittenFile:
         tally.records,
         add.start_offset,
         add.end_offset,
-        _milliseconds(tally.min_us, -1),
-        _milliseconds(tally.max_us, UNKNOWN_TIMESTAMP_MS),
+        milliseconds(tally.min_us, -1),
+        milliseconds(tally.max_us, UNKNOWN_TIMESTAMP_MS),
         _modified_ms(add),
     )
-    return WrittenFile(file, json.dumps(stats, separators=(",", ":")), tally.unparsed)
+    return WrittenFile(file, statistics(tally, values), tally.unparsed)
 
 
 def _modified_ms(add: HotRange | Rewrite) -> int:
@@ -142,6 +140,7 @@ def _write(
     row_groups: Iterable[pa.Table],
     columns: pa.Schema,
     tally: RowTally,
+    values: ValueStatistics,
 ) -> None:
     """An error of the store names the path; an error of the rows' source stays as it is."""
     with storage.naming(path):
@@ -156,6 +155,7 @@ def _write(
             if len(columns):
                 row_group = with_value_columns(row_group, columns)
                 tally.unparsed += row_group.num_rows - row_group[VALUE_ERROR].null_count
+                values.count(row_group)
             with storage.naming(path):
                 writer.write_table(row_group, row_group_size=row_group.num_rows)
         writer.add_key_value_metadata({**tally.tombstones.to_metadata(), **SEALED})
@@ -177,57 +177,3 @@ def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBat
     files = rewrite.files if rewrite.source is None else (rewrite.source,)
     rows = reader.read(files, rewrite.start_offset, rewrite.end_offset, columns=FILE_SCHEMA.names)
     return (rewritten_rows(batch, rewrite) for batch in rows)
-
-
-def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The same rows in tables of at most `ROW_GROUP_ROWS` and about `ROW_GROUP_BYTES`."""
-    held: list[pa.RecordBatch] = []
-    rows = size_bytes = 0
-    for piece in (piece for batch in batches for piece in _cut(batch)):
-        if held and (
-            rows + piece.num_rows > ROW_GROUP_ROWS or size_bytes + piece.nbytes > ROW_GROUP_BYTES
-        ):
-            yield pa.Table.from_batches(held)
-            held, rows, size_bytes = [], 0, 0
-        held.append(piece)
-        rows += piece.num_rows
-        size_bytes += piece.nbytes
-        if size_bytes >= ROW_GROUP_BYTES:  # a huge record is written before the next one is read
-            yield pa.Table.from_batches(held)
-            held, rows, size_bytes = [], 0, 0
-    if held:
-        yield pa.Table.from_batches(held)
-
-
-def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Slices small enough to fill row groups well; a single large record stays whole."""
-    if batch.num_rows == 0:
-        return
-    fits = batch.num_rows <= ROW_GROUP_ROWS // 4 and batch.nbytes <= ROW_GROUP_BYTES // 4
-    if fits or batch.num_rows == 1:
-        yield batch
-        return
-    half = batch.num_rows // 2
-    yield from _cut(batch.slice(0, half))
-    yield from _cut(batch.slice(half))
-
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-
-
-def _time_statistic(time_us: int | None) -> dict[str, str]:
-    """As Delta writes it; left out beyond the year 9999, which its text cannot hold."""
-    if time_us is None:
-        return {}
-    try:
-        time = _EPOCH + timedelta(milliseconds=time_us // 1000)
-    except OverflowError:
-        return {}
-    return {"timestamp": time.isoformat(timespec="milliseconds").replace("+00:00", "Z")}
-
-
-def _milliseconds(time_us: int | None, beyond: int) -> int:
-    """What the index reads back from the statistic."""
-    if time_us is None:
-        return -1
-    return time_us // 1000 if _time_statistic(time_us) else beyond

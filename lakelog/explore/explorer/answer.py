@@ -49,7 +49,7 @@ def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: S
     look = opened.look(ask.partition)
     offsets = look.offsets[ask.partition]
     place = _place(opened, ask, offsets)
-    if ask.match:
+    if ask.is_search:
         scanned = _scan(opened, ask, look, place, on_progress, stopped)
         records, start, end = scanned.records, scanned.start_offset, scanned.end_offset
         said = list(_scan_notes(ask, scanned, place.backward))

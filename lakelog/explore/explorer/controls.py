@@ -6,8 +6,8 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from ...typed_time import UTC
 from .decode import FORMATS
-from .moment import UTC
 from .scan import ScanLimit
 from .style import CSS
 from .view import DEFAULT_PAGE_RECORDS
@@ -90,10 +90,13 @@ class Controls:
             "follow",
             "auto",
         )
-        self.filter_key = _filter("key", "filter-key", "the whole key", "180px")
-        self.filter_header = _filter("header", "filter-header", "name or name=value", "200px")
-        self.filter_text = _filter(
-            "value", "filter-text", 'text in it, or $.origin == "JFK"', "245px"
+        self.search = _classed(
+            widgets.Text(
+                placeholder='a text, or key = "N229JB" and value.dep_delay > 60',
+                continuous_update=False,
+            ),
+            "search",
+            "630px",
         )
         limit = ScanLimit()
         self.limit_records = _classed(
@@ -149,9 +152,7 @@ class Controls:
             self.slider,
             self.map,
             _row(
-                self.filter_key,
-                self.filter_header,
-                self.filter_text,
+                self.search,
                 self.scan,
                 self.stop,
                 self.clear,
@@ -210,11 +211,6 @@ def _button(text: str, name: str, tooltip: str) -> Any:
     button.layout.width = "auto"
     button.add_class(f"lakelog-{name}")
     return button
-
-
-def _filter(description: str, name: str, placeholder: str, width: str) -> Any:
-    box = widgets.Text(description=description, placeholder=placeholder, continuous_update=False)
-    return _classed(box, name, width)
 
 
 def _row(*children: Any) -> Any:

@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from ...errors import InvalidArgumentError
 from ...offsets import Latest
-from ...read.matching import Match
+from ...read.where import Where
+from ...read.where.expression import Bytes, Compare
 from .decode import decode
 from .scan import ScanLimit
 from .view import Ask
@@ -25,13 +26,20 @@ def history_of(ask: Ask, key: bytes | None) -> Ask:
     """
     if key is None:
         raise InvalidArgumentError("a record without a key has no history; pick one with a key")
-    return replace(ask, where=Latest(), match=Match(key=key), limit=HISTORY_LIMIT, history=True)
+    return replace(
+        ask,
+        where=Latest(),
+        match=Compare(Bytes("key"), "=", key),
+        limit=HISTORY_LIMIT,
+        history=True,
+    )
 
 
-def history_note(match: Match, records: pa.Table) -> str:
+def history_note(match: Where, records: pa.Table) -> str:
     """What became of the key, judged by the rows shown."""
-    assert match.key is not None
-    name = decode(match.key, limit=60).text
+    assert isinstance(match, Compare)
+    assert isinstance(match.literal, bytes)
+    name = decode(match.literal, limit=60).text
     if not records.num_rows:
         return f"key {name}: no version found"
     last = records.num_rows - 1

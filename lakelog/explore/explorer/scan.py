@@ -9,9 +9,9 @@ import pyarrow as pa
 
 from ...config import MIB
 from ...errors import InvalidArgumentError
-from ...read.matching import Match
 from ...read.stretches import Stretch
 from ...read.topic_log import TopicLog
+from ...read.where import Where, matching
 from ...record import RECORDS
 from .opened_topic import likely_start
 from .paging import PAGE_BYTES
@@ -79,7 +79,7 @@ def scan_forward(
     stretches: list[Stretch],
     start: int,
     end: int,
-    match: Match,
+    match: Where,
     records: int,
     *,
     limit: ScanLimit,
@@ -91,7 +91,7 @@ def scan_forward(
     if start < end:
         for batch in log.read(partition, start, end, max_bytes=min(_STEP_BYTES, limit.bytes)):
             room = max(0, limit.records - found.read)
-            matches = match.rows(batch.slice(0, room))
+            matches = matching(match, batch.slice(0, room), partition)
             page_full = found.rows + matches.num_rows >= records
             matches = matches.slice(0, records - found.rows)
             last = matches if page_full else batch.slice(0, room)
@@ -112,7 +112,7 @@ def scan_backward(
     stretches: list[Stretch],
     log_start: int,
     end: int,
-    match: Match,
+    match: Where,
     records: int,
     *,
     limit: ScanLimit,
@@ -128,7 +128,7 @@ def scan_backward(
         matches: list[pa.RecordBatch] = []
         too_large = False
         for batch in log.read(partition, start, at, max_bytes=min(_STEP_BYTES, limit.bytes)):
-            matches.append(match.rows(batch))
+            matches.append(matching(match, batch, partition))
             found.read_more(batch)
             if stopped():  # this stretch was read from its start, so its last part is missing
                 return found.scanned(at, end, STOPPED)

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from ...offsets import AtOffset, LogOffsets, Position
-from ...read.matching import Match
 from ...read.range_read import RangeRead
 from ...read.topic_log import TopicLog
+from ...read.where import Always, Where, is_all, write
 from ...record import OffsetRange
 from .scan import ScanLimit
 
@@ -30,10 +30,15 @@ class Ask:
     topic: str
     partition: int
     where: Position | Before
-    match: Match = field(default_factory=Match)
+    match: Where = field(default_factory=Always)
     page_records: int = DEFAULT_PAGE_RECORDS
     limit: ScanLimit = field(default_factory=ScanLimit)
     history: bool = False  # of the key in `match`
+
+    @property
+    def is_search(self) -> bool:
+        """Whether not every record is asked for."""
+        return not is_all(self.match)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +49,18 @@ class View:
     partition: int
     start_offset: int
     end_offset: int  # exclusive
-    match: Match = field(default_factory=Match)
+    match: Where = field(default_factory=Always)
 
     @property
     def expression(self) -> str:
         """The call that gives the rows, `log` being the topic's `TopicLog`."""
         call = f"log.read({self.partition}, {self.start_offset}, {self.end_offset})"
-        return f"{call}.matching({self.match.arguments()})" if self.match else call
+        return call if is_all(self.match) else f"{call}.matching({write(self.match)!r})"
 
     def read(self, log: TopicLog) -> RangeRead:
         """What `expression` gives."""
         found = log.read(self.partition, self.start_offset, self.end_offset)
-        if not self.match:
-            return found
-        match = self.match
-        return found.matching(
-            key=match.key,
-            header=match.header,
-            text=match.text,
-            json=None if match.json is None else match.json.text,
-        )
+        return found if is_all(self.match) else found.matching(self.match)
 
 
 @dataclass(frozen=True, slots=True)

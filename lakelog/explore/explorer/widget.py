@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import datetime, timezone
 from functools import partial
 from html import escape
 from typing import Any
@@ -19,16 +20,25 @@ from ...errors import (
     LakelogError,
     MissingExtraError,
 )
-from ...offsets import AtOffset, Earliest, EarliestLocal, Latest, Position, PositionLike, position
-from ...read.matching import Match
+from ...offsets import (
+    AtOffset,
+    Earliest,
+    EarliestLocal,
+    Latest,
+    Position,
+    PositionLike,
+    at_time,
+    position,
+)
 from ...read.topic_log import TopicLog
+from ...read.where import Always, parse, write
 from ...record import Record, TopicPartition, to_records
+from ...typed_time import UTC, read_time, zone_named
 from .answer import answer
 from .background import Background, Job
 from .controls import Controls, hide, unhide
 from .follow import follow
 from .key_history import history_of
-from .moment import UTC, moment, zone
 from .opened_topic import OpenedTopic
 from .page_text import page_text
 from .record_html import is_long, record_html
@@ -37,7 +47,6 @@ from .scan import Progress, ScanLimit
 from .segment_map import SegmentMap, segment_map
 from .table_html import marked_row_html, table_html
 from .tier_map import map_html, scale_of
-from .typed_match import typed, typed_match
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
 #: How long to wait for a page before something is shown. A page that comes in time is part of the
@@ -192,28 +201,25 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             topic=topic,
             partition=partition,
             where=position(at),
-            match=Match(),
+            match=Always(),
             history=False,
         )
         return self._asked(self._start(ask))
 
     def scan(
         self,
+        where: str = "",
         *,
-        key: str | bytes | None = None,
-        header: str | tuple[str, str | bytes | None] | None = None,
-        text: str | bytes | None = None,
-        json: str | None = None,
         max_records: int | None = None,
         max_bytes: int | None = None,
     ) -> LogExplorer:
         """Shows the records that match from here on, as far as a scan may read.
 
         Args:
-            key, header, text, json: see `RangeRead.matching`; none of them: all records.
+            where: see `RangeRead.matching`; without it, all records.
             max_records, max_bytes: the most to read; default 1,000,000 and 256 MiB.
         """
-        match = Match.of(key=key, header=header, text=text, json=json)
+        match = parse(where)
         default = ScanLimit()
         limit = ScanLimit(
             default.records if max_records is None else max_records,
@@ -336,7 +342,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def _start(self, ask: Ask) -> Job:
         """Asks, and shows the answer."""
         self._ask = ask  # at once: a second click changes this question, not the one before
-        self._busy("scanning …" if ask.match else "reading …", stoppable=bool(ask.match))
+        self._busy("scanning …" if ask.is_search else "reading …", stoppable=ask.is_search)
 
         def work(job: Job) -> tuple[Shown, list[str] | None]:
             shown = self._answer(ask, job)
@@ -445,11 +451,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             ui.partition.value = shown.view.partition
             self._draw_slider(shown)
             ui.offset.value = shown.view.start_offset
-            if before is None or before.match != shown.view.match:
-                # Otherwise the boxes hold what the user is typing for the next scan.
-                boxes = ui.filter_key, ui.filter_header, ui.filter_text
-                for box, text in zip(boxes, typed(shown.view.match), strict=True):
-                    box.value = text
+            if (before is None or before.match != shown.view.match) and not self._is_typed(shown):
+                # Otherwise the box holds what the user is typing for the next scan.
+                ui.search.value = write(shown.view.match)
             ui.opened.options = [("–", _NONE), *((str(offset), offset) for offset in offsets)]
         ui.map.value = map_html(shown.offsets, shown.view.start_offset, shown.view.end_offset)
         ui.notes.value = "".join(_note(note) for note in shown.notes)
@@ -463,6 +467,14 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
                 ui.segment.value = _NONE  # so that the same segment can be chosen again
         if ui.segments.value and self._drawn != (shown.view.topic, shown.view.partition):
             self._draw_segments()
+
+    def _is_typed(self, shown: Shown) -> bool:
+        """Whether the box says in its own words what is shown."""
+        try:
+            typed = parse(self._ui.search.value, zone_named(self._ui.zone.value))
+        except InvalidArgumentError:
+            return False
+        return typed == shown.view.match
 
     def _draw_slider(self, shown: Shown) -> None:
         slider, scale = self._ui.slider, scale_of(shown.offsets)
@@ -606,9 +618,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _zone(self) -> Any:
         try:
-            return zone(self._ui.zone.value)
+            return zone_named(self._ui.zone.value)
         except InvalidArgumentError:
-            return zone(UTC)
+            return zone_named(UTC)
 
     # -- input -----------------------------------------------------------------------------------
 
@@ -686,7 +698,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def _chose_topic(self, topic: str) -> None:
         self._clear_boxes()
         ask = replace(
-            self._ask, topic=topic, partition=0, where=Earliest(), match=Match(), history=False
+            self._ask, topic=topic, partition=0, where=Earliest(), match=Always(), history=False
         )
         self._start(ask)
 
@@ -708,11 +720,12 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             self._seek_time(text)
 
     def _seek_time(self, text: str) -> None:
-        self._go(moment(text, self._ui.zone.value))
+        zone = zone_named(self._ui.zone.value)
+        self._go(at_time(read_time(text, zone, datetime.now(timezone.utc))))
 
     def _chose_zone(self, name: str) -> None:
         try:
-            zone(name)
+            zone_named(name)
         except InvalidArgumentError as error:
             self._zone_error = error
             raise
@@ -763,18 +776,17 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _clicked_scan(self) -> None:
         ui = self._ui
-        match = typed_match(ui.filter_key.value, ui.filter_header.value, ui.filter_text.value)
+        match = parse(ui.search.value, zone_named(ui.zone.value))
         limit = ScanLimit(ui.limit_records.value, ui.limit_mib.value * _MIB)
         self._start(replace(self._from_here(), match=match, limit=limit, history=False))
 
     def _clicked_clear(self) -> None:
         self._clear_boxes()
-        self._start(replace(self._from_here(), match=Match(), history=False))
+        self._start(replace(self._from_here(), match=Always(), history=False))
 
     def _clear_boxes(self) -> None:
         with self._quiet():
-            for box in (self._ui.filter_key, self._ui.filter_header, self._ui.filter_text):
-                box.value = ""
+            self._ui.search.value = ""
 
     def _clicked_history(self) -> None:
         if self._opened_offset is not None:

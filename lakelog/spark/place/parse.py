@@ -6,11 +6,14 @@
 | `catalog.schema` |          | the catalog's own (managed), by name: `NamedRoot`                |
 | `catalog.schema` | a path   | at paths, each known to the catalog by its name: `PathRoot`      |
 
-Two names with a dot and without a slash are a schema; a folder of such a name is ``./a.b``.
+Two names with a dot and without a slash are a schema; a folder of such a name is ``./a.b``. On
+Databricks a folder begins with ``/``: any other lies in the working directory, on the disk of a
+machine that goes with its cluster, and is rarely what was meant.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -41,7 +44,8 @@ def cold_root(
         tables_at: finds tables by name where there is no session; see `TableLocation`.
 
     Raises:
-        InvalidArgumentError: a location, or storage options, that go with nothing.
+        InvalidArgumentError: a location, or storage options, that go with nothing; on Databricks,
+            a relative path.
         ColdTierError: no place that a Delta commit can be made in.
     """
     schema = cold if isinstance(cold, str) and SCHEMA.fullmatch(cold) else None
@@ -52,7 +56,22 @@ def cold_root(
         )
     path = cold if schema is None else location
     if path is not None:
+        _check_lasts(str(path), "cold" if schema is None else "location")
         return PathRoot(Storage(str(path), storage_options), schema)
     if storage_options:
         raise InvalidArgumentError("storage options open an object store, and none is named")
     return None if schema is None else NamedRoot(schema, spark, tables_at)
+
+
+def _check_lasts(path: str, name: str) -> None:
+    relative = "://" not in path and not path.startswith("/")
+    if relative and "DATABRICKS_RUNTIME_VERSION" in os.environ:
+        raise InvalidArgumentError(
+            f"{name}={path!r} would be a folder on the driver's own disk, which is lost with the "
+            "cluster. On Databricks give 'catalog.schema', for tables by name; a folder's URL, "
+            "such as 'abfss://container@account.dfs.core.windows.net/lakelog' or "
+            "'s3://bucket/lakelog'; or, for a log that may be lost, a path that begins with '/', "
+            "such as '/local_disk0/lakelog'",
+            name=name,
+            value=path,
+        )

@@ -6,7 +6,7 @@ from lakelog.errors import InvalidArgumentError
 from lakelog.explore.explorer import scan as scanning
 from lakelog.explore.explorer.opened_topic import OpenedTopic, stretches_of
 from lakelog.explore.explorer.scan import ScanLimit, scan_backward, scan_forward
-from lakelog.read.matching import Match
+from lakelog.read.where import parse
 
 
 @pytest.fixture
@@ -58,17 +58,17 @@ def offsets(found):
 
 
 def test_a_page_of_matches_ends_the_scan_and_says_what_it_covers(log):
-    found, _ = forward(log, 5, Match(text=b"v29"), 3)
+    found, _ = forward(log, 5, parse("v29"), 3)
     assert (offsets(found), found.start_offset, found.end_offset) == ([29, 290, 291], 5, 292)
     assert found.ended == "found"
-    found, _ = backward(log, 2_990, Match(text=b"v29"), 3)
+    found, _ = backward(log, 2_990, parse("v29"), 3)
     assert (offsets(found), found.start_offset) == ([2987, 2988, 2989], 2987)
     assert (found.end_offset, found.ended) == (2_990, "found")
 
 
 def test_progress_grows_to_the_whole_way(log):
     for scan, start in ((forward, 0), (backward, 3_000)):
-        found, seen = scan(log, start, Match(key=b"none"))
+        found, seen = scan(log, start, parse('key = "none"'))
         assert found.ended == "edge"
         assert (found.start_offset, found.end_offset) == (0, 3_000)
         assert len(seen) > 1
@@ -81,7 +81,7 @@ def test_progress_grows_to_the_whole_way(log):
 @pytest.mark.parametrize("scan", [forward, backward])
 @pytest.mark.parametrize("limit", [{"bytes": 1}, {"records": 150}])
 def test_a_limit_ends_it_where_it_can_go_on(log, scan, limit):
-    found, seen = scan(log, 0 if scan is forward else 3_000, Match(key=b"none"), **limit)
+    found, seen = scan(log, 0 if scan is forward else 3_000, parse('key = "none"'), **limit)
     (name,) = limit
     assert found.ended == name
     assert 0 < found.end_offset - found.start_offset < 3_000
@@ -96,12 +96,12 @@ def test_a_scan_that_is_stopped_keeps_what_it_has_and_goes_on_from_there(log, sc
     found, _ = scan(
         log,
         0 if scan is forward else 3_000,
-        Match(text=b"7"),
+        parse("7"),
         10_000,
         stopped=lambda: next(asked, True),
     )
     assert found.ended == "stopped"
-    match = Match(text=b"7")
+    match = parse("7")
     more, _ = (
         forward(log, found.end_offset, match, 10_000)
         if scan is forward
@@ -119,7 +119,7 @@ def test_large_values_are_read_backward_in_short_stretches(make_bench, monkeypat
     for _ in range(60):
         bench.append([1], value_bytes=900)
 
-    found, _ = backward(bench.log, 60, Match(text=b"v5"), 5)
+    found, _ = backward(bench.log, 60, parse("v5"), 5)
     assert offsets(found) == [55, 56, 57, 58, 59]
     assert found.progress.bytes < 60_000  # some of it twice, but never all
 

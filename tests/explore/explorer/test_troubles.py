@@ -86,7 +86,7 @@ def test_a_scan_shows_its_progress_and_can_be_stopped(orders, monkeypatch):
     hands = Hands(orders.explore())
     assert hands.find("stop").disabled
     held = Held(monkeypatch)
-    hands.find("filter-text").value = "text 129"
+    hands.find("search").value = "text 129"
     hands.find("scan").click()
     eventually(lambda: "1,234 records, 5.0 MB read; 7 matches" in hands.html("progress"))
     assert 'value="0.250"' in hands.html("progress")
@@ -138,7 +138,7 @@ def test_what_could_not_be_opened_is_left_behind(orders):
 @pytest.mark.parametrize(
     ("name", "text", "said"),
     [
-        ("timestamp", "last tuesday", "is not a position"),
+        ("timestamp", "last tuesday", "is not a time"),
         ("timestamp", "2023-02-30 00:00", "calendar"),
         ("zone", "Mars/Olympus", "not a time zone"),
         ("offset", -5, "offsets start at 0"),
@@ -163,7 +163,7 @@ def test_an_error_of_what_is_typed_is_not_covered_by_the_tail(orders):
     for thread in threads:  # it follows no longer, as its button says
         thread.join(60)
         assert not thread.is_alive()
-    assert "is not a position" in hands.html("error")
+    assert "is not a time" in hands.html("error")
     assert hands.html("table") == before
 
 
@@ -178,7 +178,7 @@ def test_a_zone_that_is_put_right_takes_its_error_away(orders):
 
 @pytest.mark.parametrize(
     ("box", "text", "said"),
-    [("filter-text", "$.a ==", "not a JSON path"), ("limit-records", 0, "≥ 1")],
+    [("search", "value.a =", "cannot be read"), ("limit-records", 0, "≥ 1")],
 )
 def test_a_scan_that_cannot_be_made_is_refused(orders, box, text, said):
     hands = Hands(orders.explore())
@@ -291,12 +291,12 @@ def test_the_tail_is_followed_until_stopped(orders):
 
 def test_following_shows_what_the_filter_lets_through(orders):
     explorer = orders.explore()
-    explorer.scan(text="wanted")
+    explorer.scan("wanted")
     explorer.follow()
     orders.send("not this", "wanted 1", "nor that", "wanted 2")
     eventually(lambda: explorer.data().num_rows == 2)
     assert Hands(explorer).find("follow").value
-    assert explorer.expression.endswith(".matching(text='wanted')")
+    assert explorer.expression.endswith(".matching('wanted')")
 
 
 def test_going_elsewhere_ends_the_following(orders):

@@ -1,0 +1,64 @@
+"""What an add action says of a file's rows, as Delta has it. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import datetime, timedelta, timezone
+from types import MappingProxyType
+
+from .rows import RowTally
+from .value_statistics import ValueStatistics
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
+
+
+def statistics(
+    tally: RowTally, values: ValueStatistics, names: Mapping[str, str] = _AS_THEY_ARE
+) -> str:
+    """The statistics of a file of these rows, as JSON.
+
+    Args:
+        values: those of its value columns.
+        names: what columns are called in files, where that is not their name.
+    """
+    said = {"numRecords": str(tally.records)}
+    if tally.records:
+        least = {"offset": tally.first, **time_statistic(tally.min_us)}
+        largest = {"offset": tally.last, **time_statistic(tally.max_us)}
+        nulls = {"offset": 0, "timestamp": 0, **values.nulls}
+        said |= {
+            "minValues": _json_object(_members(least) | values.least, names),
+            "maxValues": _json_object(_members(largest) | values.largest, names),
+            "nullCount": _json_object(_members(nulls), names),
+        }
+    return _json_object(said)
+
+
+def _members(values: Mapping[str, object]) -> dict[str, str]:
+    return {name: json.dumps(value) for name, value in values.items()}
+
+
+def _json_object(members: Mapping[str, str], names: Mapping[str, str] = _AS_THEY_ARE) -> str:
+    """An object of members that are JSON already: a decimal has more digits than a float."""
+    named = ((names.get(name, name), text) for name, text in members.items())
+    return "{" + ",".join(f"{json.dumps(name)}:{text}" for name, text in named) + "}"
+
+
+def milliseconds(time_us: int | None, beyond: int) -> int:
+    """What an index reads back from the statistic of a time."""
+    if time_us is None:
+        return -1
+    return time_us // 1000 if time_statistic(time_us) else beyond
+
+
+def time_statistic(time_us: int | None) -> dict[str, str]:
+    """As Delta writes it; left out beyond the year 9999, which its text cannot hold."""
+    if time_us is None:
+        return {}
+    try:
+        time = _EPOCH + timedelta(milliseconds=time_us // 1000)
+    except OverflowError:
+        return {}
+    return {"timestamp": time.isoformat(timespec="milliseconds").replace("+00:00", "Z")}

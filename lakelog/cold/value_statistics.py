@@ -1,0 +1,96 @@
+"""What a file's add action says of its value columns, so that a filter on one skips files.
+
+As Delta writes it: bounds that no value lies outside of, and how many values are null. A string is
+cut to `STRING_CHARACTERS`, a time to milliseconds, each bound away from the values. A column
+without values has no bounds, and one that cannot be written is left out: nothing is skipped by it.
+
+Source: Delta's protocol, "Per-file Statistics".
+"""
+
+from __future__ import annotations
+
+import json
+from datetime import date, datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .schema import with_statistics
+
+#: As Delta's own writers cut strings.
+STRING_CHARACTERS = 32
+
+#: Sorts after every other character, in UTF-8 too.
+_LAST_CHARACTER = "\U0010ffff"
+
+_MILLISECOND = timedelta(milliseconds=1)
+
+
+class ValueStatistics:
+    """Statistics of a file's value columns, taken in row group by row group.
+
+    Args:
+        columns: the value columns of the file.
+    """
+
+    def __init__(self, columns: pa.Schema) -> None:
+        self._nulls = dict.fromkeys(with_statistics(columns), 0)
+        self._least: dict[str, Any] = {}
+        self._largest: dict[str, Any] = {}
+
+    def count(self, rows: pa.Table) -> None:
+        """Take in more rows."""
+        for name in self._nulls:
+            self._nulls[name] += rows[name].null_count
+            found = pc.min_max(rows[name]).as_py()
+            if found["min"] is not None:
+                self._least[name] = min(found["min"], self._least.get(name, found["min"]))
+                self._largest[name] = max(found["max"], self._largest.get(name, found["max"]))
+
+    @property
+    def nulls(self) -> dict[str, int]:
+        """How many values of each column are null."""
+        return dict(self._nulls)
+
+    @property
+    def least(self) -> dict[str, str]:
+        """No value is less, by column, as JSON."""
+        return {name: _lower_bound(value) for name, value in self._least.items()}
+
+    @property
+    def largest(self) -> dict[str, str]:
+        """No value is larger, by column, as JSON."""
+        bounds = {name: _upper_bound(value) for name, value in self._largest.items()}
+        return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def _lower_bound(value: Any) -> str:
+    if isinstance(value, str):
+        return json.dumps(value[:STRING_CHARACTERS])
+    return _exact(value)
+
+
+def _upper_bound(value: Any) -> str | None:
+    if isinstance(value, str) and len(value) > STRING_CHARACTERS:
+        if value[STRING_CHARACTERS] == _LAST_CHARACTER:
+            return None  # so few characters say nothing that is larger
+        return json.dumps(value[:STRING_CHARACTERS] + _LAST_CHARACTER)
+    if isinstance(value, datetime) and value.microsecond % 1000:
+        try:
+            value += _MILLISECOND
+        except OverflowError:
+            return None  # beyond the year 9999
+    return _exact(value)
+
+
+def _exact(value: Any) -> str:
+    """A value as JSON; of a time only its milliseconds."""
+    if isinstance(value, datetime):
+        return json.dumps(value.isoformat(timespec="milliseconds").replace("+00:00", "Z"))
+    if isinstance(value, date):
+        return json.dumps(value.isoformat())
+    if isinstance(value, Decimal):
+        return f"{value:f}"  # all digits, which a float has not
+    return json.dumps(value)

@@ -1,0 +1,110 @@
+"""How far a cluster comes on the way to Redis, before lakelog is installed there.
+
+A few lines of Python's own library run on the cluster's driver: name, TCP and TLS. What needs the
+password is tried by `lakelog.spark.reach`, once the wheel is there.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+from datetime import timedelta
+from typing import Any
+
+from ...hot.reachability import Way, walk_of
+
+_LIMIT = timedelta(minutes=2)
+
+#: Prints one line of JSON: hops passed, and what the next one failed with.
+_PROGRAM = """
+import json, socket, ssl
+host, port, is_tls, trusted, checked = {arguments}
+passed, failed, error = [], None, None
+def name():
+    socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+def tcp():
+    socket.create_connection((host, port), 5).close()
+def tls():
+    context = ssl.create_default_context(cafile=trusted)
+    if not checked:
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with socket.create_connection((host, port), 5) as plain:
+        context.wrap_socket(plain, server_hostname=host).close()
+for hop, go in [("name", name), ("TCP", tcp)] + ([("TLS", tls)] if is_tls else []):
+    try:
+        go()
+    except OSError as caught:
+        failed, error = hop, caught
+        break
+    passed.append(hop)
+print(json.dumps(dict(passed=passed, failed=failed, kind=type(error).__name__, said=str(error),
+                      code=getattr(error, "verify_code", None))))
+"""
+
+#: What a hop fails with that has a remedy of its own; all others are an `OSError`.
+_KINDS: dict[str, type[OSError]] = {
+    one.__name__: one
+    for one in (
+        ConnectionRefusedError,
+        TimeoutError,
+        FileNotFoundError,
+        ssl.SSLCertVerificationError,
+        ssl.SSLError,
+        socket.gaierror,
+    )
+}
+
+
+def reach_from_cluster(client: Any, cluster_id: str, url: str) -> Way:
+    """The way from a running cluster to the first server of a URL, without a password.
+
+    Args:
+        client: a WorkspaceClient whose user may attach to the cluster.
+        url: of Redis.
+
+    Raises:
+        InvalidArgumentError: the URL is not valid.
+        DatabricksError: the cluster does not run, or may not be attached to.
+        OSError: it ran the lines, but not to their end, or not in time.
+    """
+    walk = walk_of(url)
+    options = walk.options
+    arguments = (
+        options["host"],
+        options["port"],
+        walk.is_tls,
+        options.get("ssl_ca_certs"),
+        options.get("ssl_cert_reqs") != "none",
+    )
+    said = _run(client, cluster_id, _PROGRAM.format(arguments=repr(arguments)))
+    found = json.loads(said)
+    error = _KINDS.get(found["kind"], OSError)(found["said"])
+    if isinstance(error, ssl.SSLCertVerificationError):
+        error.verify_code = found["code"]
+    return walk.after(tuple(found["passed"]), found["failed"], error)
+
+
+def _run(client: Any, cluster_id: str, program: str) -> str:
+    """What a program prints on a cluster's driver."""
+    from databricks.sdk.service.compute import Language
+
+    commands = client.command_execution
+    context = commands.create_and_wait(
+        cluster_id=cluster_id, language=Language.PYTHON, timeout=_LIMIT
+    )
+    try:
+        done = commands.execute_and_wait(
+            cluster_id=cluster_id,
+            context_id=context.id,
+            command=program,
+            language=Language.PYTHON,
+            timeout=_LIMIT,
+        )
+    finally:
+        commands.destroy(cluster_id, context.id)
+    results = done.results
+    if results is None or results.data is None:
+        why = results.summary or results.cause if results else "nothing came back"
+        raise OSError(f"cluster {cluster_id} did not run a few lines of Python: {why}")
+    return str(results.data)

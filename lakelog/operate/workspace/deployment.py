@@ -1,0 +1,70 @@
+"""What the bundle is told, as far as a workspace can be asked about it before a deployment."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+from ...errors import InvalidArgumentError
+
+_SECRET = re.compile(r"\{\{secrets/([\w.@-]+)/([\w.-]+)\}\}")
+_ENVIRONMENT = "BUNDLE_VAR_"
+
+
+@dataclass(frozen=True, slots=True)
+class Deployment:
+    """Variables of databricks.yml by their names, with its defaults; an empty one is not used."""
+
+    catalog: str = ""
+    schema: str = "lakelog"
+    external_location: str = ""
+    redis_url: str = ""
+    redis_password: str = "{{secrets/lakelog/redis-password}}"  # a reference
+    node_type_id: str = "Standard_D4ds_v5"
+    instance_pool_id: str = ""
+    cluster_policy_id: str = ""
+    warehouse_id: str = ""
+
+    @staticmethod
+    def of(assignments: list[str], environment: Mapping[str, str]) -> Deployment:
+        """As the Databricks CLI reads ``--var``, and before that BUNDLE_VAR_….
+
+        Raises:
+            InvalidArgumentError: not NAME=VALUE, or no variable that is looked at.
+        """
+        known = {field.name for field in fields(Deployment)}
+        given = {
+            name: environment[_ENVIRONMENT + name]
+            for name in known
+            if _ENVIRONMENT + name in environment
+        }
+        for assignment in assignments:
+            name, equals, value = assignment.partition("=")
+            if not equals or name not in known:
+                raise InvalidArgumentError(
+                    f"--var {name} is no variable that a workspace is asked about, as NAME=VALUE; "
+                    f"there are {', '.join(sorted(known))}",
+                    name="var",
+                    value=name,
+                )
+            given[name] = value
+        return Deployment(**given)
+
+    @property
+    def secret(self) -> tuple[str, str] | None:
+        """Scope and key of Redis's password; None if it has none, or it is no secret.
+
+        Raises:
+            InvalidArgumentError: it is not a reference to a secret.
+        """
+        if not self.redis_password:
+            return None
+        found = _SECRET.fullmatch(self.redis_password)
+        if found is None:  # the message does not repeat what may be the password itself
+            raise InvalidArgumentError(
+                "redis_password does not say where the password is; write "
+                "{{secrets/SCOPE/KEY}}, and never the password itself",
+                name="redis_password",
+            )
+        return found[1], found[2]

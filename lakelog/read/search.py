@@ -1,0 +1,522 @@
+"""Records of a topic's partitions that match, merged by time, forward or backward, page by page.
+
+Within a partition records keep the order of their offsets. So what is merged by is a record's
+*rank*: the largest timestamp up to it, or, backward, the smallest from it on, both from where the
+search began.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from ..config import MIB
+from ..errors import InvalidArgumentError
+from ..record import RECORDS, Record, TopicPartition, to_records
+from .fetch import fetches
+from .pieces import Piece, pieces, record_count
+from .tiers import Tiers
+from .where import Bounds, Where
+from .where.expression import matching
+from .where.grammar import write
+
+#: What a search gives: `RECORDS`, and which partition each is of.
+FOUND = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS])
+
+FULL, EDGE, STOPPED = "full", "edge", "stopped"
+TOO_MANY_RECORDS, TOO_MANY_BYTES = "records", "bytes"
+
+#: What the steps of all partitions hold together, about, and the least and the most of one step.
+_HELD_BYTES, _LEAST_STEP_BYTES, _MOST_STEP_BYTES = 32 * MIB, 16 * 1024, MIB
+
+#: Records in the first stretch that is read backward, and how it grows while it stays small.
+_FIRST_STRETCH, _GROWTH = 1_024, 4
+
+
+@dataclass(frozen=True, slots=True)
+class SearchLimit:
+    """How much a page may read before it is given as it is: then with all that was found, also
+    where what was not read yet might have come before.
+    """
+
+    records: float = math.inf
+    bytes: float = math.inf
+
+    def __post_init__(self) -> None:
+        for name in ("records", "bytes"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, (int, float)) or not value >= 1:
+                raise InvalidArgumentError(
+                    f"a search's limit of {name} is a number ≥ 1, not {value!r}", value=value
+                )
+
+
+@dataclass(frozen=True, slots=True)
+class Progress:
+    """How far a search has come."""
+
+    read: int  # records
+    skipped: int  # records, about: those that were known not to match without being read
+    total: int  # records, about: what is to be read or skipped
+    bytes: int  # of those that were read
+    matches: int
+    offsets: Mapping[int, int]  # where it is in each partition
+
+    @property
+    def share(self) -> float:
+        """0 to 1."""
+        return min(1.0, (self.read + self.skipped) / self.total) if self.total else 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a search goes on in a partition."""
+
+    offset: int  # the first to be seen; backward, the last plus one
+    rank: float = -math.inf  # of the record before, so that pages follow each other as one search
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Matches in the order of time, oldest first, and where the search goes on."""
+
+    records: pa.Table  # FOUND
+    next: Mapping[int, Place]  # by partition
+    ended: str  # FULL, EDGE (of what was asked for), STOPPED, TOO_MANY_RECORDS or TOO_MANY_BYTES
+    progress: Progress
+
+
+class Search:
+    """Ranges of partitions, of which those records are wanted that match.
+
+    Iterating gives `FOUND` tables in bounded memory, in the order of time, and reads again each
+    time. A record that the log held when the iteration began is there, or it raises; see `fetches`
+    for the errors.
+
+    Args:
+        ranges: [start, end) of each partition.
+    """
+
+    def __init__(self, tiers: Tiers, ranges: Mapping[int, tuple[int, int]], where: Where) -> None:
+        self._tiers = tiers
+        self.where = where
+        self.ranges = dict(sorted(ranges.items()))
+
+    def page(
+        self,
+        records: int,
+        after: Mapping[int, Place] | None = None,
+        *,
+        backward: bool = False,
+        limit: SearchLimit | None = None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> Page:
+        """The first matches, or backward the last.
+
+        Args:
+            records: how many, at most.
+            after: `Page.next` of the page before this one, in the same direction.
+            limit: how much may be read for it.
+            on_progress: called after each step.
+            stopped: asked after each step: whether to end with what is there.
+        """
+        scans = self._scans(after or {}, backward)
+        merge = _Merge(scans, limit or SearchLimit(), on_progress, stopped)
+        tables: list[pa.Table] = []
+        rows = 0
+        for table in merge:
+            tables.append(table.slice(0, records - rows))
+            rows += table.num_rows
+            if rows >= records:
+                merge.put_back(rows - records)
+                merge.ended = FULL
+                break
+        found = pa.concat_tables([FOUND.empty_table(), *tables])
+        if backward:
+            found = found.take(pa.array(np.arange(found.num_rows)[::-1]))
+        return Page(found, merge.next(), merge.ended, merge.progress())
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        yield from _Merge(self._scans({}, backward=False))
+
+    def records(self) -> Iterator[tuple[int, Record]]:
+        """The matches one by one, each with its partition."""
+        for table in self:
+            yield from records_of(self._tiers.topic.name, table)
+
+    def to_arrow(self) -> pa.Table:
+        """All matches as one `FOUND` table, in memory."""
+        return pa.concat_tables([FOUND.empty_table(), *self])
+
+    def __repr__(self) -> str:
+        whole = ", ".join(f"{p}: [{start}, {end})" for p, (start, end) in self.ranges.items())
+        return f"Search({self._tiers.topic.name} {whole} where {write(self.where) or 'all'})"
+
+    def _scans(self, after: Mapping[int, Place], backward: bool) -> list[_Scan]:
+        bounds = Bounds.of(self.where)
+        may = [p for p in self.ranges if bounds.partitions is None or p in bounds.partitions]
+        look = self._tiers.look(may) if may else None
+        step_bytes = _HELD_BYTES // max(1, len(may))
+        step_bytes = min(_MOST_STEP_BYTES, max(_LEAST_STEP_BYTES, step_bytes))
+        kind = _Backward if backward else _Forward
+        scans: list[_Scan] = []
+        for partition, (start, end) in self.ranges.items():
+            place = after.get(partition) or Place(end if backward else start)
+            if backward:
+                end = min(end, place.offset)
+            else:
+                start = max(start, place.offset)
+            found: list[Piece] = []
+            if look is not None and partition in may:
+                found = pieces(look, partition, *_within((start, end), bounds))
+            kept = [piece for piece in found if bounds.may_match(piece.min_ms, piece.max_ms)]
+            scan = kind(
+                self._tiers, self._tiers.topic.partition(partition), self.where, kept, step_bytes
+            )
+            scan.begin((start, max(start, end)), place.rank, record_count(found))
+            scans.append(scan)
+        return scans
+
+
+def records_of(topic: str, table: pa.Table) -> Iterator[tuple[int, Record]]:
+    """The rows of a `FOUND` table as records."""
+    for batch in table.to_batches():
+        partitions = np.asarray(batch.column("partition"))
+        edges = np.flatnonzero(np.diff(partitions)) + 1
+        starts = [0, *edges.tolist()]
+        for start, end in zip(starts, [*edges.tolist(), len(partitions)], strict=True):
+            partition = int(partitions[start]) if end > start else 0
+            rows = batch.slice(start, end - start).select(RECORDS.names)
+            rows = pa.RecordBatch.from_arrays(rows.columns, schema=RECORDS)
+            for record in to_records(TopicPartition(topic, partition), rows):
+                yield partition, record
+
+
+def _within(span: tuple[int, int], bounds: Bounds) -> tuple[int, int]:
+    start, end = span
+    low, high = bounds.offsets
+    start = max(start, math.ceil(low)) if low > start else start
+    end = min(end, math.floor(high) + 1) if high < end else end
+    return start, max(start, end)
+
+
+# -- one partition -----------------------------------------------------------------------------
+
+
+class _Scan:
+    """A partition's matches in the order they are met, and how far it has come.
+
+    Args:
+        kept: what may hold matches, by offset.
+
+    Attributes:
+        at: where it is: all before, or backward all from there on, was searched.
+        frontier: the least rank that what is still to come can have; infinite: nothing is.
+        waiting: the matches that were not taken yet, a `FOUND` table, as they were met.
+        ranks: theirs, ascending.
+    """
+
+    def __init__(
+        self,
+        tiers: Tiers,
+        topic_partition: TopicPartition,
+        where: Where,
+        kept: list[Piece],
+        step_bytes: int,
+    ) -> None:
+        self._tiers = tiers
+        self._topic_partition = topic_partition
+        self._where = where
+        self._kept = kept
+        self._step_bytes = step_bytes
+        self._steps = self._read()
+        self._carried = -math.inf  # the rank of the last record met
+        self._span = (0, 0)
+        self.partition = topic_partition.partition
+        self.total = self.skipped = self.read = self.bytes = self.at = 0
+        self.frontier = -math.inf
+        self.waiting = FOUND.empty_table()
+        self.ranks = np.empty(0)
+
+    def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
+        """Set what it is to cover, of how many records, and the rank it goes on from."""
+        self._span = span
+        self._carried = rank
+        self.total = records
+        self.skipped = records - record_count(self._kept)
+
+    def step(self) -> None:
+        """Reads on."""
+        if next(self._steps, None) is None:
+            self._finish()
+
+    def _read(self) -> Iterator[bool]:
+        raise NotImplementedError
+
+    def _finish(self) -> None:
+        self.frontier = math.inf
+
+    def _met(self, records: pa.RecordBatch, backward: bool) -> None:
+        """Take in what was read, which is in the order of offsets."""
+        self.read += records.num_rows
+        self.bytes += records.nbytes
+        if not records.num_rows:
+            return
+        micros = np.asarray(records.column("timestamp").cast(pa.int64()))
+        times = np.where(micros < 0, -math.inf, micros // 1000)
+        if backward:
+            times = np.where(micros < 0, -math.inf, -(micros // 1000))[::-1]
+        ranks = np.maximum.accumulate(np.maximum(times, self._carried))
+        self._carried = float(ranks[-1])
+        if backward:
+            ranks = ranks[::-1]
+        found = matching(self._where, records, self.partition)
+        if not found.num_rows:
+            return
+        if found.num_rows < records.num_rows:
+            at = np.searchsorted(np.asarray(records.column("offset")), np.asarray(found["offset"]))
+            ranks = ranks[at]
+        table = with_partition(found, self.partition)
+        if backward:
+            table = table.take(pa.array(np.arange(table.num_rows)[::-1]))
+            ranks = ranks[::-1]
+        self.waiting = pa.concat_tables([self.waiting, table])
+        self.ranks = np.concatenate([self.ranks, ranks])
+
+    def take(self, count: int) -> None:
+        """The first of the waiting matches are given."""
+        self.waiting = self.waiting.slice(count)
+        self.ranks = self.ranks[count:]
+
+    def place(self, left: np.ndarray, rank: float) -> Place:
+        """Where a search goes on that saw none of some matches.
+
+        Args:
+            left: their offsets.
+            rank: of the first of them.
+        """
+        if len(left):
+            return Place(self._before(left), rank)
+        return Place(self.at, self._carried)
+
+    def _before(self, offsets: np.ndarray) -> int:
+        raise NotImplementedError
+
+
+class _Forward(_Scan):
+    def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
+        super().begin(span, rank, records)
+        self.at = span[0]
+        # What is to come has at least the least timestamp of the pieces that are left.
+        least = [float(piece.min_ms) for piece in self._kept]
+        self._least = np.minimum.accumulate(least[::-1])[::-1] if least else np.empty(0)
+        self._ends = [piece.end for piece in self._kept]
+        self._bound()
+
+    def _read(self) -> Iterator[bool]:
+        for start, end in _joined(self._kept):
+            for step in fetches(
+                self._tiers, self._topic_partition, start, end, max_bytes=self._step_bytes
+            ):
+                self._met(step.records, backward=False)
+                self.at = step.next_offset
+                self._bound()
+                yield True
+
+    def _bound(self) -> None:
+        left = int(np.searchsorted(self._ends, self.at, side="right")) if self._ends else 0
+        least = float(self._least[left]) if left < len(self._least) else -math.inf
+        self.frontier = max(self._carried, least if least >= 0 else -math.inf)
+        if not self._kept:
+            self._finish()
+
+    def _finish(self) -> None:
+        super()._finish()
+        self.at = self._span[1]
+
+    def _before(self, offsets: np.ndarray) -> int:
+        return int(offsets.min())
+
+
+class _Backward(_Scan):
+    def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
+        super().begin(span, rank, records)
+        self.at = span[1]
+        # What is to come has at most the largest timestamp of the pieces that are left.
+        most = [-float(p.max_ms) if p.min_ms >= 0 else -math.inf for p in self._kept]
+        self._least = np.minimum.accumulate(most) if most else np.empty(0)
+        self._starts = [piece.start for piece in self._kept]
+        self._bound()
+
+    def _read(self) -> Iterator[bool]:
+        records = _FIRST_STRETCH
+        for piece in reversed(self._kept):
+            end = piece.end
+            while end > piece.start:
+                # As if spread evenly; rounded up, so that it always gets on.
+                span = -(-records * (piece.end - piece.start) // max(1, piece.records))
+                start = max(piece.start, end - max(1, span))
+                batches, nbytes, too_large = [], 0, False
+                for step in fetches(
+                    self._tiers, self._topic_partition, start, end, max_bytes=self._step_bytes
+                ):
+                    batches.append(step.records)
+                    nbytes += step.records.nbytes
+                    too_large = nbytes > 2 * self._step_bytes and records > 1 and end - start > 1
+                    if too_large:
+                        break
+                if too_large:  # what matches in it might be as large: read less at a time
+                    records = max(1, records // (2 * _GROWTH))
+                    continue
+                for batch in reversed(batches):
+                    self._met(batch, backward=True)
+                self.at = end = start
+                self._bound()
+                if nbytes < self._step_bytes // _GROWTH:
+                    records *= _GROWTH
+                yield True
+
+    def _bound(self) -> None:
+        left = int(np.searchsorted(self._starts, self.at, side="left")) if self._starts else 0
+        least = float(self._least[left - 1]) if left else -math.inf
+        self.frontier = max(self._carried, least)
+        if not self._kept:
+            self._finish()
+
+    def _finish(self) -> None:
+        super()._finish()
+        self.at = self._span[0]
+
+    def _before(self, offsets: np.ndarray) -> int:
+        return int(offsets.max()) + 1
+
+
+def _joined(kept: Iterable[Piece]) -> list[tuple[int, int]]:
+    ranges: list[tuple[int, int]] = []
+    for piece in kept:
+        if ranges and ranges[-1][1] == piece.start:
+            ranges[-1] = (ranges[-1][0], piece.end)
+        else:
+            ranges.append((piece.start, piece.end))
+    return ranges
+
+
+def with_partition(records: pa.RecordBatch, partition: int) -> pa.Table:
+    """A `RECORDS` batch of a partition as a `FOUND` table."""
+    numbers = pa.array(np.full(records.num_rows, partition, np.int32))
+    return pa.Table.from_arrays([numbers, *records.columns], schema=FOUND)
+
+
+# -- all of them -------------------------------------------------------------------------------
+
+
+class _Merge:
+    """The matches of several scans by rank, then partition, in tables.
+
+    The scan whose frontier is the least reads on. What lies below all frontiers is given.
+    """
+
+    def __init__(
+        self,
+        scans: list[_Scan],
+        limit: SearchLimit | None = None,
+        on_progress: Callable[[Progress], None] = lambda _: None,
+        stopped: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._scans = scans
+        self._limit = limit or SearchLimit()
+        self._on_progress = on_progress
+        self._stopped = stopped
+        self._given = 0
+        self._last, self._last_ranks = FOUND.empty_table(), np.empty(0)
+        self._put_back = 0
+        self.ended = EDGE
+
+    def __iter__(self) -> Iterator[pa.Table]:
+        while True:
+            bound, first = min(
+                ((scan.frontier, number) for number, scan in enumerate(self._scans)),
+                default=(math.inf, 0),
+            )
+            table = self._below(bound, first)
+            if table.num_rows:
+                yield table
+            if bound == math.inf:
+                return
+            self._scans[first].step()
+            self._on_progress(self.progress())
+            if reached := self._reached():
+                self.ended = reached
+                table = self._below(math.inf, 0)
+                if table.num_rows:
+                    yield table
+                return
+
+    def put_back(self, count: int) -> None:
+        """So many of the matches that were given last were not wanted."""
+        self._put_back = count
+        self._given -= count
+
+    def next(self) -> dict[int, Place]:
+        """See `Page.next`."""
+        first = self._last.num_rows - self._put_back
+        partitions = np.asarray(self._last["partition"])[first:]
+        offsets, ranks = np.asarray(self._last["offset"])[first:], self._last_ranks[first:]
+        at = {}
+        for scan in self._scans:
+            own = partitions == scan.partition
+            left, of = offsets[own], ranks[own]
+            if not len(left):
+                left, of = np.asarray(scan.waiting["offset"]), scan.ranks
+            at[scan.partition] = scan.place(left, float(of[0]) if len(of) else -math.inf)
+        return at
+
+    def progress(self) -> Progress:
+        scans = self._scans
+        return Progress(
+            read=sum(scan.read for scan in scans),
+            skipped=sum(scan.skipped for scan in scans),
+            total=sum(scan.total for scan in scans),
+            bytes=sum(scan.bytes for scan in scans),
+            matches=self._given + sum(scan.waiting.num_rows for scan in scans),
+            offsets={scan.partition: scan.at for scan in scans},
+        )
+
+    def _below(self, bound: float, first: int) -> pa.Table:
+        """What comes before all that is still to be read, which begins in the scan `first`."""
+        tables, ranks = [], []
+        for number, scan in enumerate(self._scans):
+            if not len(scan.ranks):
+                continue
+            # Of the same rank, that of the smaller partition comes first.
+            is_before = number <= first or bound == math.inf
+            count = int(np.searchsorted(scan.ranks, bound, side="right" if is_before else "left"))
+            if count:
+                tables.append(scan.waiting.slice(0, count))
+                ranks.append(scan.ranks[:count])
+                scan.take(count)
+        if not tables:
+            return FOUND.empty_table()
+        self._given += sum(table.num_rows for table in tables)
+        together = pa.concat_tables(tables)
+        self._last_ranks = np.concatenate(ranks)
+        if len(tables) > 1:
+            # The tables are by partition, each in its order, which a stable sort keeps.
+            order = np.argsort(self._last_ranks, kind="stable")
+            together, self._last_ranks = together.take(pa.array(order)), self._last_ranks[order]
+        self._last = together
+        return together
+
+    def _reached(self) -> str | None:
+        if self._stopped():
+            return STOPPED
+        if sum(scan.read for scan in self._scans) >= self._limit.records:
+            return TOO_MANY_RECORDS
+        if sum(scan.bytes for scan in self._scans) >= self._limit.bytes:
+            return TOO_MANY_BYTES
+        return None

@@ -1,0 +1,471 @@
+"""An expression over records, and which rows of a batch it holds for.
+
+It is two-valued: a comparison holds only of what is there, and ``not`` turns that around. So
+``key != "a"`` is of records with another key, and ``not key = "a"`` also of those without one.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+Mask = np.ndarray  # of booleans, one a row
+
+EQ, NE, LT, LE, GT, GE = "=", "!=", "<", "<=", ">", ">="
+Scalar = str | bytes | int | float | bool | None
+
+_ARROW: dict[str, Callable[[Any, Any], Any]] = {
+    EQ: pc.equal,
+    NE: pc.not_equal,
+    LT: pc.less,
+    LE: pc.less_equal,
+    GT: pc.greater,
+    GE: pc.greater_equal,
+}
+
+#: What a part costs a row, so that the cheap ones decide first.
+_BY_NUMBER, _BY_BYTES, _BY_SEARCH, _BY_HEADER, _BY_DOCUMENT = range(5)
+
+
+class Rows:
+    """Some rows of a `RECORDS` batch of one partition."""
+
+    def __init__(self, records: pa.RecordBatch, partition: int) -> None:
+        self.records = records
+        self.partition = partition
+
+    def __len__(self) -> int:
+        return int(self.records.num_rows)
+
+    def where(self, mask: Mask) -> Rows:
+        """Those of them for which it is true."""
+        return Rows(self.records.filter(pa.array(mask)), self.partition)
+
+    def column(self, name: str) -> pa.Array:
+        return self.records.column(name)
+
+    @cached_property
+    def timestamps_ms(self) -> np.ndarray:
+        """Epoch milliseconds; -1 where there is none."""
+        micros = self.column("timestamp").cast(pa.int64())
+        return np.asarray(micros.to_numpy(zero_copy_only=False)) // 1000
+
+
+class Where(Protocol):
+    """An expression."""
+
+    @property
+    def cost(self) -> int: ...
+
+    def holds(self, rows: Rows) -> Mask:
+        """Of which of the rows it is true."""
+        ...
+
+
+def is_all(where: Where) -> bool:
+    """Whether it asks for nothing, so that every record matches."""
+    return isinstance(where, Always)
+
+
+def matching(where: Where, records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+    """The rows of a `RECORDS` batch that match, in their order."""
+    if is_all(where) or not records.num_rows:
+        return records
+    return records.filter(pa.array(where.holds(Rows(records, partition))))
+
+
+# -- what is joined ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Always:
+    """Every record matches."""
+
+    cost: int = _BY_NUMBER
+
+    def holds(self, rows: Rows) -> Mask:
+        return np.ones(len(rows), np.bool_)
+
+
+@dataclass(frozen=True, slots=True)
+class All:
+    """All of them hold."""
+
+    parts: tuple[Where, ...]
+
+    @property
+    def cost(self) -> int:
+        return max(part.cost for part in self.parts)
+
+    def holds(self, rows: Rows) -> Mask:
+        return _in_turn(self.parts, rows, decides=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    """One of them holds at least."""
+
+    parts: tuple[Where, ...]
+
+    @property
+    def cost(self) -> int:
+        return max(part.cost for part in self.parts)
+
+    def holds(self, rows: Rows) -> Mask:
+        return _in_turn(self.parts, rows, decides=True)
+
+
+def _in_turn(parts: Sequence[Where], rows: Rows, *, decides: bool) -> Mask:
+    """The cheap parts first; the others see the rows that are not decided yet."""
+    mask = np.full(len(rows), not decides)
+    at = np.arange(len(rows))
+    for part in sorted(parts, key=lambda part: part.cost):
+        if not len(rows):
+            break
+        found = part.holds(rows) == decides
+        mask[at[found]] = decides
+        at, rows = at[~found], rows.where(~found)
+    return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    """It does not hold."""
+
+    part: Where
+
+    @property
+    def cost(self) -> int:
+        return self.part.cost
+
+    def holds(self, rows: Rows) -> Mask:
+        return ~self.part.holds(rows)
+
+
+# -- fields ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """A number that each record has: ``offset``, ``partition``, or ``size``, its value's bytes."""
+
+    name: str
+
+    cost = _BY_NUMBER
+
+    def of(self, rows: Rows) -> pa.Array:
+        if self.name == "offset":
+            return rows.column("offset")
+        if self.name == "partition":
+            return pa.array(np.full(len(rows), rows.partition))
+        return pc.binary_length(rows.column("value")).cast(pa.int64())
+
+
+@dataclass(frozen=True, slots=True)
+class Time:
+    """The timestamp, in epoch milliseconds; not there where a record has none."""
+
+    cost = _BY_NUMBER
+
+    def of(self, rows: Rows) -> pa.Array:
+        times = rows.timestamps_ms
+        return pa.array(times, mask=times < 0)
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """The ``key`` or the ``value``, whole."""
+
+    name: str
+
+    cost = _BY_BYTES
+
+    def of(self, rows: Rows) -> pa.Array:
+        return rows.column(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The headers of a name, of which a record may have several."""
+
+    name: str
+
+    cost = _BY_HEADER
+
+
+@dataclass(frozen=True, slots=True)
+class Member:
+    """What a path leads to in a value that is JSON; several things, where a step is `ANY`."""
+
+    steps: tuple[str | int | None, ...]
+
+    cost = _BY_DOCUMENT
+
+
+ANY = None  # the step to each member or element
+
+Field = Number | Time | Bytes | Header | Member
+
+
+# -- conditions --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A text in the key or in the value, as it is."""
+
+    text: bytes
+
+    cost = _BY_SEARCH
+
+    def holds(self, rows: Rows) -> Mask:
+        in_value = _contains(rows.column("value"), self.text)
+        return np.asarray(in_value | _contains(rows.column("key"), self.text))
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    """A field against a literal. Numbers compare with numbers and texts with texts.
+
+    Bytes (keys, values, headers) compare with texts as their UTF-8, and with a number if they are
+    the text of one.
+    """
+
+    field: Field
+    sign: str
+    literal: Scalar
+
+    @property
+    def cost(self) -> int:
+        return self.field.cost
+
+    def holds(self, rows: Rows) -> Mask:
+        if isinstance(self.field, Member):
+            hint = self.literal if self.sign == EQ and isinstance(self.literal, str) else None
+            return _of_documents(rows, self.field, self._member_holds, hint)
+        return _of_field(rows, self.field, self._holds)
+
+    def _holds(self, values: pa.Array) -> Mask:
+        literal = self.literal
+        if pa.types.is_binary(values.type):
+            if isinstance(literal, (str, bytes)):
+                wanted = literal.encode() if isinstance(literal, str) else literal
+                return _mask(_ARROW[self.sign](values, pa.scalar(wanted, values.type)))
+            values = _numbers(values)
+        if isinstance(literal, bool) or not isinstance(literal, (int, float)):
+            return np.zeros(len(values), np.bool_)
+        if isinstance(literal, int) and not -(2**63) <= literal < 2**63:
+            literal = math.inf if literal > 0 else -math.inf
+        return _mask(_ARROW[self.sign](values, pa.scalar(literal)))
+
+    def _member_holds(self, found: Any) -> bool:
+        return compares(found, self.sign, self.literal)
+
+
+@dataclass(frozen=True, slots=True)
+class OneOf:
+    """A field equals one of the literals."""
+
+    field: Field
+    literals: tuple[Scalar, ...]
+
+    @property
+    def cost(self) -> int:
+        return self.field.cost
+
+    def holds(self, rows: Rows) -> Mask:
+        if isinstance(self.field, Member):
+            return _of_documents(
+                rows,
+                self.field,
+                lambda found: any(compares(found, EQ, literal) for literal in self.literals),
+            )
+        mask = np.zeros(len(rows), np.bool_)
+        for literal in self.literals:
+            mask |= Compare(self.field, EQ, literal).holds(rows)
+        return mask
+
+
+@dataclass(frozen=True, slots=True)
+class Contains:
+    """A text somewhere in a text, or at its begin; of a list in a value, one of its elements."""
+
+    field: Field
+    literal: Scalar
+    at_start: bool = False
+
+    @property
+    def cost(self) -> int:
+        return max(self.field.cost, _BY_SEARCH)
+
+    def holds(self, rows: Rows) -> Mask:
+        if isinstance(self.field, Member):
+            return _of_documents(rows, self.field, self._member_holds)
+        return _of_field(rows, self.field, self._holds)
+
+    def _holds(self, values: pa.Array) -> Mask:
+        literal = self.literal.encode() if isinstance(self.literal, str) else self.literal
+        if not isinstance(literal, bytes) or not pa.types.is_binary(values.type):
+            return np.zeros(len(values), np.bool_)
+        if self.at_start:
+            return _mask(pc.starts_with(values, literal))
+        return _contains(values, literal)
+
+    def _member_holds(self, found: Any) -> bool:
+        if isinstance(found, list) and not self.at_start:
+            return any(compares(one, EQ, self.literal) for one in found)
+        if not isinstance(found, str) or not isinstance(self.literal, str):
+            return False
+        return found.startswith(self.literal) if self.at_start else self.literal in found
+
+
+@dataclass(frozen=True, slots=True)
+class Exists:
+    """The field is there: a key or a value that is not null, a header, a member, a timestamp."""
+
+    field: Field
+
+    @property
+    def cost(self) -> int:
+        return self.field.cost
+
+    def holds(self, rows: Rows) -> Mask:
+        if isinstance(self.field, Member):
+            return _of_documents(rows, self.field, lambda _: True)
+        if isinstance(self.field, Header):
+            return _with_header(
+                rows, self.field.name, lambda values: np.ones(len(values), np.bool_)
+            )
+        return _mask(pc.is_valid(self.field.of(rows)))
+
+
+# -- how ---------------------------------------------------------------------------------------
+
+
+def compares(found: Any, sign: str, literal: Scalar) -> bool:
+    """Whether a JSON value compares so with a literal. What is of another kind is only unequal."""
+    same_kind = _kind(found) == _kind(literal)
+    if sign in (EQ, NE):
+        return (same_kind and found == literal) == (sign == EQ)
+    if not same_kind or _kind(found) not in ("number", "text"):
+        return False
+    if sign in (LT, LE):
+        return bool(found < literal or (sign == LE and found == literal))
+    return bool(found > literal or (sign == GE and found == literal))
+
+
+def _kind(value: Any) -> str:
+    """The JSON kind of a value; to Python, true is 1."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, (int, float)):
+        return "number"
+    return "text" if isinstance(value, str) else type(value).__name__
+
+
+def _mask(array: pa.Array | pa.ChunkedArray) -> Mask:
+    """As booleans, null being false."""
+    return np.asarray(pc.fill_null(array, False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+def _contains(values: pa.Array, text: bytes) -> Mask:
+    return _mask(pc.match_substring(values, text))
+
+
+def _numbers(values: pa.Array) -> pa.Array:
+    """The numbers whose text the values are; null where they are of something else."""
+    texts = pc.if_else(pc.match_substring_regex(values, r"^-?[0-9]{1,300}(?:\.[0-9]{1,300})?$"),
+                       values, pa.scalar(None, values.type))  # fmt: skip
+    return texts.cast(pa.string()).cast(pa.float64())
+
+
+def _of_field(rows: Rows, field: Field, holds: Callable[[pa.Array], Mask]) -> Mask:
+    if isinstance(field, Header):
+        return _with_header(rows, field.name, holds)
+    assert not isinstance(field, Member)
+    return holds(field.of(rows))
+
+
+def _with_header(rows: Rows, name: str, holds: Callable[[pa.Array], Mask]) -> Mask:
+    """The rows that have a header of that name whose value is so."""
+    headers = rows.column("headers")
+    flat = headers.flatten()
+    named = _mask(pc.equal(pc.struct_field(flat, "key"), name))
+    parents = np.asarray(pc.list_parent_indices(headers))[named]
+    values = pc.struct_field(flat, "value").filter(pa.array(named))
+    mask = np.zeros(len(rows), np.bool_)
+    mask[parents[holds(values)]] = True
+    return mask
+
+
+def _of_documents(
+    rows: Rows, field: Member, holds: Callable[[Any], bool], equals: str | None = None
+) -> Mask:
+    """The rows whose values are JSON in which the path leads to such a thing.
+
+    Only values that may match are parsed: they hold the names of the path, and the text that is to
+    be equal, as they are, unless they escape something.
+    """
+    values = rows.column("value")
+    may = _mask(pc.is_valid(values))
+    needles = [step for step in field.steps if isinstance(step, str)]
+    if equals is not None:
+        needles.append(equals)
+    plain = [one.encode(errors="surrogatepass") for one in needles if _is_plain(one)]
+    if plain:
+        spelt = np.ones(len(rows), np.bool_)
+        for needle in plain:
+            spelt &= _contains(values, needle)
+        may &= spelt | _contains(values, b"\\")
+    mask = np.zeros(len(rows), np.bool_)
+    at = np.flatnonzero(may)
+    is_plain = all(isinstance(step, str) for step in field.steps)  # leads to one thing at most
+    for row, value in zip(at.tolist(), values.take(pa.array(at)).to_pylist(), strict=True):
+        try:
+            document = json.loads(value.decode())
+        except (ValueError, RecursionError):  # not JSON, not UTF-8, or nested too deep
+            continue
+        if is_plain:
+            for step in field.steps:
+                if not isinstance(document, dict) or step not in document:
+                    break
+                document = document[step]
+            else:
+                mask[row] = holds(document)
+        else:
+            mask[row] = any(holds(found) for found in reached(document, field.steps))
+    return mask
+
+
+def _is_plain(text: str) -> bool:
+    """Whether JSON holds a text as it is if it escapes nothing."""
+    return json.dumps(text, ensure_ascii=False) == f'"{text}"'
+
+
+def reached(document: Any, steps: tuple[str | int | None, ...]) -> Iterator[Any]:
+    """What a path leads to."""
+    if not steps:
+        yield document
+        return
+    step, rest = steps[0], steps[1:]
+    inner: Iterable[Any] = ()
+    if isinstance(document, dict):
+        if step is ANY:
+            inner = document.values()
+        elif isinstance(step, str) and step in document:
+            inner = (document[step],)
+    elif isinstance(document, list):
+        if step is ANY:
+            inner = document
+        elif isinstance(step, int) and -len(document) <= step < len(document):
+            inner = (document[step],)
+    for one in inner:
+        yield from reached(one, rest)

@@ -1,0 +1,220 @@
+"""Searches over partitions, against a plain list of what they hold, whatever happens to a log."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import random
+from itertools import accumulate
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from gapped_story import Story, beginnings, happenings
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from lakelog.read import search as searching
+from lakelog.read.search import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, SearchLimit, records_of
+from lakelog.record import Record
+
+Row = tuple[int, int]  # partition and offset
+
+
+def rows(table: pa.Table) -> list[Row]:
+    return list(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+
+
+def merged(held: list[list[Record]], backward: bool = False) -> list[Row]:
+    """All records by rank, said plainly."""
+    ranked = []
+    for records in held:
+        sign = -1 if backward else 1
+        in_turn = records[::-1] if backward else records
+        times = [sign * r.timestamp_ms if r.timestamp_ms >= 0 else -math.inf for r in in_turn]
+        ranks = accumulate(times, max)
+        ranked.append(
+            [(rank, r.partition, r.offset) for rank, r in zip(ranks, in_turn, strict=True)]
+        )
+    by = heapq.merge(*ranked, key=lambda one: one[:2])
+    found = [(partition, offset) for _, partition, offset in by]
+    return found[::-1] if backward else found
+
+
+def pages(search: Any, sizes: Any, backward: bool = False, **more: Any) -> list[Row]:
+    found: list[list[Row]] = []
+    after = None
+    while True:
+        page = search.page(next(sizes), after, backward=backward, **more)
+        found.append(rows(page.records))
+        after = page.next
+        if page.ended == EDGE:
+            break
+    if backward:
+        found.reverse()
+    return [row for page in found for row in page]
+
+
+@pytest.fixture(autouse=True)
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(searching, "_MOST_STEP_BYTES", 600)
+    monkeypatch.setattr(searching, "_LEAST_STEP_BYTES", 600)
+    monkeypatch.setattr(searching, "_FIRST_STRETCH", 4)
+
+
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=8), seed=st.integers(0, 999))
+@settings(max_examples=20)
+def test_it_finds_what_a_list_says_it_should(make_bench, beginning, steps, seed):
+    chance = random.Random(seed)
+    story = Story(make_bench(partitions=2))
+    for kind, *arguments in [*beginning, *steps]:
+        getattr(story, kind)(*arguments)
+    held = [story.held(partition) for partition in range(2)]
+    log = story.bench.log
+
+    everything = log.search()
+    assert rows(everything.to_arrow()) == merged(held)
+    found = [record for _, record in everything.records()]
+    assert sorted(found, key=lambda r: (r.partition, r.offset)) == held[0] + held[1]
+
+    def sizes() -> Any:
+        while True:
+            yield chance.randint(1, 9)
+
+    assert pages(everything, sizes()) == merged(held)
+    assert pages(everything, sizes(), backward=True) == merged(held, backward=True)
+    limit = SearchLimit(records=chance.randint(1, 40))
+    for backward in (False, True):
+        each = pages(everything, sizes(), backward, limit=limit)
+        assert sorted(each) == sorted(merged(held))
+
+    for low, high in [(0, 20), (15, 15), (30, 60), (-1, 5)]:
+        asked = log.search(f'time >= "@{max(low, 0)}" and time <= "@{high}"')
+        expected = {
+            (r.partition, r.offset)
+            for records in held
+            for r in records
+            if max(low, 0) <= r.timestamp_ms <= high
+        }
+        for answer in (rows(asked.to_arrow()), pages(asked, sizes()), pages(asked, sizes(), True)):
+            assert len(answer) == len(expected)
+            assert set(answer) == expected
+            for partition in range(2):
+                own = [offset for of, offset in answer if of == partition]
+                assert own == sorted(own)
+
+    for text, holds in [
+        ("v1", lambda r: b"v1" in r.value or b"v1" in r.key),
+        ("partition = 1 and offset >= 3", lambda r: r.partition == 1 and r.offset >= 3),
+        ('key in ("k3", "k5")', lambda r: r.key in (b"k3", b"k5")),
+        ("partition = 9", lambda r: False),
+    ]:
+        kept = {(r.partition, r.offset) for records in held for r in records if holds(r)}
+        expected_rows = [row for row in merged(held) if row in kept]
+        if "offset" in text or "partition" in text:  # what is not read has no part in ranks
+            expected_rows = sorted(expected_rows)
+        assert rows(log.search(text).to_arrow()) == expected_rows
+
+
+def test_what_cannot_match_is_not_read(make_bench):
+    bench = make_bench(partitions=2)
+    for partition in range(2):
+        for hour in range(6):
+            bench.append([hour * 100 + n for n in range(20)], partition=partition, value_bytes=100)
+            if hour < 4:
+                bench.archive(partition=partition)
+        bench.trim(80, partition=partition)
+    page = bench.log.search('time >= "@110" and time < "@130"').page(100)
+    assert len(rows(page.records)) == 20
+    assert page.ended == EDGE
+    assert page.progress.read <= 2 * (20 + 40)  # the hot segments say no least timestamp
+    assert page.progress.read + page.progress.skipped == page.progress.total == 240
+    assert page.progress.share == 1.0
+    assert bench.log.search("partition = 1 and offset < 7").page(100).progress.read <= 20
+
+
+def test_a_page_of_old_cold_records_reads_no_newer_partition(make_bench):
+    bench = make_bench(partitions=3)
+    for partition in range(3):
+        times = [1000 * partition + n for n in range(20)]
+        bench.append(times, partition=partition, value_bytes=100)
+        bench.append([9_999], partition=partition)
+        bench.archive(20, partition=partition)
+        bench.trim(20, partition=partition)
+    page = bench.log.search(end=20).page(5)
+    assert rows(page.records) == [(0, offset) for offset in range(5)]
+    assert page.ended == FULL
+    assert set(page.progress.offsets.values()) >= {0}
+    assert page.progress.read <= 20
+    last = bench.log.search(end=20).page(5, backward=True)
+    assert rows(last.records) == [(2, offset) for offset in range(15, 20)]
+    assert last.progress.read <= 20
+
+
+def test_it_can_be_stopped_and_goes_on(make_bench):
+    bench = make_bench(partitions=2)
+    for partition in range(2):
+        bench.append(list(range(200)), partition=partition, value_bytes=100)
+    seen = []
+    search = bench.log.search("v1")
+    page = search.page(1000, on_progress=seen.append, stopped=lambda: len(seen) == 3)
+    assert page.ended == STOPPED
+    assert len(seen) == 3
+    assert 0 < seen[0].share < seen[-1].share < 1
+    rest = search.page(1000, page.next)
+    assert rest.ended == EDGE
+    together = rows(page.records) + rows(rest.records)
+    assert sorted(together) == sorted(rows(search.to_arrow()))
+    assert len(together) == len(set(together))
+
+
+def test_a_limit_ends_a_page_and_every_page_gets_on(make_bench):
+    bench = make_bench(partitions=2)
+    for partition in range(2):
+        bench.append(list(range(50)), partition=partition, value_bytes=100)
+    search, after, count = bench.log.search("v7"), None, 0
+    for _ in range(200):
+        page = search.page(10, after, limit=SearchLimit(records=1))
+        after, count = page.next, count + page.records.num_rows
+        if page.ended == EDGE:
+            break
+        assert page.ended == TOO_MANY_RECORDS
+    assert count == search.to_arrow().num_rows == 2
+
+
+def test_offsets_count_where_a_partition_has_them(make_bench):
+    bench = make_bench(partitions=3)
+    bench.append([1] * 10, partition=0)
+    bench.append([2] * 3, partition=1)
+    bench.log.raise_log_start(0, 4)
+    found = sorted(rows(bench.log.search(start=2, end=7).to_arrow()))
+    assert found == [(0, 4), (0, 5), (0, 6), (1, 2)]
+    assert bench.log.search(start=7, end=2).to_arrow().num_rows == 0
+    assert sorted(rows(bench.log.search(start="@2").to_arrow())) == [(1, 0), (1, 1), (1, 2)]
+    assert rows(bench.log.search(partitions=[2]).to_arrow()) == []
+
+
+def test_records_come_as_such(make_bench):
+    bench = make_bench(partitions=2)
+    bench.append([5, 7], partition=1)
+    bench.append([6], partition=0)
+    table = bench.log.search().to_arrow()
+    assert [record for _, record in records_of(bench.topic.name, table)] == [
+        bench.appended[1][0],
+        bench.appended[0][0],
+        bench.appended[1][1],
+    ]
+
+
+def test_wrong_questions_are_refused(make_bench):
+    log = make_bench(partitions=2).log
+    with pytest.raises(InvalidArgumentError, match=r"\^ expected"):
+        log.search("key = ")
+    with pytest.raises(UnknownTopicOrPartitionError):
+        log.search(partitions=[2])
+    with pytest.raises(InvalidArgumentError, match="not a position"):
+        log.search(start="soon")
+    with pytest.raises(InvalidArgumentError, match="limit of records"):
+        SearchLimit(records=0)
+    assert 'where key = "a"' in repr(log.search('key="a"'))

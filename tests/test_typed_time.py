@@ -1,0 +1,164 @@
+"""Times as people type them: what each form means, what is refused, and what is said of it."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakelog.errors import InvalidArgumentError, LakelogError
+from lakelog.offsets import Ago, AtOffset, AtTimestamp, Earliest, position, understood
+from lakelog.typed_time import clock_text, read_time, zone_named
+
+UTC = timezone.utc
+BERLIN = ZoneInfo("Europe/Berlin")
+NOON_MS = 1_372_939_200_000  # 2013-07-04T12:00:00Z
+HOUR_MS = 3_600_000
+NOW = datetime(2013, 7, 4, 22, 30, tzinfo=UTC)  # the 5th in Berlin
+
+
+@pytest.mark.parametrize(
+    ("text", "zone", "expected_ms"),
+    [
+        ("2013-07-04 12:00", "UTC", NOON_MS),
+        ("2013-07-04T12", "UTC", NOON_MS),
+        ("2013-07-04 12", "Europe/Berlin", NOON_MS - 2 * HOUR_MS),
+        ("2013-07-04T12:00:00Z", "Europe/Berlin", NOON_MS),
+        ("2013-07-04T12:00:00.250+02:00", "UTC", NOON_MS - 2 * HOUR_MS + 250),
+        ("2013-07-04T12:00:00+0530", "UTC", NOON_MS - 11 * HOUR_MS // 2),
+        ("2013-07-04 12:00 -05", "UTC", NOON_MS + 5 * HOUR_MS),
+        ("2013-07-04 12:00:00.5 America/New_York", "UTC", NOON_MS + 4 * HOUR_MS + 500),
+        (" 2013-07-04  12:00 utc ", "Asia/Tokyo", NOON_MS),
+        ("2013/7/4 12:00", "UTC", NOON_MS),
+        ("20130704T120000Z", "Asia/Tokyo", NOON_MS),
+        ("20130704 1200", "UTC", NOON_MS),
+        ("20130704", "UTC", NOON_MS - 12 * HOUR_MS),
+        ("2013-07-04", "UTC", NOON_MS - 12 * HOUR_MS),
+        ("4.7.2013 12:00", "UTC", NOON_MS),
+        ("4 Jul 2013, 12:00", "UTC", NOON_MS),
+        ("July 4, 2013 at 12 pm", "UTC", NOON_MS),
+        ("jul 4 2013 12:00 am", "UTC", NOON_MS - 12 * HOUR_MS),
+        ("07/24/2013 12:00", "UTC", NOON_MS + 20 * 24 * HOUR_MS),
+        ("24/07/2013 12:00", "UTC", NOON_MS + 20 * 24 * HOUR_MS),
+        ("07/07/2013 12:00", "UTC", NOON_MS + 3 * 24 * HOUR_MS),
+        ("12:00", "UTC", NOON_MS),
+        ("12:00", "Europe/Berlin", NOON_MS + 22 * HOUR_MS),
+        ("9:30:15 pm UTC", "Europe/Berlin", NOON_MS + 9 * HOUR_MS + 30 * 60_000 + 15_000),
+        ("today", "UTC", NOON_MS - 12 * HOUR_MS),
+        ("yesterday 12:00", "UTC", NOON_MS - 24 * HOUR_MS),
+        ("Yesterday", "Europe/Berlin", NOON_MS - 14 * HOUR_MS),
+        (f"@{NOON_MS}", "Asia/Tokyo", NOON_MS),
+        ("@5", "UTC", 5),
+        (f"{NOON_MS // 1000}", "Asia/Tokyo", NOON_MS),
+        (f"{NOON_MS // 1000}.2504", "UTC", NOON_MS + 251),
+        (f"{NOON_MS}", "Asia/Tokyo", NOON_MS),
+        (f"{NOON_MS * 1000}", "UTC", NOON_MS),
+        (f"{NOON_MS * 10**6 + 1}", "UTC", NOON_MS + 1),
+        ("2013-07-04 12:00:00.0001", "UTC", NOON_MS + 1),
+        ("2013-07-04 12:00:00.000000001", "UTC", NOON_MS + 1),
+        ("2023-10-29 02:30", "Europe/Berlin", 1_698_539_400_000),  # the first of the two
+    ],
+)
+def test_times_as_they_are_typed(text, zone, expected_ms):
+    found = read_time(text, zone_named(zone), NOW)
+    assert (found.timestamp_ms, found.ago) == (expected_ms, None)
+
+
+@pytest.mark.parametrize(
+    ("text", "ago"),
+    [
+        ("-10m", timedelta(minutes=10)),
+        ("10 minutes ago", timedelta(minutes=10)),
+        ("1 week ago", timedelta(weeks=1)),
+        ("now", timedelta(0)),
+    ],
+)
+def test_distances_are_from_now_and_need_no_zone(text, ago):
+    assert read_time(text, None, NOW).ago == ago
+    assert position(text) == Ago(ago)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2013-02-30 12:00", "calendar"),
+        ("2013-07-04 25:00", "calendar"),
+        ("13:00 pm", "calendar"),
+        ("2013-07-04 12:00 +25:00", "calendar"),
+        ("2013-07-04 12:00 Mars/Olympus", "'Mars/Olympus' is not a time zone"),
+        ("07/04/2013 12:00", r"may be 4 July or 7 April: write 2013-07-04 or 2013-04-07"),
+        ("07/04/13 12:00", "two digits"),
+        ("4 Brumaire 2013", "Brumaire.*month"),
+        ("1969-12-31", "before 1970"),
+        ("9" * 19 + "000000", "out of bounds"),
+        ("noonish", "is not a time: write"),
+        ("", "is not a time"),
+        ("1" * 4_400, "is not a time"),
+        ("2013-07-04 12:00 " + "x" * 10_000, "is not a time"),
+        ("99999999999 weeks ago", "too far"),
+    ],
+)
+def test_what_is_no_time_is_refused_in_words(text, said):
+    with pytest.raises(InvalidArgumentError, match=said) as caught:
+        read_time(text, UTC, NOW)
+    assert len(str(caught.value)) < 600
+
+
+@pytest.mark.parametrize("text", ["2013-07-04 12:00", "12:00", "yesterday"])
+def test_a_time_without_a_zone_is_refused_where_none_is_given(text):
+    with pytest.raises(InvalidArgumentError, match=f"no time zone.*'{text} UTC'"):
+        position(text)
+    assert isinstance(position(f"{text} UTC"), AtTimestamp)
+    assert isinstance(position(text, BERLIN), AtTimestamp)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("2013-07-04 12:00", None),
+        ("-10m", None),
+        ("@1372939200000", None),
+        ("1372939200", "1372939200 was taken as epoch seconds: 2013-07-04 12:00:00Z"),
+        ("1372939200000", "1372939200000 was taken as epoch milliseconds: 2013-07-04 12:00:00Z"),
+        ("24/07/2013 12:00", "24/07/2013 12:00 was taken as 2013-07-24 12:00:00+02:00"),
+        ("12:00", "12:00 was taken as 2013-07-05 12:00:00+02:00"),
+        ("yesterday", "yesterday was taken as 2013-07-04 00:00:00+02:00"),
+        ("2013-03-31 02:30", "the clocks of Europe/Berlin skip 02:30 on that day; 2013-03-31 "
+         "02:30 was taken as 2013-03-31 03:30:00+02:00"),
+    ],
+)  # fmt: skip
+def test_what_a_text_leaves_open_is_said(text, said):
+    assert read_time(text, BERLIN, NOW).said == said
+
+
+def test_a_position_is_an_offset_a_name_or_a_time():
+    assert position("250") == AtOffset(250)
+    assert position(" earliest ") == Earliest()
+    assert position("2013-07-04 12:00 UTC") == AtTimestamp(NOON_MS)
+    assert understood("4 Jul 2013 12:00", UTC)[0] == AtTimestamp(NOON_MS)
+    with pytest.raises(InvalidArgumentError, match="is not a position: give an offset"):
+        position("soon")
+
+
+@given(st.integers(86_400_000, 7_258_118_400_000), st.timezones())
+def test_a_moment_that_a_zones_clocks_show_comes_back(at_ms, zone):
+    shown = clock_text(at_ms, zone)
+    assert read_time(shown, None, NOW).timestamp_ms == at_ms
+
+
+@given(st.text(max_size=60) | st.text("0123456789-:/.TZ +apm@", max_size=24))
+def test_any_text_is_a_time_or_refused(text):
+    try:
+        found = read_time(text, UTC, NOW)
+    except LakelogError:
+        return
+    assert (found.timestamp_ms is None) != (found.ago is None)
+    assert found.timestamp_ms is None or found.timestamp_ms >= 0
+
+
+@pytest.mark.parametrize("name", ["", "UTC", " z "])
+def test_utc_has_many_names(name):
+    assert zone_named(name) is UTC
