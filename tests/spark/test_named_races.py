@@ -19,7 +19,7 @@ from lakelog.archive.archiver import Flushed
 from lakelog.archive.copy import HotRows
 from lakelog.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
-from lakelog.cold.by_name import named_table as named_table
+from lakelog.cold.by_name import view
 from lakelog.cold.by_name.commit import NamedCommit
 from lakelog.cold.by_name.delta_transaction import DeltaTransaction
 from lakelog.cold.by_name.named_table import NamedTable
@@ -232,7 +232,7 @@ def test_a_commit_whose_reply_is_lost_is_found_in_the_history(
     if way == "by_rows":
         request.getfixturevalue("by_rows")
     topic = Topic("orders", uuid4(), 1)
-    table = make_named(topic)
+    table = make_named(topic, directly=False)
     commits = (DeltaTransaction, "commit") if way == "by_files" else (NamedTable, "_commit")
     commit = getattr(*commits)
 
@@ -259,7 +259,7 @@ def test_a_commit_whose_reply_is_lost_is_found_in_the_history(
 
     def lose_all(self: Any, *given: Any) -> None:
         commit(self, *given)
-        patched.setattr(named_table, "read_history", away)
+        patched.setattr(view, "read_history", away)
         raise ConnectionError("the server went away")
 
     with monkeypatch.context() as patched:
