@@ -41,6 +41,7 @@ CLASSES = [
 #: Exceptions that end where they are raised for: no caller of lakelog sees one.
 INTERNAL = {
     "Unfit": "a JSON value that is no column's, told in value_error",
+    "NotDirectError": "Spark reads the table instead",
     "ThriftError": "a damaged footer, told as CorruptRecordError",
     "LookAgain": "a verification begins anew",
     "_FullError": "a compaction's map is full; it goes on with what fits",

@@ -21,6 +21,7 @@ from lakelog.cold.schema import (
     FILE_RETENTION_PROPERTY,
     FORMAT_PROPERTY,
     MAX_INTERVAL_MS,
+    STATISTICS_PROPERTY,
     TIERED_PROPERTY,
     file_retention_ms,
     is_untiered,
@@ -229,7 +230,7 @@ def test_a_property_that_lacks_or_is_strange_is_an_error(topic, name):
         assert mirrored_topic(properties) == topic
         assert not is_untiered(properties)
         assert is_untiered({**properties, name: "false"})
-    elif name != FILE_RETENTION_PROPERTY:
+    elif name not in (FILE_RETENTION_PROPERTY, STATISTICS_PROPERTY):
         with pytest.raises(KeyError):
             mirrored_topic(properties)
         with pytest.raises(ValueError, match="strange"):

@@ -23,9 +23,10 @@ from lakelog.cleanup import cleanup, compaction, dirty, plan, retention, superse
 from lakelog.cli import partition_filter
 from lakelog.codec import arrow_entry, codec, crc, fields_entry
 from lakelog.cold import committing, planned, reserve, rows
-from lakelog.cold.by_path import path_table, purging, segment_reader, segment_writer
+from lakelog.cold.by_path import path_table, purging, segment_writer
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
+from lakelog.cold.parquet import segment_reader
 from lakelog.cold.registers import ReservedEnd
 from lakelog.cold.segment import Segment, SegmentFile
 from lakelog.cold.table import Applied, ColdSnapshot, ColdTable

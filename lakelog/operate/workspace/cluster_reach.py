@@ -65,8 +65,9 @@ def reach_from_cluster(client: Any, cluster_id: str, url: str) -> Way:
 
     Raises:
         InvalidArgumentError: the URL is not valid.
-        DatabricksError: the cluster does not run, or may not be attached to.
-        OSError: it ran the lines, but not to their end, or not in time.
+        DatabricksError: the cluster does not run, may not be attached to, or did not run the lines
+            to their end.
+        TimeoutError: it did not in time.
     """
     walk = walk_of(url)
     options = walk.options
@@ -87,6 +88,7 @@ def reach_from_cluster(client: Any, cluster_id: str, url: str) -> Way:
 
 def _run(client: Any, cluster_id: str, program: str) -> str:
     """What a program prints on a cluster's driver."""
+    from databricks.sdk.errors import DatabricksError
     from databricks.sdk.service.compute import Language
 
     commands = client.command_execution
@@ -106,5 +108,5 @@ def _run(client: Any, cluster_id: str, program: str) -> str:
     results = done.results
     if results is None or results.data is None:
         why = results.summary or results.cause if results else "nothing came back"
-        raise OSError(f"cluster {cluster_id} did not run a few lines of Python: {why}")
+        raise DatabricksError(f"cluster {cluster_id} did not run a few lines of Python: {why}")
     return str(results.data)

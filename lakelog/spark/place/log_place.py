@@ -188,7 +188,8 @@ class LogPlace:
         def opened() -> ColdTable:
             return self._shared_table(topic)
 
-        return TaskTiers(topic, self.open_hot(), self.task_table(topic), open_table=opened)
+        table, by_name = self.task_table(topic), not self.opens_in_tasks(topic)
+        return TaskTiers(topic, self.open_hot(), table, open_table=opened, by_name=by_name)
 
     def task_tiers_as_archived(
         self, topic: Topic, partition: int, *, since: int, start: int, end: int
@@ -200,7 +201,8 @@ class LogPlace:
         archived = self._root(topic).as_archived(
             table, topic, partition, since=since, start=start, end=end
         )
-        return WholeTiers(topic, self.open_hot(), table, archived), archived
+        by_name = not self.opens_in_tasks(topic)
+        return WholeTiers(topic, self.open_hot(), table, archived, by_name=by_name), archived
 
     def _shared_table(self, topic: Topic) -> ColdTable:
         """The topic's cold tier, opened once a process.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from ...cold.table import ColdSnapshot
+from ...cold.table import ColdRows, ColdSnapshot, ColdTable
 from ...errors import ColdTierError, ColdTierRefusedError, ContradictionError, ForeignTableError
 from ...offsets import HotOffsets
-from ...read.tiers import Tiers
+from ...read.hot_tier import HotTier
+from ...read.tiers import OpenTable, Tiers
 from ...record import TopicPartition
+from ...topic import Topic
 
 
 class TaskTiers(Tiers):
@@ -16,9 +18,24 @@ class TaskTiers(Tiers):
 
     A table by name can be read where it lies or, without a Spark to ask, not at all. Then there is
     the hot tier, as long as that holds what is wanted.
+
+    Args:
+        by_name: whether the cold tier is such a table; one at a path that is refused is an error.
     """
 
-    _refused: ColdTierError | None = None
+    def __init__(
+        self,
+        topic: Topic,
+        hot: HotTier,
+        table: ColdTable | None,
+        rows: ColdRows | None = None,
+        open_table: OpenTable | None = None,
+        *,
+        by_name: bool,
+    ) -> None:
+        super().__init__(topic, hot, table, rows, open_table)
+        self._by_name = by_name
+        self._refused: ColdTierError | None = None
 
     def cold(self) -> ColdSnapshot:
         """See `Tiers.cold`; the one of a table that does not exist if it cannot be read here."""
@@ -29,6 +46,8 @@ class TaskTiers(Tiers):
         except (ContradictionError, ForeignTableError):
             raise
         except ColdTierRefusedError as error:
+            if not self._by_name:
+                raise
             self._refused, self.table, self.rows = error, None, None
             return ColdSnapshot()
 
