@@ -88,7 +88,7 @@ def reach_from_cluster(client: Any, cluster_id: str, url: str) -> Way:
 
 def _run(client: Any, cluster_id: str, program: str) -> str:
     """What a program prints on a cluster's driver."""
-    from databricks.sdk.errors import DatabricksError
+    from databricks.sdk.errors.base import DatabricksError
     from databricks.sdk.service.compute import Language
 
     commands = client.command_execution
