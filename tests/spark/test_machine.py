@@ -16,8 +16,9 @@ from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 from mutants import Mutant, patched
 from stories import run as run_stories
 
-from lakelog.cold.by_name import commit, reader
+from lakelog.cold.by_name import commit
 from lakelog.cold.by_name.notes import Note
+from lakelog.cold.by_name.runs import Run
 from lakelog.errors import ContradictionError
 from lakelog.testing.model import Difference
 from lakelog.testing.spark_machine import named_table_machine, spark_engine_machine
@@ -70,7 +71,7 @@ MUTANTS = (
     Mutant(
         "a range by name without its bounds",
         "a read has the records of its range and no other",
-        patched(reader._Run, "where", _where_without_bounds),
+        patched(Run, "where", _where_without_bounds),
     ),
     Mutant(
         "registers that a note forgets",
@@ -82,6 +83,7 @@ MUTANTS = (
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("through_spark")  # whose queries one of them changes
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_rules_of_a_log_catch_the_mutant_of_a_table_by_name(
     mutant: Mutant, tmp_path: Path, spark: Any, schema: str
