@@ -52,7 +52,7 @@ def test_a_log_whose_table_has_a_name_is_what_the_model_has(
         run(machine, examples=10, steps=20)
 
 
-def _where_without_bounds(self: reader._Run, start: int, end: int) -> str:
+def _where_without_bounds(self: Run, start: int, end: int) -> str:
     return (
         f"partition = {self.partition} AND segment BETWEEN {self.first_segment} AND "
         f"{self.last_segment}"
