@@ -169,11 +169,11 @@ def objects(column: pa.Array) -> list[Any]:
     return list(column.to_numpy(zero_copy_only=False).tolist())
 
 
-def header_tuples(column: pa.Array) -> Iterable[Headers]:
-    """The headers of each row; without an end, where no row has any."""
+def header_tuples(column: pa.Array) -> list[Headers]:
+    """The headers of each row."""
     pairs = column.flatten()
     if not len(pairs):
-        return repeat(())
+        return [()] * len(column)
     names, values = (objects(pc.struct_field(pairs, name)) for name in ("key", "value"))
     each = zip(names, values, strict=True)
     return [tuple(islice(each, count)) for count in column.value_lengths().to_pylist()]

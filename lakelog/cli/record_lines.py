@@ -42,22 +42,15 @@ class _Columns:
 
         from ..record import header_tuples, objects
 
-        batch = table.combine_chunks()
-        columns = {
-            name: batch.column(name).combine_chunks()
-            if isinstance(batch.column(name), pa.ChunkedArray)
-            else batch.column(name)
-            for name in batch.column_names
-        }
-        times = np.asarray(columns["timestamp"].view(pa.int64())) // 1000
-        found = header_tuples(columns["headers"])
+        named = zip(table.column_names, table.columns, strict=True)
+        columns = {name: column.combine_chunks() for name, column in named}
         return cls(
             objects(columns["partition"]),
             objects(columns["offset"]),
-            times,
+            np.asarray(columns["timestamp"].view(pa.int64())) // 1000,
             objects(columns["key"]),
             objects(columns["value"]),
-            list(found) if isinstance(found, list) else [()] * table.num_rows,
+            header_tuples(columns["headers"]),
         )
 
     def rows(self, times: Iterable[Any] | None = None) -> Iterable[tuple[Any, ...]]:

@@ -10,6 +10,7 @@ Source: Delta's protocol, "Per-file Statistics".
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from datetime import date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
@@ -17,6 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..value_ddl import VALUE_ERROR
+from .rows import RowTally, with_value_columns
 from .schema import with_statistics
 
 #: As Delta's own writers cut strings.
@@ -64,6 +67,23 @@ class ValueStatistics:
         """No value is larger, by column, as JSON."""
         bounds = {name: _upper_bound(value) for name, value in self._largest.items()}
         return {name: bound for name, bound in bounds.items() if bound is not None}
+
+
+def counted_values(
+    row_groups: Iterable[pa.Table], columns: pa.Schema, tally: RowTally, values: ValueStatistics
+) -> Iterator[pa.Table]:
+    """The row groups with their value columns, once they are counted.
+
+    Args:
+        columns: the value columns; without any the groups come as they are.
+        tally: gets the records that do not parse.
+    """
+    for group in row_groups:
+        if len(columns):
+            group = with_value_columns(group, columns)
+            tally.unparsed += group.num_rows - group[VALUE_ERROR].null_count
+            values.count(group)
+        yield group
 
 
 def _lower_bound(value: Any) -> str:

@@ -18,7 +18,7 @@ from ..config import MIB
 from ..errors import InvalidArgumentError
 from ..record import RECORDS, Record, TopicPartition, to_records
 from .fetch import fetches
-from .pieces import Piece, pieces, record_count
+from .stretches import Piece, pieces, record_count
 from .tiers import Tiers
 from .where import Bounds, Where
 from .where.expression import matching

@@ -367,16 +367,19 @@ class TopicLog:
 
     def _clamped(self, asked: Iterable[int], where: Position, look: Look) -> dict[int, int]:
         """Where a position lies in each partition; at one of its ends, if it lies outside."""
-        if isinstance(where, AtOffset):
-            found: dict[int, int | None] = dict.fromkeys(asked, where.offset)
-        else:
-            found = dict(self.seek_each(where, asked))
         clamped = {}
-        for number, offset in found.items():
+        for number in asked:
             log = look.offsets[number]
-            clamped[number] = min(
-                max(log.log_end if offset is None else offset, log.log_start), log.log_end
-            )
+            offset: int | None
+            if isinstance(where, AtOffset):
+                offset = where.offset
+            elif isinstance(where, seeking.SOUGHT):
+                offset = self.seek(number, where)
+            else:
+                offset = seeking.offset_of(where, self._tiers, number, log)
+            if offset is None:
+                offset = log.log_end
+            clamped[number] = min(max(offset, log.log_start), log.log_end)
         return clamped
 
     def _counted(self, look: Look, partition: int, start: int, end: int) -> int:

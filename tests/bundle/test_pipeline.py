@@ -18,7 +18,7 @@ from deltalake import DeltaTable
 from lakelog import Lakelog
 from lakelog.embedded.java import java_home
 from lakelog.jobs import add_readings
-from lakelog.testing.servers import free_port
+from lakelog.testing.connect_server import connect_server
 
 pyspark = pytest.importorskip("pyspark", minversion="4.1")
 pytestmark = pytest.mark.slow
@@ -27,23 +27,9 @@ pytestmark = pytest.mark.slow
 @pytest.fixture
 def connect_url(tmp_path: Path) -> Iterator[str]:
     """A Spark that outlives the runs, as a catalog on Databricks does."""
-    port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, str(ROOT / "tests" / "spark" / "connect_server.py"), str(port)],
-        cwd=tmp_path,  # where its tables lie
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
-        assert server.stdout.readline() == "ready\n"
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        server.stdin.close()
-        server.wait(60)
-        server.stdout.close()
+    script = ROOT / "tests" / "spark" / "connect_server.py"
+    with connect_server(script, cwd=tmp_path) as url:  # where its tables lie
+        yield url
 
 
 def run(folder: Path, connect_url: str) -> None:

@@ -20,30 +20,16 @@ from deltalake import DeltaTable
 from query_process import start
 from spark_log import SparkLog
 
+from lakelog.testing.connect_server import connect_server
 from lakelog.testing.eventually import eventually
-from lakelog.testing.servers import free_port
 
 HERE = Path(__file__).parent
 
 
 @pytest.fixture(scope="module")
 def connect_url() -> Iterator[str]:
-    port = free_port()
-    server = subprocess.Popen(
-        [sys.executable, str(HERE / "connect_server.py"), str(port)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    try:
-        assert server.stdout.readline() == "ready\n"
-        yield f"sc://127.0.0.1:{port}"
-    finally:
-        server.stdin.close()
-        server.wait(60)
-        server.stdout.close()
+    with connect_server(HERE / "connect_server.py") as url:
+        yield url
 
 
 def test_everything_works_over_connect(connect_url: str, tmp_path: Path) -> None:

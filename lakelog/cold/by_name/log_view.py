@@ -25,9 +25,9 @@ from .delta_actions import CommitActions, LogFile, NotDirectError
 from .history import FIRST_ROWS, Commit, is_enough
 from .location import Located, Location
 from .lookup import Measured
-from .notes import Note, Slice, version_of_path
+from .notes import Note, Slice
 from .properties import joined
-from .runs import Run, beats, runs
+from .runs import Run, newest_of, runs, version_with
 from .table_log import TableLog
 
 #: Files' deletion vectors that are kept; each has some bytes for a deleted row.
@@ -176,23 +176,17 @@ class LogView:
 
     def newest(self, files: Iterable[SegmentFile], from_offset: int) -> OffsetAndTimestamp | None:
         """See `SegmentReader.newest`."""
-        best: OffsetAndTimestamp | None = None
-        for file in files:
-            if file.max_timestamp_ms < 0:
-                break
-            if best is not None and not beats(best, file.max_timestamp_ms, file.start_offset):
-                if file.max_timestamp_ms < best.timestamp_ms:
-                    break
-                continue
+
+        def newest_in(file: SegmentFile) -> OffsetAndTimestamp | None:
             there, reader = self._files(self._version([file]))
-            for run in runs([file], from_offset, file.end_offset):
+            for run in runs([file], from_offset, file.end_offset):  # one at most
                 mine = sorted(
                     _of_run(there, run), key=lambda one: (-one.max_timestamp_ms, one.start_offset)
                 )
-                found = reader.newest(mine, run.start)
-                if found and (best is None or beats(best, found.timestamp_ms, found.offset)):
-                    best = found
-        return best
+                return reader.newest(mine, run.start)
+            return None
+
+        return newest_of(files, newest_in)
 
     # -- where it lies ---------------------------------------------------------------------------
 
@@ -256,8 +250,7 @@ class LogView:
             return log.files(version), self._reader
 
     def _version(self, files: Sequence[SegmentFile]) -> int:
-        newest, gone = self._active(file.path for file in files)
-        return max(version_of_path(file.path) for file in files) if gone else newest
+        return version_with(files, self._active)
 
 
 class _Reader(SegmentReader):

@@ -17,9 +17,8 @@ from ...record import MAX_OFFSET, OffsetAndTimestamp
 from ...value_ddl import VALUE_ERROR
 from ..projection import projection
 from ..segment import SegmentFile
-from .notes import version_of_path
 from .query_errors import naming
-from .runs import beats, runs
+from .runs import newest_of, runs, version_with
 from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
 from .windows import Stretch
 
@@ -97,26 +96,16 @@ class NamedReader:
         """See `SegmentReader.newest`."""
         from pyspark.sql.functions import col
 
-        best: OffsetAndTimestamp | None = None
-        for file in files:
-            if file.max_timestamp_ms < 0:
-                break
-            if best is not None and not beats(best, file.max_timestamp_ms, file.start_offset):
-                if file.max_timestamp_ms < best.timestamp_ms:
-                    break
-                continue
-            found = self._first(
+        return newest_of(
+            files,
+            lambda file: self._first(
                 file,
                 from_offset,
                 "timestamp >= timestamp_micros(0L)",
                 col("timestamp").desc(),
                 col("offset"),
-            )
-            if found is not None and (
-                best is None or beats(best, found.timestamp_ms, found.offset)
-            ):
-                best = found
-        return best
+            ),
+        )
 
     def map(
         self,
@@ -197,12 +186,7 @@ class NamedReader:
     # -- where rows are ----------------------------------------------------------------------------
 
     def _version(self, files: Sequence[SegmentFile]) -> int:
-        """A version that has all of the files, which were together in some snapshot.
-
-        Files that were removed since are read as they were, as long as Delta keeps them.
-        """
-        newest, gone = self._active(file.path for file in files)
-        return max(version_of_path(file.path) for file in files) if gone else newest
+        return version_with(files, self._active)
 
     def _first(
         self, file: SegmentFile, from_offset: int, condition: str, *order: Column

@@ -22,14 +22,13 @@ import pyarrow.parquet as pq
 
 from ...back_off import patiently
 from ...errors import ColdTierError
-from ...value_ddl import VALUE_ERROR
 from ..change import HotRange, RowsOf
 from ..file_statistics import statistics
 from ..row_groups import row_groups
-from ..rows import RowTally, archived_rows, with_value_columns
+from ..rows import RowTally, archived_rows
 from ..segment import file_name
 from ..store.storage import Storage
-from ..value_statistics import ValueStatistics
+from ..value_statistics import ValueStatistics, counted_values
 from .file_layout import FileLayout
 from .notes import Slice
 
@@ -116,11 +115,7 @@ def _write(
             **layout.writer_options(),
         )
     try:
-        for group in groups:
-            if len(layout.values):
-                group = with_value_columns(group, layout.values)
-                tally.unparsed += group.num_rows - group[VALUE_ERROR].null_count
-                values.count(group)
+        for group in counted_values(groups, layout.values, tally, values):
             with storage.naming(path):
                 writer.write_table(layout.as_stored(group), row_group_size=group.num_rows)
     except BaseException:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ...record import OffsetAndTimestamp
 from ..segment import SegmentFile
+from .notes import version_of_path
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +62,42 @@ def runs(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[Run]:
         together.append(file)
     if together:
         yield Run.of(together, start, end)
+
+
+def version_with(
+    files: Sequence[SegmentFile], active: Callable[[Iterable[str]], tuple[int, set[str]]]
+) -> int:
+    """A version that has all of the files, which were together in some snapshot.
+
+    Files that were removed since are read as they were, as long as Delta keeps them.
+
+    Args:
+        active: the newest version seen, and which of some paths it lacks.
+    """
+    newest, gone = active(file.path for file in files)
+    return max(version_of_path(file.path) for file in files) if gone else newest
+
+
+def newest_of(
+    files: Iterable[SegmentFile], newest_in: Callable[[SegmentFile], OffsetAndTimestamp | None]
+) -> OffsetAndTimestamp | None:
+    """The best of what each file has; see `SegmentReader.newest`.
+
+    Args:
+        files: by largest timestamp, then by offset; no more are looked into than needed.
+    """
+    best: OffsetAndTimestamp | None = None
+    for file in files:
+        if file.max_timestamp_ms < 0:
+            break
+        if best is not None and not beats(best, file.max_timestamp_ms, file.start_offset):
+            if file.max_timestamp_ms < best.timestamp_ms:
+                break
+            continue
+        found = newest_in(file)
+        if found is not None and (best is None or beats(best, found.timestamp_ms, found.offset)):
+            best = found
+    return best
 
 
 def beats(best: OffsetAndTimestamp, timestamp_ms: int, offset: int) -> bool:

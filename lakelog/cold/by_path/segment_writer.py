@@ -15,17 +15,16 @@ import pyarrow.parquet as pq
 from ...back_off import patiently
 from ...errors import ColdTierError
 from ...topic import Topic
-from ...value_ddl import VALUE_ERROR
 from ..change import HotRange, Rewrite, RowsOf
 from ..file_statistics import milliseconds, statistics
 from ..parquet.footer_seal import SEALED, SealingSink
 from ..parquet.segment_reader import SegmentReader
 from ..row_groups import row_groups
-from ..rows import RowTally, archived_rows, rewritten_rows, with_value_columns
+from ..rows import RowTally, archived_rows, rewritten_rows
 from ..schema import FILE_SCHEMA, writer_options
 from ..segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, file_name, sources_digest
 from ..store.storage import Storage
-from ..value_statistics import ValueStatistics
+from ..value_statistics import ValueStatistics, counted_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,11 +150,7 @@ def _write(
             **writer_options(columns),
         )
     try:
-        for row_group in row_groups:
-            if len(columns):
-                row_group = with_value_columns(row_group, columns)
-                tally.unparsed += row_group.num_rows - row_group[VALUE_ERROR].null_count
-                values.count(row_group)
+        for row_group in counted_values(row_groups, columns, tally, values):
             with storage.naming(path):
                 writer.write_table(row_group, row_group_size=row_group.num_rows)
         writer.add_key_value_metadata({**tally.tombstones.to_metadata(), **SEALED})

@@ -6,7 +6,22 @@ import math
 from dataclasses import dataclass
 from typing import TypeVar
 
-from .expression import EQ, GE, GT, LE, LT, All, Bytes, Compare, Either, Number, OneOf, Time, Where
+from .expression import (
+    EQ,
+    GE,
+    GT,
+    LE,
+    LT,
+    All,
+    Bytes,
+    Compare,
+    Either,
+    Number,
+    OneOf,
+    Time,
+    Where,
+    as_bytes,
+)
 
 T = TypeVar("T")
 
@@ -51,9 +66,9 @@ class Bounds:
             case OneOf(Number("partition"), literals):
                 return cls(partitions=frozenset(int(n) for n in literals if isinstance(n, int)))
             case Compare(Bytes("key"), "=", str() | bytes() as literal):
-                return cls(keys=frozenset({_utf8(literal)}))
+                return cls(keys=frozenset({as_bytes(literal)}))
             case OneOf(Bytes("key"), literals):
-                keys = [_utf8(one) for one in literals if isinstance(one, (str, bytes))]
+                keys = [as_bytes(one) for one in literals if isinstance(one, (str, bytes))]
                 return cls(keys=frozenset(keys)) if len(keys) == len(literals) else cls()
         return cls()
 
@@ -113,7 +128,3 @@ def _common(one: frozenset[T] | None, other: frozenset[T] | None) -> frozenset[T
     if one is None or other is None:
         return other if one is None else one
     return one & other
-
-
-def _utf8(literal: str | bytes) -> bytes:
-    return literal.encode() if isinstance(literal, str) else literal

@@ -257,8 +257,8 @@ class Compare:
         literal = self.literal
         if pa.types.is_binary(values.type):
             if isinstance(literal, (str, bytes)):
-                wanted = literal.encode() if isinstance(literal, str) else literal
-                return _mask(_ARROW[self.sign](values, pa.scalar(wanted, values.type)))
+                wanted = pa.scalar(as_bytes(literal), values.type)
+                return _mask(_ARROW[self.sign](values, wanted))
             values = _numbers(values)
         if isinstance(literal, bool) or not isinstance(literal, (int, float)):
             return np.zeros(len(values), np.bool_)
@@ -312,9 +312,10 @@ class Contains:
         return _of_field(rows, self.field, self._holds)
 
     def _holds(self, values: pa.Array) -> Mask:
-        literal = self.literal.encode() if isinstance(self.literal, str) else self.literal
-        if not isinstance(literal, bytes) or not pa.types.is_binary(values.type):
+        literal = self.literal
+        if not isinstance(literal, (str, bytes)) or not pa.types.is_binary(values.type):
             return np.zeros(len(values), np.bool_)
+        literal = as_bytes(literal)
         if self.at_start:
             return _mask(pc.starts_with(values, literal))
         return _contains(values, literal)
@@ -348,6 +349,11 @@ class Exists:
 
 
 # -- how ---------------------------------------------------------------------------------------
+
+
+def as_bytes(literal: str | bytes) -> bytes:
+    """What keys, values and headers are compared with."""
+    return literal.encode() if isinstance(literal, str) else literal
 
 
 def compares(found: Any, sign: str, literal: Scalar) -> bool:

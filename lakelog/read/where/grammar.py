@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from ...errors import InvalidArgumentError, MissingExtraError
+from ...errors import InvalidArgumentError
 from ...typed_time import clock_text, read_time
 from .expression import (
     ANY,
@@ -123,10 +123,8 @@ def write(where: Where) -> str:
 
 @cache
 def _grammar() -> Any:
-    try:
-        from lark import Lark
-    except ImportError as error:
-        raise MissingExtraError("lark is not installed; pip install lark") from error
+    from lark import Lark
+
     text = Path(__file__).with_name("where.lark").read_text(encoding="utf-8")
     return Lark(text, parser="lalr", propagate_positions=True)
 
