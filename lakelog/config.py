@@ -248,6 +248,13 @@ _DEFINITIONS = (
         "the columns that the cold table gets out of JSON values",
     ),
     Setting(
+        "lakelog.key.bloom.filter",
+        "true",
+        boolean,
+        "true or false",
+        "whether archived files have Bloom filters, by which a search for keys skips files",
+    ),
+    Setting(
         "lakelog.change.data.feed",
         "false",
         boolean,

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pyarrow as pa
 
 from ..errors import MissingFileError, OffsetOutOfRangeError
-from ..record import TopicPartition
+from ..record import OffsetRange, TopicPartition
 from .segment import SegmentFile, archived_start
 from .table import ColdRows, ColdSnapshot
 
@@ -65,6 +65,12 @@ class AsArchived(ABC):
             yield from self._rows.read(files, start, end, columns)
         except MissingFileError as error:
             raise self._gone("a file that cleanup removed was vacuumed") from error
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`."""
+        return self._rows.with_keys(files, start, end, keys)
 
     @abstractmethod
     def _first(self, newest: ColdSnapshot) -> ColdSnapshot:

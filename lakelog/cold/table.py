@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from .. import reservation
 from ..producer_calls import ProducerCall
-from ..record import OffsetAndTimestamp
+from ..record import OffsetAndTimestamp, OffsetRange
 from ..topic import Topic
 from .change import Change
 from .purged import Purged
@@ -135,6 +135,23 @@ class ColdRows(Protocol):
         Raises:
             MissingFileError: the table names a file that is gone.
             CorruptRecordError: a file is not the Parquet that was written.
+        """
+        ...
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """Ranges of offsets in which all records of [start, end) lie that have one of the keys.
+
+        They are those of row groups: what is left of one does not depend on where it is cut. Where
+        a Bloom filter says that there is none of the keys, nothing is read, else the keys alone. A
+        table that cannot be asked gives back [start, end).
+
+        Args:
+            files: see `read`.
+
+        Raises:
+            MissingFileError, CorruptRecordError: see `read`.
         """
         ...
 

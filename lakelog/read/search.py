@@ -8,18 +8,18 @@ search began.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from ..config import MIB
-from ..errors import InvalidArgumentError
+from ..errors import InvalidArgumentError, MissingFileError
 from ..record import RECORDS, Record, TopicPartition, to_records
 from .fetch import fetches
 from .stretches import Piece, pieces, record_count
-from .tiers import Tiers
+from .tiers import Look, Tiers
 from .where import Bounds, Where
 from .where.expression import matching
 from .where.grammar import write
@@ -175,9 +175,9 @@ class Search:
             if look is not None and partition in may:
                 found = pieces(look, partition, *_within((start, end), bounds))
             kept = [piece for piece in found if bounds.may_match(piece.min_ms, piece.max_ms)]
-            scan = kind(
-                self._tiers, self._tiers.topic.partition(partition), self.where, kept, step_bytes
-            )
+            narrowed = _Narrowed(self._tiers, look, partition, bounds.keys)
+            topic_partition = self._tiers.topic.partition(partition)
+            scan = kind(self._tiers, topic_partition, self.where, kept, narrowed, step_bytes)
             scan.begin((start, max(start, end)), place.rank, record_count(found))
             scans.append(scan)
         return scans
@@ -208,11 +208,49 @@ def _within(span: tuple[int, int], bounds: Bounds) -> tuple[int, int]:
 # -- one partition -----------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True)
+class _Narrowed:
+    """Pieces of a partition down to what may hold a key.
+
+    Args:
+        keys: None: any key is wanted.
+    """
+
+    tiers: Tiers
+    look: Look | None
+    partition: int
+    keys: frozenset[bytes] | None
+
+    def __call__(self, piece: Piece) -> list[Piece]:
+        """The parts of a piece to be read, by offset."""
+        rows = self.tiers.rows
+        if self.keys is None or not piece.is_cold or self.look is None or rows is None:
+            return [piece]
+        files = self.look.cold.files.files_between(self.partition, piece.start, piece.end)
+        try:
+            found = rows.with_keys(files, piece.start, piece.end, self.keys)
+        except MissingFileError:
+            if not self.tiers.outdated(self.look):
+                raise
+            return [piece]  # rewritten since; whoever reads it looks again
+        span = piece.end - piece.start
+        return [
+            replace(
+                piece,
+                start=one.start,
+                end=one.end,
+                records=max(1, piece.records * (one.end - one.start) // span),
+            )
+            for one in found
+        ]
+
+
 class _Scan:
     """A partition's matches in the order they are met, and how far it has come.
 
     Args:
         kept: what may hold matches, by offset.
+        narrowed: what of a piece to read.
 
     Attributes:
         at: where it is: all before, or backward all from there on, was searched.
@@ -227,12 +265,14 @@ class _Scan:
         topic_partition: TopicPartition,
         where: Where,
         kept: list[Piece],
+        narrowed: _Narrowed,
         step_bytes: int,
     ) -> None:
         self._tiers = tiers
         self._topic_partition = topic_partition
         self._where = where
         self._kept = kept
+        self._narrowed = narrowed
         self._step_bytes = step_bytes
         self._steps = self._read()
         self._carried = -math.inf  # the rank of the last record met
@@ -257,6 +297,11 @@ class _Scan:
 
     def _read(self) -> Iterator[bool]:
         raise NotImplementedError
+
+    def _parts(self, piece: Piece) -> list[Piece]:
+        parts = self._narrowed(piece)
+        self.skipped += piece.records - record_count(parts)
+        return parts
 
     def _finish(self) -> None:
         self.frontier = math.inf
@@ -319,7 +364,17 @@ class _Forward(_Scan):
         self._bound()
 
     def _read(self) -> Iterator[bool]:
-        for start, end in _joined(self._kept):
+        if self._narrowed.keys is None:
+            yield from self._through(_joined(self._kept))
+            return
+        for piece in self._kept:
+            yield from self._through(_joined(self._parts(piece)))
+            self.at = piece.end
+            self._bound()
+            yield True
+
+    def _through(self, ranges: Iterable[tuple[int, int]]) -> Iterator[bool]:
+        for start, end in ranges:
             for step in fetches(
                 self._tiers, self._topic_partition, start, end, max_bytes=self._step_bytes
             ):
@@ -356,30 +411,39 @@ class _Backward(_Scan):
     def _read(self) -> Iterator[bool]:
         records = _FIRST_STRETCH
         for piece in reversed(self._kept):
-            end = piece.end
-            while end > piece.start:
-                # As if spread evenly; rounded up, so that it always gets on.
-                span = -(-records * (piece.end - piece.start) // max(1, piece.records))
-                start = max(piece.start, end - max(1, span))
-                batches, nbytes, too_large = [], 0, False
-                for step in fetches(
-                    self._tiers, self._topic_partition, start, end, max_bytes=self._step_bytes
-                ):
-                    batches.append(step.records)
-                    nbytes += step.records.nbytes
-                    too_large = nbytes > 2 * self._step_bytes and records > 1 and end - start > 1
-                    if too_large:
-                        break
-                if too_large:  # what matches in it might be as large: read less at a time
-                    records = max(1, records // (2 * _GROWTH))
-                    continue
-                for batch in reversed(batches):
-                    self._met(batch, backward=True)
-                self.at = end = start
-                self._bound()
-                if nbytes < self._step_bytes // _GROWTH:
-                    records *= _GROWTH
-                yield True
+            for part in reversed(self._parts(piece)):
+                records = yield from self._backward(part, records)
+            self.at = piece.start
+            self._bound()
+            yield True
+
+    def _backward(self, piece: Piece, records: int) -> Generator[bool, None, int]:
+        """Reads a piece, about so many records at first; returns how many the next one may be."""
+        end = piece.end
+        while end > piece.start:
+            # As if spread evenly; rounded up, so that it always gets on.
+            span = -(-records * (piece.end - piece.start) // max(1, piece.records))
+            start = max(piece.start, end - max(1, span))
+            batches, nbytes, too_large = [], 0, False
+            for step in fetches(
+                self._tiers, self._topic_partition, start, end, max_bytes=self._step_bytes
+            ):
+                batches.append(step.records)
+                nbytes += step.records.nbytes
+                too_large = nbytes > 2 * self._step_bytes and records > 1 and end - start > 1
+                if too_large:
+                    break
+            if too_large:  # what matches in it might be as large: read less at a time
+                records = max(1, records // (2 * _GROWTH))
+                continue
+            for batch in reversed(batches):
+                self._met(batch, backward=True)
+            self.at = end = start
+            self._bound()
+            if nbytes < self._step_bytes // _GROWTH:
+                records *= _GROWTH
+            yield True
+        return records
 
     def _bound(self) -> None:
         left = int(np.searchsorted(self._starts, self.at, side="left")) if self._starts else 0

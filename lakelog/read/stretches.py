@@ -95,6 +95,7 @@ class Piece:
     records: int  # at most
     min_ms: int  # -1: some may have none, or it is not known
     max_ms: int  # -1: none has one; `UNKNOWN_TIMESTAMP_MS`: it is not known
+    is_cold: bool = False  # whether a reader gets them from cold
 
 
 def pieces(look: Look, partition: int, start: int, end: int) -> list[Piece]:
@@ -145,5 +146,5 @@ def _cold_pieces(files: SegmentIndex, partition: int, low: int, high: int) -> li
             start, end = before.start, max(before.end, end)
             records += before.records
             min_ms, max_ms = min(min_ms, before.min_ms), max(max_ms, before.max_ms)
-        found.append(Piece(start, end, min(records, end - start), min_ms, max_ms))
+        found.append(Piece(start, end, min(records, end - start), min_ms, max_ms, is_cold=True))
     return found

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from lakelog.cold.by_path.segment_writer import write_segment_file
 from lakelog.cold.change import HotRange
-from lakelog.cold.parquet.footer_seal import SEAL_BYTES, SEALED, sealed_end
+from lakelog.cold.parquet.footer_seal import SEAL_BYTES, SEALED, FooterBytes, sealed_end
 from lakelog.cold.parquet.footers import parse_footer, read_footer
 from lakelog.cold.schema import FILE_SCHEMA, WRITER_OPTIONS
 from lakelog.cold.store.storage import Storage
@@ -159,7 +159,7 @@ def test_a_file_of_another_length_is_noticed(cut, longer):
 @given(st.binary(max_size=300))
 def test_bytes_that_are_no_footer_are_refused(data):
     with pytest.raises(pa.ArrowInvalid):
-        parse_footer(data, 1000)
+        parse_footer(FooterBytes(data), 1000)
     for end in (b"PAR1", struct.pack("<I4s", len(data), b"PAR1")):
         with pytest.raises(pa.ArrowInvalid):
             footer_of(b"PAR1" + data + end)

@@ -204,7 +204,8 @@ def _layout(transaction: Any, topic: Topic, values: pa.Schema) -> FileLayout | N
     folder = transaction.deltaLog().dataPath().toUri().toString()
     if not folder.startswith(_SCHEMES):
         return None
-    return FileLayout.of(Storage(folder).root, metadata, values)
+    filter_keys = topic.config["lakelog.key.bloom.filter"]
+    return FileLayout.of(Storage(folder).root, metadata, values, filter_keys=filter_keys)
 
 
 def _append(spark: SparkSession, note: str) -> Any:

@@ -22,7 +22,7 @@ from ...errors import (
     LakelogError,
     NewerVersionError,
 )
-from ...record import OffsetAndTimestamp
+from ...record import OffsetAndTimestamp, OffsetRange
 from ..projection import projection
 from ..segment import SegmentFile
 from ..store_errors import one_line
@@ -150,6 +150,13 @@ class EitherView:
         if self._reader is None:
             self._refuse()
         yield from self._reader.read(files, at, end, columns)
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`."""
+        files = list(files)
+        return self._either_reads(lambda one: one.with_keys(files, start, end, keys))
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int

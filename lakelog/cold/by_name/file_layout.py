@@ -45,15 +45,24 @@ class FileLayout:
         columns: what a file has.
         stored: the same as they are called in files.
         partition_columns: what `PARTITION_COLUMNS` are called in add actions.
+        filter_keys: whether files have Bloom filters of keys.
     """
 
     folder: str
     columns: pa.Schema
     stored: pa.Schema
     partition_columns: tuple[str, ...]
+    filter_keys: bool = False
 
     @classmethod
-    def of(cls, folder: str, metadata: Mapping[str, Any], values: pa.Schema) -> FileLayout | None:
+    def of(
+        cls,
+        folder: str,
+        metadata: Mapping[str, Any],
+        values: pa.Schema,
+        *,
+        filter_keys: bool = False,
+    ) -> FileLayout | None:
         """The layout of an archive's files; None if files alone do not do for this table.
 
         Args:
@@ -68,7 +77,7 @@ class FileLayout:
         if any(field is None for field in stored):
             return None
         partition_columns = tuple(_name(said[name]) for name in PARTITION_COLUMNS)
-        return cls(folder, columns, pa.schema(stored), partition_columns)
+        return cls(folder, columns, pa.schema(stored), partition_columns, filter_keys)
 
     @property
     def values(self) -> pa.Schema:

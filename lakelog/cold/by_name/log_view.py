@@ -16,7 +16,8 @@ import pyarrow.compute as pc
 
 from ...back_off import patiently
 from ...errors import ContradictionError, CorruptRecordError, MissingFileError
-from ...record import OffsetAndTimestamp
+from ...record import OffsetAndTimestamp, OffsetRange
+from ..offset_ranges import merged
 from ..parquet.segment_reader import SegmentReader
 from ..segment import SegmentFile
 from ..store.storage import Storage
@@ -150,16 +151,27 @@ class LogView:
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`."""
-        wanted = [
-            file
-            for file in files
-            if file.records and file.end_offset > start and file.start_offset < end
-        ]
+        wanted = list(_between(files, start, end))
         if not wanted:
             return
         there, reader = self._files(self._version(wanted))
         for run in runs(wanted, start, end):
             yield from reader.read(_of_run(there, run), run.start, run.end, columns)
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`."""
+        wanted = list(_between(files, start, end))
+        if not wanted:
+            return []
+        there, reader = self._files(self._version(wanted))
+        found = [
+            one
+            for run in runs(wanted, start, end)
+            for one in reader.with_keys(_of_run(there, run), run.start, run.end, keys)
+        ]
+        return merged(found)
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
@@ -337,6 +349,12 @@ def _measure(reader: _Reader, file: LogFile, start: int, end: int) -> _Measure:
             max(found.max_us, times["max"]),
         )
     return found
+
+
+def _between(files: Iterable[SegmentFile], start: int, end: int) -> Iterator[SegmentFile]:
+    for file in files:
+        if file.records and file.end_offset > start and file.start_offset < end:
+            yield file
 
 
 def _of_run(files: Iterable[LogFile], run: Run) -> list[LogFile]:

@@ -42,6 +42,7 @@ from ...errors import (
 from ...failpoints import failpoint
 from ...format_version import check_format
 from ...producer_calls import ProducerCall
+from ...record import OffsetRange
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, HotRange, RowsOf
@@ -662,6 +663,12 @@ class NamedTable(TimestampLookup[EitherView]):
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`. Each piece is a query; for many rows take `version_frame`."""
         return self._reader.read(files, start, end, columns)
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`."""
+        return self._reader.with_keys(files, start, end, keys)
 
     def archived_at(
         self, partition: int, offset: int, since: int

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ...engines.spark import Failure, SparkEngine
 from ...errors import InvalidArgumentError
-from ...record import MAX_OFFSET, OffsetAndTimestamp
+from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
 from ...value_ddl import VALUE_ERROR
 from ..projection import projection
 from ..segment import SegmentFile
@@ -74,6 +74,12 @@ class NamedReader:
                 if batch is None:
                     break
                 yield batch
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`: a query would cost what reading costs."""
+        return [OffsetRange(start, end)]
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int

@@ -10,20 +10,18 @@ Runs on: executor up to `ReadyFile`, driver from `ReadyFiles` on.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 from uuid import uuid4
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from ...back_off import patiently
 from ...errors import ColdTierError
 from ..change import HotRange, RowsOf
 from ..file_statistics import statistics
+from ..parquet.file_writer import write_file
 from ..row_groups import row_groups
 from ..rows import RowTally, archived_rows
 from ..segment import file_name
@@ -75,7 +73,16 @@ def _write_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> ReadyF
     storage.make_folder(f"{storage.root}/{folders[-1]}", synced=False)  # below, with the file
     tally, values = RowTally(add), ValueStatistics(layout.values)
     try:
-        _write(storage, path, row_groups(archived_rows(add, rows_of, tally)), layout, tally, values)
+        groups = row_groups(archived_rows(add, rows_of, tally))
+        write_file(
+            storage,
+            path,
+            counted_values(groups, layout.values, tally, values),
+            layout.stored,
+            layout.writer_options(),
+            filtered=layout.names["key"] if layout.filter_keys else None,
+            stored=layout.as_stored,
+        )
         # The commit that will name the file must not survive a power cut that the file does not.
         storage.sync(path, *(f"{storage.root}/{one}" for one in reversed(folders)), storage.root)
     except BaseException:
@@ -96,34 +103,6 @@ def _write_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> ReadyF
         statistics(tally, values, layout.names),
         tally.unparsed,
     )
-
-
-def _write(
-    storage: Storage,
-    path: str,
-    groups: Iterable[pa.Table],
-    layout: FileLayout,
-    tally: RowTally,
-    values: ValueStatistics,
-) -> None:
-    """An error of the store names the path; an error of the rows' source stays as it is."""
-    with storage.naming(path):
-        writer = pq.ParquetWriter(
-            storage.arrow_path(path),
-            layout.stored,
-            filesystem=storage.filesystem(),
-            **layout.writer_options(),
-        )
-    try:
-        for group in counted_values(groups, layout.values, tally, values):
-            with storage.naming(path):
-                writer.write_table(layout.as_stored(group), row_group_size=group.num_rows)
-    except BaseException:
-        with suppress(OSError, pa.ArrowException):
-            writer.close()
-        raise
-    with storage.naming(path):
-        writer.close()
 
 
 @dataclass(frozen=True, slots=True)

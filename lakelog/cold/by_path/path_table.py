@@ -27,6 +27,7 @@ from ...errors import (
 )
 from ...failpoints import failpoint
 from ...producer_calls import ProducerCall
+from ...record import OffsetRange
 from ...topic import Topic
 from .. import contradictions
 from ..change import Change, RowsOf
@@ -218,6 +219,12 @@ class PathTable(TimestampLookup[SegmentReader]):
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdTable.read`."""
         return self._reader.read(files, start, end, columns)
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`."""
+        return self._reader.with_keys(files, start, end, keys)
 
     def map(
         self,

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from uuid import uuid4
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from ...back_off import patiently
 from ...errors import ColdTierError
 from ...topic import Topic
 from ..change import HotRange, Rewrite, RowsOf
 from ..file_statistics import milliseconds, statistics
-from ..parquet.footer_seal import SEALED, SealingSink
+from ..parquet.file_writer import write_file
 from ..parquet.segment_reader import SegmentReader
 from ..row_groups import row_groups
 from ..rows import RowTally, archived_rows, rewritten_rows
@@ -88,7 +87,15 @@ def _write_file(
         else tally.count(_rewritten(add, SegmentReader(storage, table_path)))
     )
     try:
-        _write(storage, path, row_groups(rows), columns, tally, values)
+        write_file(
+            storage,
+            path,
+            counted_values(row_groups(rows), columns, tally, values),
+            pa.schema([*FILE_SCHEMA, *columns]),
+            writer_options(columns),
+            filtered="key" if topic.config["lakelog.key.bloom.filter"] else None,
+            metadata=lambda: tally.tombstones.to_metadata(),
+        )
         # The commit that will name the file must not survive a power cut that the file does not.
         partition_folder = f"{table_path}/{folder.partition('/')[0]}"
         storage.sync(path, f"{table_path}/{folder}", partition_folder, table_path)
@@ -131,39 +138,6 @@ def _new_name(add: HotRange | Rewrite) -> str:
     unique = sources_digest(file.path for file in add.files) + uuid4().hex[:16]
     kind = "quarantine" if add.aside else "clean"
     return file_name(kind, add.start_offset, add.end_offset, unique)
-
-
-def _write(
-    storage: Storage,
-    path: str,
-    row_groups: Iterable[pa.Table],
-    columns: pa.Schema,
-    tally: RowTally,
-    values: ValueStatistics,
-) -> None:
-    """An error of the store names the path; an error of the rows' source stays as it is."""
-    with storage.naming(path):
-        sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
-        writer = pq.ParquetWriter(
-            pa.PythonFile(sink, mode="w"),
-            pa.schema([*FILE_SCHEMA, *columns]),
-            **writer_options(columns),
-        )
-    try:
-        for row_group in counted_values(row_groups, columns, tally, values):
-            with storage.naming(path):
-                writer.write_table(row_group, row_group_size=row_group.num_rows)
-        writer.add_key_value_metadata({**tally.tombstones.to_metadata(), **SEALED})
-    except BaseException:
-        with suppress(OSError, pa.ArrowException):
-            writer.close()
-        with suppress(OSError, pa.ArrowException):
-            sink.close()
-        raise
-    with storage.naming(path):
-        sink.hold()
-        writer.close()
-        sink.close()
 
 
 def _rewritten(rewrite: Rewrite, reader: SegmentReader) -> Iterator[pa.RecordBatch]:

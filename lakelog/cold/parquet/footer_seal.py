@@ -2,14 +2,15 @@
 
 | at the end of a file lakelog wrote | bytes     |
 |------------------------------------|-----------|
+| checksums of its `bloom_filters`   | see there |
 | ``LKCS``                           | 4         |
 | CRC-32C of the footer, hex digits  | 8         |
 | the footer                         | see below |
 | its length, little-endian          | 4         |
 | ``PAR1``                           | 4         |
 
-A footer does not say where it begins, so readers that do not know the first two rows never see
-them. The footer says that they must be there (`SEALED`), so a footer whose seal was damaged does
+A footer does not say where it begins, so readers that do not know what lies before it never see
+that. The footer says that they must be there (`SEALED`), so a footer whose seal was damaged does
 not pass for one without a seal. Files of other writers, and older files, have no checksum.
 
 The checksum lies in the file because a Delta add has no place for it: delta-rs writes no tags.
@@ -20,11 +21,13 @@ Source: Apache Parquet, "File format".
 from __future__ import annotations
 
 import struct
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
 
 from ...codec.crc import crc32c
+from .bloom_filters import checksums_before, checksums_of
 
 #: Footer key-value metadata of a file with a checksum.
 SEALED = {"lakelog.footer.checksum": "crc32c"}
@@ -37,9 +40,26 @@ _END = struct.Struct("<I4s")
 #: Read at once; holds most footers with their seal.
 _TAIL_BYTES = 64 * 1024
 
+#: Read with a footer that is larger than that, and at most: what lies in front of its seal.
+_BEFORE_BYTES, _MOST_BEFORE_BYTES = 4 * 1024, 1024 * 1024
 
-def footer_bytes(source: Any, size_bytes: int | None = None) -> tuple[bytes, bool]:
-    """The footer's bytes, and whether they have a checksum; if so, it is correct.
+
+@dataclass(frozen=True, slots=True)
+class FooterBytes:
+    """A footer as it lies in a file.
+
+    Attributes:
+        is_sealed: whether it has a checksum; if so, it is correct.
+        filter_checksums: of the row groups' Bloom filters.
+    """
+
+    data: bytes
+    is_sealed: bool = False
+    filter_checksums: tuple[bytes, ...] = ()
+
+
+def footer_bytes(source: Any, size_bytes: int | None = None) -> FooterBytes:
+    """The footer of an open file.
 
     Args:
         source: `pa.NativeFile`, open for reading.
@@ -61,16 +81,20 @@ def footer_bytes(source: Any, size_bytes: int | None = None) -> tuple[bytes, boo
         raise pa.ArrowInvalid(f"its footer is said to have {length} of its {found_bytes} bytes")
     needed = min(found_bytes, length + SEAL_BYTES + _END.size)
     if needed > len(tail):
-        tail = _last(source, found_bytes, needed)
+        tail = _last(source, found_bytes, min(found_bytes, needed + _BEFORE_BYTES))
     at = len(tail) - length - _END.size
     footer, seal = tail[at : -_END.size], tail[max(0, at - SEAL_BYTES) : at]
     if seal[: len(_SEAL)] != _SEAL:
-        return footer, False
+        return FooterBytes(footer)
     if seal != _seal(footer):
         raise pa.ArrowInvalid(
             f"its footer's CRC-32C is {crc32c(footer)!r}, stored is {seal[len(_SEAL) :]!r}"
         )
-    return footer, True
+    checksums = checksums_before(tail[: at - SEAL_BYTES])
+    if checksums is None:
+        tail = _last(source, found_bytes, min(found_bytes, needed + _MOST_BEFORE_BYTES))
+        checksums = checksums_before(tail[:-needed])
+    return FooterBytes(footer, True, checksums or ())
 
 
 def _last(source: Any, size_bytes: int, count: int) -> bytes:
@@ -95,6 +119,7 @@ class SealingSink:
     def __init__(self, out: Any) -> None:
         self._out = out
         self._end: list[bytes] | None = None
+        self._end_at = 0
         self.closed = False
 
     def write(self, data: Any) -> int:
@@ -111,7 +136,7 @@ class SealingSink:
 
     def hold(self) -> None:
         """Hold back what comes from now on: it is the file's end."""
-        self._end = []
+        self._end, self._end_at = [], self.tell()
 
     def close(self) -> None:
         """Write the end, and close the file."""
@@ -119,15 +144,20 @@ class SealingSink:
             return
         self.closed = True
         if self._end is not None:
-            self._out.write(sealed_end(b"".join(self._end)))
+            self._out.write(sealed_end(b"".join(self._end), self._end_at))
         self._out.close()
 
 
-def sealed_end(end: bytes) -> bytes:
-    """The last bytes of a file, from somewhere before its footer on, with the footer's seal."""
+def sealed_end(end: bytes, at_byte: int = 0) -> bytes:
+    """The last bytes of a file, from before its Bloom filters on, with what seals them.
+
+    Args:
+        at_byte: where in the file they begin.
+    """
     length, _ = _END.unpack(end[-_END.size :])
     at = len(end) - length - _END.size
-    return end[:at] + _seal(end[at : -_END.size]) + end[at:]
+    footer = end[at : -_END.size]
+    return end[:at] + checksums_of(end, at_byte, footer) + _seal(footer) + end[at:]
 
 
 def _seal(footer: bytes) -> bytes:

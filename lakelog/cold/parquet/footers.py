@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,8 @@ import pyarrow.parquet as pq
 from ...config import MIB
 from ...record import MAX_OFFSET
 from ..tombstones import Tombstones
-from .footer_seal import SEALED, as_file, footer_bytes
+from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, filter_range
+from .footer_seal import SEALED, FooterBytes, as_file, footer_bytes
 from .thrift import Struct, ThriftError, read_struct
 
 #: Footer bytes kept, as they lie in the files; parsed, they take several times that. At 1–2 KB a
@@ -45,6 +46,7 @@ class RowGroup:
     offsets: tuple[int, int] | None  # smallest, largest
     times_us: tuple[int, int] | None  # likewise
     has_dictionary: bool  # for keys, values or headers
+    key_filter: FilterPlace | None = None  # None: none that can be trusted
 
     @property
     def first(self) -> int:
@@ -114,46 +116,40 @@ def read_footer(
     Raises:
         pa.ArrowInvalid: it is damaged, or not of a file of this table.
     """
-    data, is_sealed = footer_bytes(source, size_bytes)
-    return parse_footer(data, source.size(), is_sealed=is_sealed, names=names)
+    return parse_footer(footer_bytes(source, size_bytes), source.size(), names=names)
 
 
 def parse_footer(
-    data: bytes,
-    file_bytes: int,
-    *,
-    is_sealed: bool = False,
-    names: Mapping[str, str] | None = None,
+    found: FooterBytes, file_bytes: int, *, names: Mapping[str, str] | None = None
 ) -> Footer:
     """A footer, parsed from its bytes.
 
     Args:
         file_bytes: the size of the file that it may point into.
-        is_sealed: whether it had a checksum.
         names: see `read_footer`.
 
     Raises:
         pa.ArrowInvalid: it is damaged, or not of a file of this table.
     """
     try:
-        footer = read_struct(data)
+        footer = read_struct(found.data)
         leaves = list(_leaves(_structs(footer, _SCHEMA), names or {}))
         payload = [b".".join(leaf.parts).decode() for leaf in leaves if leaf.is_payload]
         groups = tuple(
-            _row_group(index, group, leaves, file_bytes)
+            _row_group(index, group, leaves, file_bytes, found.filter_checksums)
             for index, group in enumerate(_structs(footer, _ROW_GROUPS))
         )
         said = dict(_key_values(footer))
         tombstones = Tombstones.from_metadata(said)
     except (ThriftError, UnicodeDecodeError) as error:
         raise pa.ArrowInvalid(f"its footer is damaged: {error}") from error
-    if not is_sealed and any(name.encode() in said for name in SEALED):
+    if not found.is_sealed and any(name.encode() in said for name in SEALED):
         raise pa.ArrowInvalid("its footer says that it has a checksum, and there is none")
     columns = tuple(leaf.path for leaf in leaves)
     if not {"offset", "timestamp"} <= set(columns):
         raise pa.ArrowInvalid("it has no columns offset and timestamp")
-    metadata = pq.read_metadata(pa.BufferReader(as_file(data)))
-    return Footer(metadata, len(data), columns, tuple(payload), groups, tombstones)
+    metadata = pq.read_metadata(pa.BufferReader(as_file(found.data)))
+    return Footer(metadata, len(found.data), columns, tuple(payload), groups, tombstones)
 
 
 # -- Parquet's structs, by the numbers of their fields -----------------------------------------
@@ -219,14 +215,20 @@ def _unit_us(element: Struct, kind: int | None) -> int | None:
     return _CONVERTED_UNITS_US.get(element.get(_CONVERTED, -1))
 
 
-def _row_group(index: int, group: Struct, leaves: list[_Leaf], file_bytes: int) -> RowGroup:
+def _row_group(
+    index: int,
+    group: Struct,
+    leaves: list[_Leaf],
+    file_bytes: int,
+    filter_checksums: Sequence[bytes],
+) -> RowGroup:
     rows, size_bytes = _number(group, _GROUP_ROWS), _number(group, _GROUP_BYTES)
     chunks = _structs(group, _COLUMNS)
     if len(chunks) != len(leaves):
         raise ThriftError(
             f"row group {index} has {len(chunks)} columns, the schema has {len(leaves)}"
         )
-    offsets = times_us = None
+    offsets = times_us = key_filter = None
     compressed_bytes = 0
     codecs = set()
     has_dictionary = False
@@ -249,6 +251,8 @@ def _row_group(index: int, group: Struct, leaves: list[_Leaf], file_bytes: int) 
             offsets = _bounds(column, leaf, 1)
         elif leaf.path == "timestamp" and leaf.unit_us is not None:
             times_us = _bounds(column, leaf, leaf.unit_us)
+        if leaf.path == "key" and index < len(filter_checksums):
+            key_filter = _filter_place(column, file_bytes, filter_checksums[index])
     return RowGroup(
         index,
         rows,
@@ -258,7 +262,15 @@ def _row_group(index: int, group: Struct, leaves: list[_Leaf], file_bytes: int) 
         offsets,
         times_us,
         has_dictionary,
+        key_filter,
     )
+
+
+def _filter_place(column: Struct, file_bytes: int, checksum: bytes) -> FilterPlace | None:
+    found = filter_range(column)
+    if found is None or found[1] > file_bytes or found[1] - found[0] > MOST_FILTER_BYTES:
+        return None
+    return FilterPlace(*found, checksum)
 
 
 def _bounds(column: Struct, leaf: _Leaf, unit: int) -> tuple[int, int] | None:

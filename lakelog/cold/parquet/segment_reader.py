@@ -20,13 +20,15 @@ import pyarrow.parquet as pq
 from ...back_off import Tries, patiently
 from ...config import MIB
 from ...errors import ColdTierError
-from ...record import RECORDS, OffsetAndTimestamp
+from ...record import RECORDS, OffsetAndTimestamp, OffsetRange
+from ..offset_ranges import merged
 from ..projection import projection, shaped
 from ..row_sizes import cut_rows, items_of, row_bytes
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile, is_ours
 from ..store.storage import Storage
 from ..tombstones import TOMBSTONE_COLUMNS, Tombstones
+from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, hashes, may_hold
 from .footers import Footer, FooterCache, RowGroup, read_footer
 
 T = TypeVar("T")
@@ -48,6 +50,7 @@ class _Part:
     """A row group of an open file."""
 
     file: SegmentFile
+    source: Any  # pa.NativeFile
     parquet: Any  # pq.ParquetFile
     group: RowGroup
     ordered: bool  # by offset
@@ -115,6 +118,65 @@ class SegmentReader:
                         yield from self._in_order(run[0], start, end, schema)
                     else:
                         yield from self._sorted(run, start, end, schema)
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`."""
+        wanted, among = hashes(keys), pa.array(sorted(keys), FILE_SCHEMA.field("key").type)
+        found: list[OffsetRange] = []
+        for file in files:
+            if not file.records or file.end_offset <= start or file.start_offset >= end:
+                continue
+            with ExitStack() as opened:
+                parts = [
+                    part
+                    for part in self._parts(opened, file)
+                    if part.group.first < end and part.group.last >= start
+                ]
+                for part in self._unless_filtered(parts, wanted):
+                    keys_of = self._batches(part, ["key"])
+                    if any(pc.any(pc.is_in(rows.column("key"), among)).as_py() for rows in keys_of):
+                        first, last = part.group.first, part.group.last
+                        found.append(OffsetRange(max(start, first), min(end, last + 1)))
+        return merged(found)
+
+    def _unless_filtered(self, parts: list[_Part], wanted: np.ndarray) -> Iterator[_Part]:
+        """Those of a file's row groups that may hold a key.
+
+        Args:
+            wanted: `hashes` of the keys.
+        """
+        # All filters lie together: one request brings those of many row groups.
+        together: list[_Part] = []
+        for part in [*parts, None]:
+            if together and (
+                part is None
+                or part.group.key_filter is None
+                or part.group.key_filter.end - _filter(together[0]).start > MOST_FILTER_BYTES
+            ):
+                yield from self._asked(together, wanted)
+                together = []
+            if part is None:
+                return
+            if part.group.key_filter is None:
+                yield part
+            else:
+                together.append(part)
+
+    def _asked(self, parts: list[_Part], wanted: np.ndarray) -> Iterator[_Part]:
+        start, end = _filter(parts[0]).start, _filter(parts[-1]).end
+        path = f"{self._table_path}/{parts[0].file.path}"
+
+        def reading() -> bytes:
+            with self._storage.naming(path):
+                return bytes(parts[0].source.read_at(end - start, start))
+
+        data = patiently(f"reading {path}", reading)
+        for part in parts:
+            place = _filter(part)
+            if may_hold(data[place.start - start : place.end - start], place, wanted):
+                yield part
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
@@ -184,14 +246,14 @@ class SegmentReader:
                     raise pa.ArrowInvalid(f"it has no column {min(missing)}")
 
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
-                return self._batches(_Part(file, parquet, group, False, footer), columns)
+                return self._batches(_Part(file, source, parquet, group, False, footer), columns)
 
             yield OpenFile(footer, source.size(), batches)
 
     def tombstones(self, file: SegmentFile) -> Tombstones:
         """The file's tombstones, as its footer says; of a foreign file, as its columns say."""
         with ExitStack() as opened:
-            _, footer = self._open(opened, file)
+            _, _, footer = self._open(opened, file)
             if footer.tombstones is not None:
                 return footer.tombstones
             return sum(
@@ -206,12 +268,13 @@ class SegmentReader:
     # -- files and row groups --------------------------------------------------------------------
 
     def _parts(self, opened: ExitStack, file: SegmentFile) -> list[_Part]:
-        parquet, footer = self._open(opened, file)
+        source, parquet, footer = self._open(opened, file)
         ordered, deleted = is_ours(file.path), self.deleted(file)
         parts, first_row = [], 0
         for group in footer.row_groups:
             is_ordered = ordered or group.index in footer.ascending
-            parts.append(_Part(file, parquet, group, is_ordered, footer, first_row, deleted))
+            part = _Part(file, source, parquet, group, is_ordered, footer, first_row, deleted)
+            parts.append(part)
             first_row += group.rows
         return parts
 
@@ -219,10 +282,10 @@ class SegmentReader:
         """The numbers of a file's rows that were deleted since it was written, in their order."""
         return None
 
-    def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Footer]:
+    def _open(self, opened: ExitStack, file: SegmentFile) -> tuple[Any, Any, Footer]:
         path = f"{self._table_path}/{file.path}"
 
-        def opening() -> tuple[Any, Footer]:
+        def opening() -> tuple[Any, Any, Footer]:
             footer = self._footers.get(path)
             with self._storage.naming(path):
                 source = opened.enter_context(
@@ -231,7 +294,7 @@ class SegmentReader:
                 footer = footer or self._keep(
                     path, read_footer(source, file.size_bytes, self._names)
                 )
-                return self._parquet(source, footer, file), footer
+                return source, self._parquet(source, footer, file), footer
 
         return patiently(f"opening {path}", opening)
 
@@ -423,6 +486,11 @@ class SegmentReader:
 
 
 # -- small things ------------------------------------------------------------------------------
+
+
+def _filter(part: _Part) -> FilterPlace:
+    assert part.group.key_filter is not None
+    return part.group.key_filter
 
 
 def _windows(offsets: np.ndarray, upto_bytes: np.ndarray) -> Iterator[tuple[int, int]]:

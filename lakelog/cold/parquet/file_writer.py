@@ -1,0 +1,64 @@
+"""Writing a Parquet file whose footer and Bloom filters have checksums.
+
+Runs on: executor (or in process).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
+from itertools import chain
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..store.storage import Storage
+from .bloom_filters import filter_options
+from .footer_seal import SEALED, SealingSink
+
+
+def write_file(
+    storage: Storage,
+    path: str,
+    groups: Iterable[pa.Table],
+    schema: pa.Schema,
+    options: Mapping[str, Any],
+    *,
+    filtered: str | None = None,
+    stored: Callable[[pa.Table], pa.Table] = lambda group: group,
+    metadata: Callable[[], Mapping[str, str]] = dict,
+) -> None:
+    """Write tables as the row groups of one file.
+
+    An error of the store names the path; an error of the tables' source stays as it is.
+
+    Args:
+        schema: as stored.
+        options: for `pq.ParquetWriter`.
+        filtered: what the file calls the column ``key``, if its values get a Bloom filter.
+        stored: a row group under the names in the file.
+        metadata: what the footer is to say besides, asked for when all groups are written.
+    """
+    groups = iter(groups)
+    first = next(groups, None)
+    if filtered is not None and first is not None:
+        options = {**options, **filter_options(first, filtered)}
+    with storage.naming(path):
+        sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
+        writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **options)
+    try:
+        for group in chain(() if first is None else (first,), groups):
+            with storage.naming(path):
+                writer.write_table(stored(group), row_group_size=group.num_rows)
+        writer.add_key_value_metadata({**metadata(), **SEALED})
+    except BaseException:
+        with suppress(OSError, pa.ArrowException):
+            writer.close()
+        with suppress(OSError, pa.ArrowException):
+            sink.close()
+        raise
+    with storage.naming(path):
+        sink.hold()
+        writer.close()
+        sink.close()
