@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -119,11 +120,18 @@ class NamedRoot:
         *,
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> NamedTable:
         """See `ColdRoot.table`."""
         location = TableLocation(self._name(topic), self.spark, self.tables_at)
         return NamedTable(
-            topic, self.spark, str(location.name), rows_of, newest_config, location=location
+            topic,
+            self.spark,
+            str(location.name),
+            rows_of,
+            newest_config,
+            location=location,
+            naming=naming,
         )
 
     def forget(self, topic: Topic) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -71,8 +72,9 @@ class PathRoot:
         *,
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> PathTable:
-        """See `ColdRoot.table`."""
+        """See `ColdRoot.table`. Of two first commits, the store refuses one."""
         return PathTable(topic, self._of(topic), engine, rows_of, newest_config=newest_config)
 
     def forget(self, topic: Topic) -> None:
