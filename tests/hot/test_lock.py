@@ -8,7 +8,7 @@ import pytest
 
 from lakelog.back_off import BackOff
 from lakelog.errors import ConcurrentChangeError
-from lakelog.hot import lock
+from lakelog.hot import HotLog, lock
 
 
 def test_one_at_a_time_makes_the_names_of_a_topic(bench) -> None:
@@ -43,9 +43,18 @@ def test_who_holds_it_for_ever_is_not_waited_for_for_ever(bench, monkeypatch) ->
 
 def test_of_one_who_died_it_ends_by_itself(bench, monkeypatch) -> None:
     dead = bench.hot.naming(bench.topic)
+    monkeypatch.setattr(lock.Lock, "_renew", lambda self: None)
     with monkeypatch.context() as soon:
         soon.setattr(lock, "LOCK_MS", 50)
         dead.__enter__()
     with bench.hot.naming(bench.topic):
         dead.__exit__()  # late: it does not take the other's away
         assert bench.client.keys("*:naming:*")
+
+
+def test_it_lasts_as_long_as_its_holder_is_at_work(bench, monkeypatch, pass_ms) -> None:
+    monkeypatch.setattr(lock, "LOCK_MS", 300)
+    with bench.hot.naming(bench.topic):
+        held = bench.client.keys("*:naming:*")
+        pass_ms(HotLog.connect(bench.url), 900)
+        assert bench.client.keys("*:naming:*") == held
