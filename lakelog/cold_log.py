@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
 from types import TracebackType
@@ -232,7 +233,8 @@ class ColdLog:
         schema = root.schema if schema is None else schema
         if schema is None:
             raise InvalidArgumentError("name the catalog.schema that the table gets its name in")
-        return register_topic(spark or session(), root, schema, found, table)
+        with self._naming(found):
+            return register_topic(spark or session(), root, schema, found, table)
 
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
         """Where every partition stands, as far as the tables tell.
@@ -422,6 +424,10 @@ class ColdLog:
                 self._tables[topic.topic_id] = self._opened(topic)
             self._newest[topic.name] = topic.topic_id
             return self._tables[topic.topic_id]
+
+    def _naming(self, topic: Topic) -> AbstractContextManager[None]:
+        """See `HotLog.naming`: nobody is kept away without a Redis."""
+        return nullcontext()
 
     def _opened(self, topic: Topic) -> ColdTable:
         return self._place.table(topic, engine=self._engine)

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from datetime import timedelta
 from functools import partial
@@ -619,6 +619,9 @@ class Lakelog(ColdLog):
         if not topic.config.tiered:
             for topic_partition in topic.topic_partitions():
                 self.hot.retain(topic_partition, when_due=when_due)
+
+    def _naming(self, topic: Topic) -> AbstractContextManager[None]:
+        return self.hot.naming(topic)
 
     def _opened(self, topic: Topic) -> ColdTable:
         return self._place.table(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import ssl
@@ -230,11 +231,16 @@ def unity_server(request: pytest.FixtureRequest) -> Iterator[UnityCatalogServer 
     if folder is None:
         yield None
         return
-    server = UnityCatalogServer(folder.absolute()).start()
-    try:
-        yield server
-    finally:
-        server.stop()
+    with contextlib.ExitStack() as servers:
+        s3 = S3Server()
+        servers.callback(s3.stop)
+        s3.start().make_bucket(UnityCatalogServer.BUCKET)
+        # Before a Spark starts: its workers have the environment that its Java had.
+        with pytest.MonkeyPatch.context() as environment:
+            environment.setenv("AWS_ENDPOINT_URL", s3.url)
+            server = UnityCatalogServer(folder.absolute(), s3)
+            servers.callback(server.stop)
+            yield server.start()
 
 
 @pytest.fixture(scope="session")
@@ -251,17 +257,18 @@ def spark(unity_server: UnityCatalogServer | None) -> Iterator[SparkSession]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """With ``--unity``, tests of a schema run on either catalog."""
+    """With ``--unity``, tests of a schema run on each catalog."""
     if "schema" in metafunc.fixturenames and metafunc.config.getoption("--unity") is not None:
-        unity = pytest.param(
-            UnityCatalogServer.CATALOG, marks=(pytest.mark.slow, pytest.mark.unity)
+        unity, on_s3 = (
+            pytest.param(name, marks=(pytest.mark.slow, getattr(pytest.mark, name)))
+            for name in (UnityCatalogServer.CATALOG, UnityCatalogServer.CATALOG_ON_S3)
         )
-        metafunc.parametrize("catalog", [SPARKS_OWN, unity], indirect=True)
+        metafunc.parametrize("catalog", [SPARKS_OWN, unity, on_s3], indirect=True)
 
 
 @pytest.fixture
 def catalog(request: pytest.FixtureRequest) -> str:
-    """The catalog of `schema`: Spark's own, or with ``--unity`` the server's too."""
+    """The catalog of `schema`: Spark's own, or with ``--unity`` those of the server too."""
     return getattr(request, "param", SPARKS_OWN)
 
 

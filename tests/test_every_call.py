@@ -59,7 +59,7 @@ from lakelog.explore.charts.ingest_rate import ingest_rates
 from lakelog.explore.charts.partition_map import partition_ranges
 from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.explore.explorer.widget import LogExplorer
-from lakelog.hot import AppendCall, HotLog, TopicRegistry, planned_stop, recovery
+from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
 from lakelog.hot.beats import Beats
 from lakelog.hot.glance import Glancer
 from lakelog.hot.inspection import Inspection
@@ -317,6 +317,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
     "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
     "HotLog.recover": lambda w: w.hot.recover(TP, 0),
+    "HotLog.naming": lambda w: w.hot.naming(w.topic).__enter__(),
     "HotLog.recover_all": lambda w: w.hot.recover_all({TP: 0}),
     "HotLog.retain": lambda w: w.hot.retain(TopicPartition("local", 0)),
     "HotLog.roll": lambda w: w.hot.roll(TP, 60, w.topic.topic_id),
@@ -726,7 +727,7 @@ def harm(
     monkeypatch.setitem(object_store.DELTA_RETRIES, "max_retries", "1")
     monkeypatch.setitem(object_store.DELTA_RETRIES, "backoff_config.init_backoff", "1ms")
     monkeypatch.setattr(continuous, "STOP_TIMEOUT_S", 0.1)
-    monkeypatch.setattr(recovery, "_LOCK_MS", 100)  # of who was cut off before he let go of it
+    monkeypatch.setattr(lock, "LOCK_MS", 100)  # of who was cut off before he let go of it
     monkeypatch.setenv("LAKELOG_TEST_SECRET", "a secret word")
     server = make_redis()
     with contextlib.closing(Breaking(server.port, seed=1)) as network:

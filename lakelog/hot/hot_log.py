@@ -23,6 +23,7 @@ from ..offsets import HotOffsets, HotSegment, check_offset
 from ..once_a_process import OnceAProcess
 from ..record import Fetched, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
+from ..topic import Topic
 from . import time_index
 from .append import (
     MEMORY,
@@ -41,6 +42,7 @@ from .foreign import foreign_if_illegible
 from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
+from .lock import Lock
 from .producer_values import parse_calls
 from .quarantine import HotQuarantine
 from .recovery import Recovery, Reserve
@@ -263,6 +265,15 @@ class HotLog:
             Glancer(self._servers, server, self._keys, self._clock)
             for server in self._servers.all()
         ]
+
+    def naming(self, topic: Topic) -> Lock:
+        """To be held while a topic's table or views are made in a catalog.
+
+        Not every catalog refuses the second of two names that are made at once: open-source Unity
+        Catalog then has both, and answers no question about either any more.
+        """
+        what = f"making the table or the views of topic {topic.name!r}"
+        return Lock(self._servers, self._keys.naming_lock(topic.topic_id), what)
 
     def beats(self) -> Beats:
         """What live archivers say of themselves."""

@@ -18,12 +18,10 @@ appended after it; where that is not allowed, the log goes on all the same.
 from __future__ import annotations
 
 import itertools
-import uuid
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from uuid import UUID
 
-from ..back_off import BackOff, wait_until
 from ..clock import Clock
 from ..errors import (
     HotTierUnavailableError,
@@ -37,10 +35,8 @@ from .append import recovery_needed
 from .connection import Server, Servers, call_script
 from .fetch import check_topic_id, unknown_partition
 from .keys import Keys
+from .lock import Lock
 from .producer_values import recover_arguments
-
-_LOCK_MS = 30_000
-_LOCK_BACK_OFF = BackOff(0.02, 0.1, within_s=2 * _LOCK_MS / 1000)
 
 #: Reserves offsets, at or above one for each partition.
 Reserve = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Reserved]]
@@ -143,7 +139,7 @@ class Recovery:
     def _resume(
         self, server: Server, topic_partitions: list[TopicPartition]
     ) -> tuple[bool, LakelogError | None]:
-        with _Lock(self._servers, self._lock_key(server), server.name):
+        with Lock(self._servers, self._lock_key(server), f"resuming {server.name}"):
             try:
                 fsync = _setting(server, "appendfsync")
                 allowed = (
@@ -218,33 +214,6 @@ class Recovery:
             raise unknown_partition(topic_partition)
         if answer == b"RECOVERY_NEEDED":
             raise recovery_needed(topic_partition)
-
-
-class _Lock:
-    """Lets one process at a time switch a server's fsync policy back and forth."""
-
-    def __init__(self, servers: Servers, key: str, server_name: str) -> None:
-        self._servers = servers
-        self._key = key
-        self._server_name = server_name
-        self._token = uuid.uuid4().hex
-
-    def __enter__(self) -> None:
-        if not wait_until(
-            f"somebody else to have resumed {self._server_name}",
-            lambda: self._call(_LOCK_MS),
-            _LOCK_BACK_OFF,
-        ):
-            raise LakelogError(
-                f"somebody else has been resuming {self._server_name} for "
-                f"{_LOCK_BACK_OFF.within_s:.0f} s; try again"
-            )
-
-    def __exit__(self, *_: object) -> None:
-        self._call(0)
-
-    def _call(self, milliseconds: int) -> bool:
-        return bool(call_script(self._servers, "lock", [self._key], [self._token, milliseconds]))
 
 
 def _setting(server: Server, name: str) -> str:

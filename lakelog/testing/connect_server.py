@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,16 +13,20 @@ from .servers import free_port
 
 
 @contextmanager
-def connect_server(script: Path, cwd: Path | None = None) -> Iterator[str]:
+def connect_server(
+    script: Path, cwd: Path | None = None, conf: Mapping[str, str] | None = None
+) -> Iterator[str]:
     """Runs the server while the context lasts, and gives its URL.
 
     Args:
-        script: takes a port, prints ``ready`` when it serves, and ends with its standard input.
+        script: takes a port and `conf` as JSON, prints ``ready`` when it serves, and ends with its
+            standard input.
         cwd: where its tables lie.
+        conf: settings of its session, over its own.
     """
     port = free_port()
     server = subprocess.Popen(
-        [sys.executable, str(script), str(port)],
+        [sys.executable, str(script), str(port), json.dumps(dict(conf or {}))],
         cwd=cwd,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

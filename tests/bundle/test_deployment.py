@@ -308,7 +308,8 @@ def test_the_pipeline_of_the_example_is_deployed_with_the_wheel(
     (wheel,) = pipeline["environment"]["dependencies"]
     assert wheel.startswith("/Workspace/Users/ada@example.com/")
     assert wheel.endswith(".whl")
-    assert pipeline["configuration"]["lakelog.cold"] == "s3://bucket/lakelog"
+    assert pipeline["configuration"]["lakelog.cold"].count(".") == 1  # catalog.schema
+    assert pipeline["configuration"]["lakelog.location"] == "s3://bucket/lakelog"
     (library,) = pipeline["libraries"]
     folder = library["glob"]["include"].removesuffix("/**")
     assert f"{folder}/readings.py" in workspace.files

@@ -19,6 +19,7 @@ lakelog's code.
 | `nemesis` | what an act of the schedule does |
 | `losing` | a Redis lost altogether, and restored |
 | `places` | the servers of a scenario, and what can be done to them |
-| `final_read` | the whole log at the end: by lakelog, and by pyarrow, deltalake and XRANGE alone |
+| `catalogs` | the catalog of one whose tables are by name, and its Spark |
+| `final_read` | the whole log at the end: by lakelog, and by Delta's readers and XRANGE alone |
 | `chaos_round`, `report` | one round; what is printed |
 """

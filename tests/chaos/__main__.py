@@ -15,16 +15,17 @@ from pathlib import Path
 from . import schedule
 from .chaos_round import run_round
 from .report import report
-from .scenario import SCENARIOS
+from .scenario import SCENARIOS, USUAL
 
 
 def main() -> int:
     arguments = _arguments()
     seed = random.SystemRandom().getrandbits(32) if arguments.seed is None else arguments.seed
-    scenarios = arguments.scenario or list(SCENARIOS)
+    scenarios = arguments.scenario or list(USUAL)
     again = f"python -m tests.chaos --minutes {arguments.minutes:g} --seed {seed}" + "".join(
         f" --scenario {name}" for name in arguments.scenario or ()
     )
+    again += f" --unity {arguments.unity}" if arguments.unity else ""
     print(f"to repeat the schedule: {again}", flush=True)
     plans = schedule.rounds(seed, arguments.minutes, scenarios)
     if arguments.plan:
@@ -52,6 +53,7 @@ def main() -> int:
                     _say,
                     run_began_s=began_s,
                     archivers_outlive=not arguments.archivers_may_end,
+                    unity=arguments.unity,
                 )
             )
             if not results[-1].anomalies and not arguments.keep:
@@ -84,7 +86,16 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--minutes", type=float, default=2.0, help="about so long (default: 2)")
     parser.add_argument("--seed", type=int, help="of the schedule; default: a new one, printed")
     parser.add_argument(
-        "--scenario", action="append", choices=list(SCENARIOS), help="default: each in turn"
+        "--scenario",
+        action="append",
+        choices=list(SCENARIOS),
+        help="default: each in turn of those whose tables are at a path",
+    )
+    parser.add_argument(
+        "--unity",
+        metavar="PATH",
+        type=lambda text: Path(text).absolute(),
+        help="a folder with `up` and `down` that start a Unity Catalog server, for scenarios on it",
     )
     parser.add_argument("--keep", metavar="DIR", help="leave all data there, whatever comes out")
     parser.add_argument("--plan", action="store_true", help="print what would be done")
@@ -93,7 +104,10 @@ def _arguments() -> argparse.Namespace:
         action="store_true",
         help="an archiver that ends by itself is started again and no anomaly",
     )
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    if arguments.unity is None and any("unity" in name for name in arguments.scenario or ()):
+        parser.error("scenarios on a Unity Catalog server need --unity")
+    return arguments
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
 
 from . import keeping, schedule
+from .catalogs import Catalog, catalog
 from .final_read import read_final_logs
 from .history import Creation, History, Outcome, consumptions_of, sends_of, tasks_of
 from .journal import read_journal
@@ -21,7 +22,7 @@ from .losing import Losing
 from .nemesis import Nemesis
 from .oracle import Anomaly, judge
 from .places import ObjectStore, ReplicatedCluster, SingleServer
-from .processes import Processes
+from .processes import END_S, Processes
 from .scenario import SCENARIOS, STREAMED_TOPIC, TOPICS, Scenario
 from .streaming import streamed
 from .worker import Place, Process, ShiftedClock
@@ -34,8 +35,12 @@ STREAM_ROUND_S = 100.0
 #: Rare: each start of a Spark costs both cores some ten seconds.
 STREAM_LANE = schedule.Lane(("kill-stream",), pause_s=50.0, longest_s=0.3)
 
-#: How long processes may take to begin.
+#: How long processes may take to begin; by name, with a Spark.
 START_S = 60.0
+SPARK_START_S = 240.0
+
+#: How long who has a Spark may take to end in order: what it is about comes to its end.
+SPARK_END_S = 240.0
 
 #: How often the end is asked for again before the log counts as unreadable. Retriable errors only.
 ARCHIVING = BackOff(0.5, 1.0, tries=5)
@@ -64,6 +69,7 @@ def run_round(
     *,
     run_began_s: float,
     archivers_outlive: bool,
+    unity: Path | None = None,
 ) -> RoundResult:
     """Runs a round in a folder of its own; nothing that it started is left when it returns."""
     began_s = time.monotonic()
@@ -71,10 +77,14 @@ def run_round(
     folder.mkdir(parents=True)
     result = RoundResult(plan)
     history = History()
-    with _place(scenario, folder, plan.seed) as (place, server, store):
+    with (
+        _catalog(scenario, folder, unity) as by_name,
+        _place(scenario, folder, plan.seed, by_name) as (place, server, store),
+    ):
         streams = scenario.may_stream and plan.seconds >= STREAM_ROUND_S
         roles = {**ROLES, "stream": 1} if streams else ROLES
-        processes = Processes(folder, roles, plan.seed)
+        end_s = SPARK_END_S if by_name else END_S
+        processes = Processes(folder, roles, plan.seed, end_s)
         clock = ShiftedClock(Path(place.clock_file)) if place.clock_file else None
         lanes = (*scenario.lanes, *([STREAM_LANE] if streams else []))
         acts = schedule.acts(plan.seed, plan.seconds, lanes)
@@ -84,18 +94,18 @@ def run_round(
             if scenario.loses_redis:
                 assert isinstance(server, SingleServer)
                 losing = Losing(harness, server, lambda: _last_lives(place))
-            nemesis = Nemesis(processes, server, store, clock, losing, say)
+            nemesis = Nemesis(processes, server, store, clock, losing, by_name, say)
             with place.connect() as log:
                 for name in TOPICS:
                     keeping.create(harness, log, name)
             processes.start()
             say(f"{time.monotonic() - began_s:6.1f} s  beginning")
-            _await_everybody(place, processes)
+            _await_everybody(place, processes, SPARK_START_S if by_name else START_S)
             say(f"{time.monotonic() - began_s:6.1f} s  hurting")
             left_s = run_began_s + plan.ends_s - time.monotonic()
             result.acts = nemesis.run(acts, max(schedule.LEAST_ROUND_S, left_s))
             say(f"{time.monotonic() - began_s:6.1f} s  healing")
-            _heal(server, store, history)
+            _heal(server, store, by_name)
             say(f"{time.monotonic() - began_s:6.1f} s  ending")
             _end(processes, history)
             say(f"{time.monotonic() - began_s:6.1f} s  reading")
@@ -130,8 +140,17 @@ def run_round(
 
 
 @contextlib.contextmanager
+def _catalog(scenario: Scenario, folder: Path, unity: Path | None) -> Iterator[Catalog | None]:
+    if scenario.catalog is None:
+        yield None
+        return
+    with catalog(scenario.catalog, folder, unity) as by_name:
+        yield by_name
+
+
+@contextlib.contextmanager
 def _place(
-    scenario: Scenario, folder: Path, seed: int
+    scenario: Scenario, folder: Path, seed: int, by_name: Catalog | None
 ) -> Iterator[tuple[Place, SingleServer | ReplicatedCluster, ObjectStore | None]]:
     with contextlib.ExitStack() as servers:
         store = None
@@ -147,7 +166,7 @@ def _place(
         clock_file.write_text("0")
         place = Place(
             redis_url=server.url,
-            cold=store.root if store else str(folder / "cold"),
+            cold=store.root if store else by_name.schema if by_name else str(folder / "cold"),
             storage_options=store.options if store else None,
             clock_file=str(clock_file) if scenario.has_clock else None,
             seed=seed,
@@ -157,27 +176,31 @@ def _place(
                 for number in range(ROLES["producer"])
             },
             durable=scenario.durable,
+            # Spark's own catalog is in one Spark alone.
+            spark_conf=dict(by_name.conf) if by_name and by_name.conf else None,
         )
         place.save()
         yield place, server, store
 
 
-def _await_everybody(place: Place, processes: Processes) -> None:
+def _await_everybody(place: Place, processes: Processes, within_s: float) -> None:
     """What is done to a process that has not begun yet harms nobody."""
     files = [place.journal_file(name) for role in ROLES for name in processes.names(role)]
     if not wait_until(
         "processes to begin",
         lambda: all(file.exists() and file.stat().st_size for file in files),
-        POLL.within(START_S),
+        POLL.within(within_s),
     ):
         raise RuntimeError("processes did not begin; see their logs")
 
 
 def _heal(
-    server: SingleServer | ReplicatedCluster, store: ObjectStore | None, history: History
+    server: SingleServer | ReplicatedCluster, store: ObjectStore | None, by_name: Catalog | None
 ) -> None:
     if store is not None:
         store.heal()
+    if by_name is not None:
+        by_name.heal()
     server.heal()
 
 

@@ -1,7 +1,7 @@
 """The whole log when all is over: as lakelog reads it, and without any of lakelog's code.
 
-The second way opens the Delta table with deltalake and pyarrow, and the stream with XRANGE, and
-decodes entries by what is written about their format.
+The second way opens the Delta table with deltalake and pyarrow, or as Spark does where it is by
+name, and the stream with XRANGE, and decodes entries by what is written about their format.
 """
 
 from __future__ import annotations
@@ -15,15 +15,17 @@ from deltalake import DeltaTable
 from deltalake.exceptions import TableNotFoundError
 from redis.cluster import RedisCluster
 
+from lakelog.cold.by_name.names import SCHEMA, table_name
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
 from lakelog.read.unified_log import UnifiedLog
 
+from .catalogs import shared_spark
 from .history import FinalLog, History, Partition, Seen, Span
 from .payload import header_pairs, payload_of
 
 _BY_LAKELOG = "log.read"
-_BY_HAND = "deltalake and XRANGE"
+_BY_HAND = "Delta and XRANGE"
 
 _PRODUCED = pa.schema(
     [
@@ -95,8 +97,12 @@ def _final(
     hot = {at: row for at, row in hot.items() if not any(a <= at < b for a, b in gaps)}
     by_hand = hot
     if topic.config.tiered:
-        rows = _cold_rows(f"{cold}/{topic.name}/{topic.topic_id}", number, options)
-        by_hand = _both(rows, hot, topic.name, number)
+        records = (
+            _by_spark(f"{cold}.{table_name(topic)}", number)
+            if SCHEMA.fullmatch(cold)
+            else _by_deltalake(f"{cold}/{topic.name}/{topic.topic_id}", number, options)
+        )
+        by_hand = _both(_cold_rows(records, topic.name), hot, topic.name, number)
     by_lakelog: _Found = {}
     next_offset = offsets.log_start
     read: list[Seen] = []
@@ -134,19 +140,31 @@ def _rows(batch: pa.RecordBatch | pa.Table) -> list[tuple[int, tuple[str, str | 
     ]
 
 
-def _cold_rows(path: str, number: int, options: Mapping[str, str] | None) -> _Found:
-    """What the Delta table holds of a partition."""
+def _by_deltalake(path: str, number: int, options: Mapping[str, str] | None) -> pa.Table | None:
+    """The rows of a partition in the table at a path; None if there is none."""
     options = None if options is None else {**_PLAIN_HTTP, **options}
     try:
         table = DeltaTable(path, storage_options=options)
     except TableNotFoundError:
-        return {}
-    records = table.to_pyarrow_table(partitions=[("partition", "=", str(number))])
+        return None
+    return table.to_pyarrow_table(partitions=[("partition", "=", str(number))])
+
+
+def _by_spark(table: str, number: int) -> pa.Table | None:
+    """The rows of a partition in a table by name; None if there is none."""
+    spark = shared_spark()
+    if not spark.catalog.tableExists(table):
+        return None
+    return spark.table(table).where(f"partition = {number}").toArrow()
+
+
+def _cold_rows(records: pa.Table | None, name: str) -> _Found:
+    """What the Delta table holds of a partition."""
     rows: _Found = {}
-    for offset, found in _rows(records):
+    for offset, found in () if records is None else _rows(records):
         before = rows.setdefault(offset, found)
         if before is not found:
-            raise ReadersDifferError(f"{path}: offset {offset} twice, as {before} and {found}")
+            raise ReadersDifferError(f"{name}: offset {offset} twice, as {before} and {found}")
     return rows
 
 

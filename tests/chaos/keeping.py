@@ -21,7 +21,13 @@ CLEANUP_PAUSE_S = 3.0
 DELETES_RECORDS = 0.4
 
 
+#: By name, the archiver that has a Spark of its own.
+OWN_SPARK = "archiver1"
+
+
 def archive(process: Process) -> None:
+    if process.place.spark_conf is not None and process.name == OWN_SPARK:
+        process.place.start_own_spark()
     log = process.connect()
     process.journal.write("begins")
     with hurt_at_failpoints(process):

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from .catalogs import Catalog
 from .losing import Losing
 from .places import ObjectStore, ReplicatedCluster, SingleServer
 from .processes import Processes
@@ -29,6 +30,7 @@ class Nemesis:
     store: ObjectStore | None
     clock: ShiftedClock | None
     losing: Losing | None
+    catalog: Catalog | None
     say: Callable[[str], None]
 
     def run(self, acts: list[Act], longest_s: float) -> Counter[str]:
@@ -110,6 +112,11 @@ class Nemesis:
                 ending.wait(act.seconds)
                 self.store.heal()
                 return f"{said}, for {act.seconds:.1f} s"
+            case "catalog", how, _ if self.catalog is not None:
+                said = self.catalog.fail(how, draws)
+                ending.wait(act.seconds)
+                self.catalog.heal()
+                return f"{said}, for {act.seconds:.1f} s"
             case "clock", "jumps", _ if self.clock is not None:
                 shift_ms = draws.randint(-CLOCK_JUMP_MS, CLOCK_JUMP_MS)
                 self.clock.shift(shift_ms)
@@ -126,4 +133,4 @@ def _lane_of(nemesis: str) -> str:
     what, _, whom = nemesis.partition("-")
     if whom in ("redis", "master"):
         return "server"
-    return what if what in ("store", "clock") else "processes"
+    return what if what in ("store", "clock", "catalog") else "processes"

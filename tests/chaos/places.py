@@ -308,23 +308,30 @@ class ObjectStore:
     def fail(self, how: str, draws: random.Random) -> str:
         """Every request, or of each method so many, fails this way until `heal`."""
         assert self._front is not None
-        kinds: dict[str, dict[str, Any]] = {
-            "503": {"status": 503},
-            "500": {"status": 500},
-            "429": {"status": 429},
-            "hangs": {"delay_s": draws.uniform(0.5, 4.0)},
-            "loses-replies": {"lose_reply": True},
-            "cuts-answers": {"cut_body": True},
-        }
-        # Half of the time only some requests fail: what is half done is worse than what is not.
-        times = draws.choice([_FOR_EVER, draws.randrange(1, 12)])
-        self._front.inject(*(Fault(name, "", times=times, **kinds[how]) for name in _METHODS))
+        made, said = faults(how, draws)
+        self._front.inject(*made)
         self._front.requests.clear()
-        return "each request" if times == _FOR_EVER else f"{times} of each method"
+        return said
 
     def heal(self) -> None:
         assert self._front is not None
         self._front.inject()
+
+
+def faults(how: str, draws: random.Random) -> tuple[list[Fault], str]:
+    """What has requests fail in a way, and how many, said."""
+    kinds: dict[str, dict[str, Any]] = {
+        "503": {"status": 503},
+        "500": {"status": 500},
+        "429": {"status": 429},
+        "hangs": {"delay_s": draws.uniform(0.5, 4.0)},
+        "loses-replies": {"lose_reply": True},
+        "cuts-answers": {"cut_body": True},
+    }
+    # Half of the time only some requests fail: what is half done is worse than what is not.
+    times = draws.choice([_FOR_EVER, draws.randrange(1, 12)])
+    said = "each request" if times == _FOR_EVER else f"{times} of each method"
+    return [Fault(name, "", times=times, **kinds[how]) for name in _METHODS], said
 
 
 def _ask(node: RedisServer, command: str, *arguments: object) -> str:

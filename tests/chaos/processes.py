@@ -47,10 +47,14 @@ class Processes:
         folder: of the round; logs of the processes go there.
         roles: role → how many.
         seed: how long each stands still, and is down.
+        end_s: how long an end in order may take.
     """
 
-    def __init__(self, folder: Path, roles: dict[str, int], seed: int) -> None:
+    def __init__(
+        self, folder: Path, roles: dict[str, int], seed: int, end_s: float = END_S
+    ) -> None:
         self._folder = folder
+        self._end_s = end_s
         self._slots = [
             _Slot(role, f"{role}{number}")
             for role, count in roles.items()
@@ -112,14 +116,14 @@ class Processes:
                     self._start(slot)
 
     def end(self, *roles: str) -> list[str]:
-        """Have all of some roles end in order; who did not within `END_S`, or failed."""
+        """Have all of some roles end in order; who did not in time, or failed."""
         slots = [slot for slot in self._slots if slot.role in roles]
         for slot in slots:
             # One that was started a moment ago would die of it, and never come to the log end.
-            self._wait(slot, END_S, until=lambda process: _listens(process.pid))
+            self._wait(slot, self._end_s, until=lambda process: _listens(process.pid))
             if slot.process is not None and slot.process.poll() is None:
                 slot.process.terminate()
-        end_s = STREAM_END_S if "stream" in roles else END_S
+        end_s = STREAM_END_S if "stream" in roles else self._end_s
         deadline_s = time.monotonic() + end_s
         late = []
         for slot in slots:

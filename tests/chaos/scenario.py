@@ -95,12 +95,40 @@ class Scenario:
     has_clock: bool = False  # everybody goes by a clock that jumps
     may_stream: bool = False  # in long rounds a Spark stream reads along
     loses_redis: bool = False  # all of it, now and then; its topics are restored
+    catalog: str | None = None  # the tables are this one's, by name; see `catalogs`
 
 
 #: A topic is archived within a second or two, so that most of it comes back.
 _LOSSES = ("lose-redis", "empty-redis", "kill-redis", "cut-redis")
 
 _SERVER = ("kill-redis", "cut-redis", "stop-redis", "full-redis")
+
+#: By name there are Sparks, whose start takes as long as many acts.
+_LIGHT = Lane(
+    tuple(name for name in _PROCESSES.nemeses if not name.endswith(("archiver", "janitor"))),
+    pause_s=1.5,
+    longest_s=8.0,
+    overlaps=True,
+)
+_HEAVY = Lane(
+    ("kill-archiver", "stop-archiver", "kill-janitor", "stop-janitor"),
+    pause_s=12.0,
+    longest_s=15.0,
+    overlaps=True,
+)
+_UNITY_CATALOG = Lane(
+    (
+        "catalog-503",
+        "catalog-429",
+        "catalog-500",
+        "catalog-hangs",
+        "catalog-loses-replies",
+        "catalog-cuts-answers",
+    ),
+    pause_s=6.0,
+    longest_s=60.0,
+)
+_BY_NAME = (_LIGHT, _HEAVY, Lane(_SERVER, pause_s=8.0, longest_s=10.0))
 
 SCENARIOS: Mapping[str, Scenario] = {
     "local": Scenario(
@@ -163,4 +191,12 @@ SCENARIOS: Mapping[str, Scenario] = {
         {},
         loses_redis=True,
     ),
+    "named": Scenario("single", ("memory",), (), _BY_NAME, {}, catalog="spark_catalog"),
+    "unity": Scenario("single", ("memory",), (), (*_BY_NAME, _UNITY_CATALOG), {}, catalog="unity"),
+    "unity-s3": Scenario(
+        "single", ("memory",), (), (*_BY_NAME, _UNITY_CATALOG), {}, catalog="unity_s3"
+    ),
 }
+
+#: What a run takes unless it is told: those that need neither Spark nor a server from elsewhere.
+USUAL = tuple(name for name, scenario in SCENARIOS.items() if scenario.catalog is None)

@@ -45,6 +45,7 @@ class Place:
     folder: str
     acks: dict[str, str] = field(default_factory=dict)  # by producer
     durable: tuple[str, ...] = ()  # acks that promise more than any act of the round can take
+    spark_conf: dict[str, str] | None = None  # of a Spark of one's own; None: nobody has one
 
     def save(self) -> None:
         (Path(self.folder) / _PLACE_FILE).write_text(json.dumps(asdict(self)))
@@ -64,6 +65,14 @@ class Place:
             storage_options=self.storage_options,
             clock=ShiftedClock(Path(self.clock_file)) if self.clock_file else None,
         )
+
+    def start_own_spark(self) -> None:
+        """For the rest of this process, instead of the one that the others share."""
+        from lakelog.spark import session
+
+        os.environ.pop("SPARK_REMOTE", None)
+        on_s3 = any(".s3a." in name for name in self.spark_conf or ())
+        session("chaos", cores=1, conf=self.spark_conf, object_stores=["s3"] if on_s3 else [])
 
 
 class ShiftedClock:

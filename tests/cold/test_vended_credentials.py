@@ -103,6 +103,28 @@ def test_a_registered_table_is_opened_by_keys_of_its_own(workspace, root, s3_ser
         other.table(topic).snapshot()
 
 
+def test_where_the_root_cannot_be_listed_the_catalog_says_which_tables_lie_there(
+    workspace, root, s3_server, topic
+):
+    storage = Storage(root, {**VENDED, "AWS_ENDPOINT_URL": s3_server.url})
+    place = PathRoot(storage, "main.logs")
+    path = storage.table_path(topic)
+    workspace.tables |= {
+        "main.logs.orders": Registered(path, "an id"),
+        "main.logs.somebodys": Registered(f"{root}/somebodys/table", "another id"),
+        "main.logs.elsewhere": Registered(path.replace(root, f"{root}2"), "a third id"),
+        "main.logs.deeper": Registered(f"{root}/somebodys/{uuid4()}/deeper", "a fourth id"),
+    }
+    table = place.table(topic, MadeUpRows())
+    table.apply(archive(topic, table.snapshot(), 100), table.snapshot())
+    table.mirror(topic)
+    for only in (None, topic.name):
+        found = place.catalogue(only=only)
+        assert ([one.topic_id for one in found.tables], found.broken) == ([topic.topic_id], ())
+    assert place.catalogue(only="others").tables == ()
+    assert place.catalogue(known={topic.topic_id}).tables == ()
+
+
 def test_what_is_handed_on_to_frames_and_tasks_has_half_an_hour_left(workspace, root):
     workspace.lasts_s = 20 * 60
     storage = Storage(root, {**VENDED, "AWS_REGION": "x"})

@@ -129,7 +129,11 @@ class Workspace:
         at = int(asked.get("page_token", ["0"])[0])  # one a page
         more = str(at + 1) if at + 1 < len(names) else None
         properties = {"lakelog.topic.id": "an id"}
-        found = {"name": names[at].removeprefix(schema), "properties": properties}
+        found = {
+            "name": names[at].removeprefix(schema),
+            "properties": properties,
+            "storage_location": self.tables[names[at]].url,
+        }
         return 200, {"tables": [found], "next_page_token": more}
 
     def _missing(self, path: str, body: dict[str, Any]) -> str:

@@ -16,7 +16,6 @@ from spark_log import SparkLog, rows_of
 from lakelog import Lakelog, failpoints
 from lakelog.archive import Archiver
 from lakelog.archive.archiver import Flushed
-from lakelog.archive.copy import HotRows
 from lakelog.back_off import patiently
 from lakelog.cleanup.cleanup import Cleanup
 from lakelog.cold.by_name import view
@@ -28,8 +27,8 @@ from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import CleanedEnd
 from lakelog.config import TopicConfig
 from lakelog.errors import ColdTierError, CommitUnknownError
-from lakelog.hot.hot_log import HotSource
 from lakelog.record import to_records
+from lakelog.spark.place import LogPlace
 from lakelog.topic import Topic
 
 COMPACTED = {
@@ -134,9 +133,9 @@ def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: Spar
 
     def archive_until_told() -> None:
         session = spark.newSession()
-        hot = HotSource(log.url).connect()
-        table = NamedTable(topic, lambda: session, name, HotRows(HotSource(log.url)))
-        archiver = Archiver(topic, hot, table)
+        place = LogPlace.of(log.url, str(log.cold), spark=lambda: session)
+        hot = place.source.connect()
+        archiver = Archiver(topic, hot, place.table(topic))
         while not stop.is_set():
             flushed.append(patiently("archiving", archiver.flush))
         flushed.append(patiently("archiving", archiver.drain))
@@ -153,6 +152,27 @@ def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: Spar
     assert rows_of(spark.table(name)) == log.expected()
     reports = [one.report for one in flushed if one.report is not None]
     assert sum(report.records for report in reports) == len(log.rows)
+
+
+def test_who_archives_a_new_topic_at_once_with_another_makes_one_table_and_its_views(
+    redis_url: str, spark, schema
+):
+    together = threading.Barrier(2)
+
+    def archive_all() -> list[object]:
+        with Lakelog.connect(redis_url, schema) as mine:
+            together.wait()
+            return [trouble for report in mine.archive() for trouble in report.troubles]
+
+    for number in range(3):
+        log = SparkLog(redis_url, schema, f"orders{number}").create()
+        log.append(20)
+        with ThreadPoolExecutor(2) as threads:
+            both = [threads.submit(archive_all) for _ in range(2)]
+        assert [one.result() for one in both] == [[], []]
+        table, view = f"{schema}.{log.name}", f"{schema}.{log.name}_view"
+        assert rows_of(spark.table(table)) == rows_of(spark.table(view)) == log.expected()
+        log.lakelog.close()
 
 
 @pytest.mark.slow

@@ -35,7 +35,7 @@ def sensor_readings() -> DataFrame:
     options = {
         "redis": setting("redis_url"),
         "passwordRef": setting("redis_password_ref"),
-        "cold": setting("cold"),
+        "cold": setting("location") or setting("cold"),
         "keyspace": setting("keyspace"),
         "subscribe": setting("topic"),
         "startingOffsets": "earliest",

@@ -21,7 +21,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -140,6 +140,7 @@ class NamedTable(TimestampLookup[EitherView]):
         name: ``catalog.schema.table``, quoted as SQL wants it.
         rows_of: how hot ranges are read, on executors.
         newest_config: as for `PathTable`.
+        naming: held while the table is made, so that nobody else makes it at that time.
     """
 
     def __init__(
@@ -151,9 +152,11 @@ class NamedTable(TimestampLookup[EitherView]):
         newest_config: Callable[[], int] | None = None,
         *,
         location: Location | None = None,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
         self.name = name
         self._newest_config = newest_config
+        self._naming = naming
         self._topic = topic
         self._spark = spark
         self._rows_of = rows_of
@@ -411,10 +414,10 @@ class NamedTable(TimestampLookup[EitherView]):
         return committing.run(prepare, lost)
 
     def _create(self) -> None:
-        """Make the table, unless it is there. Another process may make it meanwhile."""
+        """Make the table, unless it is there. A process without Redis may make it meanwhile."""
         tries = Tries(f"creating the table {self.name}", CREATE_BACK_OFF)
         while True:
-            with naming(self.name):
+            with self._naming(), naming(self.name):
                 try:
                     create_table(self.spark, self.name, self._topic)
                     return

@@ -7,7 +7,7 @@ For use without a Redis to ask. Each creation of a topic has a table of its own,
 from __future__ import annotations
 
 import logging
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from dataclasses import replace
 from uuid import UUID
 
@@ -29,6 +29,8 @@ def tables(
     keyspace: str | None = None,
     only: str | None = None,
     known: Container[UUID] = (),
+    *,
+    paths: Iterable[str] | None = None,
 ) -> Catalogue:
     """Reads the properties of every table that lies where a topic's table would.
 
@@ -39,6 +41,7 @@ def tables(
         keyspace: see `Catalogue`.
         only: a topic's name; None for all.
         known: ids of topics whose tables need not be looked at.
+        paths: of all tables there are, below the root and elsewhere; None: the root is listed.
 
     Raises:
         ColdTierError: the root cannot be listed.
@@ -46,7 +49,8 @@ def tables(
     found: list[Topic] = []
     broken: list[ColdTierError | NewerVersionError] = []
     purged: list[Topic] = []
-    for name, topic_id in _places(storage, only):
+    places = _places(storage, only) if paths is None else _places_of(storage, paths, only)
+    for name, topic_id in places:
         if topic_id in known:
             continue
         place = Topic(name, topic_id, partitions=1)
@@ -96,6 +100,22 @@ def _places(storage: Storage, only: str | None) -> Iterator[tuple[str, UUID]]:
                 logger.info(
                     "%s/%s/%s is not a topic's table and is passed over", storage.root, name, inner
                 )
+
+
+def _places_of(
+    storage: Storage, paths: Iterable[str], only: str | None
+) -> Iterator[tuple[str, UUID]]:
+    root = storage.root.rstrip("/")
+    for path in paths:
+        name, _, inner = path.rstrip("/").removeprefix(f"{root}/").partition("/")
+        if only not in (None, name):
+            continue
+        try:
+            place = Topic(check_topic_name(name), UUID(inner), partitions=1)
+        except (LakelogError, ValueError):
+            continue
+        if storage.table_path(place) == path.rstrip("/"):
+            yield place.name, place.topic_id
 
 
 def _folders(storage: Storage, path: str) -> list[str]:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Container, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
 
 from ...cold.by_name.as_archived import NamedAsArchived
 from ...cold.by_name.either_view import EitherView
+from ...cold.by_name.listing import delta_tables
+from ...cold.by_name.location import Location, PlainLocation
 from ...cold.by_name.log_view import LogView
 from ...cold.by_name.named_table import NamedTable
 from ...cold.by_name.names import TableName, parse_schema, quoted, table_name
@@ -88,17 +91,17 @@ class NamedRoot:
         only: str | None = None,
         known: Container[UUID] = (),
     ) -> Catalogue:
-        """Reads the properties of every table of the schema; see `ColdRoot.catalogue`."""
+        """Reads the properties of every table of the schema that may be a topic's; see
+        `ColdRoot.catalogue`.
+        """
         schema = parse_schema(self.schema)
         topics, broken = [], []
-        names = self._names()
-        if only is not None:
-            names = {name for name in names if name.startswith(catalog_name(only))}
-        for table in sorted(names):
+        tables = self._tables("" if only is None else catalog_name(only))
+        for table, lies_at in sorted(tables.items()):
             name = quoted(*schema, table)
             try:
                 with naming(name):
-                    properties = self._view(TableName(*schema, table)).properties()
+                    properties = self._view(TableName(*schema, table), lies_at).properties()
                 if TOPIC_ID_PROPERTY not in properties:
                     logger.info("%s is not a topic's table and is passed over", name)
                     continue
@@ -119,11 +122,18 @@ class NamedRoot:
         *,
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> NamedTable:
         """See `ColdRoot.table`."""
         location = TableLocation(self._name(topic), self.spark, self.tables_at)
         return NamedTable(
-            topic, self.spark, str(location.name), rows_of, newest_config, location=location
+            topic,
+            self.spark,
+            str(location.name),
+            rows_of,
+            newest_config,
+            location=location,
+            naming=naming,
         )
 
     def forget(self, topic: Topic) -> None:
@@ -195,20 +205,22 @@ class NamedRoot:
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickled, (self.schema, self.tables_at)
 
-    def _names(self) -> set[str]:
-        """The tables of the schema; those alone that may be topics' where the catalog tells."""
+    def _tables(self, prefix: str) -> dict[str, str | None]:
+        """The tables of the schema, those alone that may be topics' as far as the catalog tells,
+        and where they lie if it says so.
+
+        Args:
+            prefix: of their names.
+        """
         catalog, schema = parse_schema(self.schema)
-        unity = known_catalog(catalog)
+        unity = known_catalog(catalog) or catalog_of(self.spark(), catalog)
         if unity is not None:
             try:
-                return self._of_topics(unity)
+                names = self._of_topics(unity)
+                return dict.fromkeys(name for name in names if name.startswith(prefix))
             except (ColdTierAccessError, MissingExtraError) as error:
                 logger.info("Spark lists the tables of %s, not its catalog: %s", self, error)
-        spark = self.spark()
-        with naming(self.schema):
-            tables = spark.sql(f"SHOW TABLES IN {quoted(catalog, schema)}").collect()
-            views = spark.sql(f"SHOW VIEWS IN {quoted(catalog, schema)}").collect()
-        return {row["tableName"] for row in tables} - {row[1] for row in views}
+        return delta_tables(self.spark(), catalog, schema, prefix)
 
     def _of_topics(self, unity: UnityCatalog) -> set[str]:
         """The tables of topics, as the catalog says.
@@ -223,10 +235,11 @@ class NamedRoot:
             and TOPIC_ID_PROPERTY in (one.get("properties") or ())
         }
 
-    def _view(self, name: TableName) -> EitherView:
-        log = LogView(
-            TableLocation(name, self.spark, self.tables_at), str(name), lambda _: (-1, set())
-        )
+    def _view(self, name: TableName, lies_at: str | None) -> EitherView:
+        location: Location = TableLocation(name, self.spark, self.tables_at)
+        if lies_at is not None:
+            location = PlainLocation(lies_at)
+        log = LogView(location, str(name), lambda _: (-1, set()))
         return EitherView(log, SparkView(self.spark, str(name)), None, str(name))
 
     def _name(self, topic: Topic) -> TableName:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Container, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 from uuid import UUID
@@ -17,11 +18,12 @@ from ...cold.by_path.quarantine import ColdQuarantine
 from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
 from ...cold.store.storage import Storage
+from ...cold.store.unity_catalog import UnityCatalog
 from ...cold.store.vended_credentials import Vended
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...engines.spark import spark_context
-from ...errors import SparkUnavailableError
+from ...errors import ColdTierAccessError, SparkUnavailableError
 from ...topic import Topic, catalog_name
 from ..catalog.external_table import register_external
 from ..catalog.forgetting import forget_topic
@@ -61,8 +63,15 @@ class PathRoot:
         only: str | None = None,
         known: Container[UUID] = (),
     ) -> Catalogue:
-        """See `ColdRoot.catalogue`."""
-        return tables(self.storage, keyspace, only, known)
+        """See `ColdRoot.catalogue`. Where Unity Catalog gives no keys to list the root, its schema
+        says which tables lie there.
+        """
+        try:
+            return tables(self.storage, keyspace, only, known)
+        except ColdTierAccessError:
+            if self.schema is None or not self.storage.store_options.vended:
+                raise
+            return tables(self.storage, keyspace, only, known, paths=self._registered(self.schema))
 
     def table(
         self,
@@ -71,8 +80,9 @@ class PathRoot:
         *,
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> PathTable:
-        """See `ColdRoot.table`."""
+        """See `ColdRoot.table`. Of two first commits, the store refuses one."""
         return PathTable(topic, self._of(topic), engine, rows_of, newest_config=newest_config)
 
     def forget(self, topic: Topic) -> None:
@@ -148,6 +158,11 @@ class PathRoot:
         if self.storage.store_options:
             found["storageOptions"] = json.dumps(self.storage.store_options.portable())
         return found
+
+    def _registered(self, schema: str) -> list[str]:
+        """Where the tables and views of the schema lie, as the workspace's catalog says."""
+        listed = UnityCatalog().tables(*parse_schema(schema))
+        return [str(one["storage_location"]) for one in listed if one.get("storage_location")]
 
     def _of(self, topic: Topic) -> Storage:
         return self.storage.keyed_for(self.storage.table_path(topic))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
@@ -75,6 +76,7 @@ class ColdRoot(Protocol):
         *,
         engine: Engine = InlineEngine(),  # noqa: B008, it has no state
         newest_config: Callable[[], int] | None = None,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> ColdTable:
         """A topic's table, opened anew.
 
@@ -82,6 +84,7 @@ class ColdRoot(Protocol):
             rows_of: left out by those who archive nothing.
             engine: where files at paths are read and written.
             newest_config: see the tables.
+            naming: held while a catalog makes the table, so that nobody else does at that time.
         """
         ...
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -108,7 +109,13 @@ class LogPlace:
             InvalidArgumentError: the place has no cold root.
         """
         rows_of = nothing_hot if self.hot is None else HotRows(self.hot)
-        return self._root(topic).table(topic, rows_of, engine=engine, newest_config=newest_config)
+        return self._root(topic).table(
+            topic,
+            rows_of,
+            engine=engine,
+            newest_config=newest_config,
+            naming=nullcontext if self.hot is None else lambda: self.open_hot().naming(topic),
+        )
 
     def tiers(self, topic: Topic) -> Tiers:
         """Both tiers of a topic, for a driver that reads; tables at paths are opened once.

@@ -1,0 +1,60 @@
+"""A lock is held by one at a time, and ends by itself when its holder is gone."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from lakelog.back_off import BackOff
+from lakelog.errors import ConcurrentChangeError
+from lakelog.hot import HotLog, lock
+
+
+def test_one_at_a_time_makes_the_names_of_a_topic(bench) -> None:
+    inside, most, times = 0, 0, 0
+
+    def make_names() -> None:
+        nonlocal inside, most, times
+        for _ in range(20):
+            with bench.hot.naming(bench.topic):
+                inside += 1
+                most = max(most, inside)
+                bench.client.ping()  # the others have the time to come in
+                inside -= 1
+                times += 1
+
+    threads = [threading.Thread(target=make_names) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert (most, times) == (1, 80)
+    assert not bench.client.keys("*:naming:*")
+
+
+def test_who_holds_it_for_ever_is_not_waited_for_for_ever(bench, monkeypatch) -> None:
+    monkeypatch.setattr(lock, "BACK_OFF", BackOff(0.001, 0.001, tries=3))
+    with bench.hot.naming(bench.topic), pytest.raises(ConcurrentChangeError, match="orders"):
+        bench.hot.naming(bench.topic).__enter__()
+    with bench.hot.naming(bench.topic):
+        pass
+
+
+def test_of_one_who_died_it_ends_by_itself(bench, monkeypatch) -> None:
+    dead = bench.hot.naming(bench.topic)
+    monkeypatch.setattr(lock.Lock, "_renew", lambda self: None)
+    with monkeypatch.context() as soon:
+        soon.setattr(lock, "LOCK_MS", 50)
+        dead.__enter__()
+    with bench.hot.naming(bench.topic):
+        dead.__exit__()  # late: it does not take the other's away
+        assert bench.client.keys("*:naming:*")
+
+
+def test_it_lasts_as_long_as_its_holder_is_at_work(bench, monkeypatch, pass_ms) -> None:
+    monkeypatch.setattr(lock, "LOCK_MS", 300)
+    with bench.hot.naming(bench.topic):
+        held = bench.client.keys("*:naming:*")
+        pass_ms(HotLog.connect(bench.url), 900)
+        assert bench.client.keys("*:naming:*") == held
