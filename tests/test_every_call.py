@@ -65,7 +65,15 @@ from lakelog.hot.glance import Glancer
 from lakelog.hot.inspection import Inspection
 from lakelog.hot.quarantine import HotQuarantine
 from lakelog.ingest.producer import Producer
-from lakelog.jobs import JobRun, add_readings, standing, status_history
+from lakelog.jobs import (
+    JobRun,
+    add_readings,
+    failures,
+    servers,
+    standing,
+    status_history,
+    warnings,
+)
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.diagnosis import diagnose
@@ -391,6 +399,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "history.status_history": lambda w: status_history(w.lake),
     "readings.add_readings": lambda w: add_readings(w.lake, "local", 2),
     "result.standing": lambda w: standing(w.lake),
+    "state.failures": lambda w: failures(w.lake),
+    "state.servers": lambda w: servers(w.lake),
+    "state.warnings": lambda w: warnings(w.lake),
     "open_status_table.open_status_table": lambda w: open_status_table(w.lake.place.cold).read(),
     "trouble_rows.recent_troubles": lambda w: recent_troubles(w.lake.place.cold),  # type: ignore[arg-type]
     "TroubleRows.__call__": lambda w: TroubleRows(w.lake.place.cold)([]),  # type: ignore[arg-type]

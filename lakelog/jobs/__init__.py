@@ -7,6 +7,7 @@ from .parameters import parameters, step_names, topic_names
 from .readings import add_readings
 from .result import finish, standing
 from .run import JobRun
+from .state import failures, servers, warnings
 
 __all__ = [
     "JobRun",
@@ -14,10 +15,13 @@ __all__ = [
     "connect",
     "connect_cold",
     "doctor",
+    "failures",
     "finish",
     "parameters",
+    "servers",
     "standing",
     "status_history",
     "step_names",
     "topic_names",
+    "warnings",
 ]

@@ -12,7 +12,9 @@ from ..operate.workspace import Deployment, diagnose_workspace, log_in
 from ..text_table import text_table
 from .connection import storage_options
 from .parameters import Parameters
+from .told import table_html
 
+_COLUMNS = ("state", "what", "found", "do")
 _SECRET = re.compile(r"databricks:(.+)/(.+)")
 
 
@@ -20,7 +22,10 @@ class Findings(list[Finding]):
     """Shows itself as a table."""
 
     def __repr__(self) -> str:
-        return text_table([finding.row for finding in self], ("state", "what", "found", "do"))
+        return text_table([finding.row for finding in self], _COLUMNS)
+
+    def _repr_html_(self) -> str:
+        return table_html([finding.row for finding in self], _COLUMNS)
 
 
 def doctor(parameters: Parameters) -> Findings:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import math
 import os
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from ..hot.connection import mask
 from ..notebook import of_notebook
 from ..secret_reference import check_secret_reference
 from ..text_table import text_table
+from .told import table_html
 
 Value = str | int | float | bool
 
@@ -52,27 +52,16 @@ class Parameters:
         return iter(self._values)
 
     def __repr__(self) -> str:
-        return text_table(
-            [
-                {
-                    "parameter": name,
-                    "value": _shown(name, value) or None,
-                    "from": self._sources[name],
-                }
-                for name, value in self._values.items()
-            ]
-        )
+        return text_table(self._rows())
 
     def _repr_html_(self) -> str:
-        rows = "".join(
-            f"<tr><td>{html.escape(name)}</td><td>{html.escape(_shown(name, value)) or '–'}</td>"
-            f"<td>{html.escape(self._sources[name])}</td></tr>"
+        return table_html(self._rows())
+
+    def _rows(self) -> list[dict[str, str | None]]:
+        return [
+            {"parameter": name, "value": _shown(name, value) or None, "from": self._sources[name]}
             for name, value in self._values.items()
-        )
-        return (
-            "<table><thead><tr><th>parameter</th><th>value</th><th>from</th></tr></thead>"
-            f"<tbody>{rows}</tbody></table>"
-        )
+        ]
 
 
 def parameters(**defaults: Value) -> Parameters:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from html import escape
 from typing import Any
 
 import pyarrow as pa
@@ -14,6 +15,7 @@ from ..operate.standing import standing_of
 from ..text_table import text_table
 from .parameters import databricks_utilities
 from .status_rows import RunKey, status_rows
+from .told import table_html
 
 #: What a job's result says of a partition: where it stands, and nothing of the run, so that a run
 #: that found everything done gives the same result.
@@ -45,14 +47,27 @@ class JobResult(dict[str, Any]):
             return f"{self['job']}: no partitions"
         return text_table(self["partitions"], RESULT)
 
+    def _repr_html_(self) -> str:
+        if not self["partitions"]:
+            return f"<p>{escape(repr(self))}</p>"
+        return table_html(self["partitions"], RESULT)
+
 
 class ResultLine(str):
-    """JSON that a notebook shows as it is."""
+    """JSON that a notebook shows as it is, below a table of what it says where HTML is shown."""
 
     __slots__ = ()
 
     def __repr__(self) -> str:
         return str(self)
+
+    def _repr_html_(self) -> str:
+        partitions = json.loads(self).get("partitions") or []
+        columns = [name for name in RESULT if partitions and name in partitions[0]]
+        return (
+            f"{table_html(partitions, columns) if partitions else ''}<details><summary>as JSON"
+            f'</summary><code style="overflow-wrap:anywhere">{escape(self)}</code></details>'
+        )
 
 
 def standing(lakelog: Lakelog, topics: Sequence[str] | None = None) -> JobResult:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -127,7 +128,8 @@ class _Seen:
         if limit_ms is not None:
             over = int((worst > limit_ms).sum())
             text += (
-                f"; {words.percent(over, len(worst))} of the time above {words.duration(limit_ms)}"
+                f"; above {words.duration(limit_ms)} at {words.percent(over, len(worst))} of the "
+                "moments"
             )
         return text
 
@@ -167,10 +169,10 @@ def _draw(
     everyone = np.nansum(seen.records, axis=0)
     name = "longest of all partitions" if several else seen.names[0]
     bold = _line(seen, worst, everyone, name, unit)
-    bold |= {"line": {"color": HOT, "width": 3}, "fill": "tozeroy", "fillcolor": _SHADE}
+    bold |= {"line": {"color": HOT, "width": 3}}
     if len(seen.at_ms) <= 60:
         bold |= {"mode": "lines+markers", "marker": {"size": 5}}
-    traces.insert(0, bold)
+    traces = [_shade(bold), bold, *traces]
     if limit_ms is not None:
         height = limit_ms / _UNIT_MS[unit]
         look["shapes"] = [
@@ -197,6 +199,28 @@ def _draw(
             }
         ]
     return traces, look
+
+
+def _shade(line: dict[str, Any]) -> dict[str, Any]:
+    """What lies below a line, stretch by stretch: a fill to zero goes on where a line breaks."""
+    x: list[Any] = []
+    y: list[Any] = []
+    ends = [at for at, value in enumerate(line["y"]) if value is None]
+    for start, end in pairwise([-1, *ends, len(line["y"])]):
+        part = slice(start + 1, end)
+        if end - start > 2:  # one point has nothing below it
+            x += [line["x"][start + 1], *line["x"][part], line["x"][end - 1], None]
+            y += [0, *line["y"][part], 0, None]
+    return {
+        "type": "scatter",
+        "mode": "none",
+        "fill": "toself",
+        "fillcolor": _SHADE,
+        "x": x[:-1],
+        "y": y[:-1],
+        "hoverinfo": "skip",
+        "showlegend": False,
+    }
 
 
 def _line(

@@ -1,25 +1,25 @@
-"""A plotly Figure that shows itself by its mimetype, with a plain table if it cannot be drawn."""
+"""A plotly Figure that shows itself by its mimetype, with a still picture beside it."""
 
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from typing import Any
 
 import plotly.graph_objects as go
 import pyarrow as pa
 
-from .plain_table import table_html
+from .picture import picture
 
 MIMETYPE = "application/vnd.plotly.v1+json"
 _CONFIG = {"responsive": True, "displaylogo": False}
-_FALLBACK_ROWS = 30  # they are stored in the notebook, beside the chart
 
 
 class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
     """A figure, the table it was drawn from, and its message in a sentence.
 
     To plotly it is a Figure like any other. In a notebook it shows itself as a few KB of JSON,
-    where plotly's own default would add all of plotly.js.
+    where plotly's own default would add all of plotly.js, and as a picture for where that is not.
     """
 
     #: IPython asks for this first. It takes None for absent, and then asks for the bundle.
@@ -31,19 +31,26 @@ class Chart(go.Figure):  # type: ignore[misc]  # plotly has no types
         self._message = message
 
     def _repr_mimebundle_(self, *_: Any, **__: Any) -> dict[str, Any]:
-        return bundle(self, self._table, self._message)
+        found = bundle(self, self._message)
+        drawn = found[MIMETYPE]
+        # Whoever changes a figure may use more of plotly than a picture knows.
+        with suppress(KeyError, TypeError, ValueError):
+            found["image/svg+xml"] = picture(drawn["data"], drawn["layout"], self._message)
+        return found
+
+    @property
+    def table(self) -> pa.Table | None:
+        """What was drawn."""
+        return self._table
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (self.to_dict(), self._table, self._message)
 
 
-def bundle(figure: Any, table: pa.Table | None = None, message: str = "") -> dict[str, Any]:
-    """What a front end chooses from: the drawing, the table as HTML, the sentence as text."""
+def bundle(figure: Any, message: str = "") -> dict[str, Any]:
+    """What a front end chooses from: the drawing, and a sentence as text."""
     drawing = {**json.loads(figure.to_json()), "config": dict(_CONFIG)}
-    found = {MIMETYPE: drawing, "text/plain": message or "a plotly figure"}
-    if table is not None:
-        found["text/html"] = table_html(table, message, rows=_FALLBACK_ROWS)
-    return found
+    return {MIMETYPE: drawing, "text/plain": message or "a plotly figure"}
 
 
 def _again(figure: dict[str, Any], table: pa.Table | None, message: str) -> Chart:

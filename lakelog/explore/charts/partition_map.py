@@ -275,19 +275,16 @@ class _Seen:
                 f"{words.percent(held, held + waits)} is archived, {offsets} "
                 f"{'is' if waits == 1 else 'are'} not{age if oldest else ''}"
             )
-        whole = many - len(alone)
-        done = f"{whole} of {many:,} partitions {'is' if whole == 1 else 'are'}"
-        if not whole:
-            done = f"none of {many:,} partitions is"
-        done = f"{done} archived up to the end"
+        done = f"{words.percent(held, held + waits)} of {many:,} partitions is archived"
         if len(alone) == 1:
             (last,) = alone
             age = f"has waited {words.duration(oldest)}" if oldest else "waits"
             return f"{done}; partition {last} {age} with {offsets}"
         worst = max(alone, key=lambda partition: alone[partition])
         age = f"have waited up to {words.duration(oldest)}" if oldest else "wait"
+        who = f"all {many:,}" if len(alone) == many else f"{len(alone):,} of them"
         return (
-            f"{done}; {len(alone):,} {age} with {offsets}, most in partition {worst} "
+            f"{done}; {who} {age} with {offsets}, most in partition {worst} "
             f"({words.count(alone[worst])})"
         )
 
@@ -296,7 +293,10 @@ class _Seen:
         if held:
             yield f"Offsets: {', '.join(held)}."
         if self.offsets(SKIPPED):
-            yield "Skipped offsets may have been given out, so none of them is used again."
+            yield (
+                "Skipped offsets are numbers, not records: some may have been given out before the "
+                "stop, so none is used again."
+            )
 
     def chosen(self, most: int) -> list[int]:
         """The partitions to draw, ascending: where there are too many, those with most to see."""

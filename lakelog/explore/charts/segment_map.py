@@ -51,8 +51,11 @@ SEGMENTS = pa.schema(
 _MOST_BOXES, _MOST_BARS = 300, 3_000
 #: Partitions that have room for an offset axis each.
 _MOST_PANELS = 6
-#: Boxes in which a dot still shows.
-_ROOMY = 60
+#: Px of the plot's width, about: who looks may make it wider, never much narrower.
+_WIDTH = 800
+_PANEL, _ONE_PANEL = 150, 400  # px of a panel's height
+_SMALLEST_DOT, _DOT = 3, 13  # px: its least diameter, and what the largest has more
+_NARROWEST = 0.002  # of the time: the narrowest box that can be seen
 _TAIL = 0.05  # the share of segments at either end of the time that may lie outside
 _COMPACTED = 0.0005  # a share below this cannot be seen
 
@@ -350,8 +353,9 @@ def segment_map(table: pa.Table) -> Figure:
 
     Up to 6 partitions have an offset axis each: a box is a segment, from its first to its largest
     timestamp and from its base offset to its end, filled as far as its offsets still hold records;
-    a dot's area is its size. More partitions get a row each, with the offsets on hover. If there
-    are more segments than can be seen, a box stands for several neighbours, and a note says so.
+    the area of a dot, where it does not hide the box, is its size. More partitions get a row each,
+    with the offsets on hover. If there are more segments than can be seen, a box stands for several
+    neighbours, and a note says so.
 
     A plain Figure cannot call Python when it is clicked. For front ends that can, each dot's (or
     bar's) customdata begin with partition and base offset; `segment_choices` gives the same
@@ -480,8 +484,7 @@ def _draw(
         )
     draw = _panels if panels else _lanes
     span = window or (timed.first_us.min(), timed.max_us.max())
-    least = int((span[1] - span[0]) * 0.002)  # µs: the narrowest box that can be seen
-    traces, look = draw(partitions, drawn_boxes, message, notes, least)
+    traces, look = draw(partitions, drawn_boxes, message, notes, int(span[1] - span[0]))
     margin = max(1_000, (span[1] - span[0]) * 0.015)  # µs
     look["xaxis"] |= {"type": "date"}
     if window is not None or span[0] == span[1]:
@@ -490,21 +493,18 @@ def _draw(
 
 
 def _panels(
-    partitions: Sequence[int], boxes: Boxes, message: str, notes: Sequence[str], least: int
+    partitions: Sequence[int], boxes: Boxes, message: str, notes: Sequence[str], span_us: int
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """A plane of time and offset for each partition, one below the other."""
     many = len(partitions)
     hollow = bool((1 - boxes.left > _COMPACTED).any())
-    said = ["A box is a segment, a dot's area its size."]
-    if hollow:
-        said = [
-            "A box is a segment, filled as far as its offsets still hold records; a dot's area is "
-            "its size."
-        ]
+    filled = ", filled as far as its offsets still hold records" if hollow else ""
+    said = [f"A box is a segment{filled}; the area of its dot, where one fits, is its size."]
+    least = span_us * _NARROWEST
     look = layout(
         message,
         [*said, *notes],
-        plot_height=400 if many == 1 else 150 * many,
+        plot_height=_ONE_PANEL if many == 1 else _PANEL * many,
         axis="timestamps of the records (UTC)",
     )
     look["hovermode"] = "closest"
@@ -530,7 +530,8 @@ def _panels(
             look[f"yaxis{name}"] |= scale.ticks()
             look.setdefault("shapes", []).extend(scale.lines(f"y{name}"))
             look.setdefault("annotations", []).extend(scale.says(f"y{name}"))
-        crowded = len(here) > _ROOMY
+        offsets = max(1, int(scale.drawn(np.array(scale.top)) - scale.bottom))
+        offsets_a_px = offsets / (_ONE_PANEL if many == 1 else _PANEL)
         for place in range(len(_NAMES)):
             some = here.take(np.flatnonzero(here.place == place))
             if not len(some):
@@ -565,8 +566,10 @@ def _panels(
                 }
             )
             seen.add(place)
-            share = np.sqrt((some.cold_bytes + some.hot_bytes) / largest)
-            dots = 3 + (7 if crowded else 13) * share
+            dots = _SMALLEST_DOT + _DOT * np.sqrt((some.cold_bytes + some.hot_bytes) / largest)
+            wide = np.maximum(least, some.max_us - some.first_us) / max(1, span_us) * _WIDTH
+            # A dot that would hide its box is there for the pointer alone.
+            fits = 2 * dots <= np.minimum(wide, height / offsets_a_px)
             traces.append(
                 {
                     **common,
@@ -576,9 +579,9 @@ def _panels(
                     "y": (low + height // 2).tolist(),
                     "marker": {
                         "size": [round(dot, 1) for dot in dots.tolist()],
-                        "color": line["color"] if crowded else "#ffffff",
-                        "line": {"color": "#3a3a3a", "width": 0 if crowded else 1},
-                        "opacity": 0.8,
+                        "color": "#ffffff",
+                        "line": {"color": "#3a3a3a", "width": 1},
+                        "opacity": np.where(fits, 0.8, 0).tolist(),
                     },
                     "customdata": _customdata(some),
                     "hovertemplate": _FIELDS,
@@ -606,7 +609,7 @@ def _rectangles(first_us: Any, max_us: Any, low: Any, high: Any, least: float) -
 
 
 def _lanes(
-    partitions: Sequence[int], boxes: Boxes, message: str, notes: Sequence[str], least: int
+    partitions: Sequence[int], boxes: Boxes, message: str, notes: Sequence[str], span_us: int
 ) -> tuple[list[dict[str, Any]], dict[str, Any]]:
     """A row for each partition."""
     chosen = list(partitions)
@@ -621,6 +624,7 @@ def _lanes(
             "largest segments.",
         ]
     lane_of = {partition: lane for lane, partition in enumerate(chosen)}
+    least = span_us * _NARROWEST
     faint = bool((1 - boxes.left > _COMPACTED).any())
     said = f"Offsets are on hover; up to {_MOST_PANELS} partitions have an axis of offsets each."
     if faint:

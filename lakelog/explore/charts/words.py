@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta, timezone
 from itertools import pairwise
 
@@ -74,12 +75,32 @@ def period(first_ms: float, last_ms: float) -> str:
     return f"{first[:fine]} to {second} UTC" if first != last else f"{first} UTC"
 
 
-def rate(per_second: float, noun: str = "records") -> str:
-    """``1,240 records/s``; slow rates per minute, hour or day."""
-    for unit, seconds in (("s", 1), ("min", 60), ("h", 3_600)):
-        if per_second * seconds >= 1 or not per_second:
-            return f"{_digits(per_second * seconds)} {noun}/{unit}"
-    return f"{_digits(per_second * 86_400)} {noun}/day"
+@dataclass(frozen=True, slots=True)
+class RateUnit:
+    """The time that a rate counts by."""
+
+    name: str
+    short: str
+    seconds: int
+
+    def text(self, per_second: float, noun: str = "records") -> str:
+        """``1,240 records/s``."""
+        return f"{_digits(per_second * self.seconds)} {noun}/{self.short}"
+
+
+_RATES = (
+    RateUnit("second", "s", 1),
+    RateUnit("minute", "min", 60),
+    RateUnit("hour", "h", 3_600),
+    RateUnit("day", "day", 86_400),
+)
+
+
+def rate_unit(per_second: float) -> RateUnit:
+    """The shortest that counts at least one, up to a day."""
+    if not per_second:
+        return _RATES[0]
+    return next((unit for unit in _RATES if per_second * unit.seconds >= 1), _RATES[-1])
 
 
 def names(numbers: Sequence[int], noun: str = "partition", most: int = 3) -> str:

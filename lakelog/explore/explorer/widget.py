@@ -42,7 +42,8 @@ from .key_history import history_of
 from .opened_topic import OpenedTopic
 from .page_text import page_text
 from .record_html import is_long, record_html
-from .rows import rows
+from .rows import COLUMNS, rows
+from .saved_output import SavedOutput, saved_html
 from .scan import Progress, ScanLimit
 from .segment_map import SegmentMap, segment_map
 from .table_html import marked_row_html, table_html
@@ -80,8 +81,6 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         UnknownTopicOrPartitionError: no such topic or partition.
         InvalidArgumentError: not a position.
     """
-
-    _ipython_display_ = None  # ipywidgets 7 would show only the widget, without the text
 
     def __init__(
         self,
@@ -122,6 +121,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
                 options = sorted({*self._ui.page_records.options, page_records})
                 self._ui.page_records.options = options
             self._ui.page_records.value = page_records
+        self._saved = SavedOutput(self._css_class, self._ui.table, self._kept)
         self._connect()
         self._begin(topic)
 
@@ -264,6 +264,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             background.drop()
             self._drawing.drop()
         super().close()
+        saved = getattr(self, "_saved", None)
+        if saved is not None:
+            saved.close()
         ui = getattr(self, "_ui", None)
         for widget in [] if ui is None else ui.all():
             widget.close()
@@ -295,6 +298,25 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
                 "model_id": self.model_id,
             },
         }
+
+    def _ipython_display_(self, **_: Any) -> None:
+        self._saved.show(self._repr_mimebundle_())
+
+    def _kept(self) -> tuple[str, str]:
+        """The page as HTML and as text, for a notebook that is read without its kernel."""
+        shown = self._shown
+        if shown is None:
+            return f"<div>{escape(repr(self))}</div>", repr(self)
+        view = shown.view
+        html = saved_html(
+            self._css_class,
+            rows(shown, self._zone(), self._ui.format.value),
+            COLUMNS,
+            str(TopicPartition(view.topic, view.partition)),
+            view.expression,
+            shown.notes,
+        )
+        return html, repr(self)
 
     # -- asking ----------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The ingest rate: every record is counted once, in its time, and none is read."""
+"""The ingest rate: every record is counted once, in its time, and no more is said than is known."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from lakelog.cold.change import Change, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.errors import InvalidArgumentError
-from lakelog.explore.charts import ingest_rate, ingest_rates
-from lakelog.explore.charts.ingest_rate import Stretches
+from lakelog.explore.charts import ingest_rate, ingest_rates, record_times
+from lakelog.explore.charts.record_times import Stretches
 
 pytest.importorskip("plotly")
 EPOCH_MS = 1_700_000_000_000
@@ -29,6 +29,29 @@ def test_spreading_loses_and_doubles_nothing(rows, cuts):
 
     assert counted.sum() == pytest.approx(sum(records))
     assert (counted >= 0).all()
+
+
+@given(
+    st.lists(st.lists(st.integers(0, 100), min_size=1, max_size=9), min_size=1, max_size=6),
+    st.lists(st.booleans(), min_size=6, max_size=6),
+    st.lists(st.integers(1, 99), unique=True, max_size=5),
+)
+def test_the_true_count_of_a_part_lies_within_its_bounds(groups, bounded, cuts):
+    edges = np.array([0, *sorted(cuts), 101])
+    truth, _ = np.histogram([time for group in groups for time in group], np.append(edges, 999))
+    # What is not sure is told at a wrong time.
+    said = [group if sure else [5] for group, sure in zip(groups, bounded, strict=False)]
+    stretches = Stretches.of(
+        [len(group) for group in groups], *zip(*((min(g), max(g)) for g in said), strict=True)
+    )
+    stretches = Stretches(
+        stretches.records, stretches.start_ms, stretches.end_ms, np.array(bounded[: len(groups)])
+    )
+
+    at_least, at_most = stretches.bounds(edges)
+
+    assert (at_least <= truth[:-1]).all()
+    assert (truth[:-1] <= at_most).all()
 
 
 def minutes(bench, *counts: int) -> None:
@@ -106,20 +129,83 @@ def test_a_record_of_2099_is_noted_not_drawn(make_bench):
     assert sum(everything["records"].to_pylist()) == pytest.approx(4001)
 
 
-def test_the_figure_draws_the_sum_of_the_partitions():
+def bursts(bench) -> list[int]:
+    """Records at times that a segment's first and last do not tell; all in one segment."""
+    times = [EPOCH_MS + 1000 * ((7 * n) % 40 if n % 3 else 50) for n in range(60)]
+    times += [EPOCH_MS + 100_000]
+    bench.append(len(times), times=times.__getitem__)
+    return times
+
+
+@pytest.mark.parametrize("archived", [True, False])
+def test_a_segment_longer_than_a_step_is_counted_record_by_record(make_bench, archived):
+    bench = make_bench(**{"internal.segment.bytes": 100_000})
+    times = bursts(bench)
+    if archived:
+        bench.archive()
+        bench.trim(len(times))
+
+    table = ingest_rates(bench.log, start=EPOCH_MS, end=EPOCH_MS + 110_000, bins=11)
+
+    truth, _ = np.histogram(times, EPOCH_MS + 10_000 * np.arange(12))
+    assert table["records"].to_pylist() == truth.tolist()
+    assert table["at_least"].to_pylist() == table["at_most"].to_pylist() == truth.tolist()
+    assert ingest_rate(table)._message == (
+        "orders: 33 records/min on average, 2023-11-14 22:13:20 to 22:15:10 UTC; busiest are the "
+        "10 s from 2023-11-14 22:14:10, with 120 records/min"
+    )
+
+
+def test_no_maximum_is_named_that_the_index_does_not_know(make_bench, monkeypatch):
+    bench = make_bench(**{"internal.segment.bytes": 100_000})
+    times = bursts(bench)
+    bench.archive()
+    bench.trim(len(times))
+    monkeypatch.setattr(record_times, "MOST_COLD_RECORDS", len(times) - 1)
+
+    table = ingest_rates(bench.log, start=EPOCH_MS, end=EPOCH_MS + 110_000, bins=11)
+
+    assert sum(table["records"].to_pylist()) == pytest.approx(len(times))
+    assert table["at_least"].to_pylist() == [0] * 11
+    assert "busiest" not in ingest_rate(table)._message
+
+
+def test_what_compaction_took_is_counted_beside_what_it_left(make_bench):
+    bench = make_bench(**{"internal.segment.bytes": 2_000})
+    bench.appends(12, times=lambda offset: EPOCH_MS + 1000 * offset)
+    bench.archive()
+    bench.trim(240)
+    snapshot = bench.table.snapshot()
+    for segment in snapshot.files.segments(0)[:3]:
+        gone = OffsetSet.of(o for o in range(segment.base_offset, segment.end_offset) if o % 5)
+        rewrite = Rewrite(bench.tp, segment.base_offset, segment.files, gone, delete_horizon_ms=1)
+        bench.table.apply(Change((rewrite,), segment.files), bench.table.snapshot())
+
+    table = ingest_rates(bench.log, start=EPOCH_MS, end=EPOCH_MS + 240_000, bins=24)
+
+    assert table["records"].to_pylist() == pytest.approx([10] * 24, abs=5)
+    assert sum(table["records"].to_pylist()) == pytest.approx(240)
+    assert table["at_least"].to_pylist()[0] == 2  # the others may have had any time
+    assert "busiest" not in ingest_rate(table)._message
+
+
+def test_the_figure_draws_the_sum_of_the_partitions_in_one_unit():
     import pyarrow as pa
 
     from lakelog.explore.charts.ingest_rate import RATES
 
     start = pa.array([0, 0, 10_000_000, 10_000_000]).cast(RATES.field("start").type)
+    records = pa.array([1.0, 3.0, 0.0, 6.0])
     table = pa.table(
         [
             pa.array([0, 1, 0, 1], pa.int32()),
             start,
             pa.array([10.0] * 4),
-            pa.array([10.0, 30.0, 0.0, 60.0]),
-            pa.array([1.0, 3.0, 0.0, 6.0]),
+            records,
+            pa.array([0.1, 0.3, 0.0, 0.6]),
             pa.array([10.0, 10.0, None, 10.0]),
+            records,
+            records,
         ],
         schema=RATES,
     )
@@ -127,11 +213,13 @@ def test_the_figure_draws_the_sum_of_the_partitions():
 
     total, busiest = figure.data
     assert list(total.x) == [0, 10_000, 20_000]
-    assert list(total.y) == [4, 6, 6]
-    assert list(busiest.y) == [3, 6, 6]
+    assert list(total.y) == [24, 36, 36]
+    assert list(busiest.y) == [18, 36, 36]
+    assert figure.layout.yaxis.title.text == "records per minute"
+    assert "records/min" in total.hovertemplate
     assert figure._message == (
-        "5 records/s on average, 1970-01-01 00:00:00 to 00:00:20 UTC; at most 6 records/s, at "
-        "1970-01-01 00:00:10; partition 1 takes 90 %"
+        "30 records/min on average, 1970-01-01 00:00:00 to 00:00:20 UTC; busiest are the 10 s from "
+        "1970-01-01 00:00:10, with 36 records/min; partition 1 takes 90 %"
     )
 
 

@@ -116,8 +116,7 @@ def test_bars_carry_the_exact_ranges_and_the_title_counts():
         ("in", 1, 80, 90),
     ]
     assert figure._message == (
-        "orders: 1 of 2 partitions is archived up to the end; partition 1 has waited 2 min 5 s "
-        "with 30 offsets"
+        "orders: 86 % of 2 partitions is archived; partition 1 has waited 2 min 5 s with 30 offsets"
     )
 
 
@@ -182,8 +181,12 @@ def test_nothing_appended_is_said(bench):
         ({0: LogOffsets(9, 9, 9, 9)}, "all that 1 partition held is deleted"),
         (
             {n: LogOffsets(0, 5, 5, 6 + n) for n in range(3)},
-            "none of 3 partitions is archived up to the end; 3 wait with 6 offsets, most in "
-            "partition 2 (3)",
+            "71 % of 3 partitions is archived; all 3 wait with 6 offsets, most in partition 2 (3)",
+        ),
+        (
+            {n: LogOffsets(0, 0, 998 + 2 * (n == 0), 1000) for n in range(4)},
+            "99.8 % of 4 partitions is archived; 3 of them wait with 6 offsets, most in partition "
+            "1 (2)",
         ),
     ],
 )

@@ -126,6 +126,15 @@ def test_boxes_begin_and_end_with_their_timestamps_and_dots_grow_with_bytes():
     assert dots.customdata[1][5] == "3.9 KiB cold"
 
 
+def test_a_dot_that_would_hide_its_box_is_there_for_the_pointer_alone():
+    _, few = segment_map(table(rows(2))).data
+    _, many = segment_map(table(rows(100))).data
+
+    assert set(few.marker.opacity) == {0.8}
+    assert set(many.marker.opacity) == {0}
+    assert len(many.customdata) == 100
+
+
 def test_a_lost_tail_does_not_squeeze_the_offsets_flat():
     base = np.array([0, 100, 200 + 2**24])
     scale = OffsetScale.of(base, base + 100)

@@ -1,0 +1,148 @@
+"""What a notebook keeps of an explorer: a table that shows where the widget cannot.
+
+A widget lives as long as its kernel. The cell that shows it has a second output, plain HTML, with
+the page as it was. Its style hides it as long as the widget of the same page is alive, and hides
+the widget where it is not: after a reload without the kernel (JupyterLab would say "Error
+displaying widget: model not found"), after a restart (its buttons would be dead), in what nbconvert
+makes. GitHub drops the style and shows the table alone.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Callable, Sequence
+from datetime import datetime, timezone
+from html import escape
+from typing import Any
+
+from ...notebook import of_notebook
+from .rows import Row
+from .table_html import cell_html
+
+#: How long a page is shown before it is kept: leafing and following redraw a table several times.
+_SETTLED_S = 1.0
+_MOST_ROWS = 100  # they are stored in the notebook
+_DEAD = "jupyter-widgets-disconnected"  # as ipywidgets 8 marks what has no kernel
+
+
+class SavedOutput:
+    """The second output of the cells that show an explorer.
+
+    Args:
+        css_class: the explorer's own class.
+        table: the widget whose value is the page shown.
+        content: gives the page as HTML for `saved_html` to frame, and as text.
+    """
+
+    def __init__(self, css_class: str, table: Any, content: Callable[[], tuple[str, str]]) -> None:
+        self._css_class = css_class
+        self._content = content
+        self._display_ids: list[str] = []
+        self._lock = threading.Lock()
+        self._timer: threading.Timer | None = None
+        table.observe(lambda _: self._later(), names="value")
+
+    def show(self, bundle: dict[str, Any]) -> None:
+        """Displays the widget, and below it what is kept.
+
+        Args:
+            bundle: the widget's, by mimetype. A Databricks notebook gets nothing else: it keeps
+                outputs in frames of their own, where a style hides nothing.
+        """
+        from IPython.display import display
+
+        if of_notebook("displayHTML") is not None:
+            display(bundle, raw=True)  # type: ignore[no-untyped-call]  # IPython has no types for it
+            return
+        kept = self._bundle()
+        # The text is said once, by the second output.
+        display({**bundle, "text/plain": "the explorer:"}, raw=True)  # type: ignore[no-untyped-call]
+        self._display_ids.append(f"lakelog-{uuid.uuid4().hex}")
+        display(kept, raw=True, display_id=self._display_ids[-1])  # type: ignore[no-untyped-call]
+
+    def write(self) -> None:
+        """Keeps the page that is shown now."""
+        from IPython.display import display
+
+        with self._lock:
+            self._timer = None
+        kept = self._bundle()
+        for display_id in self._display_ids:
+            display(kept, raw=True, display_id=display_id, update=True)  # type: ignore[no-untyped-call]
+
+    def close(self) -> None:
+        """Nothing is written any more."""
+        with self._lock:
+            self._display_ids.clear()
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _later(self) -> None:
+        with self._lock:
+            if self._display_ids and self._timer is None:
+                self._timer = threading.Timer(_SETTLED_S, self.write)
+                self._timer.daemon = True
+                self._timer.start()
+
+    def _bundle(self) -> dict[str, str]:
+        html, text = self._content()
+        return {"text/html": _style(self._css_class) + html, "text/plain": text}
+
+
+def saved_html(
+    css_class: str,
+    rows: Sequence[Row],
+    columns: Sequence[str],
+    where: str,
+    expression: str,
+    notes: Sequence[str],
+    as_of: datetime | None = None,
+) -> str:
+    """A page as HTML that needs neither style nor script; everything in it is escaped.
+
+    Args:
+        where: the topic and partition.
+        expression: the call that gives the rows.
+        notes: what is said below them.
+        as_of: when; default: now.
+    """
+    at = (as_of or datetime.now(timezone.utc)).astimezone(timezone.utc)
+    heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
+    body = "".join(
+        "<tr>"
+        + "".join(
+            f"<td>{cell_html(name, cell)}</td>"
+            for name, cell in zip(columns, row.cells, strict=True)
+        )
+        + "</tr>"
+        for row in rows[:_MOST_ROWS]
+    )
+    if not rows:
+        body = f'<tr><td colspan="{len(columns)}">no records</td></tr>'
+    more = len(rows) - _MOST_ROWS
+    said = [f"… and {more:,} more rows"] if more > 0 else []
+    below = "".join(f"<div>{escape(line)}</div>" for line in [*said, *notes])
+    return (
+        f'<div class="ll-saved ll-saved-{css_class}">'
+        f"<div><b>{escape(where)}</b> as of {at:%Y-%m-%d %H:%M:%S}Z. Run the cell again to walk "
+        f"through the log.</div><div><code>{escape(expression)}</code></div>"
+        f"<table><thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table>{below}</div>"
+    )
+
+
+def _style(css_class: str) -> str:
+    alive, saved = f".{css_class}:not(.{_DEAD})", f".ll-saved-{css_class}"
+    output = ".jp-OutputArea-child"  # JupyterLab's, Voilà's and nbconvert's
+    return (
+        "<style>"
+        f"body:has({alive}) {saved}, {output}:has({alive}) + {output}:has({saved}), "
+        f"{output}:has(+ {output} {saved}):not(:has({alive})) {{ display: none !important; }} "
+        f"{saved} {{ overflow-x: auto; }} "
+        f"{saved} td, {saved} th {{ text-align: left !important; white-space: nowrap; "
+        "vertical-align: top; padding: 1px 8px; } "
+        f"{saved} .ll-tier {{ padding: 0 .4em; border-left: 6px solid #0173b2; }} "
+        f"{saved} .ll-tier.ll-hot {{ border-left-color: #de8f05; }} "
+        f"{saved} .ll-tier.ll-both {{ border-right: 6px solid #de8f05; }}"
+        "</style>"
+    )

@@ -1,0 +1,61 @@
+"""What notebooks show: tables, and sentences where there is nothing to tell."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from status_contract import rows_of
+
+from lakelog import Lakelog
+from lakelog.jobs import failures, finish, servers, warnings
+from lakelog.jobs.result import JobResult
+from lakelog.jobs.state import Failures
+from lakelog.jobs.status_rows import RunKey
+from lakelog.jobs.told import Told
+
+RESULT = JobResult.of("archive", rows_of(RunKey("archive", "4711"), "orders"))
+
+
+def test_rows_are_a_table_and_none_are_a_sentence() -> None:
+    told = Told([{"topic": "<b>", "records": 1234}], "Nothing is there.")
+    assert repr(told).splitlines()[-1].split() == ["<b>", "1,234"]
+    html = told._repr_html_()
+    assert "&lt;b&gt;" in html
+    assert re.search(r'<td style="text-align:right[^>]*>1,234</td>', html)
+    none = Told([], "Nothing is there.")
+    assert repr(none) == "Nothing is there."
+    assert none._repr_html_() == "<p>Nothing is there.</p>"
+
+
+def test_a_failure_is_said_and_none_is_said_too() -> None:
+    assert repr(Failures()) == "The state of every topic can be told."
+    failed = Failures(orders="its table is damaged")
+    assert "its table is damaged" in failed._repr_html_()
+    assert json.loads(json.dumps(failed)) == {"orders": "its table is damaged"}
+
+
+def test_a_result_is_a_table_and_its_line_one_with_the_json_folded_away() -> None:
+    assert "<td" in RESULT._repr_html_()
+    html = finish({**RESULT, "failures": {}})._repr_html_()
+    table, _, rest = html.partition("<details>")
+    assert "orders" in table
+    assert "&quot;failures&quot;:{}" in rest
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lakelog:
+    with Lakelog.embedded(tmp_path, engine="inline") as lake:
+        lake.topics.create("orders", 1)
+        yield lake
+
+
+def test_a_log_that_is_well_says_so_in_sentences(lake: Lakelog) -> None:
+    assert repr(failures(lake)) == "The state of every topic can be told."
+    assert repr(warnings(lake)) == "Nothing is wrong that stays so."
+    (server,) = servers(lake)
+    assert server["program"].split()[0] in {"redis", "valkey"}
+    assert server["append-only file"] == "everysec"
+    assert "MiB" in server["memory"]
