@@ -35,6 +35,7 @@ from .spark.session import session
 from .topic import Topic
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from .explore.explorer.widget import LogExplorer
@@ -208,6 +209,23 @@ class ColdLog:
             options: its other arguments.
         """
         return self.log(topic).dataframe(start, end, **options)
+
+    def sql(self, statement: str, *, zone: str = "UTC") -> pa.RecordBatchReader:
+        """The rows of a query over topics as tables, in DuckDB's SQL; see `lakelog.read.sql`.
+
+        Iterate it, or take all by ``read_all()``. What it reads of a topic, it reads as it goes.
+
+        Args:
+            zone: of times that are written without one, and of those that are given.
+
+        Raises:
+            MissingExtraError: duckdb is not installed.
+            InvalidArgumentError: the statement cannot be run.
+        """
+        from .read.sql import query  # its imports cost, and few need them
+
+        names = [topic.name for topic in self.topics.list()]
+        return query(statement, names, lambda name: self.log(name).tiers(), zone=zone)
 
     def register(
         self, topic: str | Topic, schema: str | None = None, *, spark: SparkSession | None = None

@@ -23,14 +23,15 @@ def text_table(
     columns: Sequence[str] | None = None,
     *,
     right: Collection[str] = (),
+    spaced: bool = True,
 ) -> str:
     """Rows as lines of equal columns, under headings and a rule.
 
     Args:
         rows: values by column; one that is missing is None.
-        columns: what is shown, in order; default: the first row's keys. Headings are their names
-            with spaces for underscores.
+        columns: what is shown, in order; default: the first row's keys.
         right: columns that end at one line besides those of numbers: numbers that are text already.
+        spaced: headings are the columns' names with spaces for underscores; else as they are.
 
     Returns:
         Lines without an end of the last, and without blanks at their ends.
@@ -40,7 +41,13 @@ def text_table(
     for name in names:
         values = [row.get(name) for row in rows]
         ends_level = name in right or all(map(_is_number, values))
-        padded.append(_column(name.replace("_", " "), map(shown, values), ends_level=ends_level))
+        padded.append(
+            _column(
+                name.replace("_", " ") if spaced else name,
+                map(shown, values),
+                ends_level=ends_level,
+            )
+        )
     return "\n".join(_GAP.join(cells).rstrip(" ") for cells in zip(*padded, strict=True))
 
 

@@ -21,6 +21,7 @@ from . import (
     delete_records,
     demo,
     doctor,
+    grep,
     help,
     hot,
     offsets,
@@ -30,6 +31,7 @@ from . import (
     register,
     restore,
     segments,
+    sql,
     status,
     topics,
 )
@@ -61,6 +63,8 @@ COMMANDS = (
     topics,
     produce,
     consume,
+    grep,
+    sql,
     offsets,
     archive,
     cleanup,
@@ -79,6 +83,9 @@ COMMANDS = (
 class _CommandLine(argparse.ArgumentParser):
     """Takes a position that begins with a minus as it is, ``--from -10m``."""
 
+    #: Whether arguments may stand between options, `TEXT -c TOPIC`.
+    is_intermixed = False
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         joined: list[str] = []
         for argument in sys.argv[1:] if args is None else args:
@@ -86,6 +93,12 @@ class _CommandLine(argparse.ArgumentParser):
                 joined[-1] += f"={argument}"
             else:
                 joined.append(argument)
+        if self.is_intermixed:
+            self.is_intermixed = False  # it calls this again
+            try:
+                return self.parse_known_intermixed_args(joined, namespace)
+            finally:
+                self.is_intermixed = True
         return super().parse_known_args(joined, namespace)
 
 

@@ -22,6 +22,7 @@ class Table:
     columns: Sequence[str] | None = None  # what text shows, in order; default: the first row's keys
     empty: str = "nothing"  # printed when there are no rows
     title: str | None = None
+    spaced: bool = True  # headings with spaces for underscores
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +145,7 @@ def _show_text(result: Any) -> None:
         if not result.rows:
             print(result.empty)
             return
-        print(text_table(result.rows, result.columns), flush=True)
+        print(text_table(result.rows, result.columns, spaced=result.spaced), flush=True)
     else:
         print(_lines(str(result)), flush=True)
 

@@ -234,19 +234,32 @@ def csv_lines(topic: str, table: pa.Table) -> str:
     """A row a record (RFC 4180): null is an empty field, an empty text one in quotes, bytes that
     are not UTF-8 are ``0x…``, and headers are a JSON list.
     """
-    name = _csv_field(topic)
+    return _csv_lines(topic, table, _csv_text)
+
+
+def printable_csv_lines(topic: str, table: pa.Table) -> str:
+    """As `csv_lines`, for a terminal: a record is one line, and nothing in it is obeyed."""
+
+    def text(data: bytes | None) -> str | None:
+        return None if data is None else printable(_csv_text(data) or "")
+
+    return _csv_lines(topic, table, text)
+
+
+def _csv_lines(topic: str, table: pa.Table, text: Callable[[bytes | None], str | None]) -> str:
+    name = csv_field(topic)
     columns = _Columns.of(table)
     return "".join(
         f"{name},{partition},{offset},{time},"
-        f"{_csv_field(_csv_text(key))},{_csv_field(_csv_text(value))},"
-        f"{_csv_field(_header_list(headers) if headers else None)}\n"
+        f"{csv_field(text(key))},{csv_field(text(value))},"
+        f"{csv_field(_header_list(headers) if headers else None)}\n"
         for partition, offset, time, key, value, headers in columns.rows(
             _times(columns.times_ms, "")
         )
     )
 
 
-def _csv_field(text: str | None) -> str:
+def csv_field(text: str | None) -> str:
     if text is None:
         return ""
     if text and not _CSV_SPECIAL.search(text):
@@ -308,7 +321,9 @@ _LETTERS: Mapping[str, Callable[..., str]] = {
     "s": lambda topic, row, text: text(row[4]),
     "K": lambda topic, row, text: str(-1 if row[3] is None else len(row[3])),
     "S": lambda topic, row, text: str(-1 if row[4] is None else len(row[4])),
-    "h": lambda topic, row, text: ",".join(f"{name}={text(data)}" for name, data in row[5]),
+    "h": lambda topic, row, text: ",".join(
+        f"{text(name.encode())}={text(data)}" for name, data in row[5]
+    ),
 }
 
 

@@ -84,7 +84,7 @@ def test_an_offset_that_a_partition_does_not_have_is_said_and_taken_as_its_end(
     shown, said = run("t", "--output", "json", "--from", "2", "--to", "6")
     offsets = [(json.loads(x)["partition"], json.loads(x)["offset"]) for x in shown.splitlines()]
     assert offsets == [(0, 4), (0, 5), *((1, offset) for offset in range(2, 6))]
-    assert said == "partition 0 holds [4, 10): 2 was taken as 4\n"
+    assert said == "t-0 holds [4, 10): 2 was taken as 4\n"
     _, said = run("t", "-p", "0", "--from", "2", code=1)
     assert "out of range" in said
 

@@ -1,0 +1,145 @@
+"""Found records as lines or columns, to standard output or a file: options, and what they do."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .output import Lines, Message
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from .record_lines import Lines as LinesOf
+
+
+def add_output_options(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "-f", "--format", metavar="FORMAT", help="kcat's: %%t %%p %%o %%T %%k %%s %%h"
+    )
+    added.add_argument(
+        "--property",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="kafka-console-consumer's: print.key, key.separator, null.literal, …; repeatable",
+    )
+    added.add_argument(
+        "--raw", action="store_true", help="texts as they are, also what a terminal obeys"
+    )
+    added.add_argument("-o", "--output-file", metavar="FILE", help="default: standard output")
+
+
+def check_output(arguments: argparse.Namespace) -> None:
+    """Raises:
+    InvalidArgumentError: options that do not go together.
+    """
+    from ..errors import InvalidArgumentError
+
+    if arguments.format is not None and arguments.output != "text":
+        raise InvalidArgumentError("-f is a form of text; leave out --output")
+    if arguments.property and (arguments.format is not None or arguments.output != "text"):
+        raise InvalidArgumentError("--property is of text without -f")
+    check_columns_output(arguments)
+
+
+def check_columns_output(arguments: argparse.Namespace) -> None:
+    """Raises:
+    InvalidArgumentError: the form wants a file.
+    """
+    from ..errors import InvalidArgumentError
+
+    if arguments.output_file is not None:
+        return
+    if arguments.output == "parquet":
+        raise InvalidArgumentError("Parquet goes into a file: give -o FILE")
+    if arguments.output == "arrow" and sys.stdout.isatty():
+        raise InvalidArgumentError("Arrow's bytes are not for a terminal: give -o FILE, or a pipe")
+
+
+def written(
+    found: Iterable[tuple[str, pa.Table]], arguments: argparse.Namespace
+) -> Iterator[Lines | Message]:
+    """Found records in the form that was asked for; of a file, what is in it.
+
+    Args:
+        found: topics, and `FOUND` tables of them.
+    """
+    if arguments.output in ("parquet", "arrow"):
+        from ..read.search import FOUND
+
+        yield from columns_written((table for _, table in found), FOUND, arguments)
+    else:
+        yield from lines_written(_lines(found, arguments), arguments)
+
+
+def lines_written(
+    lines: Iterable[tuple[str, int]], arguments: argparse.Namespace, of: str = "records"
+) -> Iterator[Lines | Message]:
+    """Texts, each of so many records, to where they are to go."""
+    if arguments.output_file is None:
+        for text, _ in lines:
+            yield Lines(text)
+        return
+    records = 0
+    with Path(arguments.output_file).open("w", encoding="utf-8") as file:
+        for text, rows in lines:
+            file.write(text)
+            records += rows
+    yield _said(records, arguments, of)
+
+
+def columns_written(
+    tables: Iterable[pa.Table | pa.RecordBatch],
+    schema: pa.Schema,
+    arguments: argparse.Namespace,
+    of: str = "records",
+) -> Iterator[Message]:
+    """Tables as a Parquet file, or as Arrow's stream."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    sink = arguments.output_file or sys.stdout.buffer
+    records = 0
+    if arguments.output == "parquet":
+        writer: Any = pq.ParquetWriter(sink, schema, compression="zstd")
+    else:
+        writer = pa.ipc.new_stream(sink, schema)
+    with writer:
+        for table in tables:
+            writer.write(table)
+            records += table.num_rows
+    if arguments.output_file is not None:
+        yield _said(records, arguments, of)
+
+
+def _lines(
+    found: Iterable[tuple[str, pa.Table]], arguments: argparse.Namespace
+) -> Iterator[tuple[str, int]]:
+    from . import record_lines
+
+    lines_of: LinesOf
+    if arguments.format is not None:
+        lines_of = record_lines.format_lines(arguments.format, raw=arguments.raw)
+    elif arguments.output == "json":
+        lines_of = record_lines.json_lines
+    elif arguments.output == "csv":
+        # A terminal obeys what CSV passes on; a file or another program gets the bytes.
+        is_shown = arguments.output_file is None and sys.stdout.isatty() and not arguments.raw
+        lines_of = record_lines.printable_csv_lines if is_shown else record_lines.csv_lines
+        yield record_lines.CSV_HEADING, 0
+    else:
+        properties = record_lines.read_properties(arguments.property)
+        lines_of = record_lines.text_lines(properties, raw=arguments.raw)
+    for topic, table in found:
+        yield lines_of(topic, table), table.num_rows
+
+
+def _said(records: int, arguments: argparse.Namespace, of: str) -> Message:
+    return Message(
+        f"{records:,} {of} written to {arguments.output_file}",
+        {of: records, "file": arguments.output_file},
+    )

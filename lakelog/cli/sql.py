@@ -1,0 +1,177 @@
+"""``lakelog sql``: a query over topics, in both tiers."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import chain, count
+from typing import TYPE_CHECKING, Any
+
+from .connect import open_archived, say_where_it_ends
+from .output import FILE_FORMS, Table
+from .record_output import check_columns_output, columns_written, lines_written
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Rows of a text table: its columns are as wide as their widest cell, so it is made whole.
+_TEXT_ROWS = 1_000
+
+_EPILOG = """\
+DuckDB's SQL (pip install 'lakelog[sql]'). A topic is a table of partition, offset, timestamp, key,
+value, headers, and key_bytes and value_bytes, which are the bytes as they were sent. A name with
+other characters than letters, digits and _ stands in double quotes, and so does "offset", which is
+a word of SQL. A member of a JSON value is value->>'$.delay'; a number of it
+(value->>'$.delay')::int.
+Conditions on partition, offset and timestamp decide what is read of either tier.
+
+examples:
+  lakelog --dir ./log sql "select partition, count(*), max(timestamp) from orders group by all"
+  lakelog --dir ./log sql "select key, value->>'$.to' as \\"to\\" from flights
+                           where timestamp >= '2013-12-30' and (value->>'$.delay')::int > 60"
+  lakelog --dir ./log sql 'select * from "web.log" where "offset" > 250' --output csv -o web.csv
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "sql",
+        parents=[common],
+        help="a query over topics as tables, by DuckDB",
+        description="Run a query over topics as tables, in both tiers.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("statement", help="in quotes; - reads it from standard input")
+    added.add_argument(
+        "--zone", default="UTC", help="of times without one, and of those that are shown"
+    )
+    added.add_argument(
+        "--max",
+        type=int,
+        metavar="N",
+        help=f"stop after N rows (default: {_TEXT_ROWS:,} of text, all of other forms)",
+    )
+    added.add_argument("-o", "--output-file", metavar="FILE", help="default: standard output")
+    added.set_defaults(run=_run, forms=("text", "json", *FILE_FORMS))
+
+
+def _run(arguments: argparse.Namespace) -> Iterator[Any]:
+    from ..errors import InvalidArgumentError
+    from ..typed_time import zone_named
+
+    check_columns_output(arguments)
+    zone_named(arguments.zone)
+    if arguments.max is not None and arguments.max < 0:
+        raise InvalidArgumentError(f"--max {arguments.max} is negative")
+    statement = sys.stdin.read() if arguments.statement == "-" else arguments.statement
+    with open_archived(arguments) as log:
+        say_where_it_ends(log)
+        found = log.sql(statement, zone=arguments.zone)
+        try:
+            batches = _limited(found, arguments.max)
+            if arguments.output in ("parquet", "arrow"):
+                yield from columns_written(batches, found.schema, arguments, "rows")
+            elif arguments.output == "text":
+                yield from _text(found, arguments)
+            else:
+                make = _json_lines if arguments.output == "json" else _csv_lines
+                lines = [(_csv_row(_names(found.schema)), 0)] if arguments.output == "csv" else []
+                made = ((make(batch), batch.num_rows) for batch in batches)
+                yield from lines_written(chain(lines, made), arguments, "rows")
+        finally:
+            found.close()
+
+
+def _limited(batches: Iterable[pa.RecordBatch], most: int | None) -> Iterator[pa.RecordBatch]:
+    left = most
+    for batch in batches:
+        if left is not None:
+            batch = batch.slice(0, left)
+            left -= batch.num_rows
+        yield batch
+        if left == 0:
+            return
+
+
+def _text(found: pa.RecordBatchReader, arguments: argparse.Namespace) -> Iterator[Any]:
+    most = _TEXT_ROWS if arguments.max is None else arguments.max
+    rows = [row for batch in _limited(found, most + 1) for row in _rows(batch)]
+    names = _names(found.schema)
+    shown = [dict(zip(names, map(_cell, row), strict=True)) for row in rows[:most]]
+    if arguments.output_file is None:
+        yield Table(shown, names, empty="no rows", spaced=False)
+    else:
+        from ..text_table import text_table
+
+        lines = [(f"{text_table(shown, names, spaced=False)}\n", len(shown))]
+        yield from lines_written(lines, arguments, "rows")
+    if len(rows) > most and arguments.max is None:
+        print(
+            f"the first {most:,} rows; --max shows more, --output csv or json all", file=sys.stderr
+        )
+
+
+def _names(schema: pa.Schema) -> list[str]:
+    """The columns' names; of several the same, the later ones with a number, as in DuckDB."""
+    seen: dict[str, None] = {}
+    for name in schema.names:
+        numbered = (f"{name}_{number}" for number in count(1))
+        seen[name if name not in seen else next(one for one in numbered if one not in seen)] = None
+    return list(seen)
+
+
+def _rows(batch: pa.RecordBatch) -> Iterable[tuple[Any, ...]]:
+    return zip(*map(_values, batch.columns), strict=True)
+
+
+def _values(column: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
+    try:
+        return [_plain(value) for value in column.to_pylist()]
+    except (ValueError, OverflowError):  # a time that Python has no object for
+        return list(column.cast(pa.string()).to_pylist())
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it; bytes as `lakelog consume --output csv` shows them."""
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, float):
+        return value if math.isfinite(value) else str(value)
+    if isinstance(value, datetime):
+        return value.isoformat(timespec="milliseconds" if value.microsecond else "seconds")
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return f"0x{value.hex()}"
+    if isinstance(value, Mapping):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return str(value)  # a decimal, a day, a UUID
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, (list, dict)) else value
+
+
+def _json_lines(batch: pa.RecordBatch) -> str:
+    names = _names(batch.schema)
+    return "".join(f"{json.dumps(dict(zip(names, row, strict=True)))}\n" for row in _rows(batch))
+
+
+def _csv_lines(batch: pa.RecordBatch) -> str:
+    return "".join(_csv_row(map(_cell, row)) for row in _rows(batch))
+
+
+def _csv_row(values: Iterable[Any]) -> str:
+    from .record_lines import csv_field
+
+    return ",".join(csv_field(None if value is None else str(value)) for value in values) + "\n"

@@ -1,0 +1,324 @@
+"""SQL over topics, by DuckDB: a topic is a table, read from both tiers as far as a query needs it.
+
+========== ============== ===========================================================
+partition  integer
+offset     bigint         a word of SQL: write ``"offset"``, or ``orders.offset``
+timestamp  timestamptz    null for none
+key        varchar        bytes that are not UTF-8 as ``0x…``
+value      varchar        the same; ``value->>'$.delay'`` is a member of a JSON value
+headers    list           of structs of key and value (blob)
+key_bytes  blob           as it was sent
+value_bytes blob
+========== ============== ===========================================================
+
+DuckDB asks for columns and hands over the conditions on them. Parts of the log that cannot hold a
+match, by partition, offset or time, are not read.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from itertools import pairwise
+from typing import Any, TypeVar
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as ds
+import pyarrow.fs as pafs
+
+from ..errors import InvalidArgumentError, MissingExtraError
+from ..record import HEADERS_TYPE
+from .fetch import fetches
+from .stretches import Piece, pieces
+from .tiers import Tiers
+
+TABLE = pa.schema(
+    [
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("offset", pa.int64(), nullable=False),
+        pa.field("timestamp", pa.timestamp("us", tz="UTC")),
+        pa.field("key", pa.string()),
+        pa.field("value", pa.string()),
+        pa.field("headers", HEADERS_TYPE, nullable=False),
+        pa.field("key_bytes", pa.binary()),
+        pa.field("value_bytes", pa.binary()),
+    ]
+)
+
+T = TypeVar("T")
+
+_BATCH_ROWS = 65_536  # of what a query gives
+_LAST_MS = 253_402_300_799_999  # of the year 9999: what is later bounds nothing
+
+
+def query(
+    statement: str,
+    topics: Iterable[str],
+    tiers_of: Callable[[str], Tiers],
+    *,
+    zone: str = "UTC",
+) -> pa.RecordBatchReader:
+    """The rows of a statement (of several, the last one's), read as they are asked for.
+
+    A topic is looked at when it is first read, and seen so wherever the statement names it.
+
+    Args:
+        statement: DuckDB's SQL. It may read and write files, as DuckDB does.
+        topics: the names of those that there are.
+        tiers_of: both tiers of one of them.
+        zone: of times that are written without one, and of those that are given.
+
+    Raises:
+        MissingExtraError: duckdb is not installed.
+        InvalidArgumentError: the statement cannot be run; while reading too.
+        LakelogError: what reading the topics raises, here or while reading.
+    """
+    duckdb = _duckdb()
+    if not statement.strip("; \n\t"):
+        raise InvalidArgumentError("there is no statement: give one, such as select 1")
+    topics = list(topics)
+    tables = {name: _TopicTable(partial(tiers_of, name)) for name in _named(statement, topics)}
+    connection = duckdb.connect(config={"python_enable_replacements": False})
+    try:
+        with _told(tables.values(), topics):
+            connection.execute("SET TimeZone = ?", [zone])
+            for name, table in tables.items():
+                connection.register(name, table)
+            found = _interruptible(connection, partial(connection.execute, statement))
+            take = getattr(found, "to_arrow_reader", None) or found.fetch_record_batch  # older
+            rows = take(_BATCH_ROWS)
+    except BaseException:
+        connection.close()
+        raise
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with connection, _told(tables.values(), topics):
+            while (batch := _interruptible(connection, partial(next, rows, None))) is not None:
+                yield batch
+
+    return pa.RecordBatchReader.from_batches(rows.schema, batches())
+
+
+def _duckdb() -> Any:
+    try:
+        import duckdb
+    except ModuleNotFoundError as error:
+        if error.name != "duckdb":
+            raise
+        raise MissingExtraError(
+            "SQL needs duckdb, which is not installed: pip install 'lakelog[sql]'"
+        ) from error
+    return duckdb
+
+
+def _interruptible(connection: Any, call: Callable[[], T]) -> T:
+    """What DuckDB is called for, in another thread: this one can be interrupted while it waits."""
+    done: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            done.set_result(call())
+        except BaseException as error:
+            done.set_exception(error)
+
+    thread = threading.Thread(target=run, name="lakelog-sql", daemon=True)
+    thread.start()
+    try:
+        return done.result()
+    except BaseException:
+        connection.interrupt()
+        thread.join()
+        raise
+
+
+def _named(statement: str, topics: Iterable[str]) -> list[str]:
+    """The topics whose names occur in it, perhaps by chance: one that is not read costs nothing.
+
+    Raises:
+        InvalidArgumentError: two of them differ in case alone, which DuckDB takes for one.
+    """
+    text = statement.lower()
+    names = sorted((name for name in topics if name.lower() in text), key=str.lower)
+    for one, other in pairwise(names):
+        if one.lower() == other.lower():
+            raise InvalidArgumentError(
+                f"the topics {one} and {other} are one name in SQL, so neither can be queried"
+            )
+    return names
+
+
+@contextmanager
+def _told(tables: Collection[_TopicTable], topics: Sequence[str]) -> Iterator[None]:
+    """What DuckDB raises, as lakelog does; above all what reading a topic raised inside it."""
+    import duckdb
+
+    try:
+        yield
+    except (duckdb.Error, pa.ArrowException, OSError) as error:
+        for table in tables:
+            if table.error is not None:
+                raise table.error from None
+        if isinstance(error, OSError):
+            raise
+        raise InvalidArgumentError(
+            f"the statement cannot be run: {_advised(str(error), topics)}"
+        ) from error
+
+
+def _advised(said: str, topics: Sequence[str]) -> str:
+    if re.search(r'at or near "(from|offset|,|desc|asc)"', said) and "offset" in said.lower():
+        return f'{said}\noffset is a word of SQL: write "offset" in quotes, or orders.offset'
+    if missing := re.search(r"Table with name (\S+) does not exist", said):
+        names = ", ".join(topics[:5]) + (", …" if len(topics) > 5 else "")
+        return (
+            f"there is no topic {missing[1]}; there {'are' if len(topics) > 1 else 'is'} "
+            f"{names or 'none'}. A name with a dot or a dash stands in double quotes"
+        )
+    return said
+
+
+# -- a topic as DuckDB sees it -----------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """Offsets of a partition, and what is known of their times without reading them."""
+
+    partition: int
+    piece: Piece
+
+    def guarantee(self) -> pc.Expression:
+        """What holds of all its records."""
+        offset, time = pc.field("offset"), pc.field("timestamp")
+        piece = self.piece
+        holds = (
+            (pc.field("partition") == pa.scalar(self.partition, pa.int32()))
+            & (offset >= pa.scalar(piece.start, pa.int64()))
+            & (offset <= pa.scalar(piece.end - 1, pa.int64()))
+        )
+        if 0 <= piece.max_ms <= _LAST_MS:
+            within = time <= _time(piece.max_ms)
+            # -1: some may have no timestamp.
+            holds &= (
+                within & (time >= _time(piece.min_ms))
+                if piece.min_ms >= 0
+                else within | (time.is_null())
+            )
+        return holds
+
+
+def _time(time_ms: int) -> pa.Scalar:
+    return pa.scalar(time_ms * 1000, pa.timestamp("us", tz="UTC"))
+
+
+class _TopicTable(ds.Dataset):  # type: ignore[misc]
+    """One look at a topic, from which DuckDB reads columns of those records that match."""
+
+    def __init__(self, tiers_of: Callable[[], Tiers]) -> None:
+        self._tiers_of = tiers_of
+        self.error: BaseException | None = None
+
+    @cached_property
+    def _seen(self) -> tuple[Tiers, list[_Part]]:
+        tiers = self._tiers_of()
+        look = tiers.look(range(tiers.topic.partitions))
+        return tiers, [
+            _Part(number, piece)
+            for number, log in look.offsets.items()
+            for piece in pieces(look, number, log.log_start, log.log_end)
+        ]
+
+    @property
+    def schema(self) -> pa.Schema:
+        return TABLE
+
+    def scanner(
+        self,
+        columns: Sequence[str] | None = None,
+        filter: pc.Expression | None = None,
+        **_: Any,
+    ) -> ds.Scanner:
+        return ds.Scanner.from_batches(
+            self._batches(filter),
+            schema=TABLE,
+            columns=list(TABLE.names if columns is None else columns),
+            filter=filter,
+        )
+
+    def _batches(self, condition: pc.Expression | None) -> Iterator[pa.RecordBatch]:
+        try:
+            tiers, parts = self._seen
+            for partition, start, end in _joined(may_match(parts, condition)):
+                for step in fetches(tiers, tiers.topic.partition(partition), start, end):
+                    if step.records.num_rows:
+                        yield _as_table(step.records, partition)
+        except Exception as error:
+            self.error = error
+            raise
+
+
+def may_match(parts: Sequence[_Part], condition: pc.Expression | None) -> list[_Part]:
+    """Those that may hold a match.
+
+    Arrow decides: it leaves out the fragments of a data set whose partition expression contradicts
+    the filter. No file of those names is looked at.
+    """
+    if condition is None:
+        return list(parts)
+    form, files = ds.ParquetFileFormat(), pafs.LocalFileSystem()
+    fragments = [
+        form.make_fragment(str(number), files, partition_expression=part.guarantee())
+        for number, part in enumerate(parts)
+    ]
+    kept = ds.FileSystemDataset(fragments, TABLE, form, files).get_fragments(filter=condition)
+    return [parts[int(fragment.path)] for fragment in kept]
+
+
+def _joined(parts: Iterable[_Part]) -> Iterator[tuple[int, int, int]]:
+    """Partition, start and end of what is read at a stretch."""
+    at: tuple[int, int, int] | None = None
+    for part in parts:
+        if at is not None and (part.partition, part.piece.start) == (at[0], at[2]):
+            at = (at[0], at[1], part.piece.end)
+            continue
+        if at is not None:
+            yield at
+        at = (part.partition, part.piece.start, part.piece.end)
+    if at is not None:
+        yield at
+
+
+def _as_table(records: pa.RecordBatch, partition: int) -> pa.RecordBatch:
+    times = records.column("timestamp")
+    no_time = pc.less(times, _time(0))
+    columns = {
+        "partition": pa.repeat(pa.scalar(partition, pa.int32()), records.num_rows),
+        "offset": records.column("offset"),
+        "timestamp": pc.if_else(no_time, pa.scalar(None, times.type), times),
+        "key": _text(records.column("key")),
+        "value": _text(records.column("value")),
+        "headers": records.column("headers"),
+        "key_bytes": records.column("key"),
+        "value_bytes": records.column("value"),
+    }
+    return pa.RecordBatch.from_arrays([columns[name] for name in TABLE.names], schema=TABLE)
+
+
+def _text(data: pa.Array) -> pa.Array:
+    try:
+        return data.cast(pa.string())
+    except pa.ArrowInvalid:  # some are not UTF-8
+        return pa.array([None if one is None else _as_text(one) for one in data.to_pylist()])
+
+
+def _as_text(data: bytes) -> str:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return f"0x{data.hex()}"

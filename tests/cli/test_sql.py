@@ -1,0 +1,109 @@
+"""``sql``: what a query gives, in each form."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from lakelog import Lakelog
+from lakelog.cli import main as cli
+from lakelog.testing.eventually import eventually
+
+pytest.importorskip("duckdb")
+
+Run = Callable[..., tuple[str, str]]
+
+
+@pytest.fixture
+def place(redis_url: str, tmp_path: Path) -> list[str]:
+    cold = str(tmp_path / "cold")
+    with Lakelog.connect(redis_url, cold, engine="inline") as lake:
+        lake.topics.create("web.log", 1, {"retention.ms": -1})
+        with lake.producer() as producer:
+            for n in range(3):
+                producer.send("web.log", f'{{"n": {n}}}', key="ä\x1b[31m", timestamp_ms=1000 * n)
+    return ["--redis", redis_url, "--cold", cold, "--engine", "inline"]
+
+
+@pytest.fixture
+def run(place: list[str], capsys: pytest.CaptureFixture[str]) -> Run:
+    def run(*arguments: str, code: int = 0) -> tuple[str, str]:
+        assert cli.main([*place, "sql", *arguments]) == code
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return captured.out, captured.err
+
+    return run
+
+
+def test_text_has_the_names_of_the_query_and_moves_no_terminal(run: Run) -> None:
+    shown, said = run("select key as the_key, value->>'$.n' n from \"web.log\" limit 1")
+    assert shown.splitlines() == ["the_key    n", "─────────  ─", r"ä\x1b[31m  0"]
+    assert said == ""
+    assert run("select 1 where false")[0] == "no rows\n"
+
+
+def test_text_ends_somewhere_and_says_so(run: Run) -> None:
+    shown, said = run("from range(1001)")
+    assert len(shown.splitlines()) == 1002
+    assert said == "the first 1,000 rows; --max shows more, --output csv or json all\n"
+    shown, said = run("from range(5)", "--max", "2")
+    assert (len(shown.splitlines()), said) == (4, "")
+    assert len(run("from range(1001)", "--output", "csv")[0].splitlines()) == 1002
+
+
+def test_json_csv_parquet_and_arrow(run: Run, tmp_path: Path) -> None:
+    query = 'select timestamp, headers, key_bytes, 1.5::decimal(3, 1) d from "web.log" limit 1'
+    expected = {"timestamp": "1970-01-01T00:00:00+00:00", "headers": [], "d": "1.5"}
+    (row,) = map(json.loads, run(query, "--output", "json")[0].splitlines())
+    assert row == {**expected, "key_bytes": "ä\x1b[31m"}
+    (row,) = csv.DictReader(io.StringIO(run(query, "--output", "csv")[0]))
+    assert row == {**expected, "headers": "[]", "key_bytes": "ä\x1b[31m"}
+    file = tmp_path / "found"
+    assert run(query, "--output", "parquet", "-o", str(file))[0] == f"1 rows written to {file}\n"
+    assert pq.read_table(file)["key_bytes"].to_pylist() == ["ä\x1b[31m".encode()]
+    run(query, "--output", "arrow", "-o", str(file))
+    with pa.OSFile(str(file)) as source:
+        assert pa.ipc.open_stream(source).read_all()["headers"].to_pylist() == [[]]
+
+
+def test_columns_of_one_name_are_told_apart(run: Run) -> None:
+    assert run("select 1 a, 2 a, 3 b", "--output", "csv")[0] == "a,a_1,b\n1,2,3\n"
+
+
+def test_what_goes_wrong_is_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "there is no topic nothere; there is web.log" in run("from nothere", code=1)[1]
+    assert "not a time zone" in run("select 1", "--zone", "Mars", code=1)[1]
+    assert "-o FILE" in run("select 1", "--output", "parquet", code=1)[1]
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert run("select 1", code=1)[1] == (
+        "lakelog: SQL needs duckdb, which is not installed: pip install 'lakelog[sql]'\n"
+    )
+
+
+def test_an_interrupt_ends_a_query(place: list[str], tmp_path: Path) -> None:
+    began = tmp_path / "began"
+    statement = f"copy (select 1) to '{began}'; select count(*) from range(1000000000000)"
+    process = subprocess.Popen(
+        [sys.executable, "-m", "lakelog", *place, "sql", statement],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        eventually(began.exists)
+        process.send_signal(signal.SIGINT)
+        shown, said = process.communicate(timeout=60)
+    finally:
+        process.kill()
+    assert (process.returncode, shown, said) == (130, "", "stopped\n")

@@ -1,0 +1,203 @@
+"""SQL over a topic: the same rows as from a table of all its records, and only what is needed."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.dataset
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+duckdb = pytest.importorskip("duckdb")
+
+from lakelog import Lakelog  # noqa: E402
+from lakelog.cold.segment import UNKNOWN_TIMESTAMP_MS  # noqa: E402
+from lakelog.errors import ColdTierError, InvalidArgumentError  # noqa: E402
+from lakelog.read.sql import TABLE, _Part, may_match  # noqa: E402
+from lakelog.read.stretches import Piece  # noqa: E402
+
+START = datetime(2013, 12, 31, 23, 59, tzinfo=timezone.utc)
+
+
+@pytest.fixture
+def lake(redis_url: str, tmp_path: Path) -> Any:
+    """Three partitions of ten records, by turns one a second; the first 20 are archived."""
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
+        lake.topics.create("t", 3, {"local.retention.ms": 0})
+        for numbers in (range(20), range(20, 30)):
+            with lake.producer() as producer:
+                for n in numbers:
+                    producer.send(
+                        "t",
+                        key=f"k{n % 4}" if n % 4 else None,
+                        value=b"\xff\x00" if n == 7 else json.dumps({"n": n}),
+                        partition=n % 3,
+                        timestamp_ms=int((START + timedelta(seconds=n)).timestamp() * 1000),
+                        headers=[("n", str(n))],
+                    )
+            if not numbers.start:
+                lake.archive("t")
+        yield lake
+
+
+def rows(lake: Lakelog, statement: str) -> list[tuple[Any, ...]]:
+    found = lake.sql(statement).read_all()
+    return [tuple(row.values()) for row in found.to_pylist()]
+
+
+def test_both_tiers_are_one_table(lake: Lakelog) -> None:
+    assert lake.log("t").offsets()[0].local_log_start > 0  # so some are in cold alone
+    assert rows(lake, "select count(*), count(key) from t") == [(30, 22)]
+    (row,) = lake.sql('select * from t where partition = 1 and "offset" = 2').read_all().to_pylist()
+    assert row == {
+        "partition": 1, "offset": 2, "timestamp": START + timedelta(seconds=7), "key": "k3",
+        "value": "0xff00", "headers": [{"key": "n", "value": b"7"}], "key_bytes": b"k3",
+        "value_bytes": b"\xff\x00",
+    }  # fmt: skip
+    assert rows(lake, "select sum((value->>'$.n')::int) from t where value[1] = '{'") == [(428,)]
+    assert rows(lake, "select count(*) from t a join t b using (value) where b.key is null") == [
+        (8,)
+    ]
+
+
+def test_zone_is_that_of_times_without_one(lake: Lakelog) -> None:
+    at = "select count(*) from t where timestamp >= '2014-01-01 00:59:20'"
+    assert lake.sql(at, zone="Europe/Berlin").read_all().to_pylist() == [{"count_star()": 10}]
+
+
+def test_the_same_statement_names_other_topics_too(lake: Lakelog) -> None:
+    lake.topics.create("other.topic")
+    with lake.producer() as producer:
+        producer.send("other.topic", b"x")
+    assert rows(lake, 'select (select count(*) from t) + count(*) n from "other.topic"') == [(31,)]
+
+
+@pytest.mark.parametrize(
+    ("statement", "says"),
+    [
+        ("select * from nothere", "there is no topic nothere; there is t"),
+        ("selec", "syntax error"),
+        (" ;", "there is no statement"),
+        ("select offset from t", 'write "offset" in quotes'),
+        ("select value::int from t", "Could not convert"),
+    ],
+)
+def test_what_cannot_be_run_is_said(lake: Lakelog, statement: str, says: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=says):
+        lake.sql(statement).read_all()
+
+
+def test_topics_that_are_one_name_in_sql_are_refused(lake: Lakelog) -> None:
+    lake.topics.create("T")
+    with pytest.raises(InvalidArgumentError, match="T and t are one name"):
+        lake.sql("select * from t")
+
+
+def test_an_error_of_a_tier_comes_out_as_it_was(lake: Lakelog, tmp_path: Path) -> None:
+    for file in (tmp_path / "cold").rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(ColdTierError, match="is missing"):
+        lake.sql("select sum(length(value)) from t").read_all()
+
+
+def test_files_that_cannot_hold_a_match_are_not_read(lake: Lakelog, tmp_path: Path) -> None:
+    for file in (tmp_path / "cold").rglob("*.parquet"):
+        file.unlink()
+    late = "select value from t where timestamp >= '2013-12-31 23:59:20'"
+    assert len(rows(lake, late)) == 10
+    assert len(rows(lake, 'select value from t where "offset" > 6')) == 9
+
+
+# -- what is left out ----------------------------------------------------------------------------
+
+TIMES = [None, *(START + timedelta(seconds=n) for n in range(6))]
+CONDITIONS = st.sampled_from(
+    [
+        "partition = 1", "partition in (0, 2)", '"offset" < 3', '"offset" between 2 and 5',
+        f"timestamp >= '{TIMES[3]}'", f"timestamp < '{TIMES[2]}'", f"timestamp = '{TIMES[4]}'",
+        "timestamp is null", "timestamp is not null", "key = 'a'", "true",
+    ]
+)  # fmt: skip
+
+
+def _condition() -> st.SearchStrategy[str]:
+    return st.recursive(
+        CONDITIONS,
+        lambda inner: st.one_of(
+            st.builds("({} and {})".format, inner, inner),
+            st.builds("({} or {})".format, inner, inner),
+            st.builds("not {}".format, inner),
+        ),
+        max_leaves=4,
+    )
+
+
+class _Pruned(pa.dataset.Dataset):  # type: ignore[misc, name-defined]
+    """A table of which only those parts are given that `may_match` keeps."""
+
+    schema = TABLE
+
+    def __init__(self, table: pa.Table, parts: list[_Part]) -> None:
+        self._table, self._parts = table, parts
+
+    def scanner(self, columns: Any = None, filter: Any = None, **_: Any) -> Any:
+        kept = may_match(self._parts, filter)
+        tables = [self._of(part) for part in kept]
+        table = pa.concat_tables([TABLE.empty_table(), *tables])
+        return pa.dataset.Scanner.from_batches(
+            table.to_batches(), schema=TABLE, columns=columns, filter=filter
+        )
+
+    def _of(self, part: _Part) -> pa.Table:
+        at = pa.compute.field("partition") == part.partition
+        offset = pa.compute.field("offset")
+        within = (offset >= part.piece.start) & (offset < part.piece.end)
+        return self._table.filter(at & within)
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.sampled_from(TIMES)), max_size=24),
+    st.lists(st.booleans(), min_size=24, max_size=24),
+    _condition(),
+)
+def test_nothing_that_matches_is_left_out(
+    records: list[tuple[int, datetime | None]], knows: list[bool], condition: str
+) -> None:
+    ends = dict.fromkeys(range(3), 0)
+    made = []
+    for partition, time in records:
+        made.append({"partition": partition, "offset": ends[partition], "timestamp": time,
+                     "key": "ab"[ends[partition] % 2], "headers": []})  # fmt: skip
+        ends[partition] += 1
+    table = pa.Table.from_pylist(made, schema=TABLE)
+    parts = []
+    for partition, end in ends.items():
+        for start in range(0, end, 2):
+            times = [
+                row["timestamp"]
+                for row in made
+                if row["partition"] == partition and start <= row["offset"] < start + 2
+            ]
+            in_ms = [-1 if t is None else int(t.timestamp() * 1000) for t in times]
+            is_known = knows[len(parts)]
+            most = max(in_ms) if is_known else UNKNOWN_TIMESTAMP_MS
+            least = min(in_ms) if is_known else -1
+            parts.append(
+                _Part(partition, Piece(start, min(start + 2, end), len(times), least, most))
+            )
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'")
+        connection.register("whole", table)
+        connection.register("pruned", _Pruned(table, parts))
+        query = f'select partition, "offset" from {{}} where {condition} order by all'
+        whole, pruned = (
+            connection.execute(query.format(name)).fetchall() for name in ("whole", "pruned")
+        )
+    assert pruned == whole
