@@ -178,6 +178,20 @@ def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: La
     assert all("20.3" in text for text in explorer.cells("value"))
 
 
+def test_a_scan_answers_what_was_typed_right_before_the_click(explorer: ExplorerPage) -> None:
+    """The text and the click are messages of their own, which may come in either order."""
+    box = explorer.part("search").locator("input")
+    for number in range(50):
+        wanted = f"value.celsius = {15 + number % 20}.{number % 10}"
+        box.fill("")
+        box.press_sequentially(wanted)
+        explorer.press("scan")
+        expect(explorer.expression).to_contain_text(f"matching('{wanted}')")
+        assert box.input_value() == wanted
+    explorer.press("clear")
+    expect(explorer.expression).not_to_contain_text("matching(")
+
+
 def test_a_key_is_found_in_both_tiers(explorer: ExplorerPage) -> None:
     key = explorer.cells("key")[0]
     explorer.choose("page-records", "500")

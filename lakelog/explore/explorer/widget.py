@@ -55,6 +55,7 @@ _QUICK_S = 0.5
 
 _MIB = 1 << 20
 _NONE = -1  # no record is opened
+_FOLLOWING = "following the tail …"
 _NO_TOPICS = "there are no topics yet"
 
 
@@ -379,7 +380,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _start_following(self) -> Job:
         ask = self._ask = replace(self._ask, where=Latest(), history=False)
-        self._busy("following the tail …", stoppable=True)
+        self._busy(_FOLLOWING, stoppable=True)
         with self._quiet():
             self._ui.follow.value = True
 
@@ -387,14 +388,22 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             def on_shown(shown: Shown) -> None:
                 def show() -> None:
                     self._show(shown, following=True)
+                    self._busy(_FOLLOWING, stoppable=True)
                     job.done.set()
 
                 self._background.only_if_newest(job, show)
+
+            def on_new(offsets: int) -> None:
+                if self._opened_offset is not None:
+                    said = f"+{offsets:,} new: close the record to see them"
+                    self._background.only_if_newest(job, lambda: self._busy(said, stoppable=True))
 
             return follow(
                 self._open(ask.topic),
                 ask,
                 on_shown=on_shown,
+                on_new=on_new,
+                holds=lambda: self._opened_offset is not None,
                 stopped=lambda: job.stopped() or self.comm is None,
             )
 
@@ -659,6 +668,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             self._on_click(button, partial(self._go, where))
         self._on_click(ui.back, lambda: self._start(self._turned(forward=False)))
         self._on_click(ui.forward, lambda: self._start(self._turned(forward=True)))
+        # What was typed may arrive after the click that came after it: different threads handle the
+        # messages of different widgets. So the text asks too, and the newest question counts.
+        self._on_change(ui.search, lambda _: self._clicked_scan())
         self._on_click(ui.scan, self._clicked_scan)
         self._on_click(ui.stop, self.stop)
         self._on_click(ui.clear, self._clicked_clear)

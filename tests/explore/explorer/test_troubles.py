@@ -16,6 +16,7 @@ from lakelog.errors import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
 )
+from lakelog.explore.explorer import follow as following
 from lakelog.explore.explorer import widget
 from lakelog.explore.explorer.scan import Progress
 from lakelog.testing.eventually import eventually
@@ -287,6 +288,34 @@ def test_the_tail_is_followed_until_stopped(orders):
     orders.send("unseen")
     explorer.wait()
     assert hands.offsets()[-1] == 131
+
+
+def test_an_opened_record_holds_the_page_still(orders):
+    explorer = orders.explore()
+    hands = Hands(explorer)
+    hands.type("page-records", 20)
+    hands.type("follow", True)
+    hands.type("opened", 120)
+    orders.send("news 130", "news 131")
+    eventually(lambda: "+2 new" in hands.html("progress"))
+    assert hands.offsets() == list(range(110, 130))
+    assert "120" in hands.html("record")
+    hands.type("opened", -1)
+    eventually(lambda: hands.offsets() == list(range(112, 132)))
+    assert "following" in hands.html("progress")
+
+
+def test_the_page_is_drawn_a_few_times_a_second_only(orders, monkeypatch):
+    monkeypatch.setattr(following, "PAUSE_S", 3600.0)
+    explorer = orders.explore()
+    hands = Hands(explorer)
+    hands.type("follow", True)
+    for number in range(5):
+        orders.send(f"news {number}")
+    explorer.wait()
+    assert hands.offsets()[-1] == 129  # the pause is not over
+    hands.type("follow", False)
+    eventually(lambda: hands.html("progress") == "")
 
 
 def test_following_shows_what_the_filter_lets_through(orders):
