@@ -8,7 +8,7 @@ import ipywidgets as widgets
 
 from ...typed_time import UTC
 from .decode import FORMATS
-from .scan import ScanLimit
+from .pointer import AWAY, OVER
 from .style import CSS
 from .view import DEFAULT_PAGE_RECORDS
 
@@ -26,7 +26,9 @@ _ZONES = (
     "Australia/Sydney",
 )
 _PAGES = (20, 50, 100, 200, 500)
-_MIB = 1 << 20
+
+#: What lists hold beside partitions and records.
+ALL, NONE = -1, "–"
 
 
 class Controls:
@@ -98,21 +100,19 @@ class Controls:
             "search",
             "630px",
         )
-        limit = ScanLimit()
-        self.limit_records = _classed(
-            widgets.IntText(value=limit.records, description="records ≤"), "limit-records", "160px"
-        )
-        self.limit_mib = _classed(
-            widgets.IntText(value=limit.bytes // _MIB, description="MiB ≤"), "limit-mib", "110px"
-        )
-        self.scan = _button("Scan", "scan", "look for matches from the page on; empty boxes: all")
-        self.stop = _button("Stop", "stop", "end the scan with what it has")
+        self.find = _button("Search", "find", "in the partitions shown, from the log start on")
+        self.stop = _button("Stop", "stop", "end the search with what it has")
         self.stop.disabled = True
         self.clear = _button("Clear", "clear", "show all records again")
+        self.new = _button("", "new", "close the record, and show what came since")
         self.progress = _html("progress")
         self.notes = _html("notes")
         self.table = _html("table")
-        self.opened = _classed(widgets.Dropdown(description="record"), "opened", "230px")
+        # The table's own script sets it, while the tail is followed.
+        self.pointer = _classed(widgets.Dropdown(options=[AWAY, OVER]), "pointer")
+        self.opened = _classed(
+            widgets.Dropdown(description="record", options=[NONE]), "opened", "230px"
+        )
         self.history = _button("History of its key", "history", "all versions, in both tiers")
         self.full = _classed(
             widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
@@ -133,7 +133,9 @@ class Controls:
         self.expression = _html("expression")
         self.error = _html("error")
         self.retry = _button("Retry", "retry", "ask again what failed")
-        for widget in (self.retry, self.error, self.segment, self.segment_map):
+        for widget in (
+            *(self.new, self.retry, self.error, self.segment, self.segment_map, self.pointer),
+        ):
             hide(widget)
 
     def rows(self) -> list[Any]:
@@ -151,14 +153,7 @@ class Controls:
             ),
             self.slider,
             self.map,
-            _row(
-                self.search,
-                self.scan,
-                self.stop,
-                self.clear,
-                self.limit_records,
-                self.limit_mib,
-            ),
+            _row(self.search, self.find, self.stop, self.clear),
             _row(
                 self.earliest,
                 self.earliest_local,
@@ -166,6 +161,7 @@ class Controls:
                 self.forward,
                 self.latest,
                 self.follow,
+                self.new,
                 self.page_records,
                 self.format,
                 self.progress,
@@ -175,6 +171,7 @@ class Controls:
             self.expression,
             _row(self.error, self.retry),
             _row(self.opened, self.full, self.history, self.segments, self.segment),
+            self.pointer,
             self.record,
             self.segment_map,
         ]
