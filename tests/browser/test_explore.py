@@ -101,6 +101,8 @@ def explorer(page: Page, take_picture: Callable[..., Path], request: Any) -> Ite
     explorer = ExplorerPage(page)
     explorer.root.wait_for()
     explorer.root.scroll_into_view_if_needed()
+    if not explorer.part("secondary").is_visible():
+        explorer.press("more")
     if explorer.part("topic").locator("select").input_value() != "readings":
         explorer.choose("topic", "readings")
         expect(explorer.expression).to_contain_text("lakelog.log('readings')")
@@ -138,7 +140,7 @@ def test_an_offset_that_is_typed_begins_the_page(explorer: ExplorerPage) -> None
     assert explorer.offsets() == list(range(360, 360 + PAGE))
     archived_end = 375
     tiers = ["cold"] * (archived_end - 360) + ["hot"] * (360 + PAGE - archived_end)
-    assert explorer.cells("tier") == tiers
+    assert explorer.tiers() == tiers
 
 
 def test_a_time_that_is_typed_begins_the_page(explorer: ExplorerPage, lakelog: Lakelog) -> None:
@@ -149,11 +151,40 @@ def test_a_time_that_is_typed_begins_the_page(explorer: ExplorerPage, lakelog: L
     assert explorer.cells("time")[0] >= "2023-11-14 22:20:00"
 
 
-def test_the_slider_moves_by_keys(explorer: ExplorerPage) -> None:
-    handle = explorer.part("slider").locator(".noUi-handle, .ui-slider-handle")
+def test_the_range_below_the_picture_moves_by_keys(explorer: ExplorerPage) -> None:
+    """It chooses what is searched where no script in HTML is run."""
+    handle = explorer.part("chosen").locator(".noUi-handle, .ui-slider-handle").first
     handle.focus()
-    handle.press("ArrowRight")
-    expect(explorer.expression).to_contain_text(f"log.read({PARTITION}, 1, {1 + PAGE})")
+    handle.press("PageUp")
+    expect(explorer.part("picture").locator(".ll-chosen")).to_have_count(1)
+    expect(explorer.row(0)).to_have_count(0)
+    assert explorer.offsets()[0] > 0
+    explorer.press("whole")
+    expect(explorer.part("picture").locator(".ll-chosen")).to_have_count(0)
+    expect(explorer.row(0)).to_be_visible()
+
+
+def test_a_click_in_the_picture_goes_there_and_a_drag_chooses_a_time(
+    explorer: ExplorerPage, lakelog: Lakelog
+) -> None:
+    picture = explorer.part("picture").locator(".ll-time")
+    place = picture.bounding_box()
+    assert place is not None
+    half = place["x"] + place["width"] / 2, place["y"] + place["height"] / 2
+    explorer.page.mouse.click(*half)
+    expect(explorer.row(0)).to_have_count(0)
+    middle = lakelog.log("readings").offsets()[PARTITION].log_end / 2
+    assert abs(explorer.offsets()[0] - middle) < middle / 4
+    explorer.page.mouse.move(*half)
+    explorer.page.mouse.down()
+    explorer.page.mouse.move(half[0] + place["width"] / 10, half[1], steps=4)
+    explorer.page.mouse.up()
+    expect(picture.locator(".ll-chosen")).to_have_count(1)
+    expect(explorer.part("zoom")).to_be_enabled()
+    explorer.press("zoom")
+    expect(explorer.part("told")).not_to_contain_text("437 records")
+    explorer.press("whole")
+    expect(explorer.part("told")).to_contain_text("437 records")
 
 
 def test_pages_follow_one_another_without_a_gap(explorer: ExplorerPage) -> None:
@@ -202,7 +233,7 @@ def test_a_key_is_found_in_both_tiers(explorer: ExplorerPage) -> None:
     explorer.press("find")
     expect(explorer.expression).to_contain_text(f"matching('key = \"{key}\"')")
     assert set(explorer.cells("key")) == {key}
-    assert set(explorer.cells("tier")) == {"cold", "hot"}
+    assert set(explorer.tiers()) == {"cold", "hot"}
     explorer.choose("page-records", str(PAGE))
 
 
@@ -352,8 +383,8 @@ def test_it_fits_and_can_be_read(explorer: ExplorerPage, theme: str) -> None:
     page.set_viewport_size({"width": 640, "height": 1000})
     try:
         assert explorer.root.evaluate("root => root.scrollWidth - root.clientWidth") == 0
-        parts = [explorer.part(name) for name in ("table", "record", "expression", "map")]
-        for part in (*parts, explorer.rows.locator(".ll-tier").first):
+        parts = [explorer.part(name) for name in ("table", "record", "expression", "told")]
+        for part in (*parts, explorer.record.locator(".ll-tier").first):
             assert part.evaluate(CONTRAST) >= 4.5, part  # WCAG's AA
     finally:
         page.set_viewport_size(wide)

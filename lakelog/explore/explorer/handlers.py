@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any
 
-import numpy as np
-
 from ...errors import InvalidArgumentError
 from ...offsets import (
     AtOffset,
+    AtTimestamp,
     Earliest,
     EarliestLocal,
     Latest,
@@ -23,11 +23,13 @@ from ...offsets import (
 from ...read.search import SearchLimit
 from ...read.where import Always, parse
 from ...typed_time import read_time, zone_named
-from .controls import ALL, NONE, hide
+from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide
 from .key_history import history_of
 from .questions import Questions
-from .screen import Screen
-from .tier_map import scale_of
+from .screen import Screen, chosen_ms
+
+#: A drag that is shorter, of the picture's width, is a click.
+_CLICK_SHARE = 0.005
 
 
 class Handlers:
@@ -46,7 +48,11 @@ class Handlers:
         self._on_change(ui.topic, self._chose_topic)
         self._on_change(ui.partition, self._chose_partition)
         self._on_change(ui.offset, self._typed_offset)
-        self._on_change(ui.slider, self._slid)
+        self._on_change(ui.chosen, self._chose_time)
+        self._on_change(ui.picked, self._picked)
+        self._on_change(ui.more, lambda on: (unhide if on else hide)(ui.secondary))
+        self._on_click(ui.zoom, self._clicked_zoom)
+        self._on_click(ui.whole, self._clicked_whole)
         self._on_change(ui.timestamp, self._typed_time)
         self._on_change(ui.zone, self._chose_zone)
         self._on_change(ui.page_records, self._chose_page_records)
@@ -119,12 +125,50 @@ class Handlers:
         self._seek_by_time = False
         self._go(position(offset))
 
-    def _slid(self, at: int) -> None:
-        shown = self._screen.shown
-        if shown is not None and shown.view.partition is not None:
-            scale = scale_of(shown.offsets[shown.view.partition])
-            at = int(scale.offsets(np.array([at]))[0])
-        self._typed_offset(at)
+    def _chose_time(self, chosen: tuple[int, int]) -> None:
+        """The range below the picture: what is searched."""
+        low, high = chosen
+        first = Earliest() if low == 0 else AtTimestamp(self._time_ms(low / CHOSEN_MOST))
+        last = Latest() if high == CHOSEN_MOST else AtTimestamp(self._time_ms(high / CHOSEN_MOST))
+        window = self._questions.window
+        if window is not None:  # the ends of a part are no ends of the log
+            first = AtTimestamp(self._time_ms(low / CHOSEN_MOST))
+            last = AtTimestamp(self._time_ms(high / CHOSEN_MOST))
+        ask = replace(self._questions.ask, where=Earliest(), span=(first, last), history=False)
+        self._questions.start(ask)
+
+    def _picked(self, text: str) -> None:
+        """What was drawn in the picture: a click goes there, a drag chooses a time."""
+        shares = [min(1.0, max(0.0, float(one))) for one in text.split()[:2]]
+        if len(shares) < 2:
+            return
+        low, high = shares
+        if high - low < _CLICK_SHARE:
+            whole = (Earliest(), Latest())
+            where = AtTimestamp(self._time_ms(low))
+            self._questions.start(
+                replace(self._questions.ask, where=where, span=whole, history=False)
+            )
+        else:
+            self._chose_time((int(low * CHOSEN_MOST), math.ceil(high * CHOSEN_MOST)))
+
+    def _time_ms(self, share: float) -> int:
+        picture = self._screen.pictured
+        if picture is None or picture.found is None:
+            raise InvalidArgumentError("no record is known to have a time: none can be chosen")
+        start, end = (int(picture.found.edges_ms[edge]) for edge in (0, -1))
+        return max(0, start + round(share * (end - start)))
+
+    def _clicked_zoom(self) -> None:
+        picture = self._screen.pictured
+        chosen = None if picture is None else chosen_ms(self._questions.ask, picture)
+        if chosen is not None and chosen[0] < chosen[1]:
+            self._questions.look_at(chosen)
+
+    def _clicked_whole(self) -> None:
+        self._questions.window = None
+        ask = replace(self._questions.ask, where=Earliest(), history=False)
+        self._questions.start(replace(ask, span=(Earliest(), Latest())))
 
     def _typed_time(self, text: str) -> None:
         self._seek_by_time = bool(text.strip())
@@ -167,7 +211,8 @@ class Handlers:
 
     def _clicked_clear(self) -> None:
         self._clear_boxes()
-        self._questions.start(replace(self._questions.from_here(), match=Always(), history=False))
+        ask = replace(self._questions.from_here(), match=Always(), history=False)
+        self._questions.start(replace(ask, span=(Earliest(), Latest())))
 
     def _clear_boxes(self) -> None:
         with self._screen.quiet():

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from ...errors import HotTierUnavailableError, InvalidArgumentError, LakelogError
 from ...offsets import AtOffset, Latest
 from ...read.search import Progress
 from ...read.topic_log import TopicLog
+from ..picture.picture import Picture, pictures
 from .answer import answer
 from .background import Background, Job
 from .controls import ALL
@@ -18,6 +20,11 @@ from .opened_topic import OpenedTopic
 from .screen import Screen
 from .segment_map import SegmentMap, segment_map
 from .view import Ask, Cut, Shown
+
+T = TypeVar("T")
+
+#: Between two pictures of a tail that is followed.
+_PICTURE_S = 2.0
 
 _FOLLOWING = "following the tail …"
 NO_TOPICS = "there are no topics yet"
@@ -53,6 +60,10 @@ class Questions:
         self.failed: Callable[[], Any] | None = None
         self.background = Background()
         self.drawing = Background(beside=self.background)  # of segments
+        self.picturing = Background(beside=self.background)
+        self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
+        self._pictured: tuple[object, ...] | None = None  # what it is of
+        self._picture_s = 0.0
         self._drawn: tuple[str, int] | None = None  # the topic and partition that they belong to
         self._screen = screen
         self._log_of = log_of
@@ -128,6 +139,7 @@ class Questions:
                     self.succeed()
                     self.ask = shown.ask
                     screen.show(shown)
+                    self._draw_picture(shown, following=True)
                     screen.idle()
                     screen.busy(_FOLLOWING, stoppable=True)
                     with screen.quiet():
@@ -183,8 +195,14 @@ class Questions:
 
     def drop(self) -> None:
         """Nobody waits for an answer any more."""
-        self.background.drop()
-        self.drawing.drop()
+        for background in (self.background, self.drawing, self.picturing):
+            background.drop()
+
+    def look_at(self, window: tuple[int, int] | None) -> None:
+        """Draws the picture of a part of the time, or of all of it."""
+        self.window = window
+        if self._screen.shown is not None:
+            self._draw_picture(self._screen.shown)
 
     # -- from where ------------------------------------------------------------------------------
 
@@ -227,6 +245,7 @@ class Questions:
             self._screen.idle()
         self._screen.show(shown)
         self.ask = shown.ask
+        self._draw_picture(shown)
         ui = self._screen.ui
         one = shown.view.partition
         if ui.segment.options and one is not None and ui.segment.value != shown.view.start_offset:
@@ -281,16 +300,59 @@ class Questions:
                 opened, ask, on_progress=on_progress, stopped=job.stopped, on_first=on_first
             )
 
+        shown, error = self._with_archived(ask.topic, of)
+        return replace(shown, error=error)
+
+    def _with_archived(
+        self, topic: str, do: Callable[[OpenedTopic], T]
+    ) -> tuple[T, Exception | None]:
+        """What comes of the topic's log; of its archive alone while Redis does not answer."""
         try:
-            return of(self.open(ask.topic))
+            return do(self.open(topic)), None
         except HotTierUnavailableError as error:
             if self._archived_of is None:
                 raise
             try:
-                shown = of(OpenedTopic(self._archived_of(ask.topic)))
+                return do(OpenedTopic(self._archived_of(topic))), error
             except LakelogError:
                 raise error from None  # that error is the one to mend
-            return replace(shown, error=error)
+
+    def _draw_picture(self, shown: Shown, *, following: bool = False) -> None:
+        """Draws it in the background, if there is something new to it."""
+        view, screen = shown.view, self._screen
+        before = self._pictured
+        if before is not None and before[:2] != (view.topic, view.partition):
+            self.window = None
+        edges = tuple((one.log_start, one.log_end) for one in shown.offsets.values())
+        of = (view.topic, view.partition, self.window, edges)
+        now_s = time.monotonic()
+        if of == before or (following and now_s - self._picture_s < _PICTURE_S):
+            return
+        self._pictured, self._picture_s = of, now_s
+        window, partitions = self.window, [*shown.offsets]
+
+        def draw(picture: Picture) -> None:
+            screen.pictured = picture
+            screen.draw_picture()
+
+        def work(job: Job) -> Picture:
+            def of(opened: OpenedTopic) -> Picture:
+                return pictures(
+                    opened.log,
+                    opened.look(partitions),
+                    window,
+                    fine=not following,
+                    on_coarse=lambda one: self.picturing.only_if_newest(job, lambda: draw(one)),
+                    stopped=job.stopped,
+                )
+
+            return self._with_archived(view.topic, of)[0]
+
+        def failed(error: Exception) -> None:
+            self._pictured = None
+            screen.told(f"no picture: {error}")
+
+        self.picturing.start(work, draw, failed)
 
     def _go_by_the_pickers(self) -> None:
         """Makes the next question ask for the picked partition, not for one that failed."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 
 from ...read.search import records_of
 from ...record import Record, TopicPartition, to_records
@@ -27,6 +27,7 @@ class Cell:
     text: str
     kind: str = ""  # null, empty, json, utf-8, hex; a tier's name; "" for a number or a time
     of_bytes: int | None = None  # the full size, if the text is only the beginning
+    hover: str = ""  # what it says below the pointer
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +108,10 @@ def _row(
         (
             *((Cell(str(partition)),) if several else ()),
             Cell(str(record.offset)),
-            Cell(clock_time(record.timestamp_ms, zone)),
+            Cell(
+                clock_time(record.timestamp_ms, zone),
+                hover=clock_time(record.timestamp_ms, timezone.utc),
+            ),
             Cell(tier, tier),
             _cell(key),
             _cell(value, null="tombstone" if record.key is not None else NULL),

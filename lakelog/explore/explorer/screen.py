@@ -10,21 +10,23 @@ from html import escape
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from ...errors import InvalidArgumentError, LakelogError
-from ...offsets import Latest
+from ...offsets import AtTimestamp, Earliest, Latest
 from ...read.search import Progress
 from ...read.where import parse, write
 from ...record import Record
 from ...typed_time import UTC, zone_named
-from .controls import ALL, NONE, Controls, hide, unhide
+from ..picture.drawing import Mark, legend, picture_html, summary
+from ..picture.picture import Picture
+from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .pointer import OVER
 from .record_html import is_long, record_html
 from .rows import columns_of, records_shown, row_name, rows
 from .segment_map import SegmentMap
 from .table_html import marked_row_html, table_html
-from .tier_map import map_html, scale_of
-from .view import Shown, View
+from .view import Ask, Shown, View
 
 #: Between two drawings of how far a search is.
 _PROGRESS_S = 0.2
@@ -42,12 +44,14 @@ class Screen:
     Attributes:
         shown: the page.
         opened: the name of the row whose record is open; None: none is.
+        pictured: the picture of time.
     """
 
     def __init__(self, ui: Controls, css_class: str) -> None:
         self.ui = ui
         self.shown: Shown | None = None
         self.opened: str | None = None
+        self.pictured: Picture | None = None
         self._css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
@@ -93,7 +97,6 @@ class Screen:
             self._partitions(shown.partitions)
             ui.partition.value = ALL if one is None else one
             if one is not None:
-                self._draw_slider(shown)
                 ui.offset.value = shown.view.start_offset
             if (before is None or before.match != shown.view.match) and not self._is_typed(shown):
                 # Otherwise the box holds what the user is typing for the next search.
@@ -101,17 +104,13 @@ class Screen:
             options = [NONE, *names]
             if [*ui.opened.options] != options:
                 ui.opened.options = options
-        for widget in (ui.slider, ui.map):
-            (hide if one is None else unhide)(widget)
-        if one is not None:
-            held = shown.offsets[one]
-            ui.map.value = map_html(held, shown.view.start_offset, shown.view.end_offset)
         ui.notes.value = "".join(note_html(note) for note in shown.notes)
         ui.expression.value = (
             f'<span class="ll-code">{escape(shown.view.expression)}</span>'
             f'<span class="ll-kind">  # log = lakelog.log({escape(repr(shown.view.topic))})</span>'
         )
         self.draw_rows()
+        self.draw_picture()
 
     def draw_rows(self) -> None:
         """Draws the rows, and the record that is open."""
@@ -127,13 +126,43 @@ class Screen:
         ui.history.disabled = opened is None
         if opened is None:
             ui.record.value = ""
-            hide(ui.full)
+            hide(ui.side)
             return
+        unhide(ui.side)
         record, tier = self.record(opened)
         ui.record.value = marked_row_html(self._css_class, opened) + record_html(
             record, tier, where, kind, ui.full.value
         )
         (unhide if is_long(record) else hide)(ui.full)
+
+    def draw_picture(self) -> None:
+        """Draws the picture of time, with the rows and the chosen time marked on it."""
+        picture, ui, shown = self.pictured, self.ui, self.shown
+        if picture is None or picture.found is None or shown is None:
+            ui.picture.value = ui.told.value = ""
+            for widget in (ui.chosen, ui.zoom, ui.whole):
+                hide(widget)
+            return
+        one, zone = shown.view.partition, self.zone()
+        marks = self._marks(picture)
+        ui.picture.value = picture_html(picture.found, marks, zone, one)
+        archived = any(mark.kind == "archived" for mark in marks)
+        ui.told.value = (
+            f'<div class="ll-told"><span>{escape(summary(picture.found, zone, one))}</span>'
+            f'<span class="ll-legends">{legend(picture.found, archived=archived)}</span></div>'
+        )
+        for widget in (ui.chosen, ui.zoom, ui.whole):
+            unhide(widget)
+        chosen = chosen_ms(shown.ask, picture)
+        ui.zoom.disabled = not shown.ask.is_bounded or chosen is None
+        ui.whole.disabled = not shown.ask.is_bounded and not picture.is_zoomed
+        start, end = int(picture.found.edges_ms[0]), int(picture.found.edges_ms[-1])
+        low, high = (
+            min(CHOSEN_MOST, max(0, round(CHOSEN_MOST * (edge - start) / (end - start))))
+            for edge in chosen or (start, end)
+        )
+        with self.quiet():
+            ui.chosen.value = (low, high)
 
     def record(self, name: str) -> tuple[Record, str]:
         """The record of a row, and its tier.
@@ -220,6 +249,12 @@ class Screen:
         with self.quiet():
             self.ui.follow.value = False
 
+    def told(self, text: str) -> None:
+        """Says something in the place of the picture."""
+        self.pictured = None
+        self.draw_picture()
+        self.ui.told.value = note_html(text)
+
     def note(self, text: str) -> None:
         self.ui.notes.value = note_html(text)
 
@@ -252,18 +287,37 @@ class Screen:
             return False
         return typed == shown.view.match
 
-    def _draw_slider(self, shown: Shown) -> None:
-        assert shown.view.partition is not None
-        slider, scale = self.ui.slider, scale_of(shown.offsets[shown.view.partition])
-        edges = [scale.bottom, scale.top, shown.view.start_offset]
-        low, high, at = scale.drawn(np.array(edges)).tolist()
-        if low > slider.max:
-            slider.max = high
-            slider.min = low
-        else:
-            slider.min = low
-            slider.max = high
-        slider.value = at
+    def _marks(self, picture: Picture) -> list[Mark]:
+        marks, shown = [*picture.marks], self.shown
+        if shown is None:
+            return marks
+        if shown.ask.is_bounded and (chosen := chosen_ms(shown.ask, picture)) is not None:
+            marks.append(Mark("chosen", *chosen, text="searched"))
+        if (page := _times_ms(shown)) is not None:
+            marks.append(Mark("page", *page, text="the rows shown"))
+        return marks
+
+
+def chosen_ms(ask: Ask, picture: Picture) -> tuple[int, int] | None:
+    """The time that is searched, as far as it is said by times."""
+    if picture.found is None:
+        return None
+    start, end = int(picture.found.edges_ms[0]), int(picture.found.edges_ms[-1])
+    first, last = ask.span
+    if not isinstance(first, AtTimestamp | Earliest) or not isinstance(last, AtTimestamp | Latest):
+        return None
+    return (
+        first.timestamp_ms if isinstance(first, AtTimestamp) else start,
+        last.timestamp_ms if isinstance(last, AtTimestamp) else end,
+    )
+
+
+def _times_ms(shown: Shown) -> tuple[int, int] | None:
+    if not shown.records.num_rows:
+        return None
+    micros = np.asarray(shown.records["timestamp"].cast(pa.int64()))
+    micros = micros[micros >= 0]
+    return (int(micros.min()) // 1000, int(micros.max()) // 1000) if len(micros) else None
 
 
 def note_html(text: str) -> str:

@@ -10,6 +10,9 @@ from .rows import COLUMNS, PARTITION, Cell, Row, readable_size
 
 _NUMBERS = {PARTITION, "offset", "size"}
 
+#: The tier of a row is its edge; the word is told when the pointer is over the row's first cell.
+_UNDRAWN = {"tier"}
+
 #: A click on a row picks its name in the list of records, if the page runs scripts in HTML. The
 #: script holds nothing from a record.
 _CLICK = escape(
@@ -35,10 +38,11 @@ def table_html(rows: Sequence[Row], columns: Sequence[str] = COLUMNS, *, tail: b
         columns: the cells of each row.
         tail: whether it starts scrolled to its end, and holds still below the pointer.
     """
-    heads = "".join(f'<th class="ll-c-{name}">{name}</th>' for name in columns)
+    drawn = [name for name in columns if name not in _UNDRAWN]
+    heads = "".join(f'<th class="ll-c-{name}">{name}</th>' for name in drawn)
     body = "".join(_row(row, columns) for row in rows)
     if not rows:
-        body = f'<tr><td class="ll-none" colspan="{len(columns)}">no records</td></tr>'
+        body = f'<tr><td class="ll-none" colspan="{len(drawn)}">no records</td></tr>'
     end = " ll-tail" if tail else ""
     pointed = f' onmouseenter="{_OVER}" onmouseleave="{_AWAY}"' if tail else ""
     return (
@@ -63,17 +67,26 @@ def marked_row_html(explorer: str, name: str) -> str:
 
 def _row(row: Row, columns: Sequence[str]) -> str:
     cells = "".join(
-        f'<td class="ll-c-{name}">{cell_html(name, cell)}</td>'
+        f'<td class="ll-c-{name}"{_title(name, cell, row)}>{cell_html(name, cell)}</td>'
         for name, cell in zip(columns, row.cells, strict=True)
+        if name not in _UNDRAWN
     )
-    return f'<tr data-offset="{row.offset}" data-row="{row.name}">{cells}</tr>'
+    return (
+        f'<tr class="ll-{row.tier}" data-tier="{row.tier}" data-offset="{row.offset}" '
+        f'data-row="{row.name}">{cells}</tr>'
+    )
+
+
+def _title(name: str, cell: Cell, row: Row) -> str:
+    """What a cell says below the pointer: the tier, and a time in UTC."""
+    if name in (PARTITION, "offset"):
+        return f' title="{row.tier}"'
+    return f' title="{escape(cell.hover)}"' if cell.hover else ""
 
 
 def cell_html(column: str, cell: Cell) -> str:
     """The content of a cell."""
     text = escape(cell.text)
-    if column == "tier":
-        return f'<span class="ll-tier ll-{escape(cell.kind)}">{text}</span>'
     if cell.kind in {"null", "empty"}:
         return f'<i class="ll-nothing">{text}</i>'
     cut = ""
