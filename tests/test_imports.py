@@ -50,7 +50,7 @@ ALLOWED = {
     "read": {"hot", "cold"},
     "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
     "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
-    "explore": {"cold", "cleanup", "read", "operate"},
+    "explore": {"cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {
         "codec",
         "hot",
