@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import os
 import re
+import select
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .connect import cold_root, open_log
@@ -19,12 +22,14 @@ if TYPE_CHECKING:
 #: After a signal. The run itself ends within 2.5 s, see `archive.continuous`.
 STOP_WITHIN_S = 2.9
 
+_STOPPED = "stopped; what is not archived is in Redis, where the next run finds it"
+
 _EPILOG = """\
 Archiving copies what Redis alone holds into each topic's Delta table, then trims Redis as far as
 local.retention.ms and local.retention.bytes allow. Running it again does nothing. Any number may
 run at once; killing one loses nothing. A continuous run outlives any outage of Redis or of the
 store, also one that it starts in, says on standard error what fails, and ends within three seconds
-of SIGTERM or SIGINT.
+of SIGTERM or SIGINT, at once when it is told again.
 
 examples:
   lakelog --dir ./log archive
@@ -54,7 +59,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
     )
-    added.set_defaults(run=_run)
+    added.set_defaults(run=_run, when_stopped=_STOPPED)
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
@@ -103,7 +108,12 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
 
     def stopped() -> None:
         stop.set()
+        _say("finishing; again to stop now")
         _end_in_time(over)
+
+    def stopped_again() -> None:
+        _say(_STOPPED)
+        os._exit(130)
 
     deadline_s = None
     if max_duration is not None:
@@ -111,7 +121,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     root = None if arguments.dir else cold_root(arguments)
     tell = None if root is None else TroubleRows(root)
     try:
-        on_stop_signal(stopped)
+        on_stop_signal(stopped, stopped_again)
         for name in ("lakelog.archive", "lakelog.back_off"):
             logging.getLogger(name).setLevel(logging.WARNING)  # nobody asks a daemon
         opened = first_answer(partial(open_log, arguments), stop, deadline_s, tell)
@@ -147,15 +157,19 @@ def _end_in_time(over: threading.Event) -> None:
 
     Nothing is lost: what is not archived is in Redis.
     """
-    import os
-
     if not over.wait(STOP_WITHIN_S):
-        os.write(
-            2,
-            b"lakelog: the archiver was told to stop and did not in time, so it was ended; what "
-            b"is not archived is in Redis, where the next run finds it\n",
+        _say(
+            "lakelog: the archiver was told to stop and did not in time, so it was ended; what "
+            "is not archived is in Redis, where the next run finds it"
         )
         os._exit(1)
+
+
+def _say(text: str) -> None:
+    """On standard error, whoever holds the lock of its stream; if it takes it without a wait."""
+    with suppress(OSError):  # it is closed
+        if select.select([], [2], [], 0)[1]:
+            os.write(2, f"{text}\n".encode())
 
 
 def _rows(report: ArchiveReport) -> list[dict[str, Any]]:

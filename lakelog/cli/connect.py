@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from ..errors import InvalidArgumentError
+from .entry import quiet_start
 
 if TYPE_CHECKING:
     from ..cold_log import ColdLog
@@ -38,7 +39,8 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
     Raises:
         InvalidArgumentError: neither was given, or both.
     """
-    from ..lakelog import Lakelog
+    with quiet_start():
+        from ..lakelog import Lakelog
 
     say_what_is_logged(arguments)
     if arguments.dir and (arguments.redis or arguments.cold):
@@ -72,7 +74,8 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
     """
     if arguments.redis or arguments.dir or not arguments.cold:
         return open_log(arguments)
-    from ..lakelog import Lakelog
+    with quiet_start():
+        from ..lakelog import Lakelog
 
     say_what_is_logged(arguments)
     return Lakelog.connect(

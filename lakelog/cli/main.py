@@ -10,6 +10,7 @@ import io
 import logging
 import os
 import re
+import signal
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -154,13 +155,14 @@ def main(argv: Sequence[str] | None = None) -> int:
             output.show(failed.result, arguments.output)
             if failed.reason:
                 print(f"lakelog: {failed.reason}", file=sys.stderr)
-            code = 1
+            code = failed.code
         sys.stdout.flush()
     except BrokenPipeError:  # the reader (head, less) has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
-        print("stopped", file=sys.stderr)
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing more is to be said: another ends it
+        print(getattr(arguments, "when_stopped", "stopped"), file=sys.stderr)
         return 130
     except Exception as error:
         if arguments.verbose:

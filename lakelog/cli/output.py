@@ -63,17 +63,19 @@ Result = Table | Message | Page | Markdown | Iterator[Any] | None
 
 
 class Failed(Exception):
-    """The command did its work and the answer is no: printed like any result, exit code 1.
+    """The command did its work, or some of it, and the answer is no: printed like any result.
 
     Args:
         result: what is known all the same.
         reason: for stderr, if the result's lines have no place for it.
+        code: what the process exits with; 130: it was interrupted.
     """
 
-    def __init__(self, result: Result, reason: str | None = None) -> None:
+    def __init__(self, result: Result, reason: str | None = None, code: int = 1) -> None:
         super().__init__(reason or "failed")
         self.result = result
         self.reason = reason
+        self.code = code
 
 
 def show(result: Result, form: str) -> None:

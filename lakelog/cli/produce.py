@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from dataclasses import replace
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
-from .output import Message
+from .output import Failed, Message
+from .stop_signals import HeldInterrupt
 
 if TYPE_CHECKING:
+    from ..errors import LakelogError
     from ..ingest.delivery import SendResult
+    from ..ingest.producer import Producer
 
 CHUNK_RECORDS = 10_000
+CHUNK_BYTES = 8 * 2**20
 
 _EPILOG = """\
 Each line is a value; with --key-separator, key and value. With --format json, each is an object:
@@ -53,58 +57,138 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Message:
-    from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
+    from ..errors import InvalidArgumentError, LakelogError
 
     if arguments.key_separator == "":
         raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
-    appended = 0
-    pending: list[tuple[int, SendResult]] = []  # with the numbers of their lines
-    with open_log(arguments) as log, log.producer(acks=arguments.acks) as producer:
+    with open_log(arguments) as log, HeldInterrupt().holding() as interrupt:
         log.topics.get(arguments.topic)
-        for number, line in enumerate(sys.stdin.buffer, 1):
+        producer = log.producer(acks=arguments.acks)
+        appended = _Appended(arguments.topic, interrupt)
+        refused: LakelogError | None = None
+        try:
             try:
-                record = _record(line.rstrip(b"\r\n"), arguments)
-                if record is None:
-                    continue
-                pending.append((number, producer.send(arguments.topic, **record)))
-            except (InvalidArgumentError, UnknownTopicOrPartitionError) as error:
-                appended += _settle(pending)
-                raise replace(
-                    error,
-                    message=f"line {number}: {error.message}. The {appended:,} records before it "
-                    "were appended",
-                ) from error
-            if len(pending) >= CHUNK_RECORDS:
-                appended += _settle(pending)
-        appended += _settle(pending)
-    return Message(
-        f"appended {appended:,} records to {arguments.topic}",
-        {"topic": arguments.topic, "records": appended},
-    )
+                _send_all(producer, arguments, appended)
+            except LakelogError as error:
+                refused = error
+            appended.settle()
+        except KeyboardInterrupt:
+            appended.finish(producer)
+            raise Failed(appended.said(), appended.reason("stopped"), code=130) from None
+        finally:
+            producer.close(timeout_ms=0)  # nothing is under way any more
+    if refused is not None:
+        reason = f"line {appended.line:,}: {refused.message}"
+        raise Failed(appended.said(), appended.reason(reason)) from refused
+    if appended.first_error is not None:
+        raise Failed(appended.said(), appended.reason(None)) from appended.first_error
+    return appended.said()
 
 
-def _settle(pending: list[tuple[int, SendResult]]) -> int:
-    """Waits for the answers, drops the results, and returns how many records there were.
+def _send_all(producer: Producer, arguments: argparse.Namespace, appended: _Appended) -> None:
+    while line := appended.read_line():
+        record = _record(line.rstrip(b"\r\n"), arguments)
+        if record is None:
+            continue
+        appended.add(producer.send(arguments.topic, **record), len(line))
+        if appended.is_full and not appended.settle():
+            return
 
-    Raises:
-        LakelogError: the error of the first that failed, with its line and how many others did.
-    """
-    from ..errors import LakelogError
 
-    settled = list(pending)
-    pending.clear()
-    failed = [(n, error) for n, result in settled if (error := result.exception()) is not None]
-    if not failed:
-        return len(settled)
-    number, error = failed[0]
-    if not isinstance(error, LakelogError):
-        raise error
-    raise replace(
-        error,
-        message=f"line {number}: {error.message}. Of the {len(settled):,} records of lines "
-        f"{settled[0][0]:,} to {settled[-1][0]:,} {len(failed):,} failed; the others, and those of "
-        "the lines before, were appended",
-    ) from error
+class _Appended:
+    """What became of the records so far."""
+
+    def __init__(self, topic: str, interrupt: HeldInterrupt) -> None:
+        self.topic = topic
+        self.line = 0  # the last that was read
+        self.records = 0  # that are in the log
+        self.not_written = 0
+        self.unknown = 0  # that may be in the log
+        self.first_error: LakelogError | None = None
+        self._first_line = 0  # that the error is about
+        self._interrupt = interrupt
+        self._pending: list[tuple[int, SendResult]] = []
+        self._pending_bytes = 0
+
+    @property
+    def is_full(self) -> bool:
+        """Whether to wait for answers, before the producer's buffer is full and makes one wait."""
+        return len(self._pending) >= CHUNK_RECORDS or self._pending_bytes >= CHUNK_BYTES
+
+    def read_line(self) -> bytes:
+        """The next line of standard input; empty at its end."""
+        self._interrupt.wait()
+        line = sys.stdin.buffer.readline()
+        self._interrupt.go_on()
+        self.line += bool(line)
+        return line
+
+    def add(self, result: SendResult, size_bytes: int) -> None:
+        self._pending.append((self.line, result))
+        self._pending_bytes += size_bytes
+
+    def settle(self) -> bool:
+        """Waits for all answers; False if there was an error, then or before."""
+        self._interrupt.wait()
+        for _, result in self._pending:
+            result.exception()
+        self._interrupt.go_on()
+        for line, result in self._pending:
+            self._count(line, result.exception())
+        self._pending.clear()
+        self._pending_bytes = 0
+        return self.first_error is None
+
+    def finish(self, producer: Producer) -> None:
+        """After an interrupt: wait for what is under way, until there is another."""
+        from ..errors import DeliveryError
+
+        left = sum(not result.done() for _, result in self._pending)
+        try:
+            if left:
+                print(f"finishing {left:,} records; again to stop now", file=sys.stderr)
+            self.settle()
+        except KeyboardInterrupt:
+            with suppress(DeliveryError):  # each record has its own
+                producer.close(timeout_ms=0)
+            self.settle()
+
+    def said(self) -> Message:
+        values = {"topic": self.topic, "records": self.records}
+        if self.not_written or self.unknown:
+            values |= {"not_written": self.not_written, "unknown": self.unknown}
+        return Message(f"appended {self.records:,} records to {self.topic}", values)
+
+    def reason(self, first: str | None) -> str:
+        """Why it ended, and what is not in the log, as sentences."""
+        parts = [] if first is None else [first]
+        if self.first_error is not None:
+            parts.append(f"line {self._first_line:,}: {self.first_error.message}")
+        if self.not_written:
+            parts.append(f"{self.not_written:,} records that were read are not in the log")
+        if self.unknown:
+            parts.append(
+                f"{self.unknown:,} more may or may not be in the log: look at its end before you "
+                "send them again"
+            )
+        return ". ".join(parts)
+
+    def _count(self, line: int, error: Exception | None) -> None:
+        from ..errors import DeliveryError, LakelogError, NotEnoughReplicasAfterAppendError
+
+        if error is None:
+            self.records += 1
+            return
+        if not isinstance(error, LakelogError):
+            raise error
+        if isinstance(error, NotEnoughReplicasAfterAppendError) or (
+            isinstance(error, DeliveryError) and error.unknown
+        ):
+            self.unknown += 1
+        else:
+            self.not_written += 1
+        if self.first_error is None:
+            self.first_error, self._first_line = error, line
 
 
 def _record(line: bytes, arguments: argparse.Namespace) -> dict[str, Any] | None:

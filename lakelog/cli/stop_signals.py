@@ -1,17 +1,21 @@
-"""SIGTERM and SIGINT, heard wherever the main thread is when they arrive."""
+"""SIGTERM and SIGINT, heard wherever the main thread is when they arrive, or where it waits."""
 
 from __future__ import annotations
 
 import signal
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 
 _NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 
-def on_stop_signal(told: Callable[[], None]) -> None:
-    """Calls ``told`` once, in a thread of its own, when this process is told to stop.
+def on_stop_signal(told: Callable[[], None], again: Callable[[], None]) -> None:
+    """Calls ``told`` when this process is told to stop, and ``again`` when it is told once more.
+
+    Each is called once, in threads of their own.
 
     A signal handler would run in the middle of whatever the main thread does. It would wait for
     ever for a lock that this thread holds, even that of an event that it sets; and it would not run
@@ -23,13 +27,62 @@ def on_stop_signal(told: Callable[[], None]) -> None:
 
     def listen() -> None:
         with written:  # open as long as this thread listens
-            while not any(number in _NUMBERS for number in heard.recv(1)):
-                pass
-            told()
+            for call in (told, again):
+                while heard.recv(1)[0] not in _NUMBERS:
+                    pass
+                threading.Thread(target=call, name="lakelog-signals", daemon=True).start()
             while True:
-                heard.recv(4096)  # told again
+                heard.recv(4096)  # told more often
 
-    threading.Thread(target=listen, name="lakelog-signals", daemon=True).start()
+    threading.Thread(target=listen, name="lakelog-signals-heard", daemon=True).start()
     signal.set_wakeup_fd(written.fileno(), warn_on_full_buffer=False)
     for number in _NUMBERS:
         signal.signal(number, lambda *_: None)
+
+
+class HeldInterrupt:
+    """A Ctrl-C that comes up as KeyboardInterrupt only where the program waits.
+
+    Between two waits, what is done and what is noted of it stay in step. A second one comes up
+    wherever it is.
+    """
+
+    def __init__(self) -> None:
+        self._is_waiting = False
+        self._is_held = False
+
+    @contextmanager
+    def holding(self) -> Iterator[HeldInterrupt]:
+        """Within the block. In another thread than the main one, none arrives."""
+        try:
+            before = signal.signal(signal.SIGINT, self._arrived)
+        except ValueError:
+            yield self
+            return
+        try:
+            yield self
+        finally:
+            signal.signal(signal.SIGINT, before)
+
+    def wait(self) -> None:
+        """From here on it comes up; also one that is held.
+
+        Raises:
+            KeyboardInterrupt: it arrived.
+        """
+        self._is_waiting = True
+        if self._is_held:
+            self._come_up()
+
+    def go_on(self) -> None:
+        """From here on it is held."""
+        self._is_waiting = False
+
+    def _arrived(self, number: int, frame: FrameType | None) -> None:
+        if self._is_waiting or self._is_held:
+            self._come_up()
+        self._is_held = True
+
+    def _come_up(self) -> None:
+        self._is_waiting = self._is_held = False
+        raise KeyboardInterrupt

@@ -1,0 +1,32 @@
+"""Where the command `lakelog` begins: an interrupt while it starts ends it without a traceback."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def quiet_start() -> Iterator[None]:
+    """An interrupt within ends the process at once: nothing is under way yet.
+
+    As an exception it would come up in the middle of an import, where libraries make something
+    else of it, and print it.
+    """
+    try:
+        before = signal.signal(signal.SIGINT, signal.SIG_DFL)
+    except ValueError:  # only the main thread may, and only it is interrupted
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
+def main() -> int:
+    """Runs the command and returns its exit code."""
+    with quiet_start():
+        from .main import main as run
+    return run()
