@@ -22,6 +22,7 @@ LITTLE = {
     "freshness": ["--rate", "100", "--seconds", "3"],
     "hot": [],
     "named": ["--commits", "2", "--records", "100", "--rounds", "2"],
+    "search": ["--records", "2000", "--rounds", "1"],
     "sink": ["--scale", "0.002", "--rounds", "2"],
     "spark": ["--scale", "0.002", "--rounds", "2"],
     "startup": ["--rounds", "2"],
