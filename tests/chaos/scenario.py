@@ -106,13 +106,13 @@ _SERVER = ("kill-redis", "cut-redis", "stop-redis", "full-redis")
 #: By name there are Sparks, whose start takes as long as many acts.
 _LIGHT = Lane(
     tuple(name for name in _PROCESSES.nemeses if not name.endswith(("archiver", "janitor"))),
-    pause_s=1.5,
+    pause_s=3.0,
     longest_s=8.0,
     overlaps=True,
 )
 _HEAVY = Lane(
     ("kill-archiver", "stop-archiver", "kill-janitor", "stop-janitor"),
-    pause_s=12.0,
+    pause_s=20.0,
     longest_s=15.0,
     overlaps=True,
 )
