@@ -79,9 +79,8 @@ def catalog(name: str, folder: Path, unity: Path | None) -> Iterator[Catalog]:
             s3 = S3Server()
             servers.callback(s3.stop)
             s3.start().make_bucket(UnityCatalogServer.BUCKET)
-            server = UnityCatalogServer(unity, s3)
+            server = UnityCatalogServer(unity, s3).start()
             servers.callback(server.stop)
-            server.start()
             server.ask("POST", "/schemas", {"name": SCHEMA, "catalog_name": name})
             conf, front = server.spark_conf(), server.front
             environment = {"UNITY_CATALOG_URL": front.url, "AWS_ENDPOINT_URL": s3.url}
