@@ -238,9 +238,9 @@ def unity_server(request: pytest.FixtureRequest) -> Iterator[UnityCatalogServer 
         # Before a Spark starts: its workers have the environment that its Java had.
         with pytest.MonkeyPatch.context() as environment:
             environment.setenv("AWS_ENDPOINT_URL", s3.url)
-            server = UnityCatalogServer(folder.absolute(), s3)
+            server = UnityCatalogServer(folder.absolute(), s3).start()
             servers.callback(server.stop)
-            yield server.start()
+            yield server
 
 
 @pytest.fixture(scope="session")

@@ -52,7 +52,8 @@ class NamedTableMachine(LogRules):
         """The next story finds no tables."""
         super().teardown()
         for row in self.spark.sql(f"SHOW TABLES IN {self.schema}").collect():
-            self.spark.sql(f"DROP TABLE {self.schema}.{row['tableName']}")
+            if not row["isTemporary"]:  # the session's views are shown in each schema
+                self.spark.sql(f"DROP TABLE {self.schema}.{row['tableName']}")
 
     def _is_table(self) -> bool:
         return self.table.snapshot().version >= 0 and super()._is_table()

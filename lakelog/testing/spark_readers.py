@@ -150,9 +150,11 @@ class SparkReaders(Readers):
             .trigger(availableNow=True)
             .start()
         )
-        query.awaitTermination()
-        rows = self._spark.table(table).collect()
-        self._spark.catalog.dropTempView(table)
+        try:
+            query.awaitTermination()
+            rows = self._spark.table(table).collect()
+        finally:
+            self._spark.catalog.dropTempView(table)
         return sorted(map(_told, rows), key=_offset)
 
     def _collected(self, frames: Sequence[DataFrame]) -> dict[int, list[Told]]:

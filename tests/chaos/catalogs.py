@@ -36,11 +36,14 @@ class Catalog:
         schema: ``catalog.schema``; it is there.
         conf: of a process's own Spark that has the catalog.
         front: between everybody and the catalog's server; None if there is none.
+        tables_at: the folder of the tables, if the catalog tells Spark alone where they are. So
+            who reads has no Spark, which has enough to do with what it writes.
     """
 
     schema: str
     conf: Mapping[str, str]
     front: FaultyFront | None
+    tables_at: str | None = None
 
     def fail(self, how: str, draws: random.Random) -> str:
         """Every request, or of each method so many, fails this way until `heal`."""
@@ -76,9 +79,8 @@ def catalog(name: str, folder: Path, unity: Path | None) -> Iterator[Catalog]:
             s3 = S3Server()
             servers.callback(s3.stop)
             s3.start().make_bucket(UnityCatalogServer.BUCKET)
-            server = UnityCatalogServer(unity, s3)
+            server = UnityCatalogServer(unity, s3).start()
             servers.callback(server.stop)
-            server.start()
             server.ask("POST", "/schemas", {"name": SCHEMA, "catalog_name": name})
             conf, front = server.spark_conf(), server.front
             environment = {"UNITY_CATALOG_URL": front.url, "AWS_ENDPOINT_URL": s3.url}
@@ -86,10 +88,11 @@ def catalog(name: str, folder: Path, unity: Path | None) -> Iterator[Catalog]:
         remote = servers.enter_context(connect_server(_CONNECT_SERVER, folder, conf))
         servers.enter_context(_environment({"SPARK_REMOTE": remote}))
         servers.callback(_forget_session)
+        tables_at = None
         if name == SPARKS_OWN:
-            place = folder / SCHEMA
-            shared_spark().sql(f"CREATE SCHEMA {name}.{SCHEMA} LOCATION '{place}'").collect()
-        yield Catalog(f"{name}.{SCHEMA}", conf, front)
+            tables_at = str(folder / SCHEMA)
+            shared_spark().sql(f"CREATE SCHEMA {name}.{SCHEMA} LOCATION '{tables_at}'").collect()
+        yield Catalog(f"{name}.{SCHEMA}", conf, front, tables_at)
 
 
 def shared_spark() -> Any:

@@ -29,6 +29,9 @@ from .worker import Place, Process, ShiftedClock
 
 ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "janitor": 1, "sink": 1}
 
+#: By name: beside so many, Spark comes to work on a small machine.
+FEW = {**ROLES, "producer": 1, "consumer": 1}
+
 #: Rounds shorter than this have no Spark stream: it takes most of them to start.
 STREAM_ROUND_S = 100.0
 
@@ -82,7 +85,7 @@ def run_round(
         _place(scenario, folder, plan.seed, by_name) as (place, server, store),
     ):
         streams = scenario.may_stream and plan.seconds >= STREAM_ROUND_S
-        roles = {**ROLES, "stream": 1} if streams else ROLES
+        roles = FEW if by_name else {**ROLES, "stream": 1} if streams else ROLES
         end_s = SPARK_END_S if by_name else END_S
         processes = Processes(folder, roles, plan.seed, end_s)
         clock = ShiftedClock(Path(place.clock_file)) if place.clock_file else None
@@ -178,6 +181,7 @@ def _place(
             durable=scenario.durable,
             # Spark's own catalog is in one Spark alone.
             spark_conf=dict(by_name.conf) if by_name and by_name.conf else None,
+            tables_at=by_name.tables_at if by_name else None,
         )
         place.save()
         yield place, server, store

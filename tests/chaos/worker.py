@@ -21,8 +21,10 @@ from pathlib import Path
 
 from lakelog import failpoints
 from lakelog.cli.stop_signals import on_stop_signal
+from lakelog.engines.engine import InlineEngine
 from lakelog.errors import LakelogError
 from lakelog.lakelog import Lakelog
+from lakelog.spark.place import LogPlace
 
 from .journal import Journal
 
@@ -46,6 +48,7 @@ class Place:
     acks: dict[str, str] = field(default_factory=dict)  # by producer
     durable: tuple[str, ...] = ()  # acks that promise more than any act of the round can take
     spark_conf: dict[str, str] | None = None  # of a Spark of one's own; None: nobody has one
+    tables_at: str | None = None  # where tables by name lie, if the catalog tells Spark alone
 
     def save(self) -> None:
         (Path(self.folder) / _PLACE_FILE).write_text(json.dumps(asdict(self)))
@@ -58,13 +61,14 @@ class Place:
         return Path(self.folder) / "journals" / f"{name}.jsonl"
 
     def connect(self) -> Lakelog:
-        return Lakelog.connect(
+        place = LogPlace.of(
             self.redis_url,
             self.cold,
-            engine="inline",
             storage_options=self.storage_options,
-            clock=ShiftedClock(Path(self.clock_file)) if self.clock_file else None,
+            tables_at=self.tables_at,
         )
+        clock = ShiftedClock(Path(self.clock_file)) if self.clock_file else None
+        return Lakelog(place, InlineEngine(), clock=clock)
 
     def start_own_spark(self) -> None:
         """For the rest of this process, instead of the one that the others share."""

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
-from spark_log import SPARKS_OWN, SparkLog
+from pyspark.errors import StreamingQueryException
+from spark_log import SPARKS_OWN, SparkLog, rows_of
 
 from lakelog import Lakelog
+from lakelog.errors import ForeignTableError
+from lakelog.testing.eventually import eventually
+from lakelog.testing.object_store import Fault
+from lakelog.testing.unity_catalog import UnityCatalogServer
 
 
 @pytest.fixture
@@ -16,6 +23,21 @@ def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
     named = SparkLog(redis_url, schema)
     yield named
     named.lakelog.close()
+
+
+@pytest.fixture
+def forbid(catalog: str, unity_server: UnityCatalogServer | None) -> Iterator[Callable[..., None]]:
+    """``forbid("POST")``: the catalog refuses such requests; none if called without any."""
+    if catalog == SPARKS_OWN:
+        pytest.skip("Spark's own catalog knows no rights")
+    assert unity_server is not None
+    front = unity_server.front
+
+    def refuse(*methods: str) -> None:
+        front.inject(*(Fault(method, "", status=403, times=None) for method in methods))
+
+    yield refuse
+    refuse()
 
 
 @pytest.mark.slow
@@ -51,3 +73,65 @@ def test_of_a_schema_with_a_thousand_tables_each_is_not_asked_about(
         assert [topic.name for topic in alone.topics.list()] == ["orders"]
     requests = [] if unity_server is None else unity_server.front.requests
     assert len(asked) + len(requests) < 100  # Unity Catalog lists them by pages
+
+
+def test_somebodys_view_of_the_tables_name_is_refused_and_stays(
+    log: SparkLog, spark: Any, schema: str
+) -> None:
+    spark.sql(f"CREATE VIEW {schema}.orders AS SELECT 1 AS a")
+    log.create(1).append(3)
+    with pytest.raises(ForeignTableError, match=r"orders.*view"):
+        log.archive()
+    assert spark.table(f"{schema}.orders").columns == ["a"]
+    spark.sql(f"DROP VIEW {schema}.orders")
+    log.archive()
+    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+
+
+def test_while_the_catalog_refuses_commits_all_is_read_and_then_archived_once(
+    log: SparkLog, spark: Any, schema: str, forbid: Any, unity_server: UnityCatalogServer
+) -> None:
+    """As while somebody else is the owner of the table: Delta asks again, for minutes."""
+    log.create(1).append(20)
+    log.archive()
+    log.append(10)
+    orders = log.lakelog.log("orders")
+    assert orders.offsets()[0].archived_end == 20
+    forbid("POST")
+    unity_server.front.requests.clear()
+    with ThreadPoolExecutor(1) as thread:
+        archived = thread.submit(log.archive)
+        eventually(lambda: [m for m, *_ in list(unity_server.front.requests)].count("POST") > 2)
+        read = [record.offset for record in orders.read(0, 15).records()]
+        forbid()
+        assert read == list(range(15, 30))
+        archived.result()
+    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+
+
+def test_a_stream_whose_grant_is_taken_away_skips_nothing_of_what_it_cannot_read(
+    log: SparkLog, spark: Any, tables_at: str, tmp_path: Any, forbid: Any
+) -> None:
+    def so_far() -> Any:
+        query = (
+            spark.readStream.format("lakelog")
+            .options(**log.options(startingOffsets="earliest", tablesAt=tables_at))
+            .load()
+            .writeStream.format("delta")
+            .option("checkpointLocation", str(tmp_path / "checkpoint"))
+            .trigger(availableNow=True)
+            .start(str(tmp_path / "sink"))
+        )
+        query.awaitTermination()
+        return rows_of(spark.read.format("delta").load(str(tmp_path / "sink")))
+
+    log.create(1).append(20)
+    log.archive()
+    assert so_far() == log.expected()
+    log.append(10)
+    log.archive()  # and trimmed: what comes next is in the table alone
+    forbid("GET", "POST")
+    with suppress(StreamingQueryException):  # or it has keys still, which open the table
+        so_far()
+    forbid()
+    assert so_far() == log.expected()

@@ -82,13 +82,14 @@ from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
 from .delta_transaction import DeltaTransaction
 from .either_view import EitherView
+from .entry import look_up as look_up_entry
 from .entry import read_details
 from .history import Commit, read_history, removed_files
 from .location import Location
 from .log_view import LogView
 from .lookup import find, look_up
 from .measures import MEASURE, Measuring
-from .names import quoted
+from .names import TableName, quoted, unquoted
 from .notes import ARCHIVE, CLEANUP, MOST_CALLS, Note, State, copy_to_json, parse_copy
 from .query_errors import is_left_to_catalog, naming
 from .reader import NamedReader
@@ -242,7 +243,11 @@ class NamedTable(TimestampLookup[EitherView]):
         """Go to the newest version."""
         with self._lock:
             with naming(self.name):
-                self._refresh()
+                try:
+                    self._refresh()
+                except Exception:
+                    self._check_no_view()
+                    raise
             if self._state.version != self._unchecked.version:
                 self._show()
 
@@ -898,6 +903,20 @@ class NamedTable(TimestampLookup[EitherView]):
             f"{self._topic.topic_id}, but holds {what}. {advice}",
             path=self.name,
         )
+
+    def _check_no_view(self) -> None:
+        """Say so if somebody's view has the name: what else fails for it tells less."""
+        if self._state.version >= 0 or self._spark is None:
+            return
+        entry = None
+        with suppress(ColdTierError):  # what failed first is told
+            entry = look_up_entry(self.spark, TableName(*unquoted(self.name)))
+        if entry is not None and entry.kind == "VIEW":
+            raise ForeignTableError(
+                f"{self.name} should hold the table of topic {self._topic.name!r}, but is {entry}. "
+                "Drop the view if nobody needs it, or archive this topic to another schema",
+                path=self.name,
+            )
 
     def _check_by_name(self, commits: Sequence[Commit]) -> None:
         """Refuse a table at a path that was given a name in the catalog."""
