@@ -59,7 +59,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
     )
-    added.set_defaults(run=_run, when_stopped=_STOPPED)
+    added.set_defaults(run=_run, when_stopped=_STOPPED, makes_log=True)
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .connect import no_topics, open_archived
 from .output import Failed, Message, Page, Table, describe
 
 if TYPE_CHECKING:
+    from ..cold_log import ColdLog
     from ..operate.skipped import Skipped
     from ..record import TopicPartition
 
@@ -45,6 +48,7 @@ def _run(arguments: argparse.Namespace) -> Page:
         with open_archived(arguments) as log:
             seen = log.status(arguments.topics or None)
             empty = "" if seen.partitions else no_topics(log)
+            disks = list(_disks(log, arguments.dir))
     except HotTierUnavailableError as error:
         told = _told_in_cold(arguments)
         if not told:
@@ -130,9 +134,25 @@ def _run(arguments: argparse.Namespace) -> Page:
         )
         parts["messages"] = Message("\n".join(lines))
     parts["servers"] = Table(servers)
+    if disks:
+        parts["disks"] = Table(disks)
     if seen.failures:
         raise Failed(Page(parts))
     return Page(parts)
+
+
+def _disks(log: ColdLog, directory: str | None) -> Iterator[dict[str, Any]]:
+    """How much room this machine's disk has, where the log is on one."""
+    from ..embedded.disk import DiskSpace
+
+    folder = Path(directory or str(log.place.cold))
+    if directory or folder.is_absolute():  # neither a URL nor a name
+        space = DiskSpace.of(folder)
+        yield {
+            "disk": str(folder),
+            "free_bytes": space.free_bytes,
+            "size_bytes": space.size_bytes,
+        }
 
 
 def _said(skipped: list[tuple[TopicPartition, Skipped]], at_most: str) -> list[str]:

@@ -90,7 +90,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, makes_log=run in (_create, _apply, _defaults))
         return added
 
     create = verb("create", _create, "create a topic", _CREATE)

@@ -61,7 +61,15 @@ def test_all_is_well(log, status, make_topic):
     assert "warning" not in shown
     assert "error" not in shown
     seen = as_json(status)
-    assert list(seen) == ["partitions", "errors", "warnings", "skipped", "archiving", "servers"]
+    assert list(seen) == [
+        "partitions",
+        "errors",
+        "warnings",
+        "skipped",
+        "archiving",
+        "servers",
+        "disks",
+    ]
     assert seen["errors"] == seen["warnings"] == seen["skipped"] == seen["archiving"] == []
     (partition,) = seen["partitions"]
     assert partition["segments"] == 1
