@@ -158,6 +158,7 @@ def _create(arguments: argparse.Namespace) -> Message:
             arguments.partitions,
             parse_settings("--config", arguments.config),
             anew=arguments.anew,
+            if_not_exists=arguments.if_not_exists,
         )
         alone = log.topics.is_hot_alone and not topic.config.tiered
     said = f"created topic {topic.name} with {topic.partitions} partitions"
