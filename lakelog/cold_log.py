@@ -75,6 +75,9 @@ class ArchivedTopics:
         self._read_s = float("-inf")
         self._topics: dict[str, Topic] = {}
 
+    def __repr__(self) -> str:
+        return f"ArchivedTopics({self._place})"
+
     def catalogue(self) -> Catalogue:
         """All that lies there, also what cannot be read.
 

@@ -22,6 +22,7 @@ from .errors import InvalidConfigError
 from .format_version import newer
 from .json_text import parse_json
 from .record import TimestampType
+from .unit_text import plain_number, units_of
 from .value_ddl import check_additive, parse_columns
 
 SECOND_MS = 1000
@@ -314,7 +315,9 @@ class TopicConfig:
 
     def __post_init__(self) -> None:
         for layer in ("overrides", "defaults"):
-            object.__setattr__(self, layer, tuple(sorted(dict(getattr(self, layer)).items())))
+            given = dict(getattr(self, layer)).items()  # stored as numbers, as Kafka has them
+            plain = sorted((name, plain_number(name, text)) for name, text in given)
+            object.__setattr__(self, layer, tuple(plain))
         for name, text in self.overrides:
             parse(setting(name), text)
         for name, text in self.defaults:
@@ -501,7 +504,8 @@ def parse(definition: Setting, text: str) -> Any:
         raise replace(error, message=message, name=definition.name) from None
     except (ValueError, KeyError):
         raise InvalidConfigError(
-            f"{definition.name}={text!r} is not legal: it takes {definition.legal}",
+            f"{definition.name}={text!r} is not legal: it takes {definition.legal}"
+            f"{units_of(definition.name)}",
             name=definition.name,
             value=text,
         ) from None

@@ -596,6 +596,7 @@ class EmbeddedRedisError(LakelogError, RuntimeError):
     """The embedded Redis could not be started, found or stopped."""
 
     directory: str
+    disk: str | None = None  # why its disk takes nothing: it is full, or read-only
 
 
 class SparkUnavailableError(LakelogError, RuntimeError):

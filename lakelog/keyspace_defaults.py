@@ -44,6 +44,7 @@ from .config import (
     whole_number,
 )
 from .errors import InvalidConfigError
+from .unit_text import plain_number
 
 #: topic setting → its broker names and what one of their unit is in the topic's, first one first
 SYNONYMS: Mapping[str, Mapping[str, int]] = {
@@ -149,7 +150,9 @@ class KeyspaceDefaults:
     version: int = 0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "settings", tuple(sorted(dict(self.settings).items())))
+        given = dict(self.settings).items()
+        plain = sorted((name, plain_number(name, text)) for name, text in given)
+        object.__setattr__(self, "settings", tuple(plain))
         for name, text in self.settings:
             parse(broker_setting(name), text)
         TopicConfig().with_defaults(self.for_topics)

@@ -196,7 +196,7 @@ def test_the_command_line_reads_without_redis(run, root):
     assert run("offsets", "orders", "--time", "earliest")[0] == "orders:0:0\norders:1:0\n"
     page = json.loads(run("--output", "json", "status")[0])
     assert [row["state"] for row in page["partitions"]] == ["cold only", "cold only"]
-    assert [row["cold_end"] for row in page["partitions"]] == [15, 15]
+    assert [row["archived_end"] for row in page["partitions"]] == [15, 15]
     assert [row["log_end"] for row in page["partitions"]] == [None, None]
 
 

@@ -35,6 +35,7 @@ VALUES = {
     "secret_reference",
     "text_table",
     "typed_time",
+    "unit_text",
 }
 
 #: folder → folders it may import besides the values and itself

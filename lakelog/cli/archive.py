@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import select
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -59,7 +58,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
     )
-    added.set_defaults(run=_run, when_stopped=_STOPPED)
+    added.set_defaults(run=_run, when_stopped=_STOPPED, makes_log=True)
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
@@ -193,11 +192,11 @@ def _duration(text: str | None) -> timedelta | None:
     from datetime import timedelta
 
     from ..errors import InvalidArgumentError
+    from ..unit_text import duration_ms
 
     if text is None:
         return None
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smhd])", text)
-    if match is None:
+    found_ms = duration_ms(text)
+    if found_ms is None:
         raise InvalidArgumentError(f"--max-duration {text!r} should read 30s, 10m, 8h or 2d")
-    unit = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}[match[2]]
-    return timedelta(**{unit: float(match[1])})
+    return timedelta(milliseconds=found_ms)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..errors import InvalidArgumentError
+from ..errors import EmbeddedRedisError, InvalidArgumentError
 from .entry import quiet_start
 
 if TYPE_CHECKING:
@@ -48,6 +50,8 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
     if arguments.storage_option and not arguments.cold:
         raise InvalidArgumentError("--storage-option goes with --cold: it opens an object store")
     if arguments.dir:
+        if not getattr(arguments, "makes_log", False):
+            _check_log_is_there(arguments.dir)
         return Lakelog.embedded(arguments.dir, engine=arguments.engine)
     redis_url: str | None = arguments.redis
     if redis_url:
@@ -66,14 +70,38 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
     )
 
 
+def _check_log_is_there(directory: str) -> None:
+    """A mistyped directory makes no log."""
+    from ..spark.place.embedded import has_log
+
+    if not has_log(Path(directory)):
+        raise InvalidArgumentError(
+            f"there is no log in {directory}: `lakelog --dir {shlex.quote(directory)} topics "
+            "create NAME` makes one",
+            value=directory,
+        )
+
+
 def open_archived(arguments: argparse.Namespace) -> ColdLog:
-    """The log; only its archived part if ``--cold`` alone was given.
+    """The log; only its archived part if ``--cold`` alone was given, or the disk of ``--dir`` takes
+    nothing, so that no Redis can start there.
 
     Raises:
         InvalidArgumentError: see `open_log`.
     """
     if arguments.redis or arguments.dir or not arguments.cold:
-        return open_log(arguments)
+        try:
+            return open_log(arguments)
+        except EmbeddedRedisError as error:
+            if error.disk is None:
+                raise
+            archived = _archived_alone(arguments)
+            print(
+                f"the disk of {arguments.dir} takes nothing ({error.disk}), so its Redis cannot "
+                "start: the log ends where it is archived",
+                file=sys.stderr,
+            )
+            return archived
     with quiet_start():
         from ..lakelog import Lakelog
 
@@ -86,6 +114,12 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
         engine=arguments.engine,
         storage_options=storage_options(arguments),
     )
+
+
+def _archived_alone(arguments: argparse.Namespace) -> ColdLog:
+    from ..lakelog import Lakelog
+
+    return Lakelog.connect(None, Path(arguments.dir) / "cold", engine=arguments.engine)
 
 
 def no_topics(log: ColdLog) -> str:
@@ -105,9 +139,9 @@ def no_topics(log: ColdLog) -> str:
     )
 
 
-def say_where_it_ends(log: ColdLog) -> None:
+def say_where_it_ends(log: ColdLog, arguments: argparse.Namespace) -> None:
     """Say on standard error that a log read without its Redis may go on."""
-    if log.place.hot is None:
+    if log.place.hot is None and not arguments.dir:  # `open_archived` has said why
         print(f"without --redis: the log ends where {log.place} ends", file=sys.stderr)
 
 

@@ -63,7 +63,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
     _check(arguments)
     where = where_of(arguments)
     with open_archived(arguments) as log:
-        say_where_it_ends(log)
+        say_where_it_ends(log, arguments)
         topic = log.topics.get(arguments.topic)
         if arguments.partition is not None:
             topic.partition(arguments.partition)

@@ -73,7 +73,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any] | Table:
     if arguments.output == "csv":
         raise InvalidArgumentError("-c counts, as text or as JSON; leave out --output csv")
     with open_archived(arguments) as log:
-        say_where_it_ends(log)
+        say_where_it_ends(log, arguments)
         search = _Search(arguments, log)
         for _ in search.found():
             pass
@@ -88,7 +88,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any] | Table:
 
 def _shown(arguments: argparse.Namespace) -> Iterator[Any]:
     with open_archived(arguments) as log:
-        say_where_it_ends(log)
+        say_where_it_ends(log, arguments)
         search = _Search(arguments, log)
         yield from written(search.found(), arguments)
     if not any(search.counts.values()):

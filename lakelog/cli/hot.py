@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
@@ -39,6 +40,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _pause(arguments: argparse.Namespace) -> Message:
     from ..hot.planned_stop import pause_all
 
+    _check_it_runs(arguments, "pause")
     with open_log(arguments) as log:
         left = pause_all(log.hot)
         sure = all(server.append_only_file for server in log.hot.servers())
@@ -54,9 +56,23 @@ def _pause(arguments: argparse.Namespace) -> Message:
 def _resume(arguments: argparse.Namespace) -> Message:
     from ..hot.planned_stop import resume_all
 
+    _check_it_runs(arguments, "resume")
     with open_log(arguments) as log:
         left = resume_all(log.hot)
     return _message("resumed; appends go on", left)
+
+
+def _check_it_runs(arguments: argparse.Namespace, verb: str) -> None:
+    """Refuse a directory that nobody uses: its Redis would run for this command alone."""
+    from ..embedded.redis_server import EmbeddedRedis
+    from ..errors import InvalidArgumentError
+
+    if arguments.dir and not EmbeddedRedis(Path(arguments.dir) / "redis").is_used():
+        raise InvalidArgumentError(
+            f"nobody uses {arguments.dir}, so there is no Redis to {verb}: its last user stopped "
+            "it clean, and the next one goes on without a gap",
+            value=arguments.dir,
+        )
 
 
 def _message(text: str, left: list[TopicPartition]) -> Message:

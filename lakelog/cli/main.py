@@ -6,6 +6,7 @@ Nothing heavy is imported until a command runs, so that ``--help`` answers at on
 from __future__ import annotations
 
 import argparse
+import contextlib
 import io
 import logging
 import os
@@ -13,7 +14,7 @@ import re
 import signal
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from . import (
     archive,
@@ -84,6 +85,10 @@ COMMANDS = (
 class _CommandLine(argparse.ArgumentParser):
     """Takes a position that begins with a minus as it is, ``--from -10m``."""
 
+    def error(self, message: str) -> NoReturn:
+        """Two lines: what is wrong, and where all that is right can be read."""
+        self.exit(2, f"{self.prog}: {message}\n`{self.prog} --help` shows how it is used\n")
+
     #: Whether arguments may stand between options, `TEXT -c TOPIC`.
     is_intermixed = False
 
@@ -128,6 +133,8 @@ def parser() -> argparse.ArgumentParser:
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the command and returns the exit code: 0 done, 1 refused or failed, 2 wrong usage."""
     command_line = parser()
+    if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
+        _complete(command_line)
     arguments = command_line.parse_args(argv)
     if arguments.version:
         from .. import __version__
@@ -174,6 +181,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.flush()
         os._exit(code)
     return code
+
+
+def _complete(command_line: argparse.ArgumentParser) -> None:
+    with contextlib.suppress(ModuleNotFoundError):
+        import argcomplete
+
+        argcomplete.autocomplete(command_line)
 
 
 def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:

@@ -82,7 +82,7 @@ def _run(arguments: argparse.Namespace) -> Message | Table | None:
     rows: list[dict[str, Any]] = []
     failed = []
     with open_archived(arguments) as log:
-        say_where_it_ends(log)
+        say_where_it_ends(log, arguments)
         asked = _asked(log, allowed, arguments)
         for topic, numbers in asked.items():
             try:

@@ -70,7 +70,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
         raise InvalidArgumentError(f"--max {arguments.max} is negative")
     statement = sys.stdin.read() if arguments.statement == "-" else arguments.statement
     with open_archived(arguments) as log:
-        say_where_it_ends(log)
+        say_where_it_ends(log, arguments)
         found = log.sql(statement, zone=arguments.zone)
         try:
             batches = _limited(found, arguments.max)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .connect import no_topics, open_archived
 from .output import Failed, Message, Page, Table, describe
 
 if TYPE_CHECKING:
+    from ..cold_log import ColdLog
     from ..operate.skipped import Skipped
     from ..record import TopicPartition
 
@@ -17,7 +20,7 @@ _SENTENCES = 3  # about what was skipped
 _EPILOG = """\
 unarchived: records that Redis alone holds. lag: how long the oldest of them has waited. skipped:
 offsets that an unclean stop of Redis left unused, mostly never given to a record; a sentence says
-which records may be lost. cold MiB: Parquet files, in so many segments. A warning is about what
+which records may be lost. cold size: Parquet files, in so many segments. A warning is about what
 stays until somebody does something, such as a timestamp in the future, from which retention counts.
 An archiving line is about what a live archiver fails at: since when, why, and when it tries again.
 When Redis does not answer, what archivers wrote into _lakelog_status in the last minutes is shown,
@@ -45,24 +48,25 @@ def _run(arguments: argparse.Namespace) -> Page:
         with open_archived(arguments) as log:
             seen = log.status(arguments.topics or None)
             empty = "" if seen.partitions else no_topics(log)
+            disks = list(_disks(log, arguments.dir))
     except HotTierUnavailableError as error:
         told = _told_in_cold(arguments)
         if not told:
             raise
-        raise Failed(_without_redis(error, told, arguments.output)) from error
+        raise Failed(_without_redis(told, arguments.output), describe(error)) from error
     partitions: list[dict[str, Any]] = [
         {
             "topic": part.topic_partition.topic,
             "partition": part.topic_partition.partition,
             "state": part.state,
             "log_start": part.offsets.log_start,
-            "cold_end": part.offsets.archived_end if part.tiered else None,
-            "hot_start": None if part.cold_only else part.offsets.local_log_start,
+            "archived_end": part.offsets.archived_end if part.tiered else None,
+            "local_log_start": None if part.cold_only else part.offsets.local_log_start,
             "log_end": None if part.cold_only else part.offsets.log_end,
             "unarchived": part.unarchived,
-            "lag_s": None if part.archive_lag_ms is None else part.archive_lag_ms / 1000,
-            "hot_MiB": None if part.hot_size_bytes is None else part.hot_size_bytes / 2**20,
-            "cold_MiB": part.cold_size_bytes / 2**20 if part.tiered else None,
+            "lag_ms": part.archive_lag_ms,
+            "hot_size_bytes": part.hot_size_bytes,
+            "cold_size_bytes": part.cold_size_bytes if part.tiered else None,
             "segments": part.cold_segments if part.tiered else None,
             "skipped": ", ".join(
                 f"{one.start_offset}..{one.end_offset - 1}" for one in part.skipped
@@ -75,8 +79,8 @@ def _run(arguments: argparse.Namespace) -> Page:
         {
             "redis": server.name,
             "version": f"{server.program} {server.version}",
-            "used_MiB": server.used_memory_bytes / 2**20,
-            "max_MiB": server.max_memory_bytes / 2**20 if server.max_memory_bytes else None,
+            "used_bytes": server.used_memory_bytes,
+            "max_bytes": server.max_memory_bytes or None,
             "eviction": server.eviction_policy,
             "append_only_file": server.append_only_file,
             "appendfsync": server.appendfsync,
@@ -121,18 +125,35 @@ def _run(arguments: argparse.Namespace) -> Page:
             "skipped": Table(skipped),
             "archiving": Table(archiving),
         }
-    elif errors or warnings or skipped or archiving:  # sentences, too long for a column
-        lines = [f"error: topic {row['topic']}: {row['error']}" for row in errors]
-        lines += [f"warning: {row['warning']}" for row in warnings]
+    elif warnings or skipped or archiving:  # sentences, too long for a column
+        lines = [f"warning: {row['warning']}" for row in warnings]
         lines += [f"archiving: {row['topic'] or 'Redis'}: {row['text']}" for row in archiving]
         lines += _said(
             [(p.topic_partition, s) for p in seen.partitions for s in p.skipped], at_most
         )
         parts["messages"] = Message("\n".join(lines))
     parts["servers"] = Table(servers)
+    if disks:
+        parts["disks"] = Table(disks)
     if seen.failures:
-        raise Failed(Page(parts))
+        raise Failed(
+            Page(parts), "\n".join(f"topic {row['topic']}: {row['error']}" for row in errors)
+        )
     return Page(parts)
+
+
+def _disks(log: ColdLog, directory: str | None) -> Iterator[dict[str, Any]]:
+    """How much room this machine's disk has, where the log is on one."""
+    from ..embedded.disk import DiskSpace
+
+    folder = Path(directory or str(log.place.cold))
+    if directory or folder.is_absolute():  # neither a URL nor a name
+        space = DiskSpace.of(folder)
+        yield {
+            "disk": str(folder),
+            "free_bytes": space.free_bytes,
+            "size_bytes": space.size_bytes,
+        }
 
 
 def _said(skipped: list[tuple[TopicPartition, Skipped]], at_most: str) -> list[str]:
@@ -157,13 +178,12 @@ def _told_in_cold(arguments: argparse.Namespace) -> list[dict[str, Any]]:
         return []
 
 
-def _without_redis(error: BaseException, told: list[dict[str, Any]], output: str) -> Page:
+def _without_redis(told: list[dict[str, Any]], output: str) -> Page:
     archiving = [
         {"topic": row["topic"], "recorded_at": row["recorded_at"], "text": row["error"]}
         for row in told
     ]
-    lines = [f"error: {describe(error)}"]
-    lines += [
+    lines = [
         f"archiving (as written down at {row['recorded_at']:%H:%M:%S} UTC): "
         f"{row['topic'] or 'Redis'}: {row['text']}"
         for row in archiving

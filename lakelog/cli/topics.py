@@ -90,7 +90,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, makes_log=run in (_create, _apply, _defaults))
         return added
 
     create = verb("create", _create, "create a topic", _CREATE)
@@ -158,6 +158,7 @@ def _create(arguments: argparse.Namespace) -> Message:
             arguments.partitions,
             parse_settings("--config", arguments.config),
             anew=arguments.anew,
+            if_not_exists=arguments.if_not_exists,
         )
         alone = log.topics.is_hot_alone and not topic.config.tiered
     said = f"created topic {topic.name} with {topic.partitions} partitions"

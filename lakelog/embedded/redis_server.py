@@ -45,6 +45,7 @@ from redis.retry import Retry
 from ..back_off import POLL, Tries, wait_until
 from ..errors import EmbeddedRedisError, LakelogError
 from ..local_path import local_path
+from .disk import takes_nothing
 from .private_folder import PrivateFolder
 from .redis_program import PIP_COMMAND, RedisProgram, redis_programs
 from .redis_settings import redis_conf
@@ -52,6 +53,9 @@ from .redis_settings import redis_conf
 # How long a server may stay silent. A server that loads its data is not silent: it answers LOADING,
 # and is waited for as long as that takes.
 SILENCE_S = 30.0
+
+#: What a server says to a ping, too, while it cannot write its file.
+_DISK_REFUSES = "MISCONF"
 STOP_TIMEOUT_S = 120.0  # the last sync of the append-only file on a slow disk
 MEMORY_SHARE = 0.5  # of the machine's; then appends are refused, before the machine swaps
 SOCKET = "redis.sock"
@@ -100,6 +104,14 @@ class EmbeddedRedis:
     @property
     def url(self) -> str:
         return _url(self._running())
+
+    def is_used(self) -> bool:
+        """Whether a server runs in the directory, whoever started it; nothing is made."""
+        try:
+            with (self.directory / "server.lock").open("rb") as lock:
+                return not _try_lock(lock)
+        except FileNotFoundError:
+            return False
 
     @property
     def pid(self) -> int:
@@ -289,6 +301,8 @@ class EmbeddedRedis:
             except redis.RedisError as error:
                 if not self._server_lives():
                     return False
+                if str(error).startswith(_DISK_REFUSES):
+                    return True  # it refuses writes, and a ping, but can be read
                 pause_s = tries.failed(error)
                 if pause_s is None:
                     raise self._error(
@@ -384,12 +398,22 @@ class EmbeddedRedis:
         """Say which directory an error of the file system, or of its server, is about."""
         try:
             yield
-        except LakelogError:
+        except LakelogError as error:
+            if isinstance(error.__cause__, OSError) and takes_nothing(self.directory):
+                raise self._error(error.message) from error.__cause__
             raise
         except (OSError, redis.RedisError) as error:
             raise self._error(str(error).rstrip(".")) from error
 
     def _error(self, what: str) -> EmbeddedRedisError:
+        if why := takes_nothing(self.directory):
+            return EmbeddedRedisError(
+                f"the embedded Redis in {self.directory} cannot be used, since its disk takes "
+                f"nothing: {why}.\nMake room for it, or make it writable; what is archived can be "
+                "read meanwhile",
+                directory=str(self.directory),
+                disk=why,
+            )
         lines = self._log().splitlines()[-10:]
         said = "\n".join(["It said:", *lines]) if lines else "It said nothing"
         return EmbeddedRedisError(

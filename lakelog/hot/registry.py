@@ -128,6 +128,9 @@ class TopicRegistry:
         self._clock = clock
         self._copies = copies
 
+    def __repr__(self) -> str:
+        return f"TopicRegistry(keyspace={self._keys.keyspace!r})"
+
     @property
     def is_hot_alone(self) -> bool:
         """Whether no cold root was given, so that topics are untiered unless they say otherwise."""
@@ -140,6 +143,7 @@ class TopicRegistry:
         config: TopicConfig | Mapping[str, object] | None = None,
         *,
         anew: bool = False,
+        if_not_exists: bool = False,
     ) -> Topic:
         """Creates a topic and returns it.
 
@@ -152,6 +156,7 @@ class TopicRegistry:
             config: settings by Kafka's names, over the keyspace's defaults.
             anew: at offset 0, although the table of a topic of that name is there that Redis has
                 lost, or tables of others in a keyspace without topics. They stay where they are.
+            if_not_exists: one that is there is returned as it is, whatever its settings.
 
         Raises:
             TopicExistsError: there is one of that name, or its table is there; see
@@ -160,6 +165,9 @@ class TopicRegistry:
         """
         check_new_topic_name(name)
         _check_partitions(partitions)
+        if if_not_exists and (there := self._definition(name)) is not None:
+            self.repair(there[0])
+            return there[0]
         overrides: Mapping[str, object]
         overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
         is_hot_alone = self.is_hot_alone and overrides.get(TIERED) is None
@@ -188,6 +196,8 @@ class TopicRegistry:
             if answer[0] != b"DEFAULTS_CHANGED":  # else look again: the old ones were not asked for
                 break
         if answer[0] != b"OK":
+            if if_not_exists:  # somebody else made it meanwhile
+                return self.get(name)
             raise TopicExistsError(
                 f"topic {name!r} exists; use it, alter it, or delete it first", topic=name
             )

@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..embedded.disk import LITTLE_BYTES, DiskSpace
 from ..errors import LakelogError
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
@@ -143,8 +144,17 @@ def _programs() -> Iterator[Finding]:
 
 
 def _embedded(directory: str) -> Iterator[Finding]:
-    from ..spark.place.embedded import EmbeddedPlace
+    from ..spark.place.embedded import EmbeddedPlace, has_log
 
+    yield from _disk(Path(directory))
+    if not has_log(Path(directory)):
+        yield Finding(
+            MISSING,
+            "directory",
+            f"there is no log in {directory} yet",
+            "lakelog topics create NAME",
+        )
+        return
     try:
         with (
             closing(EmbeddedPlace(directory)) as embedded,
@@ -157,6 +167,18 @@ def _embedded(directory: str) -> Iterator[Finding]:
             yield from _topics(hot)
     except (LakelogError, OSError) as error:
         yield Finding(BROKEN, "directory", str(error), "see the message; choose another --dir")
+
+
+def _disk(folder: Path) -> Iterator[Finding]:
+    """How much room the disk of a folder has."""
+    try:
+        space = DiskSpace.of(folder)
+    except OSError:  # what asks the folder itself says so
+        return
+    if space.free_bytes >= LITTLE_BYTES:
+        yield Finding(OK, "disk", str(space))
+    else:
+        yield Finding(RISKY, "disk", str(space), "make room: a full disk takes no records")
 
 
 def _privacy(directory: Path) -> Iterator[Finding]:
@@ -282,6 +304,8 @@ def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) ->
         root = cold_root(cold, location, options)
         assert root is not None  # it was named
         yield Finding(OK, "cold root", root.check())
+        if (folder := Path(str(root))).is_absolute():  # neither a URL nor a name
+            yield from _disk(folder)
     except LakelogError as error:
         yield Finding(BROKEN, "cold root", error.message, "see the message; choose another --cold")
 

@@ -88,6 +88,13 @@ class TopicLog:
         """Both tiers, with nothing remembered of an earlier look."""
         return Tiers(self.topic, self.hot, self.table, open_table=self._open_table)
 
+    def __repr__(self) -> str:
+        partitions = self.topic.partitions
+        return (
+            f"{type(self).__name__}({self.topic.name!r}, "
+            f"{partitions} partition{'s' if partitions > 1 else ''})"
+        )
+
     # -- where things lie ------------------------------------------------------------------------
 
     def offsets(self, partitions: Iterable[int] | None = None) -> dict[int, LogOffsets]:

@@ -47,7 +47,9 @@ def test_the_package_is_the_command(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "lakelog", "--dir", str(tmp_path / "log")]
     done = subprocess.run([*command, "topics", "nothing"], capture_output=True, text=True)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("usage: lakelog topics")
+    wrong, where = done.stderr.splitlines()
+    assert wrong.startswith("lakelog topics: argument VERB: invalid choice: 'nothing'")
+    assert where == "`lakelog topics --help` shows how it is used"
     done = subprocess.run([sys.executable, "-m", "lakelog", "--version"], capture_output=True)
     assert done.stdout.startswith(b"lakelog ")
 
@@ -61,6 +63,23 @@ def test_the_demo_goes_on_after_redis_is_lost(capsys: pytest.CaptureFixture[str]
     assert sum(one["records"] for one in shown["partitions"]) == 4000
     starts = [one["hot"] for one in shown["partitions"]]
     assert all("67,10" in hot or "67,11" in hot for hot in starts)
+
+
+def test_a_shell_completes_commands_and_options(tmp_path: Path) -> None:
+    pytest.importorskip("argcomplete")
+    answer = tmp_path / "answer"
+
+    def completed(line: str) -> set[str]:
+        shell = {"_ARGCOMPLETE": "1", "_ARGCOMPLETE_SHELL": "bash", "_ARGCOMPLETE_IFS": "\n"}
+        place = {"COMP_LINE": line, "COMP_POINT": str(len(line)), "COMP_TYPE": "9"}
+        command = [sys.executable, "-m", "lakelog"]
+        environment = {**os.environ, **shell, **place, "_ARGCOMPLETE_STDOUT_FILENAME": str(answer)}
+        subprocess.run(command, env=environment, check=True)
+        return {word.strip() for word in answer.read_text().splitlines()}
+
+    assert completed("lakelog cons") == {"consume"}
+    assert completed("lakelog topics de") >= {"describe", "delete", "defaults"}
+    assert "--follow" in completed("lakelog consume orders --fo")
 
 
 def test_help_shows_the_commands_and_examples(capsys: pytest.CaptureFixture[str]) -> None:
@@ -354,10 +373,10 @@ def test_status_shows_lag_and_servers(run: Run) -> None:
     seen = run_json(run, "status")
     (partition,) = seen["partitions"]
     assert (partition["state"], partition["unarchived"], partition["log_end"]) == ("ok", 1, 1)
-    assert partition["lag_s"] >= 0
+    assert partition["lag_ms"] >= 0
     run("archive")
     (partition,) = run_json(run, "status")["partitions"]
-    assert (partition["unarchived"], partition["lag_s"]) == (0, None)
+    assert (partition["unarchived"], partition["lag_ms"]) == (0, None)
     assert seen["servers"][0]["eviction"] == "noeviction"
 
 

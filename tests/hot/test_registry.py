@@ -65,6 +65,16 @@ def test_a_created_topic_takes_appends_in_every_partition(make_bench):
         assert bench.append(NOW_MS, partition=partition).base_offset == 0
 
 
+def test_one_that_is_there_already_is_given_as_it_is_if_that_is_asked_for(topics):
+    first = topics.create("t", 2, {"retention.ms": "1d"}, if_not_exists=True)
+    again = topics.create("t", 5, {"retention.ms": "2d"}, if_not_exists=True)
+    assert (again.topic_id, again.partitions) == (first.topic_id, 2)
+    assert again.config["retention.ms"] == 86_400_000
+    with pytest.raises(InvalidTopicError):
+        topics.create("no name", if_not_exists=True)
+    assert repr(topics) == "TopicRegistry(keyspace='lakelog')"
+
+
 def test_a_topic_that_exists_is_not_created_again(topics):
     created = topics.create("orders", config=TopicConfig.of(retention_ms=5))
     with pytest.raises(TopicExistsError, match="orders"):

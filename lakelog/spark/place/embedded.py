@@ -12,6 +12,11 @@ from ...local_path import local_path
 from .log_place import LogPlace
 
 
+def has_log(directory: Path) -> bool:
+    """Whether a log was made in a directory; nothing is made now."""
+    return any((directory / name).exists() for name in ("redis", "cold"))
+
+
 class EmbeddedPlace:
     """Where the tiers of a directory are; its Redis runs until the last user closes.
 
