@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
+from .row_keys import ROW_KEYS
 from .rows import COLUMNS, Cell, Row, readable_size
 
 _NUMBERS = {"offset", "size"}
@@ -31,7 +32,7 @@ def table_html(rows: Sequence[Row], *, tail: bool = False) -> str:
         body = f'<tr><td class="ll-none" colspan="{len(COLUMNS)}">no records</td></tr>'
     end = " ll-tail" if tail else ""
     return (
-        f'<div class="ll-scroll{end}" tabindex="0"><table class="ll-table" onclick="{_CLICK}">'
+        f'<div class="ll-scroll{end}" {ROW_KEYS}><table class="ll-table" onclick="{_CLICK}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
