@@ -63,6 +63,7 @@ class Controls:
             "zone",
             "150px",
         )
+        self.taken = _html("taken")
         self.seek = _button("Seek", "seek", "go to the offset or the time, whichever changed last")
         self.earliest = _button("Earliest", "earliest", "the log start")
         self.earliest_local = _button(
@@ -148,6 +149,7 @@ class Controls:
                 self.timestamp,
                 self.zone,
                 self.seek,
+                self.taken,
             ),
             self.slider,
             self.map,

@@ -47,6 +47,7 @@ from .saved_output import SavedOutput, saved_html
 from .scan import Progress, ScanLimit
 from .segment_map import SegmentMap, segment_map
 from .table_html import marked_row_html, table_html
+from .taken_time import taken_html
 from .tier_map import map_html, scale_of
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
@@ -740,10 +741,15 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._seek_by_time = bool(text.strip())
         if text.strip():
             self._seek_time(text)
+        else:
+            self._ui.taken.value = ""
 
     def _seek_time(self, text: str) -> None:
-        zone = zone_named(self._ui.zone.value)
-        self._go(at_time(read_time(text, zone, datetime.now(timezone.utc))))
+        self._ui.taken.value = ""
+        zone, now = zone_named(self._ui.zone.value), datetime.now(timezone.utc)
+        time = read_time(text, zone, now)
+        self._ui.taken.value = taken_html(time, zone, now)
+        self._go(at_time(time))
 
     def _chose_zone(self, name: str) -> None:
         try:
