@@ -19,6 +19,8 @@ from ...errors import (
     InvalidArgumentError,
     LakelogError,
     MissingExtraError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
 )
 from ...offsets import (
     AtOffset,
@@ -344,7 +346,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
             def draw() -> None:
                 self._ask = ask
-                self._draw_topics(names)
+                self._draw_topics(names, all_there_are=True)
 
             # Even if the page fails: the names let the user leave a topic that is gone.
             self._background.only_if_newest(job, draw)
@@ -567,14 +569,20 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         topic_partition = TopicPartition(shown.view.topic, shown.view.partition)
         return to_records(topic_partition, shown.records.slice(offsets.index(offset), 1))[0]
 
-    def _draw_topics(self, names: Sequence[str]) -> None:
+    def _draw_topics(self, names: Sequence[str], *, all_there_are: bool = False) -> None:
+        """Offers topics.
+
+        Args:
+            all_there_are: whether a topic that is asked for, but not among them, is none.
+        """
         topic = self._ask.topic
-        options = [*names] if topic in names or not topic else sorted([*names, topic])
+        is_known = topic in names
+        options = [*names] if is_known or all_there_are or not topic else sorted([*names, topic])
         with self._quiet():
             if [*self._ui.topic.options] != options:
                 self._ui.topic.options = options
             if topic:
-                self._ui.topic.value = topic
+                self._ui.topic.value = topic if topic in options else None
 
     def _draw_progress(self, progress: Progress) -> None:
         text = (
@@ -615,6 +623,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         def failed(error: Exception) -> None:
             self._opened_topics.clear()  # the name may belong to another topic by now
             self._go_by_the_pickers()
+            if _is_gone(error):
+                left = [name for name in self._ui.topic.options if name != self._ask.topic]
+                self._draw_topics(left, all_there_are=True)
             if not beside:
                 self._idle()
             self._show_error(error, again)
@@ -626,7 +637,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         ask, shown, ui = self._ask, self._shown, self._ui
         if shown is None:
             return
-        if ui.topic.value != ask.topic:
+        if ui.topic.value not in (ask.topic, None):
             self._ask = replace(ask, topic=ui.topic.value, partition=ui.partition.value)
         elif shown.view.topic == ask.topic:
             self._ask = replace(ask, partition=ui.partition.value)
@@ -827,6 +838,13 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
 def _same_partition(before: View | None, now: View) -> bool:
     return before is not None and (before.topic, before.partition) == (now.topic, now.partition)
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether there is no such topic; one that lacks a partition is there."""
+    if isinstance(error, UnknownTopicOrPartitionError):
+        return error.partition is None
+    return isinstance(error, UnknownTopicIdError)
 
 
 def _note(text: str) -> str:
