@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
 from datetime import datetime
 
 import pyarrow as pa
@@ -449,7 +450,8 @@ class _Cursor:
             except OffsetOutOfRangeError as error:
                 self._steps = None
                 if self._reset.position is None:
-                    raise
+                    message = f"{error}, or set auto_offset_reset to 'earliest' or 'latest'"
+                    raise replace(error, message=message) from None
                 logger.warning("%s; auto_offset_reset=%s", error, self._reset.text)
                 self.move(self._reset.position)
         return self._ahead is not None

@@ -215,10 +215,9 @@ def out_of_range(
             log_end=offsets.log_end,
         )
     if do is None:
-        do = (
-            f"Seek to {offsets.log_start} (earliest) or {offsets.log_end} (latest), or let a "
-            "consumer do so with auto_offset_reset"
-        )
+        do = f"Seek to {offsets.log_start} (earliest) or {offsets.log_end} (latest)"
+        if offset > offsets.log_end and (at_ms := _as_epoch_ms(offset)) is not None:
+            do += f"; if it was meant as a time, write @{at_ms}, in epoch milliseconds"
     raise OffsetOutOfRangeError(
         f"offset {offset} of {topic_partition} is out of range: the log holds "
         f"[{offsets.log_start}, {offsets.log_end}). {do}",
@@ -227,3 +226,10 @@ def out_of_range(
         log_start=offsets.log_start,
         log_end=offsets.log_end,
     )
+
+
+def _as_epoch_ms(number: int) -> int | None:
+    """The number as milliseconds, if it may count seconds or milliseconds since 2001."""
+    if 10**9 <= number < 10**10:
+        return number * 1000
+    return number if 10**12 <= number < 10**13 else None

@@ -40,6 +40,7 @@ ODD_VALUES: dict[str, bytes | None] = {
     "json": json.dumps({"list": [1, 2, {"deep": "y" * 300}]}).encode(),
     "long": b"x" * 1_000_000,
     "lines": b"one\ntwo\n\tthree",
+    "large": json.dumps([{"n": n, "text": "y" * 40} for n in range(20_000)]).encode(),
 }
 
 
@@ -257,6 +258,38 @@ def test_a_click_opens_a_record_in_full(explorer: ExplorerPage) -> None:
     expect(explorer.record).to_contain_text("create time")
     assert json.loads(explorer.record.locator("pre").last.inner_text()) == value
     expect(explorer.row(40)).to_be_in_viewport()  # the table stayed where it was scrolled to
+
+
+def test_a_row_is_opened_by_keys(explorer: ExplorerPage) -> None:
+    scrolled = explorer.table.locator(".ll-scroll")
+    scrolled.focus()
+    for _ in range(3):
+        explorer.page.keyboard.press("ArrowDown")
+    explorer.page.keyboard.press("ArrowUp")
+    explorer.page.keyboard.press("Enter")
+    expect(explorer.record).to_contain_text(str(json.loads(explorer.cells("value")[1])["n"]))
+    assert explorer.part("opened").locator("select").input_value() == "1"
+    explorer.page.keyboard.press("ArrowDown")  # the rows keep the keys
+    explorer.page.keyboard.press("Enter")
+    expect(explorer.part("opened").locator("select")).to_have_value("2")
+
+
+def test_a_large_json_value_is_shown_whole(explorer: ExplorerPage) -> None:
+    explorer.choose("topic", "odd")
+    expect(explorer.expression).to_contain_text("lakelog.log('odd')")
+    explorer.row(explorer.offsets()[explorer.cells("key").index("large")]).click()
+    expect(explorer.record).to_contain_text("are shown")
+    explorer.press("full")
+    expect(explorer.record.locator(".ll-cut")).to_have_count(0)
+    value = ODD_VALUES["large"]
+    assert value is not None
+    assert len(value) > 1_200_000
+    whole = explorer.record.locator("pre").last
+    assert json.loads(whole.text_content() or "") == json.loads(value)
+    copied = whole.evaluate(
+        "pre => { getSelection().selectAllChildren(pre); return getSelection().toString(); }"
+    )
+    assert json.loads(copied) == json.loads(value)
 
 
 def test_a_segment_is_gone_to(explorer: ExplorerPage) -> None:

@@ -204,7 +204,7 @@ def test_without_a_policy_out_of_range_is_an_error_and_the_position_stays(bench,
     consumer.seek(tp, 15)
 
     for _ in range(2):
-        with pytest.raises(OffsetOutOfRangeError):
+        with pytest.raises(OffsetOutOfRangeError, match="or set auto_offset_reset to"):
             consumer.poll()
     assert consumer.position(tp) == 15
     consumer.seek(tp, 9)

@@ -222,8 +222,16 @@ def test_an_offset_outside_the_log_is_refused_with_what_it_holds(bench, offset):
 
     assert str(refused.value) == (
         f"offset {offset} of {bench.topic.name}-0 is out of range: the log holds [5, 8). Seek to 5 "
-        "(earliest) or 8 (latest), or let a consumer do so with auto_offset_reset"
+        "(earliest) or 8 (latest)"
     )
+
+
+@pytest.mark.parametrize("typed", ["1372939200", "1372939200000"])
+def test_an_offset_that_may_be_a_time_is_refused_with_how_to_say_so(bench, typed):
+    bench.append(range(8))
+
+    with pytest.raises(OffsetOutOfRangeError, match=r"meant as a time, write @1372939200000,"):
+        bench.log.seek(0, typed)
 
 
 def test_a_search_misses_nothing_that_is_trimmed_while_it_runs(bench):

@@ -14,6 +14,8 @@ from .rows import readable_size, size_bytes
 FIRST_BYTES, FIRST_HEADERS = 4 * 1024, 50
 ALL_BYTES, ALL_HEADERS = 2 * 1024 * 1024, 20_000
 
+_BLOCK = 100  # lines
+
 #: A hexadecimal dump takes some five letters a byte.
 _HEX_SHARE = 4
 
@@ -63,7 +65,16 @@ def _bytes_html(value: bytes | None, kind: str, limit: int) -> str:
     size = f'<span class="ll-kind">{decoded.kind}, {decoded.size_bytes:,} bytes</span>'
     if decoded.cut:
         size += f' <span class="ll-cut">the first {decoded.shown_bytes:,} are shown</span>'
-    return f"{size}<pre>{escape(decoded.text)}</pre>"
+    return f"{size}<pre>{_blocks(decoded.text)}</pre>"
+
+
+def _blocks(text: str) -> str:
+    """A text, in blocks of lines if it is long: a browser lays out only those that are in view."""
+    if len(text) <= FIRST_BYTES:
+        return escape(text)
+    lines = text.splitlines(keepends=True)
+    blocks = ("".join(lines[at : at + _BLOCK]) for at in range(0, len(lines), _BLOCK))
+    return "".join(f'<div class="ll-block">{escape(block)}</div>' for block in blocks)
 
 
 def _headers_html(record: Record, full: bool) -> str:

@@ -93,6 +93,8 @@ CSS = """
 .lakelog-explorer .ll-table td.ll-c-headers { max-width: 16em; }
 .lakelog-explorer .ll-table tr[data-offset] { cursor: pointer; }
 .lakelog-explorer .ll-table tr[data-offset]:hover td { background: var(--ll-faint); }
+.lakelog-explorer .ll-table tr:focus { outline: 2px solid var(--jp-brand-color1, #3f88c5);
+  outline-offset: -2px; }
 .lakelog-explorer .ll-table td.ll-none { text-align: center; opacity: .7; padding: 1em; }
 .lakelog-explorer .ll-tier { display: inline-block; min-width: 2.6em; padding: 0 .4em;
   text-align: center; border-radius: 3px; border: 1px solid var(--ll-line);
@@ -115,6 +117,7 @@ CSS = """
   overflow: auto; white-space: pre-wrap; overflow-wrap: anywhere; background: var(--ll-faint);
   color: inherit; border: 0; border-radius: 3px;
   font-family: var(--jp-code-font-family, monospace); }
+.lakelog-explorer .ll-block { content-visibility: auto; contain-intrinsic-size: auto 130em; }
 .lakelog-explorer .ll-headers-box { max-height: 24em; overflow: auto; }
 .lakelog-explorer .ll-code { font-family: var(--jp-code-font-family, monospace);
   overflow-wrap: anywhere; user-select: all; }

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from html import escape
 
 from .pointer import AWAY, OVER
+from .row_keys import ROW_KEYS
 from .rows import COLUMNS, PARTITION, Cell, Row, readable_size
 
 _NUMBERS = {PARTITION, "offset", "size"}
@@ -46,7 +47,7 @@ def table_html(rows: Sequence[Row], columns: Sequence[str] = COLUMNS, *, tail: b
     end = " ll-tail" if tail else ""
     pointed = f' onmouseenter="{_OVER}" onmouseleave="{_AWAY}"' if tail else ""
     return (
-        f'<div class="ll-scroll{end}" tabindex="0"{pointed}>'
+        f'<div class="ll-scroll{end}" {ROW_KEYS}{pointed}>'
         f'<table class="ll-table" onclick="{_CLICK}">'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
     )

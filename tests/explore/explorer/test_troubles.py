@@ -198,17 +198,27 @@ def test_a_topic_that_vanishes_is_said_to_be_gone_and_comes_back(orders):
     hands.click("forward")
     assert "orders" in hands.html("error")
     assert hands.offsets()[0] == 0  # what was read is still there to look at
+    assert "orders" not in hands.find("topic").options
+    assert hands.find("topic").value is None
     hands.click("retry")
     orders.topic("another")
     hands.click("refresh")
     assert hands.visible("error")
-    assert "another" in hands.find("topic").options
+    assert list(hands.find("topic").options) == ["another"]
 
     orders.topic()
     orders.send("of another topic by that name")
     hands.click("earliest")
     assert not hands.visible("error")
     assert "of another topic" in hands.html("table")
+    assert hands.find("topic").value == "orders"
+
+
+def test_a_topic_that_lacks_a_partition_stays_in_the_list(orders):
+    explorer = orders.explore()
+    with pytest.raises(UnknownTopicOrPartitionError):
+        explorer.choose("orders", 9)
+    assert list(Hands(explorer).find("topic").options) == ["orders"]
 
 
 def test_redis_goes_away_and_comes_back(make_redis: Callable[..., Any], tmp_path: Path) -> None:
