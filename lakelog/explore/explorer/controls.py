@@ -48,7 +48,7 @@ class Controls:
             hide(widget)
         for widget in (
             *(self.segment, self.segment_map),
-            *(self.pointer, self.picked, self.picking),
+            *(self.pointer, self.picked, self.members, self.sort),
         ):
             hide(widget)
 
@@ -166,9 +166,16 @@ class Controls:
             widgets.Dropdown(description="go to", options=[("–", -1)]), "segment", "auto"
         )
         self.segment_map = _classed(widgets.Output(), "segment-map")
+        self.members = _classed(
+            widgets.SelectMultiple(rows=4, description="columns"), "members", "260px"
+        )
+        self.sort = _classed(
+            widgets.Dropdown(description="sort by", options=[(NONE, None)]), "sort", "210px"
+        )
         self.secondary = _row(
             *(self.refresh, self.offset, self.seek, self.earliest_local, self.clear),
             *(self.zone, self.page_records, self.format, self.segments, self.segment),
+            *(self.members, self.sort),
         )
         self.secondary.add_class("lakelog-secondary")
 
@@ -186,13 +193,6 @@ class Controls:
             "columns",
             "auto",
         )
-        self.members = _classed(
-            widgets.SelectMultiple(rows=4, description="columns"), "members", "260px"
-        )
-        self.sort = _classed(
-            widgets.Dropdown(description="sort by", options=[(NONE, None)]), "sort", "210px"
-        )
-        self.picking = _row(self.members, self.sort)
         self.history = _button("History of its key", "history", "all versions, in both tiers")
         self.full = _classed(
             widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
@@ -240,7 +240,6 @@ class Controls:
                 *(self.earliest, self.back, self.forward, self.latest, self.opened, self.columns),
                 *(self.stop, self.progress),
             ),
-            self.picking,
             page,
             self.notes,
             _row(self.expression, self.code, self.export, self.download),

@@ -254,7 +254,8 @@ class Handlers:
         self._screen.draw_rows()
 
     def _toggled_columns(self, on: bool) -> None:
-        (unhide if on else hide)(self._ui.picking)
+        for widget in (self._ui.members, self._ui.sort):
+            (unhide if on else hide)(widget)
         self._screen.draw_rows()
 
     def _chose_export(self, kind: str) -> None:
