@@ -13,7 +13,7 @@ from .output import Lines, Message
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from .record_lines import Lines as LinesOf
+    from ..record_lines import Lines as LinesOf
 
 
 def add_output_options(added: argparse.ArgumentParser) -> None:
@@ -119,7 +119,7 @@ def columns_written(
 def _lines(
     found: Iterable[tuple[str, pa.Table]], arguments: argparse.Namespace
 ) -> Iterator[tuple[str, int]]:
-    from . import record_lines
+    from .. import record_lines
 
     lines_of: LinesOf
     if arguments.format is not None:

@@ -172,6 +172,6 @@ def _csv_lines(batch: pa.RecordBatch) -> str:
 
 
 def _csv_row(values: Iterable[Any]) -> str:
-    from .record_lines import csv_field
+    from ..record_lines import csv_field
 
     return ",".join(csv_field(None if value is None else str(value)) for value in values) + "\n"

@@ -106,13 +106,13 @@ def explorer(page: Page, take_picture: Callable[..., Path], request: Any) -> Ite
         explorer.press("more")
     if explorer.part("topic").locator("select").input_value() != "readings":
         explorer.choose("topic", "readings")
-        expect(explorer.expression).to_contain_text("lakelog.log('readings')")
+        expect(explorer.expression).to_contain_text("lake.log('readings')")
     chosen = f"partition {PARTITION}"
     if explorer.part("partition").locator("select").input_value() != chosen:
         explorer.choose("partition", chosen)
     explorer.press("clear")
     explorer.press("earliest")
-    expect(explorer.expression).to_contain_text(f"log.read({PARTITION}, 0, {PAGE})")
+    expect(explorer.expression).to_contain_text(f".read({PARTITION}, 0, {PAGE})")
     yield explorer
     take_picture(page, request.node.name.removeprefix("test_"))
 
@@ -147,7 +147,7 @@ def test_an_offset_that_is_typed_begins_the_page(explorer: ExplorerPage) -> None
 def test_a_time_that_is_typed_begins_the_page(explorer: ExplorerPage, lakelog: Lakelog) -> None:
     offset = lakelog.log("readings").seek(PARTITION, "2023-11-14T22:20:00Z")
     explorer.type("timestamp", "2023-11-14 22:20")
-    expect(explorer.expression).to_contain_text(f"log.read({PARTITION}, {offset}, ")
+    expect(explorer.expression).to_contain_text(f".read({PARTITION}, {offset}, ")
     assert explorer.offsets()[0] == offset
     assert explorer.cells("time")[0] >= "2023-11-14 22:20:00"
 
@@ -207,7 +207,7 @@ def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: La
     explorer.press("find")
     expect(explorer.expression).to_contain_text("matching(")
     code = explorer.expression.locator(".ll-code").inner_text()
-    found = eval(code, {"log": lakelog.log("readings")}).to_arrow()
+    found = eval(code, {"lake": lakelog}).to_arrow()
     assert found.num_rows > 1
     assert explorer.offsets() == found["offset"].to_pylist()
     assert all("20.3" in text for text in explorer.cells("value"))
@@ -242,9 +242,9 @@ def test_all_partitions_are_searched_and_merged_by_time(
     explorer: ExplorerPage, lakelog: Lakelog
 ) -> None:
     explorer.choose("partition", "all 2 partitions")
-    expect(explorer.expression).to_contain_text("log.search(''")
+    expect(explorer.expression).to_contain_text(".search(''")
     explorer.type("search", "value.celsius = 20.3")
-    expect(explorer.expression).to_contain_text("log.search('value.celsius = 20.3'")
+    expect(explorer.expression).to_contain_text(".search('value.celsius = 20.3'")
     found = lakelog.log("readings").search("value.celsius = 20.3").to_arrow()
     assert set(found["partition"].to_pylist()) == {0, 1}
     assert explorer.cells("part") == [str(number) for number in found["partition"].to_pylist()]
@@ -292,6 +292,40 @@ def test_a_large_json_value_is_shown_whole(explorer: ExplorerPage) -> None:
     assert json.loads(copied) == json.loads(value)
 
 
+def test_members_become_columns_that_a_click_sorts_by(explorer: ExplorerPage) -> None:
+    explorer.press("columns")
+    head = explorer.table.locator('th[data-sort="value.celsius"]')
+    expect(head.locator("svg rect").first).to_be_visible()
+    place = 1 + explorer.table.locator("th").evaluate_all(
+        "heads => heads.findIndex(head => head.dataset.sort === 'value.celsius')"
+    )
+    cells = explorer.rows.locator(f"td:nth-child({place})")
+    in_order = sorted(cells.all_inner_texts(), key=float)
+    for turn in (1, -1):
+        head.click()
+        expect(explorer.part("sort").locator("select")).to_have_value(
+            f"celsius {'↑' if turn == 1 else '↓'}"
+        )
+        expect(cells).to_have_text(in_order[::turn])
+    explorer.press("columns")
+    expect(head).to_have_count(0)
+    assert explorer.offsets() == list(range(PAGE))
+
+
+def test_the_rows_are_taken_along_as_a_file(explorer: ExplorerPage) -> None:
+    explorer.choose("export", "CSV")
+    with explorer.page.expect_download() as download:
+        explorer.part("download").locator("a").click()
+    lines = Path(download.value.path()).read_text().splitlines()
+    assert download.value.suggested_filename == "readings.csv"
+    assert len(lines) >= 1 + PAGE
+    explorer.choose("code", "command line")
+    expect(explorer.expression).to_have_text(
+        f"lakelog consume readings -p {PARTITION} --from 0 --to {PAGE}"
+    )
+    explorer.choose("code", "Python")
+
+
 def test_a_segment_is_gone_to(explorer: ExplorerPage) -> None:
     explorer.press("segments")
     expect(explorer.part("segment-map").locator(".js-plotly-plot .main-svg").first).to_be_visible()
@@ -299,7 +333,7 @@ def test_a_segment_is_gone_to(explorer: ExplorerPage) -> None:
     assert choices.input_value() == "–"
     expect(choices.locator("option").nth(1)).to_contain_text("[375, 437) hot, 62 records")
     choices.select_option(index=1)
-    expect(explorer.expression).to_contain_text(f"log.read({PARTITION}, 375, ")
+    expect(explorer.expression).to_contain_text(f".read({PARTITION}, 375, ")
     explorer.press("segments")
     expect(explorer.part("segment-map")).to_be_hidden()
 
@@ -307,7 +341,7 @@ def test_a_segment_is_gone_to(explorer: ExplorerPage) -> None:
 def test_odd_values_are_shown_as_what_they_are(explorer: ExplorerPage) -> None:
     title = explorer.page.title()
     explorer.choose("topic", "odd")
-    expect(explorer.expression).to_contain_text("lakelog.log('odd')")
+    expect(explorer.expression).to_contain_text("lake.log('odd')")
     shown = dict(zip(explorer.cells("key"), explorer.cells("value"), strict=True))
     assert shown["binary"].startswith("hex 00 01 02")
     assert shown["tombstone"] == "tombstone"
@@ -348,7 +382,7 @@ def test_the_tail_is_followed_until_it_is_stopped(explorer: ExplorerPage, lakelo
 def test_a_row_of_a_fast_tail_can_be_clicked(explorer: ExplorerPage, lakelog: Lakelog) -> None:
     """While hundreds of records a second arrive: the rows hold still below the pointer."""
     explorer.choose("topic", "fast")
-    expect(explorer.expression).to_contain_text("lakelog.log('fast')")
+    expect(explorer.expression).to_contain_text("lake.log('fast')")
     stop = threading.Event()
 
     def produce() -> None:
@@ -365,6 +399,7 @@ def test_a_row_of_a_fast_tail_can_be_clicked(explorer: ExplorerPage, lakelog: La
         expect(explorer.rows).to_have_count(PAGE)
         for _ in range(4):
             explorer.rows.nth(PAGE - 3).hover()
+            expect(explorer.part("new")).to_be_visible()  # the rows are held
             offset = explorer.offsets()[PAGE - 3]
             explorer.row(offset).click()
             expect(explorer.record).to_contain_text(f"live {offset}")

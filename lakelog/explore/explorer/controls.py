@@ -10,6 +10,7 @@ from ...typed_time import UTC
 from .decode import FORMATS
 from .pointer import AWAY, OVER
 from .style import CSS
+from .take_along import CODES, FILES, PYTHON
 from .view import DEFAULT_PAGE_RECORDS
 
 #: The zones on offer; any other name of the zone database may be typed.
@@ -45,7 +46,10 @@ class Controls:
         self._make_page()
         for widget in (self.new, self.retry, self.error, self.secondary, self.side):
             hide(widget)
-        for widget in (self.segment, self.segment_map, self.pointer, self.picked):
+        for widget in (
+            *(self.segment, self.segment_map),
+            *(self.pointer, self.picked, self.members, self.sort),
+        ):
             hide(widget)
 
     def _make_toolbar(self) -> None:
@@ -162,9 +166,16 @@ class Controls:
             widgets.Dropdown(description="go to", options=[("–", -1)]), "segment", "auto"
         )
         self.segment_map = _classed(widgets.Output(), "segment-map")
+        self.members = _classed(
+            widgets.SelectMultiple(rows=4, description="columns"), "members", "260px"
+        )
+        self.sort = _classed(
+            widgets.Dropdown(description="sort by", options=[(NONE, None)]), "sort", "210px"
+        )
         self.secondary = _row(
             *(self.refresh, self.offset, self.seek, self.earliest_local, self.clear),
             *(self.zone, self.page_records, self.format, self.segments, self.segment),
+            *(self.members, self.sort),
         )
         self.secondary.add_class("lakelog-secondary")
 
@@ -175,6 +186,13 @@ class Controls:
         self.opened = _classed(
             widgets.Dropdown(description="record", options=[NONE]), "opened", "150px"
         )
+        self.columns = _classed(
+            widgets.ToggleButton(
+                description="Columns", tooltip="members of JSON values as columns; again: as it is"
+            ),
+            "columns",
+            "auto",
+        )
         self.history = _button("History of its key", "history", "all versions, in both tiers")
         self.full = _classed(
             widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
@@ -184,6 +202,20 @@ class Controls:
         self.side.layout = widgets.Layout(flex="1 1 320px", min_width="0")
         self.side.add_class("lakelog-side")
         self.expression = _html("expression")
+        self.expression.layout.flex = "1 1 400px"
+        self.code = _classed(
+            widgets.Dropdown(options=CODES, value=PYTHON, tooltip="the rows shown as"),
+            "code",
+            "135px",
+        )
+        self.export = _classed(
+            widgets.Dropdown(
+                options=[("export …", NONE), *((name, kind) for kind, name in FILES.items())]
+            ),
+            "export",
+            "100px",
+        )
+        self.download = _html("download")
         self.error = _html("error")
         self.retry = _button("Retry", "retry", "ask again what failed")
 
@@ -205,12 +237,12 @@ class Controls:
             self.chosen,
             _row(self.told, self.zoom, self.whole),
             _row(
-                *(self.earliest, self.back, self.forward, self.latest, self.opened),
+                *(self.earliest, self.back, self.forward, self.latest, self.opened, self.columns),
                 *(self.stop, self.progress),
             ),
             page,
             self.notes,
-            self.expression,
+            _row(self.expression, self.code, self.export, self.download),
             _row(self.error, self.retry),
             self.segment_map,
             self.pointer,

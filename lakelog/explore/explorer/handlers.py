@@ -58,6 +58,11 @@ class Handlers:
         self._on_change(ui.page_records, self._chose_page_records)
         self._on_change(ui.format, lambda _: self._screen.draw_rows())
         self._on_change(ui.full, lambda _: self._screen.draw_rows())
+        self._on_change(ui.columns, self._toggled_columns)
+        for widget in (ui.members, ui.sort):
+            self._on_change(widget, lambda _: self._screen.draw_rows())
+        self._on_change(ui.code, lambda _: self._screen.draw_code())
+        self._on_change(ui.export, self._chose_export)
         self._on_change(ui.opened, self._chose_record)
         self._on_change(ui.follow, self._toggled_follow)
         self._on_change(ui.segments, self._toggled_segments)
@@ -247,6 +252,18 @@ class Handlers:
         with self._screen.quiet():
             self._ui.full.value = False
         self._screen.draw_rows()
+
+    def _toggled_columns(self, on: bool) -> None:
+        for widget in (self._ui.members, self._ui.sort):
+            (unhide if on else hide)(widget)
+        self._screen.draw_rows()
+
+    def _chose_export(self, kind: str) -> None:
+        if kind == NONE:
+            return
+        with self._screen.quiet():
+            self._ui.export.value = NONE  # so that the same can be chosen again
+        self._screen.download(kind)
 
     def _toggled_segments(self, on: bool) -> None:
         if on:

@@ -138,6 +138,7 @@ class Questions:
                 def show() -> None:
                     self.succeed()
                     self.ask = shown.ask
+                    self._tell_columns(ask.topic)
                     screen.show(shown)
                     self._draw_picture(shown, following=True)
                     screen.idle()
@@ -243,6 +244,7 @@ class Questions:
         self.succeed()
         if finished:
             self._screen.idle()
+        self._tell_columns(shown.view.topic)
         self._screen.show(shown)
         self.ask = shown.ask
         self._draw_picture(shown)
@@ -353,6 +355,11 @@ class Questions:
             screen.told(f"no picture: {error}")
 
         self.picturing.start(work, draw, failed)
+
+    def _tell_columns(self, topic: str) -> None:
+        opened = self._opened.get(topic)
+        if opened is not None:
+            self._screen.known_columns = opened.log.topic.config.value_columns
 
     def _go_by_the_pickers(self) -> None:
         """Makes the next question ask for the picked partition, not for one that failed."""

@@ -21,11 +21,13 @@ from ...typed_time import UTC, zone_named
 from ..picture.drawing import Mark, legend, picture_html, summary
 from ..picture.picture import Picture
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
+from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
 from .pointer import OVER
 from .record_html import is_long, record_html
 from .rows import columns_of, records_shown, row_name, rows
 from .segment_map import SegmentMap
 from .table_html import marked_row_html, table_html
+from .take_along import code, download_html
 from .view import Ask, Shown, View
 
 #: Between two drawings of how far a search is.
@@ -45,6 +47,7 @@ class Screen:
         shown: the page.
         opened: the name of the row whose record is open; None: none is.
         pictured: the picture of time.
+        known_columns: ``lakelog.value.columns`` of the topic shown.
     """
 
     def __init__(self, ui: Controls, css_class: str) -> None:
@@ -52,6 +55,7 @@ class Screen:
         self.shown: Shown | None = None
         self.opened: str | None = None
         self.pictured: Picture | None = None
+        self.known_columns = ""
         self._css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
@@ -105,12 +109,23 @@ class Screen:
             if [*ui.opened.options] != options:
                 ui.opened.options = options
         ui.notes.value = "".join(note_html(note) for note in shown.notes)
-        ui.expression.value = (
-            f'<span class="ll-code">{escape(shown.view.expression)}</span>'
-            f'<span class="ll-kind">  # log = lakelog.log({escape(repr(shown.view.topic))})</span>'
-        )
+        if before != shown.view:  # the file that is offered is of the rows before
+            ui.download.value = ""
+        self.draw_code()
         self.draw_rows()
         self.draw_picture()
+
+    def draw_code(self) -> None:
+        """Draws the rows shown as code."""
+        if self.shown is None:
+            return
+        text = escape(code(self.shown, self.ui.code.value))
+        self.ui.expression.value = f'<span class="ll-code">{text}</span>'
+
+    def download(self, kind: str) -> None:
+        """Offers the rows shown as a file."""
+        if self.shown is not None:
+            self.ui.download.value = download_html(self.shown, kind)
 
     def draw_rows(self) -> None:
         """Draws the rows, and the record that is open."""
@@ -119,7 +134,17 @@ class Screen:
             return
         where, kind = self.zone(), ui.format.value
         tail = isinstance(shown.ask.where, Latest)
-        ui.table.value = table_html(rows(shown, where, kind), columns_of(shown), tail=tail)
+        found, columns = rows(shown, where, kind), [*columns_of(shown)]
+        heads: Mapping[str, str] = {}
+        numbers: set[str] = set()
+        if ui.columns.value:
+            members = members_of(shown.records["value"], self.known_columns)
+            self._offer(members)
+            sort = ui.sort.value
+            found, columns = with_members(found, columns, members, ui.members.value, sort)
+            heads = heads_html(members)
+            numbers = {one.column for one in members.columns if one.is_number}
+        ui.table.value = table_html(found, columns, heads=heads, numbers=numbers, tail=tail)
         opened = self.opened
         with self.quiet():
             ui.opened.value = NONE if opened is None else opened
@@ -163,6 +188,25 @@ class Screen:
         )
         with self.quiet():
             ui.chosen.value = (low, high)
+
+    def _offer(self, members: Members) -> None:
+        """Offers the members of this page; what was picked stays, where it is there."""
+        ui, names = self.ui, members.names
+        with self.quiet():
+            if [*ui.members.options] != [*names]:
+                kept = [name for name in ui.members.value if name in names]
+                ui.members.options = names
+                ui.members.value = kept or names[:FIRST_COLUMNS]
+            orders = [
+                (f"{name} {sign}", (name, down))
+                for name in names
+                for sign, down in (("↑", False), ("↓", True))
+            ]
+            options = [(NONE, None), *orders]
+            if [*ui.sort.options] != options:
+                before = ui.sort.value
+                ui.sort.options = options
+                ui.sort.value = before if before in [value for _, value in options] else None
 
     def record(self, name: str) -> tuple[Record, str]:
         """The record of a row, and its tier.

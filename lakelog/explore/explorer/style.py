@@ -35,6 +35,8 @@ CSS = """
 .lakelog-explorer .ll-mark.ll-start { border-left: 2px solid currentColor; opacity: .8; }
 .lakelog-explorer .ll-mark.ll-page { top: auto; bottom: -5px; height: 4px; min-width: 4px;
   background: currentColor; border-radius: 2px; }
+.lakelog-explorer .ll-mark.ll-group { border-left: 2px dotted var(--ll-skipped);
+  border-top: 6px solid var(--ll-skipped); min-width: 6px; pointer-events: auto; }
 .lakelog-explorer .ll-mark.ll-chosen, .lakelog-explorer .ll-drawn {
   background: rgba(63,136,197,.2); outline: 1px solid rgba(63,136,197,.8); }
 .lakelog-explorer .ll-drawn { left: 0; width: 0; outline-width: 0; }
@@ -71,6 +73,12 @@ CSS = """
   background: var(--jp-layout-color1, var(--vscode-editor-background, Canvas)); }
 .lakelog-explorer .ll-table .ll-c-part, .lakelog-explorer .ll-table .ll-c-offset,
 .lakelog-explorer .ll-table .ll-c-size { text-align: right; }
+.lakelog-explorer .ll-table .ll-c-number { text-align: right; }
+.lakelog-explorer .ll-table td.ll-c-member { max-width: 16em; overflow: hidden;
+  text-overflow: ellipsis; }
+.lakelog-explorer .ll-table th.ll-c-member { cursor: pointer; line-height: 1.25; }
+.lakelog-explorer .ll-spread { display: inline-block; vertical-align: bottom; }
+.lakelog-explorer .ll-spread rect { fill: currentColor; opacity: .45; }
 .lakelog-explorer .ll-table tr.ll-cold td:first-child { box-shadow: inset 3px 0 var(--ll-cold); }
 .lakelog-explorer .ll-table tr.ll-hot td:first-child { box-shadow: inset 3px 0 var(--ll-hot); }
 .lakelog-explorer .ll-table tr.ll-both td:first-child {
@@ -119,6 +127,10 @@ CSS = """
   font-family: var(--jp-code-font-family, monospace); }
 .lakelog-explorer .ll-block { content-visibility: auto; contain-intrinsic-size: auto 130em; }
 .lakelog-explorer .ll-headers-box { max-height: 24em; overflow: auto; }
+.lakelog-explorer .lakelog-side .ll-fields { width: 100%; }
+.lakelog-explorer .lakelog-side .ll-fields th { width: 1%; }
+.lakelog-explorer .lakelog-side button { border: 1px solid var(--ll-line); }
+.lakelog-explorer .lakelog-stop:disabled { display: none; }
 .lakelog-explorer .ll-code { font-family: var(--jp-code-font-family, monospace);
   overflow-wrap: anywhere; user-select: all; }
 .lakelog-explorer .ll-note { font-size: 90%; opacity: .9; }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from html import escape
 
 from .pointer import AWAY, OVER
@@ -20,7 +20,13 @@ _CLICK = escape(
     "var row = event.target.closest('tr[data-offset]'), "
     "picker = this.closest('.lakelog-explorer').querySelector('.lakelog-opened select'); "
     "if (row && picker) { picker.value = row.dataset.row; "
-    "picker.dispatchEvent(new Event('change', {bubbles: true})); }"
+    "picker.dispatchEvent(new Event('change', {bubbles: true})); } "
+    "var head = event.target.closest('th[data-sort]'), "
+    "sort = this.closest('.lakelog-explorer').querySelector('.lakelog-sort select'); "
+    "if (head && sort) { var up = head.dataset.sort.slice(6) + ' ↑', "
+    "down = head.dataset.sort.slice(6) + ' ↓'; "
+    "sort.value = sort.value === up ? down : up; "
+    "sort.dispatchEvent(new Event('change', {bubbles: true})); }"
 )
 
 #: While the pointer is over the rows, a tail that is followed holds still.
@@ -32,16 +38,27 @@ _POINTER = (
 _OVER, _AWAY = (escape(_POINTER.format(one)) for one in (OVER, AWAY))
 
 
-def table_html(rows: Sequence[Row], columns: Sequence[str] = COLUMNS, *, tail: bool = False) -> str:
+def table_html(
+    rows: Sequence[Row],
+    columns: Sequence[str] = COLUMNS,
+    *,
+    heads: Mapping[str, str] | None = None,
+    numbers: Collection[str] = (),
+    tail: bool = False,
+) -> str:
     """A table with a row for each record (``data-offset``); it scrolls in its box if it is wide.
 
     Args:
         columns: the cells of each row.
+        heads: of columns that are not the record's own, as HTML. A click on one sorts by it.
+        numbers: those columns of them that are numbers.
         tail: whether it starts scrolled to its end, and holds still below the pointer.
     """
     drawn = [name for name in columns if name not in _UNDRAWN]
-    heads = "".join(f'<th class="ll-c-{name}">{name}</th>' for name in drawn)
-    body = "".join(_row(row, columns) for row in rows)
+    made = heads or {}
+    styles = {name: _style(name, made, numbers) for name in drawn}
+    head = "".join(_head(name, styles[name], made) for name in drawn)
+    body = "".join(_row(row, columns, styles) for row in rows)
     if not rows:
         body = f'<tr><td class="ll-none" colspan="{len(drawn)}">no records</td></tr>'
     end = " ll-tail" if tail else ""
@@ -49,7 +66,7 @@ def table_html(rows: Sequence[Row], columns: Sequence[str] = COLUMNS, *, tail: b
     return (
         f'<div class="ll-scroll{end}" {ROW_KEYS}{pointed}>'
         f'<table class="ll-table" onclick="{_CLICK}">'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>"
+        f"<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>"
     )
 
 
@@ -66,9 +83,22 @@ def marked_row_html(explorer: str, name: str) -> str:
     return f"<style>{row} td, {row}:hover td {{ background: rgba(63,136,197,.22); }}</style>"
 
 
-def _row(row: Row, columns: Sequence[str]) -> str:
+def _style(name: str, heads: Mapping[str, str], numbers: Collection[str]) -> str:
+    """The CSS class of a column; nothing from a record is in it."""
+    if name in heads:
+        return "ll-c-member ll-c-number" if name in numbers else "ll-c-member"
+    return f"ll-c-{name}"
+
+
+def _head(name: str, style: str, heads: Mapping[str, str]) -> str:
+    if name not in heads:
+        return f'<th class="{style}">{name}</th>'
+    return f'<th class="{style}" data-sort="{escape(name)}">{heads[name]}</th>'
+
+
+def _row(row: Row, columns: Sequence[str], styles: Mapping[str, str]) -> str:
     cells = "".join(
-        f'<td class="ll-c-{name}"{_title(name, cell, row)}>{cell_html(name, cell)}</td>'
+        f'<td class="{styles[name]}"{_title(name, cell, row)}>{cell_html(name, cell)}</td>'
         for name, cell in zip(columns, row.cells, strict=True)
         if name not in _UNDRAWN
     )

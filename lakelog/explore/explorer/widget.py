@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
@@ -24,6 +25,7 @@ from .questions import NO_TOPICS, Questions
 from .rows import columns_of, row_name, rows
 from .saved_output import SavedOutput, saved_html
 from .screen import Screen
+from .take_along import PYTHON, code, save
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
 #: How long to wait for a page before something is shown. A page that comes in time is part of the
@@ -137,6 +139,39 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def to_pandas(self) -> Any:
         """``data("pandas")``."""
         return self.data("pandas")
+
+    def code(self, form: str = PYTHON) -> str:
+        """The rows shown as code, where `lake` is the `Lakelog`.
+
+        Args:
+            form: one of `take_along.CODES`: Python, Spark DataFrame, Spark SQL, command line, link.
+
+        Raises:
+            InvalidArgumentError: another form.
+            LakelogError: nothing could be shown yet; this is why.
+        """
+        return code(self._page(), form)
+
+    def export(self, path: str | Path, *, everything: bool = False) -> int:
+        """Writes the rows shown to a file, and returns how many they are.
+
+        Args:
+            path: ends in ``.csv``, ``.jsonl`` or ``.parquet``.
+            everything: all that the search finds, not the page alone.
+
+        Raises:
+            InvalidArgumentError: another ending.
+            LakelogError: nothing could be shown yet, or what was found cannot be read.
+            OSError: the file cannot be written.
+        """
+        shown = self._page()
+        if not everything:
+            return save(shown.view, [shown.records], path)
+        ask = shown.ask
+        log = self._questions.open(ask.topic).log
+        partitions = None if ask.partition is None else [ask.partition]
+        found = log.search(ask.match, *ask.span, partitions=partitions)
+        return save(replace(shown.view, partition=None), found, path)
 
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until the last answer, or its error, is shown; False if the time is over."""

@@ -19,6 +19,7 @@ from lakelog.explore.picture import groups as grouping
 from lakelog.explore.picture.drawing import Mark, duration, picture_html
 from lakelog.explore.picture.groups import groups_of
 from lakelog.explore.picture.histogram import BOTH, COLD, HOT, Groups, histogram, whole
+from lakelog.explore.picture.marks import marks_of
 from lakelog.explore.picture.picture import pictures
 from lakelog.explore.picture.time_axis import ticks, written
 
@@ -143,6 +144,20 @@ def test_marks_and_bars_are_where_they_are_in_time():
     ]
     assert "9 cold" in html
     assert html.count("<title>") == 2
+
+
+def test_readers_are_marked_where_they_are_furthest_behind():
+    rows = [
+        (partition, 100 * n, 100 * n + 100, 100, 1_000 * n, 1_000 * n + 999, COLD, 1)
+        for partition in (0, 1)
+        for n in range(5)
+    ]
+    positions = {"ends": {0: 500, 1: 500}, "reads": {0: 450, 1: 150}, "new": {0: 0}}
+    marks = marks_of(Groups.of(rows), {}, positions)
+    assert [(mark.kind, mark.start_ms, mark.text) for mark in marks] == [
+        ("group", 0, "new has read up to here"),
+        ("group", 1_500, "reads has read up to here"),
+    ]
 
 
 @pytest.mark.parametrize(
