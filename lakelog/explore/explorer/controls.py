@@ -61,6 +61,7 @@ class Controls:
             "timestamp",
             "205px",
         )
+        self.taken = _html("taken")
         self.search = _classed(
             widgets.Text(
                 placeholder='a text, or key = "N229JB" and value.dep_delay > 60',
@@ -225,7 +226,7 @@ class Controls:
         page.layout = widgets.Layout(flex_flow="row wrap", align_items="flex-start", width="auto")
         page.add_class("ll-page")
         toolbar = _row(
-            *(self.topic, self.partition, self.timestamp, self.search),
+            *(self.topic, self.partition, self.timestamp, self.taken, self.search),
             *(self.find, self.follow, self.new, self.more),
         )
         toolbar.add_class("ll-toolbar")

@@ -27,6 +27,7 @@ from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide
 from .key_history import history_of
 from .questions import Questions
 from .screen import Screen, chosen_ms
+from .taken_time import taken_html
 
 #: A drag that is shorter, of the picture's width, is a click.
 _CLICK_SHARE = 0.005
@@ -179,10 +180,15 @@ class Handlers:
         self._seek_by_time = bool(text.strip())
         if text.strip():
             self._seek_time(text)
+        else:
+            self._ui.taken.value = ""
 
     def _seek_time(self, text: str) -> None:
-        zone = zone_named(self._ui.zone.value)
-        self._go(at_time(read_time(text, zone, datetime.now(timezone.utc))))
+        self._ui.taken.value = ""
+        zone, now = zone_named(self._ui.zone.value), datetime.now(timezone.utc)
+        time = read_time(text, zone, now)
+        self._ui.taken.value = taken_html(time, zone, now)
+        self._go(at_time(time))
 
     def _clicked_seek(self) -> None:
         if self._seek_by_time:

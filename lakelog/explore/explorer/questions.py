@@ -7,7 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from ...errors import HotTierUnavailableError, InvalidArgumentError, LakelogError
+from ...errors import (
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    LakelogError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
 from ...offsets import AtOffset, Latest
 from ...read.search import Progress
 from ...read.topic_log import TopicLog
@@ -107,7 +113,7 @@ class Questions:
 
             def draw() -> None:
                 self.ask = ask
-                screen.topics(names, ask.topic)
+                screen.topics(names, ask.topic, all_there_are=True)
 
             # Even if the page fails: the names let the user leave a topic that is gone.
             self.background.only_if_newest(job, draw)
@@ -276,6 +282,9 @@ class Questions:
         def failed(error: Exception) -> None:
             self._opened.clear()  # the name may belong to another topic by now
             self._go_by_the_pickers()
+            if _is_gone(error):
+                left = [name for name in self._screen.ui.topic.options if name != self.ask.topic]
+                self._screen.topics(left, self.ask.topic, all_there_are=True)
             if not beside:
                 self._screen.idle()
             self.show_error(error, again)
@@ -367,7 +376,14 @@ class Questions:
         if shown is None:
             return
         picked = None if ui.partition.value == ALL else ui.partition.value
-        if ui.topic.value != ask.topic:
+        if ui.topic.value not in (ask.topic, None):
             self.ask = replace(ask, topic=ui.topic.value, partition=picked)
         elif shown.view.topic == ask.topic:
             self.ask = replace(ask, partition=picked)
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether there is no such topic; one that lacks a partition is there."""
+    if isinstance(error, UnknownTopicOrPartitionError):
+        return error.partition is None
+    return isinstance(error, UnknownTopicIdError)

@@ -221,14 +221,19 @@ class Screen:
                     return records_shown(shown)[number][1], shown.tiers[number]
         raise InvalidArgumentError(f"row {name} is not on the page")
 
-    def topics(self, names: Sequence[str], topic: str) -> None:
-        """Offers topics, and the one that is asked for even where it is none of them."""
-        options = [*names] if topic in names or not topic else sorted([*names, topic])
+    def topics(self, names: Sequence[str], topic: str, *, all_there_are: bool = False) -> None:
+        """Offers topics, and the one that is asked for even where it is none of them.
+
+        Args:
+            all_there_are: whether a topic that is none of them is not there.
+        """
+        is_offered = topic in names or all_there_are or not topic
+        options = [*names] if is_offered else sorted([*names, topic])
         with self.quiet():
             if [*self.ui.topic.options] != options:
                 self.ui.topic.options = options
             if topic:
-                self.ui.topic.value = topic
+                self.ui.topic.value = topic if topic in options else None
 
     def segments(self, found: SegmentMap) -> None:
         """Draws the segments of the partition."""
