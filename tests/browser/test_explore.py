@@ -268,10 +268,10 @@ def test_a_row_is_opened_by_keys(explorer: ExplorerPage) -> None:
     explorer.page.keyboard.press("ArrowUp")
     explorer.page.keyboard.press("Enter")
     expect(explorer.record).to_contain_text(str(json.loads(explorer.cells("value")[1])["n"]))
-    assert explorer.part("opened").locator("select").input_value() == "1"
+    assert explorer.part("opened").locator("select").input_value() == "1:1"
     explorer.page.keyboard.press("ArrowDown")  # the rows keep the keys
     explorer.page.keyboard.press("Enter")
-    expect(explorer.part("opened").locator("select")).to_have_value("2")
+    expect(explorer.part("opened").locator("select")).to_have_value("1:2")
 
 
 def test_a_large_json_value_is_shown_whole(explorer: ExplorerPage) -> None:
