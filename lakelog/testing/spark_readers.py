@@ -174,8 +174,9 @@ class SparkReaders(Readers):
 class NamedReaders(SparkReaders):
     """The readers of a log whose table has a name.
 
-    ``format("lakelog")`` reads only the hot tier there, so only that is compared. So is a frame of
-    what is archived, as a reader without Redis makes it.
+    ``format("lakelog")`` is told where the tables lie: else what a worker of Spark's has seen
+    before says whether it reads what is archived. A frame of that is compared too, as a reader
+    without Redis makes it.
 
     Args:
         schema: ``catalog.schema`` where the table is.
@@ -218,20 +219,19 @@ class NamedReaders(SparkReaders):
         low, high = offsets.local_log_start, tier.log_end
         if low > high:
             return  # nothing is hot, nor can be until it is recovered
-        there = [
-            one
-            for one in held
-            if one.offset < high and not any(s <= one.offset < e for s, e in tier.gaps)
-        ]
+        there = [one for one in held if one.offset < high]
         # A worker of its own plans each.
-        hot = [
-            (min(max(start, low), high), min(max(end, low), high))
-            for start, end in ranges[:HOT_RANGES]
-        ]
-        frames = [self._batch(partition, start, end) for start, end in hot]
-        self._check("a batch by Spark", there, hot, self._collected(frames))
-        streamed = {0: self._streamed(partition, low)}
-        self._check("a stream by Spark", there, [(low, high)], streamed)
+        few = [(min(start, high), min(end, high)) for start, end in ranges[:HOT_RANGES]]
+        frames = [self._batch(partition, start, end) for start, end in few]
+        self._check("a batch by Spark", there, few, self._collected(frames))
+        begin = min(start for start, _ in few)
+        streamed = {0: self._streamed(partition, begin)}
+        self._check("a stream by Spark", there, [(begin, high)], streamed)
+
+    def _options(self, partition: int, **more: str) -> dict[str, str]:
+        if self.log.table is not None and self.log.table.snapshot().version >= 0:
+            more = {"tablesAt": self._delta_root().rpartition("/")[0], **more}
+        return super()._options(partition, **more)
 
     def _stored(self, partition: int, held: Sequence[Record]) -> list[Record]:
         """The log's records that the table has: compaction leaves some in Redis alone."""
