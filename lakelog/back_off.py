@@ -130,7 +130,7 @@ class Telling:
             what,
             "" if failures == 1 else f" {failures} times in a row",
             pause_s,
-            "until it succeeds" if left_s == inf else f"for {left_s:.2g} s more at most",
+            "until it succeeds" if left_s == inf else f"for {left_s:.3g} s more at most",
             reason if trace is None else f"{type(trace).__name__}: {trace}",
             exc_info=trace,
         )

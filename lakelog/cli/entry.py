@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -27,6 +28,10 @@ def quiet_start() -> Iterator[None]:
 
 def main() -> int:
     """Runs the command and returns its exit code."""
-    with quiet_start():
-        from .main import main as run
-    return run()
+    try:
+        with quiet_start():
+            from .main import main as run
+        return run()
+    except KeyboardInterrupt:  # before it knew what was asked, or after it was done
+        print("stopped", file=sys.stderr)
+        return 130

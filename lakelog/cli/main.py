@@ -243,7 +243,7 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         "--output",
         choices=["text", "json", *output.FILE_FORMS],
         default=default(None, "text"),
-        help="default: text; csv, parquet and arrow are of consume",
+        help="default: text; csv, parquet and arrow are of consume and sql, csv of grep too",
     )
     group.add_argument(
         "--verbose",

