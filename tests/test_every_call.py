@@ -103,6 +103,11 @@ AT_ONCE = timedelta(0)
 METHODS = ("GET", "HEAD", "POST", "PUT", "DELETE")
 
 
+def held(lock: contextlib.AbstractContextManager[None]) -> None:
+    with lock:
+        pass
+
+
 def drained(found: Iterable[Any]) -> list[Any]:
     """What an iterator gives, if it ends; else the beginning of it."""
     return list(itertools.islice(found, 50))
@@ -327,7 +332,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
     "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
     "HotLog.recover": lambda w: w.hot.recover(TP, 0),
-    "HotLog.naming": lambda w: w.hot.naming(w.topic).__enter__(),
+    "HotLog.naming": lambda w: held(w.hot.naming(w.topic)),
     "HotLog.recover_all": lambda w: w.hot.recover_all({TP: 0}),
     "HotLog.retain": lambda w: w.hot.retain(TopicPartition("local", 0)),
     "HotLog.roll": lambda w: w.hot.roll(TP, 60, w.topic.topic_id),

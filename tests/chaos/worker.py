@@ -74,7 +74,8 @@ class Place:
         """For the rest of this process, instead of the one that the others share."""
         from lakelog.spark import session
 
-        os.environ.pop("SPARK_REMOTE", None)
+        for name in ("SPARK_REMOTE", "SPARK_CONNECT_MODE_ENABLED"):  # pyspark sets the second
+            os.environ.pop(name, None)
         on_s3 = any(".s3a." in name for name in self.spark_conf or ())
         session("chaos", cores=1, conf=self.spark_conf, object_stores=["s3"] if on_s3 else [])
 
