@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
@@ -72,9 +71,10 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
 
 def _check_log_is_there(directory: str) -> None:
     """A mistyped directory makes no log."""
+    from ..local_path import local_path
     from ..spark.place.embedded import has_log
 
-    if not has_log(Path(directory)):
+    if not has_log(local_path(directory, "log's directory")):
         raise InvalidArgumentError(
             f"there is no log in {directory}: `lakelog --dir {shlex.quote(directory)} topics "
             "create NAME` makes one",
@@ -118,8 +118,10 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
 
 def _archived_alone(arguments: argparse.Namespace) -> ColdLog:
     from ..lakelog import Lakelog
+    from ..local_path import local_path
 
-    return Lakelog.connect(None, Path(arguments.dir) / "cold", engine=arguments.engine)
+    cold = local_path(arguments.dir, "log's directory") / "cold"
+    return Lakelog.connect(None, cold, engine=arguments.engine)
 
 
 def no_topics(log: ColdLog) -> str:

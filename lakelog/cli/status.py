@@ -145,8 +145,9 @@ def _run(arguments: argparse.Namespace) -> Page:
 def _disks(log: ColdLog, directory: str | None) -> Iterator[dict[str, Any]]:
     """How much room this machine's disk has, where the log is on one."""
     from ..embedded.disk import DiskSpace
+    from ..local_path import local_path
 
-    folder = Path(directory or str(log.place.cold))
+    folder = local_path(directory, "log's directory") if directory else Path(str(log.place.cold))
     if directory or folder.is_absolute():  # neither a URL nor a name
         space = DiskSpace.of(folder)
         yield {

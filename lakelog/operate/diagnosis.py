@@ -147,16 +147,13 @@ def _programs() -> Iterator[Finding]:
 def _embedded(directory: str) -> Iterator[Finding]:
     from ..spark.place.embedded import EmbeddedPlace, has_log
 
-    yield from _disk(Path(directory))
-    if not has_log(Path(directory)):
-        yield Finding(
-            MISSING,
-            "directory",
-            f"there is no log in {directory} yet",
-            "lakelog topics create NAME",
-        )
-        return
     try:
+        folder = local_path(directory, "log's directory")
+        yield from _disk(folder)
+        if not has_log(folder):
+            found = f"there is no log in {directory} yet"
+            yield Finding(MISSING, "directory", found, "lakelog topics create NAME")
+            return
         with (
             closing(EmbeddedPlace(directory)) as embedded,
             closing(embedded.place.source.connect()) as hot,
