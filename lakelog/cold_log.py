@@ -175,24 +175,30 @@ class ColdLog:
         return Consumer(self.log, **config)
 
     def explore(
-        self, topic: str | None = None, partition: int = 0, at: PositionLike = "earliest"
+        self,
+        topic: str | None = None,
+        partition: int | None = None,
+        at: PositionLike = "earliest",
+        where: str = "",
     ) -> LogExplorer:
         """A widget to look at topics and walk through their records, in a notebook.
 
         Args:
             topic: which to begin with; another can be picked. None: the first by name.
+            partition: which to show; None: all of them, merged by time.
             at: where to begin: an offset, a name, a time, a distance from now.
+            where: which records to show; see `TopicLog.search`.
 
         Raises:
             MissingExtraError: ipywidgets is not installed.
             UnknownTopicOrPartitionError: no such topic or partition.
-            InvalidArgumentError: not a position.
+            InvalidArgumentError: not a position, or not an expression.
         """
 
         def names() -> list[str]:
             return [found.name for found in self.topics.list()]
 
-        return launch(self.log, names, topic, partition, at, archived_of=self._archived_of())
+        return launch(self.log, names, topic, partition, at, where, archived_of=self._archived_of())
 
     def dataframe(
         self,

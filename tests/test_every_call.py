@@ -462,7 +462,7 @@ QUIET = {
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),
-    *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.scan"),
+    *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.search"),
     *("LogExplorer.follow", "LogExplorer.stop", "LogExplorer.close"),
     "segments.tiers_of",
     "connection.connect",  # jobs open what Lakelog.connect opens

@@ -18,6 +18,7 @@ VALUES = {
     "back_off",
     "producer_calls",
     "record",
+    "record_lines",
     "reservation",
     "topic",
     "offsets",
@@ -50,7 +51,7 @@ ALLOWED = {
     "read": {"hot", "cold"},
     "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
     "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
-    "explore": {"cold", "cleanup", "read", "operate"},
+    "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {
         "codec",
         "hot",

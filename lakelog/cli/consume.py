@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ..offsets import LogOffsets, Position
     from ..read.topic_log import TopicLog
     from ..read.where import Where
-    from .record_lines import Lines as LinesOf
+    from ..record_lines import Lines as LinesOf
 
 _EPILOG = """\
 A position is an offset (250), the last records (-5), a time (2013-12-30T12:00:00Z, 'yesterday 18:30
@@ -262,7 +262,7 @@ def _follow(log: ColdLog, arguments: argparse.Namespace, where: Where) -> Iterat
 
 
 def _lines(tables: Iterable[pa.Table], arguments: argparse.Namespace) -> Iterator[tuple[str, int]]:
-    from . import record_lines
+    from .. import record_lines
 
     lines_of: LinesOf
     if arguments.format is not None:

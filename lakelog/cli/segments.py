@@ -420,7 +420,7 @@ def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
 
 
 def _records(records: Iterator[Record], tier: str, as_json: bool) -> Iterator[Any]:
-    from .record_lines import as_object
+    from ..record_lines import as_object
 
     if as_json:
         yield from ({"kind": "record", "tier": tier, **as_object(r)} for r in records)

@@ -113,6 +113,7 @@ class Search:
         *,
         backward: bool = False,
         limit: SearchLimit | None = None,
+        page_bytes: float = math.inf,
         on_progress: Callable[[Progress], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
     ) -> Page:
@@ -122,18 +123,21 @@ class Search:
             records: how many, at most.
             after: `Page.next` of the page before this one, in the same direction.
             limit: how much may be read for it.
+            page_bytes: it is full, too, with the match that makes it so large.
             on_progress: called after each step.
             stopped: asked after each step: whether to end with what is there.
         """
         scans = self._scans(after or {}, backward)
         merge = _Merge(scans, limit or SearchLimit(), on_progress, stopped)
         tables: list[pa.Table] = []
-        rows = 0
+        rows = nbytes = 0
         for table in merge:
-            tables.append(table.slice(0, records - rows))
-            rows += table.num_rows
-            if rows >= records:
-                merge.put_back(rows - records)
+            room = min(records - rows, _rows_within(table, page_bytes - nbytes))
+            tables.append(table.slice(0, room))
+            rows += tables[-1].num_rows
+            nbytes += tables[-1].nbytes
+            if rows >= records or nbytes >= page_bytes or room < table.num_rows:
+                merge.put_back(table.num_rows - tables[-1].num_rows)
                 merge.ended = FULL
                 break
         found = pa.concat_tables([FOUND.empty_table(), *tables])
@@ -181,6 +185,17 @@ class Search:
             scan.begin((start, max(start, end)), place.rank, record_count(found))
             scans.append(scan)
         return scans
+
+
+def _rows_within(table: pa.Table, size_bytes: float) -> int:
+    """How many of the first rows it takes to fill so many bytes; all, if they do not."""
+    low, high = 0, int(table.num_rows)  # `low` rows do not fill them, `high` do, if all do
+    if table.nbytes <= size_bytes:
+        return high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if table.slice(0, middle).nbytes >= size_bytes else (middle, high)
+    return high
 
 
 def records_of(topic: str, table: pa.Table) -> Iterator[tuple[int, Record]]:

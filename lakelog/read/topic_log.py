@@ -41,8 +41,8 @@ if TYPE_CHECKING:
 #: builds on this module.
 FrameOf = Callable[..., "DataFrame"]
 
-#: Makes the widget for a topic's name, a partition and a position; passed in likewise.
-ExplorerOf = Callable[[str, int, PositionLike], Any]
+#: Makes the widget for a topic's name, a partition, a position and an expression; likewise.
+ExplorerOf = Callable[[str, int | None, PositionLike, str], Any]
 
 
 class TopicLog:
@@ -215,9 +215,9 @@ class TopicLog:
 
     def search(
         self,
-        where: str = "",
-        start: PositionLike = "earliest",
-        end: PositionLike = "latest",
+        where: str | Where = "",
+        start: PositionLike | Mapping[int, PositionLike] = "earliest",
+        end: PositionLike | Mapping[int, PositionLike] = "latest",
         *,
         partitions: Iterable[int] | None = None,
     ) -> Search:
@@ -228,22 +228,33 @@ class TopicLog:
         Args:
             where: which records, such as ``key = "N229JB" and value.dep_delay > 60``, or a text to
                 look for; see `lakelog.read.where.grammar`. Times without a zone are UTC.
-            start: where to begin in each partition. An offset counts where a partition has it; one
-                that has not begins or ends there.
+            start: where to begin in each partition, or a position for each that is to be searched.
+                An offset counts where a partition has it; one that has not begins or ends there.
             end: where to end, exclusive.
-            partitions: which to search; default all.
+            partitions: which to search; default those of a dict, or all.
 
         Raises:
             InvalidArgumentError: an expression that cannot be read, or not a position.
             UnknownTopicOrPartitionError: no such partition.
         """
+        given = [one for one in (start, end) if isinstance(one, Mapping)]
+        if partitions is None and given:
+            partitions = set.intersection(*({*one} for one in given))
+        elif partitions is not None:
+            partitions = [*partitions]
+            for number in partitions:
+                if any(number not in one for one in given):
+                    raise InvalidArgumentError(
+                        f"partition {number} of {self.topic.name!r} is to be searched, but no "
+                        "position is given for it"
+                    )
         asked = range(self.topic.partitions) if partitions is None else sorted(set(partitions))
         for number in asked:
             self.topic.partition(number)
-        found = parse(where)
+        found = parse(where) if isinstance(where, str) else where
         look = self._tiers.look(asked)
-        first = self._clamped(asked, position(start), look)
-        last = self._clamped(asked, position(end), look)
+        first = self._clamped(asked, start, look)
+        last = self._clamped(asked, end, look)
         ranges = {number: (first[number], max(first[number], last[number])) for number in asked}
         return Search(self._tiers, ranges, found)
 
@@ -323,11 +334,15 @@ class TopicLog:
         """
         return sample(self._tiers, n, seed)
 
-    def explore(self, partition: int = 0, at: PositionLike = "earliest") -> Any:
+    def explore(
+        self, partition: int | None = None, at: PositionLike = "earliest", where: str = ""
+    ) -> Any:
         """A `LogExplorer`: a widget to look at the records and walk through them, in a notebook.
 
         Args:
+            partition: None: all of them, merged by time.
             at: where to begin; see `lakelog.offsets.position`.
+            where: which records; see `search`.
 
         Raises:
             MissingExtraError: ipywidgets is not installed.
@@ -339,7 +354,7 @@ class TopicLog:
                 f"this log of topic {self.topic.name!r} does not know how to open others; get it "
                 "from Lakelog.log"
             )
-        return self._explorer_of(self.topic.name, partition, at)
+        return self._explorer_of(self.topic.name, partition, at, where)
 
     def count(
         self, partition: int, start: PositionLike = "earliest", end: PositionLike = "latest"
@@ -365,11 +380,17 @@ class TopicLog:
 
     # -- how -------------------------------------------------------------------------------------
 
-    def _clamped(self, asked: Iterable[int], where: Position, look: Look) -> dict[int, int]:
+    def _clamped(
+        self,
+        asked: Iterable[int],
+        given: PositionLike | Mapping[int, PositionLike],
+        look: Look,
+    ) -> dict[int, int]:
         """Where a position lies in each partition; at one of its ends, if it lies outside."""
         clamped = {}
         for number in asked:
             log = look.offsets[number]
+            where = position(given[number] if isinstance(given, Mapping) else given)
             offset: int | None
             if isinstance(where, AtOffset):
                 offset = where.offset

@@ -181,7 +181,7 @@ class Readers:
         opened = OpenedTopic(self.log)
         ask = Ask(self.log.topic.name, partition, AtOffset(start), page_records=PAGE_RECORDS)
         while True:
-            shown = answer(opened, ask, on_progress=lambda _: None, stopped=lambda: False)
+            shown = answer(opened, ask)
             page = to_records(self.log.topic.partition(partition), shown.records)
             # At the end of the log, the explorer shows the last records, which lie before it.
             page = [record for record in page if record.offset >= start]
@@ -197,7 +197,7 @@ class Readers:
         opened = OpenedTopic(self.log)
         while start < end:
             ask = Ask(self.log.topic.name, partition, Before(end), page_records=PAGE_RECORDS)
-            shown = answer(opened, ask, on_progress=lambda _: None, stopped=lambda: False)
+            shown = answer(opened, ask)
             page = to_records(self.log.topic.partition(partition), shown.records)
             # At the start of the log, the explorer shows the first records, which lie above it.
             page = [record for record in page if record.offset < end]

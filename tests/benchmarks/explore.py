@@ -4,7 +4,8 @@
 
 Prints, as a Markdown table, the median and the 95th percentile of each kind of step over random
 places of a log of 1,000,000 records of 200 bytes: 800,000 in a Delta table in a local folder, in
-some 30 files, the rest in Redis. Beside it: what a scan reads a second.
+some 30 files, the rest in Redis. Beside it: what a search reads a second, and how long a picture of
+100,000 files takes.
 """
 
 from __future__ import annotations
@@ -14,20 +15,32 @@ import statistics
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import timezone
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from lakelog import Lakelog
+from lakelog.cold.segment import COLUMNS, SegmentIndex
+from lakelog.cold.table import ColdSnapshot
+from lakelog.explore.picture.drawing import picture_html
+from lakelog.explore.picture.groups import groups_of
+from lakelog.explore.picture.histogram import histogram, whole
+from lakelog.explore.picture.picture import STEPS
+from lakelog.offsets import HotOffsets, LogOffsets
+from lakelog.read.tiers import Look
 from lakelog.testing.servers import RedisServer
 
 ROUNDS = 200
-SCANS = 5
+SEARCHES = 5
+PICTURES = 5
+FILES = 100_000
 COLD, HOT = 800_000, 200_000
 BATCH = 10_000
 EPOCH_MS = 1_700_000_000_000
-LIMIT_MS = {"hot": 100, "cold": 300}
+LIMIT_MS = {"hot": 50, "cold": 150}
 
 
 def main() -> None:
@@ -42,7 +55,7 @@ def main() -> None:
                 for name, tier, step in steps(explorer, random.Random(1)):
                     median, p95 = measured(step)
                     print(f"| {name} | {median:.0f} ms | {p95:.0f} ms | {LIMIT_MS[tier]} ms |")
-                print("\n| scan of all, nothing found | records/s |\n|---|---:|")
+                print("\n| search of all, nothing found | records/s |\n|---|---:|")
                 for name, match in (
                     ("key", 'key = "nobody"'),
                     ("header", "header.nothing exists"),
@@ -50,8 +63,12 @@ def main() -> None:
                     ("member that no value has", "value.nothing exists"),
                     ("member that each value has", "value.sensor = -1"),
                 ):
-                    print(f"| {name} | {scanned(explorer, match):,.0f} |")
+                    print(f"| {name} | {searched(explorer, match):,.0f} |")
                 explorer.close()
+                print(
+                    "\n| picture of time, of 100,000 cold files | ms | at most |\n|---|---:|---:|"
+                )
+                print(f"| indexes to HTML, median of {PICTURES} | {pictured():.0f} | 300 |")
         finally:
             server.kill()
 
@@ -111,16 +128,52 @@ def measured(step: Callable[[], object]) -> tuple[float, float]:
     return statistics.median(times_ms), statistics.quantiles(times_ms, n=20)[-1]
 
 
-def scanned(explorer: Any, match: dict[str, str]) -> float:
-    """Records a second, median of some scans from the log start to the end."""
+def searched(explorer: Any, match: str) -> float:
+    """Records a second, median of some searches from the log start to the end."""
     rates = []
-    for _ in range(SCANS):
-        explorer.seek("earliest")
+    for _ in range(SEARCHES):
         start = time.perf_counter()
-        explorer.scan(match, max_records=COLD + HOT, max_bytes=1 << 30)
+        explorer.search(match)
         rates.append((COLD + HOT) / (time.perf_counter() - start))
-        explorer.scan()
+    explorer.search()
     return statistics.median(rates)
+
+
+def pictured() -> float:
+    """Milliseconds from the tiers' indexes to the drawn picture of a topic of many segments."""
+    half, hour_ms = FILES // 2, 3_600_000
+    number = np.arange(FILES)
+    within = number % half
+    start = within * 1000
+    columns = {
+        "partition": number // half,
+        "segment": start,
+        "path": [f"partition={one // half}/{one}.parquet" for one in number.tolist()],
+        "size_bytes": np.full(FILES, 1 << 20),
+        "records": np.full(FILES, 1000),
+        "start_offset": start,
+        "end_offset": start + 1000,
+        "min_timestamp_ms": EPOCH_MS + within * hour_ms,
+        "max_timestamp_ms": EPOCH_MS + (within + 1) * hour_ms,
+        "modified_ms": np.full(FILES, EPOCH_MS),
+        "first": start,
+        "last": start + 999,
+        "ours": np.full(FILES, True),
+    }
+    files = SegmentIndex(pa.table(columns).cast(COLUMNS))
+    end = half * 1000
+    offsets = {n: LogOffsets(0, end, end, end) for n in (0, 1)}
+    hot = {n: HotOffsets(end, end, (), -1, 0) for n in (0, 1)}
+    look = Look(offsets, ColdSnapshot(files=files), hot)
+    times_ms = []
+    for _ in range(PICTURES):
+        began = time.perf_counter()
+        groups = groups_of(look)
+        window = whole(groups)
+        assert window is not None
+        picture_html(histogram(groups, window, STEPS), [], timezone.utc, None)
+        times_ms.append(1000 * (time.perf_counter() - began))
+    return statistics.median(times_ms)
 
 
 if __name__ == "__main__":

@@ -50,6 +50,9 @@ class ExplorerPage:
             int(text) for text in self.rows.evaluate_all("rows => rows.map(r => r.dataset.offset)")
         ]
 
+    def tiers(self) -> list[str]:
+        return self.rows.evaluate_all("rows => rows.map(r => r.dataset.tier)")
+
     def cells(self, column: str) -> list[str]:
         """What the rows say in a column, by its heading."""
         headings = self.table.locator("th").all_inner_texts()

@@ -16,7 +16,6 @@ import pyarrow as pa
 from lakelog import Lakelog
 from lakelog.cold.store.storage import Storage
 from lakelog.explore.explorer.paging import page_before
-from lakelog.explore.explorer.scan import ScanLimit, scan_backward, scan_forward
 from lakelog.hot import HotSource
 from lakelog.read.stretches import stretches
 from lakelog.read.tiers import Tiers
@@ -26,7 +25,6 @@ from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.spark.range_rows import range_rows
 
 NOTHING = parse("no record has this")
-NO_LIMIT = ScanLimit(2**31, 2**40)
 
 
 def consume(lake: Lakelog, topic: str, cold: str, url: str) -> int:
@@ -69,11 +67,11 @@ def archive_all(lake: Lakelog, topic: str, cold: str, url: str) -> int:
 
 def explore(lake: Lakelog, topic: str, cold: str, url: str) -> int:
     log, last = lake.log(topic), end(lake, topic)
-    quiet = {"limit": NO_LIMIT, "on_progress": lambda _: None, "stopped": lambda: False}
     there = stretches(Tiers(log.topic, log.hot, log.table).look([0]))
     page_before(log, 0, there, 0, last, 100)
-    scan_backward(log, 0, there, 0, last, NOTHING, 100, **quiet)
-    return scan_forward(log, 0, there, 0, last, NOTHING, 100, **quiet).progress.records
+    search = log.search_ranges({0: (0, last)}, NOTHING)
+    search.page(100, backward=True)
+    return search.page(100).progress.read
 
 
 def end(lake: Lakelog, topic: str) -> int:

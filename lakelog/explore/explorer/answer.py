@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
@@ -11,19 +11,11 @@ from ...offsets import Ago, AtOffset, AtTimestamp, LogOffsets, MaxTimestamp, Pos
 from ...read.tiers import Look
 from ...read.unified_log import UnifiedLog
 from ...record import OffsetRange
-from .key_history import history_note
 from .opened_topic import OpenedTopic, stretches_of
 from .paging import page_before, page_from
 from .record_tiers import record_tiers
-from .rows import readable_size
-from .scan import (
-    OnProgress,
-    Scanned,
-    Stopped,
-    scan_backward,
-    scan_forward,
-)
-from .view import Ask, Before, Shown, View
+from .search_pages import Found, OnProgress, search_page
+from .view import Ask, Before, Cut, Shown, View
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,68 +27,141 @@ class _Place:
     note: str | None = None
 
 
-def answer(opened: OpenedTopic, ask: Ask, *, on_progress: OnProgress, stopped: Stopped) -> Shown:
+def answer(
+    opened: OpenedTopic,
+    ask: Ask,
+    *,
+    on_progress: OnProgress = lambda _, __: None,
+    stopped: Callable[[], bool] = lambda: False,
+    on_first: Callable[[Shown], None] = lambda _: None,
+) -> Shown:
     """Reads the page that was asked for.
 
     Args:
-        on_progress: called after each step of a scan.
-        stopped: says whether to end a scan with what it has.
+        on_progress: called after each step of a search.
+        stopped: says whether to end a search with what it has.
+        on_first: gets what a search found where it looked first, if it looks further.
 
     Raises:
         OffsetOutOfRangeError: an offset outside the log.
         LakelogError: whatever reading a log may raise.
     """
-    look = opened.look(ask.partition)
-    offsets = look.offsets[ask.partition]
-    place = _place(opened, ask, offsets)
+    partitions = opened.log.topic.partitions
+    if ask.partition is None and partitions == 1:
+        ask = replace(ask, partition=0)
     if ask.is_search:
-        scanned = _scan(opened, ask, look, place, on_progress, stopped)
-        records, start, end = scanned.records, scanned.start_offset, scanned.end_offset
-        said = list(_scan_notes(ask, scanned, place.backward))
-        if ask.history:
-            said.append(history_note(ask.match, records))
-    else:
-        records = _page(opened, ask, look, place)
-        said = list(_page_notes(ask, records, place, offsets))
-        start = end = min(max(place.offset, offsets.log_start), offsets.log_end)
-        if records.num_rows:
-            start = records["offset"][0].as_py()
-            end = records["offset"][records.num_rows - 1].as_py() + 1
-    tiers = record_tiers(opened, look, ask.partition, records["offset"])
-    skipped = tuple(gap for gap in offsets.gaps if gap.start < end and gap.end > start)
-    said += [
-        f"offsets [{gap.start:,}, {gap.end:,}) were skipped after an unclean stop of Redis"
-        for gap in skipped
-    ]
-    if not offsets.recovered:
-        said.append(
+        asked = range(partitions) if ask.partition is None else [ask.partition]
+        look = opened.look(asked)
+        start = None
+        if ask.partition is not None and not isinstance(ask.where, Cut):
+            place = _place(opened, ask.partition, ask.where, look.offsets[ask.partition])
+            start = (place.offset, place.backward, place.note)
+
+        def first(found: Found) -> None:
+            on_first(of_search(opened, ask, look, found))
+
+        found = search_page(opened.log, ask, look, start, first, on_progress, stopped)
+        return of_search(opened, ask, look, found)
+    assert ask.partition is not None
+    look = opened.look([ask.partition])
+    offsets = look.offsets[ask.partition]
+    place = _place(opened, ask.partition, ask.where, offsets)
+    records = _page(opened, ask, look, place)
+    start_offset = end_offset = min(max(place.offset, offsets.log_start), offsets.log_end)
+    if records.num_rows:
+        start_offset = records["offset"][0].as_py()
+        end_offset = records["offset"][records.num_rows - 1].as_py() + 1
+    spans = {ask.partition: (start_offset, end_offset)}
+    said = [*_noted(place.note), *_page_notes(records, place, offsets)]
+    return _shown(opened, ask, look, View(ask.topic, ask.partition, spans), records, said, spans)
+
+
+def of_search(opened: OpenedTopic, ask: Ask, look: Look, found: Found) -> Shown:
+    """A page of a search, with what is known of its rows."""
+    spans = found.spans
+    if ask.partition is None:
+        spans = found.held  # of the partitions that have rows: an expression that can be read
+    view = View(ask.topic, ask.partition, spans, ask.match)
+    records = found.records
+    if ask.partition is not None:
+        records = records.drop_columns(["partition"])
+    shown = _shown(opened, ask, look, view, records, found.notes, found.spans)
+    return replace(shown, edges=(found.low, found.high))
+
+
+def _shown(
+    opened: OpenedTopic,
+    ask: Ask,
+    look: Look,
+    view: View,
+    records: pa.Table,
+    said: Iterable[str],
+    spans: Mapping[int, tuple[int, int]],
+) -> Shown:
+    """With what is to be said of the partitions, and each record's tier."""
+    notes, skipped = [*said], []
+    for partition, (start, end) in spans.items():
+        gaps = [g for g in look.offsets[partition].gaps if g.start < end and g.end > start]
+        skipped += gaps
+        of = f" of partition {partition}" if ask.partition is None else ""
+        notes += [
+            f"offsets [{gap.start:,}, {gap.end:,}){of} were skipped after an unclean stop of Redis"
+            for gap in gaps
+        ]
+    if not all(log.recovered for log in look.offsets.values()):
+        notes.append(
             "the server restarted since the partition was last written: the last appended records "
             "may be lost; the next append or archive run will tell"
         )
     if not isinstance(opened.log, UnifiedLog):
-        known = f"{offsets.log_end:,}"
-        said.append(f"Redis was not asked: the log is shown up to {known}, where its archive ends")
-    if place.note is not None:
-        said.insert(0, place.note)
-    view = View(ask.topic, ask.partition, start, end, ask.match)
+        ends = [log.log_end for log in look.offsets.values()]
+        known = f"up to {ends[0]:,}, where its archive ends"
+        if len(ends) > 1:
+            known = "up to where its archive ends"
+        notes.append(f"Redis was not asked: the log is shown {known}")
     partitions = opened.log.topic.partitions
-    return Shown(ask, view, records, tuple(tiers), offsets, tuple(said), skipped, partitions)
+    shown = Shown(
+        ask, view, records, (), look.offsets, tuple(notes), tuple(skipped), partitions=partitions
+    )
+    return replace(shown, tiers=tuple(_tiers(opened, look, shown)))
 
 
-def _place(opened: OpenedTopic, ask: Ask, offsets: LogOffsets) -> _Place:
+def _tiers(opened: OpenedTopic, look: Look, shown: Shown) -> list[str]:
+    """The tier of each row."""
+    if shown.view.partition is not None:
+        return record_tiers(opened, look, shown.view.partition, shown.records["offset"])
+    by_partition: dict[int, list[int]] = {}
+    for partition, offset in shown.places:
+        by_partition.setdefault(partition, []).append(offset)
+    tiers = {
+        (partition, offset): tier
+        for partition, offsets in by_partition.items()
+        for offset, tier in zip(
+            sorted(offsets),
+            record_tiers(opened, look, partition, pa.chunked_array([sorted(offsets)], pa.int64())),
+            strict=True,
+        )
+    }
+    return [tiers[place] for place in shown.places]
+
+
+def _place(
+    opened: OpenedTopic, partition: int, where: Position | Before | Cut, offsets: LogOffsets
+) -> _Place:
     end = offsets.log_end
-    if isinstance(ask.where, Before):
-        at = min(ask.where.offset, end)
+    if isinstance(where, Before):
+        at = min(where.offset, end)
         if at <= offsets.log_start < end:
             return _Place(offsets.log_start, False, "the log starts here")
         return _Place(at, True)
-    found = opened.log.seek(ask.partition, ask.where)
+    assert not isinstance(where, Cut)
+    found = opened.log.seek(partition, where)
     if found is None:
         if offsets.log_start == end:
             return _Place(end, True)
-        return _Place(end, True, f"{_none(ask.where)}; the last records are shown")
+        return _Place(end, True, f"{_none(where)}; the last records are shown")
     if found >= end:
-        asked_for_end = isinstance(ask.where, AtOffset) and end > offsets.log_start
+        asked_for_end = isinstance(where, AtOffset) and end > offsets.log_start
         return _Place(found, True, f"the log ends at {end:,}" if asked_for_end else None)
     return _Place(found, False)
 
@@ -111,7 +176,12 @@ def _none(where: Position) -> str:
             return "nothing is tiered yet"
 
 
+def _noted(note: str | None) -> list[str]:
+    return [] if note is None else [note]
+
+
 def _page(opened: OpenedTopic, ask: Ask, look: Look, place: _Place) -> pa.Table:
+    assert ask.partition is not None
     offsets = look.offsets[ask.partition]
     if place.backward:
         return page_before(
@@ -125,43 +195,7 @@ def _page(opened: OpenedTopic, ask: Ask, look: Look, place: _Place) -> pa.Table:
     return page_from(opened.log, ask.partition, place.offset, offsets.log_end, ask.page_records)
 
 
-def _scan(
-    opened: OpenedTopic,
-    ask: Ask,
-    look: Look,
-    place: _Place,
-    on_progress: OnProgress,
-    stopped: Stopped,
-) -> Scanned:
-    offsets = look.offsets[ask.partition]
-    if place.backward:
-        return scan_backward(
-            opened.log,
-            ask.partition,
-            stretches_of(look),
-            offsets.log_start,
-            place.offset,
-            ask.match,
-            ask.page_records,
-            limit=ask.limit,
-            on_progress=on_progress,
-            stopped=stopped,
-        )
-    return scan_forward(
-        opened.log,
-        ask.partition,
-        stretches_of(look),
-        place.offset,
-        offsets.log_end,
-        ask.match,
-        ask.page_records,
-        limit=ask.limit,
-        on_progress=on_progress,
-        stopped=stopped,
-    )
-
-
-def _page_notes(ask: Ask, records: pa.Table, place: _Place, offsets: LogOffsets) -> Iterator[str]:
+def _page_notes(records: pa.Table, place: _Place, offsets: LogOffsets) -> Iterator[str]:
     if not records.num_rows:
         if offsets.log_start < offsets.log_end:
             yield (
@@ -179,19 +213,3 @@ def _page_notes(ask: Ask, records: pa.Table, place: _Place, offsets: LogOffsets)
         skipped = any(one.start < gap.end and one.end > gap.start for one in offsets.gaps)
         why = "were skipped or removed" if skipped else "were removed by compaction"
         yield f"offsets [{gap.start:,}, {gap.end:,}) {why}; the next record is shown"
-
-
-def _scan_notes(ask: Ask, scanned: Scanned, backward: bool) -> Iterator[str]:
-    seen, found = scanned.progress, scanned.records.num_rows
-    text = f"{found:,} {'match' if found == 1 else 'matches'} in [{scanned.start_offset:,}, "
-    text += f"{scanned.end_offset:,}); {seen.records:,} records, {readable_size(seen.bytes)} read"
-    further = "Back" if backward else "Forward"
-    match scanned.ended:
-        case "found":
-            yield f"{text}; {further} looks for more"
-        case "edge":
-            yield f"{text}, up to the {'start' if backward else 'end'} of the log"
-        case "stopped":
-            yield f"{text}; stopped, {further} goes on"
-        case limit:
-            yield f"{text}: the limit of {limit} of one scan; {further} goes on"

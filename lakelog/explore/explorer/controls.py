@@ -8,8 +8,9 @@ import ipywidgets as widgets
 
 from ...typed_time import UTC
 from .decode import FORMATS
-from .scan import ScanLimit
+from .pointer import AWAY, OVER
 from .style import CSS
+from .take_along import CODES, FILES, PYTHON
 from .view import DEFAULT_PAGE_RECORDS
 
 #: The zones on offer; any other name of the zone database may be typed.
@@ -26,52 +27,120 @@ _ZONES = (
     "Australia/Sydney",
 )
 _PAGES = (20, 50, 100, 200, 500)
-_MIB = 1 << 20
+
+#: What lists hold beside partitions and records.
+ALL, NONE = -1, "–"
+
+#: The right end of the range below the picture.
+CHOSEN_MOST = 1000
 
 
 class Controls:
     """Holds the widgets, which are made once; each has a CSS class of its own."""
 
     def __init__(self) -> None:
-        self.topic = _classed(widgets.Dropdown(description="topic"), "topic", "220px")
-        self.partition = _classed(widgets.Dropdown(description="partition"), "partition", "120px")
+        self._make_toolbar()
+        self._make_picture()
+        self._make_paging()
+        self._make_secondary()
+        self._make_page()
+        for widget in (self.new, self.retry, self.error, self.secondary, self.side):
+            hide(widget)
+        for widget in (
+            *(self.segment, self.segment_map),
+            *(self.pointer, self.picked, self.picking),
+        ):
+            hide(widget)
+
+    def _make_toolbar(self) -> None:
+        """Which topic, where, and what of it."""
+        self.topic = _classed(widgets.Dropdown(), "topic", "160px")
+        self.partition = _classed(widgets.Dropdown(), "partition", "150px")
+        self.timestamp = _classed(
+            widgets.Text(placeholder="go to a time: 2013-07-04 12:00", continuous_update=False),
+            "timestamp",
+            "205px",
+        )
+        self.taken = _html("taken")
+        self.search = _classed(
+            widgets.Text(
+                placeholder='a text, or key = "N229JB" and value.dep_delay > 60',
+                continuous_update=False,
+            ),
+            "search",
+        )
+        self.search.layout = widgets.Layout(flex="1 1 260px", min_width="180px", width="auto")
+        self.find = _button("Search", "find", "in the partitions shown, in the time chosen")
+        self.find.button_style = "primary"
+        self.follow = _classed(
+            widgets.ToggleButton(description="Follow", tooltip="show the tail as it grows"),
+            "follow",
+            "auto",
+        )
+        self.new = _button("", "new", "close the record, and show what came since")
+        self.more = _classed(
+            widgets.ToggleButton(description="⋯", tooltip="more controls"), "more", "auto"
+        )
+
+    def _make_picture(self) -> None:
+        """When there are records; a range below chooses where nothing can be clicked."""
+        self.picture = _html("picture")
+        self.chosen = _classed(
+            widgets.IntRangeSlider(
+                value=(0, CHOSEN_MOST),
+                min=0,
+                max=CHOSEN_MOST,
+                readout=False,
+                continuous_update=False,
+            ),
+            "chosen",
+            "auto",  # the full width: the picture above is as wide
+        )
+        self.chosen.tooltip = "the time to search"
+        # The picture's own script sets it.
+        self.picked = _classed(widgets.Text(continuous_update=False), "picked")
+        self.told = _html("told")
+        self.told.layout.flex = "1 1 300px"
+        self.zoom = _button("Zoom in", "zoom", "show the chosen time in the picture")
+        self.whole = _button("All time", "whole", "choose all the time there is")
+
+    def _make_paging(self) -> None:
+        """From page to page."""
+        self.earliest = _button("Earliest", "earliest", "the log start")
+        self.back = _button("◀ Back", "back", "the page before")
+        self.forward = _button("Forward ▶", "forward", "the page after")
+        self.latest = _button("Latest", "latest", "the last records")
+        self.stop = _button("Stop", "stop", "end the search with what it has")
+        self.stop.disabled = True
+        self.progress = _html("progress")
+        self.notes = _html("notes")
+        # The table's own script sets it, while the tail is followed.
+        self.pointer = _classed(widgets.Dropdown(options=[AWAY, OVER]), "pointer")
+
+    def _make_secondary(self) -> None:
+        """What is needed now and then."""
         self.refresh = _button("↻", "refresh", "look for new topics, and read the page again")
         self.offset = _classed(
             widgets.IntText(value=0, description="offset", continuous_update=False),
             "offset",
             "165px",
         )
-        self.slider = _classed(
-            widgets.IntSlider(value=0, min=0, max=0, readout=False, continuous_update=False),
-            "slider",
-            "auto",  # the full width: the map below is drawn to its scale
-        )
-        self.map = _html("map")
-        self.timestamp = _classed(
-            widgets.Text(
-                description="time",
-                placeholder="2013-07-04 12:00 or 10 minutes ago",
-                continuous_update=False,
-            ),
-            "timestamp",
-            "290px",
-        )
-        self.zone = _classed(
-            widgets.Combobox(
-                value=UTC, options=_ZONES, ensure_option=False, continuous_update=False
-            ),
-            "zone",
-            "150px",
-        )
-        self.taken = _html("taken")
         self.seek = _button("Seek", "seek", "go to the offset or the time, whichever changed last")
-        self.earliest = _button("Earliest", "earliest", "the log start")
         self.earliest_local = _button(
             "Earliest local", "earliest-local", "the first offset that Redis holds"
         )
-        self.latest = _button("Latest", "latest", "the last records")
-        self.back = _button("◀ Back", "back", "the page before")
-        self.forward = _button("Forward ▶", "forward", "the page after")
+        self.clear = _button("Clear", "clear", "show all records again")
+        self.zone = _classed(
+            widgets.Combobox(
+                value=UTC,
+                options=_ZONES,
+                description="zone",
+                ensure_option=False,
+                continuous_update=False,
+            ),
+            "zone",
+            "190px",
+        )
         self.page_records = _classed(
             widgets.Dropdown(
                 options=sorted({*_PAGES, DEFAULT_PAGE_RECORDS}),
@@ -86,39 +155,6 @@ class Controls:
             "format",
             "170px",
         )
-        self.follow = _classed(
-            widgets.ToggleButton(description="Follow", tooltip="show the tail as it grows"),
-            "follow",
-            "auto",
-        )
-        self.search = _classed(
-            widgets.Text(
-                placeholder='a text, or key = "N229JB" and value.dep_delay > 60',
-                continuous_update=False,
-            ),
-            "search",
-            "630px",
-        )
-        limit = ScanLimit()
-        self.limit_records = _classed(
-            widgets.IntText(value=limit.records, description="records ≤"), "limit-records", "160px"
-        )
-        self.limit_mib = _classed(
-            widgets.IntText(value=limit.bytes // _MIB, description="MiB ≤"), "limit-mib", "110px"
-        )
-        self.scan = _button("Scan", "scan", "look for matches from the page on; empty boxes: all")
-        self.stop = _button("Stop", "stop", "end the scan with what it has")
-        self.stop.disabled = True
-        self.clear = _button("Clear", "clear", "show all records again")
-        self.progress = _html("progress")
-        self.notes = _html("notes")
-        self.table = _html("table")
-        self.opened = _classed(widgets.Dropdown(description="record"), "opened", "230px")
-        self.history = _button("History of its key", "history", "all versions, in both tiers")
-        self.full = _classed(
-            widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
-        )
-        self.record = _html("record")
         self.segments = _classed(
             widgets.ToggleButton(
                 description="Segments", tooltip="of this partition, in both tiers"
@@ -131,54 +167,88 @@ class Controls:
             widgets.Dropdown(description="go to", options=[("–", -1)]), "segment", "auto"
         )
         self.segment_map = _classed(widgets.Output(), "segment-map")
+        self.secondary = _row(
+            *(self.refresh, self.offset, self.seek, self.earliest_local, self.clear),
+            *(self.zone, self.page_records, self.format, self.segments, self.segment),
+        )
+        self.secondary.add_class("lakelog-secondary")
+
+    def _make_page(self) -> None:
+        """The rows, and the record that is open beside them."""
+        self.table = _html("table")
+        self.table.layout = widgets.Layout(flex="999 1 520px", min_width="0")
+        self.opened = _classed(
+            widgets.Dropdown(description="record", options=[NONE]), "opened", "150px"
+        )
+        self.columns = _classed(
+            widgets.ToggleButton(
+                description="Columns", tooltip="members of JSON values as columns; again: as it is"
+            ),
+            "columns",
+            "auto",
+        )
+        self.members = _classed(
+            widgets.SelectMultiple(rows=4, description="columns"), "members", "260px"
+        )
+        self.sort = _classed(
+            widgets.Dropdown(description="sort by", options=[(NONE, None)]), "sort", "210px"
+        )
+        self.picking = _row(self.members, self.sort)
+        self.history = _button("History of its key", "history", "all versions, in both tiers")
+        self.full = _classed(
+            widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
+        )
+        self.record = _html("record")
+        self.side = widgets.VBox([self.record, _row(self.history, self.full)])
+        self.side.layout = widgets.Layout(flex="1 1 320px", min_width="0")
+        self.side.add_class("lakelog-side")
         self.expression = _html("expression")
+        self.expression.layout.flex = "1 1 400px"
+        self.code = _classed(
+            widgets.Dropdown(options=CODES, value=PYTHON, tooltip="the rows shown as"),
+            "code",
+            "135px",
+        )
+        self.export = _classed(
+            widgets.Dropdown(
+                options=[("export …", NONE), *((name, kind) for kind, name in FILES.items())]
+            ),
+            "export",
+            "100px",
+        )
+        self.download = _html("download")
         self.error = _html("error")
         self.retry = _button("Retry", "retry", "ask again what failed")
-        for widget in (self.retry, self.error, self.segment, self.segment_map):
-            hide(widget)
 
     def rows(self) -> list[Any]:
         """The widgets from top to bottom."""
+        page = widgets.Box([self.table, self.side])
+        page.layout = widgets.Layout(flex_flow="row wrap", align_items="flex-start", width="auto")
+        page.add_class("ll-page")
+        toolbar = _row(
+            *(self.topic, self.partition, self.timestamp, self.search),
+            *(self.find, self.follow, self.new, self.more),
+        )
+        toolbar.add_class("ll-toolbar")
         return [
             widgets.HTML(CSS, layout=widgets.Layout(height="0px", margin="0px", overflow="hidden")),
+            toolbar,
+            self.secondary,
+            self.picture,
+            self.chosen,
+            _row(self.told, self.zoom, self.whole),
             _row(
-                self.topic,
-                self.partition,
-                self.refresh,
-                self.offset,
-                self.timestamp,
-                self.zone,
-                self.seek,
-                self.taken,
+                *(self.earliest, self.back, self.forward, self.latest, self.opened, self.columns),
+                *(self.taken, self.stop, self.progress),
             ),
-            self.slider,
-            self.map,
-            _row(
-                self.search,
-                self.scan,
-                self.stop,
-                self.clear,
-                self.limit_records,
-                self.limit_mib,
-            ),
-            _row(
-                self.earliest,
-                self.earliest_local,
-                self.back,
-                self.forward,
-                self.latest,
-                self.follow,
-                self.page_records,
-                self.format,
-                self.progress,
-            ),
+            self.picking,
+            page,
             self.notes,
-            self.table,
-            self.expression,
+            _row(self.expression, self.code, self.export, self.download),
             _row(self.error, self.retry),
-            _row(self.opened, self.full, self.history, self.segments, self.segment),
-            self.record,
             self.segment_map,
+            self.pointer,
+            self.picked,
         ]
 
     def all(self) -> list[Any]:

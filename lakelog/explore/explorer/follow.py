@@ -1,17 +1,32 @@
-"""The tail of a partition as it grows."""
+"""The tail of a partition, or of all, as it grows."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from ...offsets import Latest
-from .answer import answer
+import pyarrow as pa
+
+from ...config import MIB
+from ...offsets import HotOffsets, Latest
+from ...read.search import FOUND, Place, SearchLimit
+from ...read.where import is_all
+from ...record import OffsetRange
+from .answer import answer, of_search
 from .opened_topic import OpenedTopic
+from .search_pages import Found
 from .view import Ask, Shown
 
 #: How long one blocking read of Redis lasts. A stop may go unnoticed for as long.
 WAIT_MS = 500
+
+#: Between two pages, at least: eyes see no more of them, and hands have time to hit a row.
+PAUSE_S = 0.25
+_NAP_S = 0.02  # within it: then a stop is looked for
+
+#: How far back the first page of a filter is looked for: following begins soon.
+_FIRST_LOOK = SearchLimit(records=200_000, bytes=64 * MIB)
 
 
 def follow(
@@ -19,25 +34,87 @@ def follow(
     ask: Ask,
     *,
     on_shown: Callable[[Shown], None],
+    on_new: Callable[[int], None],
+    holds: Callable[[], bool],
     stopped: Callable[[], bool],
     wait_ms: int = WAIT_MS,
 ) -> Shown:
-    """Shows the last records, and again whenever more are appended, until stopped.
+    """Shows the last records, and again when more are appended, until stopped.
+
+    What a filter let through stays: it is asked only of what was appended since.
+
+    Args:
+        on_new: told how many records the log has grown by since the page that is shown.
+        holds: whether the page is to stay as it is for now.
 
     Raises:
         UnknownTopicIdError, UnknownTopicOrPartitionError: the topic was dropped.
         HotTierUnavailableError: Redis does not answer.
     """
     ask = replace(ask, where=Latest(), history=False)
-    topic_partition = opened.log.topic.partition(ask.partition)
+    topic, hot = opened.log.topic, opened.log.hot
+    asked = range(topic.partitions) if ask.partition is None else [ask.partition]
+    partitions = [topic.partition(number) for number in asked]
+    shown: Shown | None = None
     while True:
-        shown = answer(opened, ask, on_progress=lambda _: None, stopped=stopped)
+        if shown is None or is_all(ask.match):
+            limit = ask.limit if is_all(ask.match) else _FIRST_LOOK
+            shown = answer(opened, replace(ask, limit=limit), stopped=stopped)
+            shown = replace(shown, ask=replace(shown.ask, limit=ask.limit))
+        else:
+            shown = _grown(opened, shown, stopped)
         on_shown(shown)
-        end = shown.offsets.log_end
-        while not opened.log.hot.wait({topic_partition: end}, wait_ms):
+        ends = {one: shown.offsets[one.partition].log_end for one in partitions}
+        seen = dict(ends)
+        while seen == ends or holds():
+            _pause(stopped)
+            grew = hot.wait(seen, wait_ms)
             if stopped():
                 return shown
             # A dropped topic gets no more records: a blocking read would wait for ever.
-            opened.log.hot.offsets([topic_partition], topic_id=opened.log.topic.topic_id)
+            found = hot.offsets(partitions, topic_id=topic.topic_id)
+            if grew:
+                seen = {one: max(seen[one], found[one].log_end) for one in partitions}
+                on_new(sum(_records(found[one], ends[one], seen[one]) for one in partitions))
         if stopped():
             return shown
+
+
+def _grown(opened: OpenedTopic, shown: Shown, stopped: Callable[[], bool]) -> Shown:
+    """The page with what was appended since and matches, from the oldest on less as much."""
+    assert shown.edges is not None
+    ask, (low, high) = shown.ask, shown.edges
+    look = opened.look(high)
+    records = shown.records
+    if shown.view.partition is not None:
+        numbers = pa.array([shown.view.partition] * records.num_rows, pa.int32())
+        records = records.add_column(0, FOUND.field("partition"), numbers)
+    before = records.num_rows
+    ranges = {}
+    for number, place in high.items():
+        end = look.offsets[number].log_end
+        ranges[number] = (min(max(place.offset, look.offsets[number].log_start), end), end)
+    for table in opened.log.search_ranges(ranges, ask.match):
+        before += table.num_rows
+        records = pa.concat_tables([records, table])
+        records = records.slice(max(0, records.num_rows - ask.page_records))
+        if stopped():
+            return shown
+    ends = {number: Place(end) for number, (_, end) in ranges.items()}
+    if records.num_rows < before:  # the page begins later by now
+        kept = Found(records, ends, ends).held if records.num_rows else {}
+        low = {
+            number: Place(kept[number][0]) if number in kept else ends[number] for number in ends
+        }
+    return of_search(opened, ask, look, Found(records, low, ends))
+
+
+def _records(hot: HotOffsets, start: int, end: int) -> int:
+    skipped = [OffsetRange(max(gap.start, start), min(gap.end, end)) for gap in hot.gaps]
+    return max(0, end - start) - sum(max(0, gap.end - gap.start) for gap in skipped)
+
+
+def _pause(stopped: Callable[[], bool]) -> None:
+    until = time.monotonic() + PAUSE_S
+    while time.monotonic() < until and not stopped():
+        time.sleep(_NAP_S)

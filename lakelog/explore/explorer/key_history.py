@@ -7,19 +7,16 @@ from dataclasses import replace
 import pyarrow as pa
 
 from ...errors import InvalidArgumentError
-from ...offsets import Latest
+from ...offsets import Earliest, Latest
+from ...read.search import SearchLimit
 from ...read.where import Where
 from ...read.where.expression import Bytes, Compare
 from .decode import decode
-from .scan import ScanLimit
 from .view import Ask
-
-#: A history is searched from the end backward, and further than a page's scan.
-HISTORY_LIMIT = ScanLimit(records=5_000_000, bytes=1 << 30)
 
 
 def history_of(ask: Ask, key: bytes | None) -> Ask:
-    """The question for all versions of a key in the partition, newest page first.
+    """The question for all versions of a key in all partitions, newest page first.
 
     Raises:
         InvalidArgumentError: the record has no key.
@@ -28,10 +25,12 @@ def history_of(ask: Ask, key: bytes | None) -> Ask:
         raise InvalidArgumentError("a record without a key has no history; pick one with a key")
     return replace(
         ask,
+        partition=None,
         where=Latest(),
         match=Compare(Bytes("key"), "=", key),
-        limit=HISTORY_LIMIT,
+        limit=SearchLimit(),
         history=True,
+        span=(Earliest(), Latest()),
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from ...read.stretches import Stretch, stretches
 from ...read.tiers import Look
 from ...read.topic_log import TopicLog
@@ -14,10 +16,12 @@ class OpenedTopic:
         self.log = log
         self._tiers = log.tiers()
 
-    def look(self, partition: int) -> Look:
-        """Both tiers of a partition as of now."""
-        self.log.topic.partition(partition)
-        return self._tiers.look([partition])
+    def look(self, partitions: Iterable[int]) -> Look:
+        """Both tiers of some partitions as of now."""
+        asked = [*partitions]
+        for partition in asked:
+            self.log.topic.partition(partition)
+        return self._tiers.look(asked)
 
 
 def stretches_of(look: Look) -> list[Stretch]:

@@ -5,24 +5,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...text_table import text_table
-from .rows import COLUMNS, Row, readable_size
+from .rows import COLUMNS, PARTITION, Row, readable_size
 
 #: The widest a column gets; a line stays readable in a terminal.
 _WIDTH = 48
 
 
-def page_text(rows: Sequence[Row]) -> str:
+def page_text(rows: Sequence[Row], columns: Sequence[str] = COLUMNS) -> str:
     """A table with column names; long texts are cut and show their size."""
     if not rows:
         return "no records"
     lines = [
         {
             name: _text(cell.text, cell.of_bytes)
-            for name, cell in zip(COLUMNS, row.cells, strict=True)
+            for name, cell in zip(columns, row.cells, strict=True)
         }
         for row in rows
     ]
-    return text_table(lines, COLUMNS, right={"offset", "size"})
+    return text_table(lines, columns, right={PARTITION, "offset", "size"})
 
 
 def _text(text: str, of_bytes: int | None) -> str:

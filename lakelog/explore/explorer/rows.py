@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import tzinfo
+from datetime import timezone, tzinfo
 
+from ...read.search import records_of
 from ...record import Record, TopicPartition, to_records
 from .decode import AUTO, EMPTY, NULL, Decoded, decode, one_line
 from .moment import clock_time
 from .view import Shown
 
 COLUMNS = ("offset", "time", "tier", "key", "value", "headers", "size")
+
+#: Before the others, where the rows are of several partitions.
+PARTITION = "part"
 
 #: How much a cell shows: of a key, of a value, how many headers, of a header.
 KEY_BYTES, VALUE_BYTES, HEADERS, HEADER_BYTES = 80, 200, 3, 40
@@ -23,22 +27,48 @@ class Cell:
     text: str
     kind: str = ""  # null, empty, json, utf-8, hex; a tier's name; "" for a number or a time
     of_bytes: int | None = None  # the full size, if the text is only the beginning
+    hover: str = ""  # what it says below the pointer
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One record in cells of `COLUMNS`."""
+    """One record in cells of `columns_of`."""
 
+    partition: int
     offset: int
+    tier: str
     cells: tuple[Cell, ...]
+
+    @property
+    def name(self) -> str:
+        return row_name(self.partition, self.offset)
+
+
+def row_name(partition: int, offset: int) -> str:
+    """What a row is called in the list of records that can be opened."""
+    return f"{partition}:{offset}"
+
+
+def columns_of(shown: Shown) -> tuple[str, ...]:
+    """The columns of a page."""
+    return COLUMNS if shown.view.partition is not None else (PARTITION, *COLUMNS)
+
+
+def records_shown(shown: Shown) -> list[tuple[int, Record]]:
+    """The page's records, in its order, each with its partition."""
+    view = shown.view
+    if view.partition is None:
+        return [*records_of(view.topic, shown.records)]
+    found = to_records(TopicPartition(view.topic, view.partition), shown.records)
+    return [(view.partition, record) for record in found]
 
 
 def rows(shown: Shown, zone: tzinfo, kind: str = AUTO) -> list[Row]:
-    """The page's records, in its order."""
-    topic_partition = TopicPartition(shown.view.topic, shown.view.partition)
-    records = to_records(topic_partition, shown.records)
+    """The page's records as cells."""
+    several = shown.view.partition is None
     return [
-        _row(record, tier, zone, kind) for record, tier in zip(records, shown.tiers, strict=True)
+        _row(partition, record, tier, zone, kind, several=several)
+        for (partition, record), tier in zip(records_shown(shown), shown.tiers, strict=True)
     ]
 
 
@@ -66,14 +96,22 @@ def header_text(record: Record, limit: int = HEADERS) -> str:
     return ", ".join(parts) + (f" +{more:,}" if more > 0 else "")
 
 
-def _row(record: Record, tier: str, zone: tzinfo, kind: str) -> Row:
+def _row(
+    partition: int, record: Record, tier: str, zone: tzinfo, kind: str, *, several: bool
+) -> Row:
     key = decode(record.key, limit=KEY_BYTES)
     value = decode(record.value, kind, limit=VALUE_BYTES)
     return Row(
+        partition,
         record.offset,
+        tier,
         (
+            *((Cell(str(partition)),) if several else ()),
             Cell(str(record.offset)),
-            Cell(clock_time(record.timestamp_ms, zone)),
+            Cell(
+                clock_time(record.timestamp_ms, zone),
+                hover=clock_time(record.timestamp_ms, timezone.utc),
+            ),
             Cell(tier, tier),
             _cell(key),
             _cell(value, null="tombstone" if record.key is not None else NULL),

@@ -10,36 +10,80 @@ CSS = """
   --ll-wrong: #c0392b;
   --ll-line: rgba(128,128,128,.35); --ll-faint: rgba(128,128,128,.12);
   color: var(--jp-ui-font-color1, inherit); max-width: 100%; overflow-x: hidden; }
+[data-jp-theme-light="false"] .lakelog-explorer, .vscode-dark .lakelog-explorer {
+  --ll-cold: #5aa6e0; --ll-hot: #f0a546; --ll-wrong: #ff7b6b; }
 .lakelog-explorer .widget-html, .lakelog-explorer .jupyter-widgets.widget-html,
 .lakelog-explorer .widget-html-content { max-width: 100%; min-width: 0; line-height: 1.4;
   align-self: stretch; }
 .lakelog-explorer .ll-row { flex-wrap: wrap; align-items: center; overflow: visible; }
 .lakelog-explorer .lakelog-progress { align-self: center; }
-.lakelog-explorer .lakelog-slider { margin: 0 2px -8px; }
-.lakelog-explorer .ll-map { position: relative; display: flex; height: 10px; overflow: hidden;
-  margin: 0 6px; /* as the slider's track */
-  border-radius: 3px; background: var(--ll-faint); }
-.lakelog-explorer .ll-part { flex: 0 1 0; min-width: 1px; }
-.lakelog-explorer .ll-part.ll-cold, .lakelog-explorer .ll-swatch.ll-cold {
-  background: var(--ll-cold); }
-.lakelog-explorer .ll-part.ll-hot, .lakelog-explorer .ll-swatch.ll-hot {
-  background: var(--ll-hot); }
-.lakelog-explorer .ll-part.ll-both, .lakelog-explorer .ll-swatch.ll-both { background:
-  repeating-linear-gradient(45deg, var(--ll-cold) 0 4px, var(--ll-hot) 4px 8px); }
-.lakelog-explorer .ll-part.ll-skipped, .lakelog-explorer .ll-swatch.ll-skipped { background:
-  repeating-linear-gradient(45deg, var(--ll-skipped) 0 2px, transparent 2px 6px); }
-.lakelog-explorer .ll-here { position: absolute; top: 0; bottom: 0; min-width: 3px;
-  box-sizing: border-box; border: 2px solid currentColor; border-radius: 2px; }
-.lakelog-explorer .ll-legends { display: flex; flex-wrap: wrap; gap: 0 1.2em; margin: 0 6px;
-  font-size: 85%; opacity: .85; font-variant-numeric: tabular-nums; }
+.lakelog-explorer .ll-toolbar { gap: 2px 4px; margin-bottom: 4px; }
+.lakelog-explorer .lakelog-search input { font-family: var(--jp-code-font-family, monospace); }
+.lakelog-explorer .lakelog-new { border-color: var(--ll-hot); }
+.lakelog-explorer .ll-time { position: relative; height: 64px; margin: 0 8px; cursor: crosshair;
+  border-bottom: 1px solid var(--ll-line); user-select: none; }
+.lakelog-explorer .ll-time svg { display: block; width: 100%; height: 64px; }
+.lakelog-explorer .ll-time path.ll-cold { fill: var(--ll-cold); }
+.lakelog-explorer .ll-time path.ll-hot { fill: var(--ll-hot); }
+.lakelog-explorer .ll-time path.ll-both { fill: var(--ll-cold); stroke: var(--ll-hot);
+  stroke-width: 2px; vector-effect: non-scaling-stroke; }
+.lakelog-explorer .ll-hover { fill: transparent; }
+.lakelog-explorer .ll-hover:hover { fill: var(--ll-faint); }
+.lakelog-explorer .ll-mark, .lakelog-explorer .ll-drawn { position: absolute; top: 0; bottom: 0;
+  box-sizing: border-box; pointer-events: none; }
+.lakelog-explorer .ll-mark.ll-archived { border-left: 2px dashed currentColor; opacity: .8; }
+.lakelog-explorer .ll-mark.ll-start { border-left: 2px solid currentColor; opacity: .8; }
+.lakelog-explorer .ll-mark.ll-page { top: auto; bottom: -5px; height: 4px; min-width: 4px;
+  background: currentColor; border-radius: 2px; }
+.lakelog-explorer .ll-mark.ll-group { border-left: 2px dotted var(--ll-skipped);
+  border-top: 6px solid var(--ll-skipped); min-width: 6px; pointer-events: auto; }
+.lakelog-explorer .ll-mark.ll-chosen, .lakelog-explorer .ll-drawn {
+  background: rgba(63,136,197,.2); outline: 1px solid rgba(63,136,197,.8); }
+.lakelog-explorer .ll-drawn { left: 0; width: 0; outline-width: 0; }
+.lakelog-explorer .ll-axis { position: relative; height: 1.5em; margin: 5px 8px 0; font-size: 80%;
+  opacity: .75; overflow: hidden; font-variant-numeric: tabular-nums; }
+.lakelog-explorer .ll-axis span { position: absolute; white-space: nowrap; padding-left: 3px;
+  border-left: 1px solid var(--ll-line); }
+.lakelog-explorer .lakelog-chosen { margin: -6px 0 -2px; height: 22px; padding: 0 8px; }
+.lakelog-explorer .ll-told { display: flex; flex-wrap: wrap; justify-content: space-between;
+  gap: 0 1.5em; font-size: 85%; opacity: .85; margin: 0 8px;
+  font-variant-numeric: tabular-nums; }
+.lakelog-explorer .ll-legends { display: inline-flex; flex-wrap: wrap; gap: 0 1.2em; }
 .lakelog-explorer .ll-swatch { display: inline-block; width: .8em; height: .8em;
   margin-right: .35em; border-radius: 2px; vertical-align: -.05em; }
+.lakelog-explorer .ll-swatch.ll-cold, .lakelog-explorer .ll-swatch.ll-both {
+  background: var(--ll-cold); }
+.lakelog-explorer .ll-swatch.ll-hot { background: var(--ll-hot); }
+.lakelog-explorer .ll-swatch.ll-both { outline: 2px solid var(--ll-hot); outline-offset: -2px; }
+.lakelog-explorer .ll-line { display: inline-block; height: .9em; margin-right: .35em;
+  border-left: 2px dashed currentColor; vertical-align: -.1em; }
+.lakelog-explorer .ll-page { gap: 12px; }
+.lakelog-explorer .lakelog-side { border: 1px solid var(--ll-line); border-radius: 6px;
+  padding: 8px 12px; background: var(--ll-faint); overflow: hidden; }
 .lakelog-explorer .ll-scroll { overflow: auto; max-height: 32em; max-width: 100%;
   border: 1px solid var(--ll-line); border-radius: 3px; }
 .lakelog-explorer .ll-tail { display: flex; flex-direction: column-reverse; }
 .lakelog-explorer .ll-table { border-collapse: separate; border-spacing: 0; width: 100%;
-  min-width: 60em; font-size: 90%; margin: 0; }
+  min-width: 46em; font-size: 90%; margin: 0; }
 .lakelog-explorer .ll-table th, .lakelog-explorer .ll-table td { padding: 2px 8px;
+  text-align: left; vertical-align: top; white-space: nowrap; border: 0;
+  border-bottom: 1px solid var(--ll-line); background: transparent; }
+.lakelog-explorer .ll-table tr:last-child td { border-bottom: 0; }
+.lakelog-explorer .ll-table th { font-weight: 600; position: sticky; top: 0; z-index: 1;
+  background: var(--jp-layout-color1, var(--vscode-editor-background, Canvas)); }
+.lakelog-explorer .ll-table .ll-c-part, .lakelog-explorer .ll-table .ll-c-offset,
+.lakelog-explorer .ll-table .ll-c-size { text-align: right; }
+.lakelog-explorer .ll-table .ll-c-number { text-align: right; }
+.lakelog-explorer .ll-table td.ll-c-member { max-width: 16em; overflow: hidden;
+  text-overflow: ellipsis; }
+.lakelog-explorer .ll-table th.ll-c-member { cursor: pointer; line-height: 1.25; }
+.lakelog-explorer .ll-spread { display: inline-block; vertical-align: bottom; }
+.lakelog-explorer .ll-spread rect { fill: currentColor; opacity: .45; }
+.lakelog-explorer .ll-table tr.ll-cold td:first-child { box-shadow: inset 3px 0 var(--ll-cold); }
+.lakelog-explorer .ll-table tr.ll-hot td:first-child { box-shadow: inset 3px 0 var(--ll-hot); }
+.lakelog-explorer .ll-table tr.ll-both td:first-child {
+  box-shadow: inset 3px 0 var(--ll-cold), inset 6px 0 var(--ll-hot); }
+.lakelog-explorer .ll-table td { padding: 2px 8px;
   text-align: left; vertical-align: top; white-space: nowrap; border: 0;
   border-bottom: 1px solid var(--ll-line); background: transparent; }
 .lakelog-explorer .ll-table tr:last-child td { border-bottom: 0; }
@@ -91,5 +135,9 @@ CSS = """
 .lakelog-explorer .ll-busy { display: inline-flex; align-items: center; gap: .5em;
   font-size: 90%; min-height: 1.4em; font-variant-numeric: tabular-nums; }
 .lakelog-explorer .ll-busy progress { width: 10em; }
+.lakelog-explorer .ll-shares { display: inline-flex; gap: 1px; height: 1.1em; }
+.lakelog-explorer .ll-shares span { display: flex; align-items: flex-end; width: 5px;
+  background: var(--ll-faint); }
+.lakelog-explorer .ll-shares i { display: block; width: 100%; background: currentColor; }
 </style>
 """

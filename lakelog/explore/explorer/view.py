@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
-from ...offsets import AtOffset, LogOffsets, Position
+from ...offsets import AtOffset, Earliest, Latest, LogOffsets, Position
 from ...read.range_read import RangeRead
+from ...read.search import Place, Search, SearchLimit
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Where, is_all, write
 from ...record import OffsetRange
-from .scan import ScanLimit
 
 DEFAULT_PAGE_RECORDS = 50
 
@@ -24,63 +25,121 @@ class Before:
 
 
 @dataclass(frozen=True, slots=True)
+class Cut:
+    """Where a search goes on: between two of its pages."""
+
+    places: Mapping[int, Place]  # by partition
+    backward: bool
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
-    """A question for one page of one partition; a retry asks it again."""
+    """A question for one page; a retry asks it again.
+
+    Args:
+        partition: None: all of them, merged by time.
+        span: from, to: nothing else is searched.
+        limit: how much a page of a search may read before it is shown as it is.
+    """
 
     topic: str
-    partition: int
-    where: Position | Before
+    partition: int | None
+    where: Position | Before | Cut
     match: Where = field(default_factory=Always)
     page_records: int = DEFAULT_PAGE_RECORDS
-    limit: ScanLimit = field(default_factory=ScanLimit)
+    limit: SearchLimit = field(default_factory=SearchLimit)
     history: bool = False  # of the key in `match`
+    span: tuple[Position, Position] = (Earliest(), Latest())
 
     @property
     def is_search(self) -> bool:
-        """Whether not every record is asked for."""
-        return not is_all(self.match)
+        """Whether it takes a search: not every record of one partition is asked for."""
+        return self.partition is None or not is_all(self.match) or self.is_bounded
+
+    @property
+    def is_bounded(self) -> bool:
+        """Whether a part of the log alone is to be searched."""
+        return self.span != (Earliest(), Latest())
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A range of a partition and what its records must match: enough to read the rows again."""
+    """Ranges of partitions and what their records must match: enough to read the rows again."""
 
     topic: str
-    partition: int
-    start_offset: int
-    end_offset: int  # exclusive
+    partition: int | None  # None: those of `spans`
+    spans: Mapping[int, tuple[int, int]]  # [start, end) by partition
     match: Where = field(default_factory=Always)
 
     @property
+    def start_offset(self) -> int:
+        """Of a view of one partition."""
+        return self.spans[self._one()][0]
+
+    @property
+    def end_offset(self) -> int:
+        """Exclusive; of a view of one partition."""
+        return self.spans[self._one()][1]
+
+    @property
     def expression(self) -> str:
-        """The call that gives the rows, `log` being the topic's `TopicLog`."""
+        """The call that gives the rows, `log` being the topic's `TopicLog`.
+
+        Rows of several partitions may come in another order where timestamps run backward.
+        """
+        if self.partition is None:
+            starts, ends = self._edges()
+            return f"log.search({write(self.match)!r}, {starts}, {ends})"
         call = f"log.read({self.partition}, {self.start_offset}, {self.end_offset})"
         return call if is_all(self.match) else f"{call}.matching({write(self.match)!r})"
 
-    def read(self, log: TopicLog) -> RangeRead:
+    def read(self, log: TopicLog) -> RangeRead | Search:
         """What `expression` gives."""
+        if self.partition is None:
+            return log.search(self.match, *self._edges())
         found = log.read(self.partition, self.start_offset, self.end_offset)
         return found if is_all(self.match) else found.matching(self.match)
+
+    def _one(self) -> int:
+        assert self.partition is not None
+        return self.partition
+
+    def _edges(self) -> tuple[dict[int, int], dict[int, int]]:
+        starts = {number: start for number, (start, _) in self.spans.items()}
+        return starts, {number: end for number, (_, end) in self.spans.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """An answer: the rows of a view, and where the partition stood then."""
+    """An answer: the rows of a view, and where its partitions stood then."""
 
     ask: Ask
     view: View
-    records: pa.Table  # RECORDS
+    records: pa.Table  # RECORDS; FOUND if they are of all partitions
     tiers: tuple[str, ...]  # of each record: hot, cold or both
-    offsets: LogOffsets
+    offsets: Mapping[int, LogOffsets]
     notes: tuple[str, ...] = ()  # remarks for the reader
     skipped: tuple[OffsetRange, ...] = ()  # within the view, after an unclean stop
     partitions: int = 1  # of the topic
     error: Exception | None = None  # why only archived records are shown
+    edges: tuple[Mapping[int, Place], Mapping[int, Place]] | None = None  # of a page of a search
+
+    @property
+    def places(self) -> list[tuple[int, int]]:
+        """Partition and offset of each row."""
+        offsets = self.records["offset"].to_pylist()
+        if self.view.partition is not None:
+            return [(self.view.partition, offset) for offset in offsets]
+        return list(zip(self.records["partition"].to_pylist(), offsets, strict=True))
 
     @property
     def ask_forward(self) -> Ask:
+        if self.edges is not None:
+            return replace(self.ask, where=Cut(self.edges[1], backward=False))
         return replace(self.ask, where=AtOffset(self.view.end_offset))
 
     @property
     def ask_back(self) -> Ask:
+        if self.edges is not None:
+            return replace(self.ask, where=Cut(self.edges[0], backward=True))
         return replace(self.ask, where=Before(self.view.start_offset))

@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "read"))  # nor are bench.py,
 from bench import Bench
 
 from lakelog import Lakelog
+from lakelog.explore.explorer.launch import launch
 
 EPOCH_MS = 1_700_000_000_000  # 2023-11-14T22:13:20Z
 
@@ -62,7 +63,11 @@ class Shop:
                 )
 
     def explore(self, topic: str | None = "orders", **options: Any) -> Any:
-        explorer = self.lakelog.explore(topic, **options)
+        if "page_records" in options:
+            names = [one.name for one in self.lakelog.topics.list()]
+            explorer = launch(self.lakelog.log, lambda: names, topic, **options)
+        else:
+            explorer = self.lakelog.explore(topic, **options)
         self._widgets.append(explorer)
         explorer.wait()
         return explorer

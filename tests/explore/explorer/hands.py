@@ -39,7 +39,9 @@ class Hands:
 
     def offsets(self) -> list[int]:
         """Of the rows of the table."""
-        return [int(found) for found in re.findall(r'<tr data-offset="(\d+)"', self.html("table"))]
+        return [
+            int(found) for found in re.findall(r'<tr [^>]*data-offset="(\d+)"', self.html("table"))
+        ]
 
     def visible(self, name: str) -> bool:
         return bool(self.find(name).layout.display != "none")

@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 from lakelog.config import EntryFormat
 from lakelog.explore.explorer.answer import answer
 from lakelog.explore.explorer.opened_topic import OpenedTopic
-from lakelog.explore.explorer.scan import ScanLimit
 from lakelog.explore.explorer.view import Ask, Before, Shown
 from lakelog.offsets import AtOffset, Latest
+from lakelog.read.search import SearchLimit
 from lakelog.read.where import Always, Where, parse
 from lakelog.record import Record, to_records
 
@@ -33,10 +33,10 @@ class Pages:
 
     def ask(self, where: Any, records: int, match: Where | None = None, limit: int = 10**6) -> Ask:
         name = self.log.topic.name
-        return Ask(name, self.partition, where, match or Always(), records, ScanLimit(limit))
+        return Ask(name, self.partition, where, match or Always(), records, SearchLimit(limit))
 
     def shown(self, ask: Ask) -> Shown:
-        shown = answer(self.opened, ask, on_progress=lambda _: None, stopped=lambda: False)
+        shown = answer(self.opened, ask)
         again = eval(shown.view.expression, {"log": self.log}).to_arrow()
         assert again.equals(shown.records), shown.view.expression
         assert shown.view.read(self.log).to_arrow().equals(shown.records)

@@ -62,7 +62,7 @@ def test_a_page_holds_no_more_bytes_than_it_may(wide):
     assert offsets(page) == list(range(page.num_rows))
 
     opened = OpenedTopic(wide)
-    page = page_before(wide, 0, stretches_of(opened.look(0)), 0, 40, 40, max_bytes=2_000)
+    page = page_before(wide, 0, stretches_of(opened.look([0])), 0, 40, 40, max_bytes=2_000)
     assert 1 < page.num_rows < 8
     assert page.nbytes <= 2_000
     assert offsets(page) == list(range(40 - page.num_rows, 40))
@@ -71,4 +71,4 @@ def test_a_page_holds_no_more_bytes_than_it_may(wide):
 def test_a_record_larger_than_a_page_is_a_page(wide):
     opened = OpenedTopic(wide)
     assert offsets(page_from(wide, 0, 7, 40, 40, max_bytes=10)) == [7]
-    assert offsets(page_before(wide, 0, stretches_of(opened.look(0)), 0, 40, 9, 10)) == [39]
+    assert offsets(page_before(wide, 0, stretches_of(opened.look([0])), 0, 40, 9, 10)) == [39]

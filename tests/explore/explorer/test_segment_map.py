@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hands import Hands
 
-from lakelog.explore.explorer import segment_map, widget
+from lakelog.explore.explorer import questions, segment_map
 
 
 def test_segments_are_drawn_and_can_be_gone_to(orders):
@@ -45,6 +45,11 @@ def test_the_segments_are_those_of_the_partition_shown(orders):
     ((_, _), (label, offset)) = hands.find("segment").options
     assert label.startswith("[0, 3) hot, 3 records")
     assert offset == 0
+    hands.type("partition", -1)
+    assert [label for label, _ in hands.find("segment").options] == ["–"]
+    hands.type("segments", False)
+    hands.type("segments", True)
+    assert "choose one" in hands.html("error")
 
 
 def test_without_plotly_the_segments_are_a_table(orders, monkeypatch):
@@ -67,11 +72,11 @@ def test_segments_that_cannot_be_read_are_an_error_with_a_retry(orders, monkeypa
         raise OSError("no such disk")
 
     hands = Hands(orders.explore())
-    whole = widget.segment_map
-    monkeypatch.setattr(widget, "segment_map", fails)
+    whole = questions.segment_map
+    monkeypatch.setattr(questions, "segment_map", fails)
     hands.type("segments", True)
     assert "OSError: no such disk" in hands.html("error")
-    monkeypatch.setattr(widget, "segment_map", whole)
+    monkeypatch.setattr(questions, "segment_map", whole)
     hands.click("retry")
     assert not hands.visible("error")
     assert hands.visible("segment-map")

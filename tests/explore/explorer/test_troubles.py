@@ -16,8 +16,9 @@ from lakelog.errors import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.explore.explorer import widget
-from lakelog.explore.explorer.scan import Progress
+from lakelog.explore.explorer import follow as following
+from lakelog.explore.explorer import questions
+from lakelog.read.search import Progress
 from lakelog.testing.eventually import eventually
 
 
@@ -25,18 +26,22 @@ class Held:
     """The explorer's answers, each held back until it is let go."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._answer = widget.answer
+        self._answer = questions.answer
         self.questions: list[tuple[Any, threading.Event]] = []
-        monkeypatch.setattr(widget, "answer", self)
+        monkeypatch.setattr(questions, "answer", self)
 
-    def __call__(self, opened: Any, ask: Any, *, on_progress: Any, stopped: Any) -> Any:
+    def __call__(
+        self, opened: Any, ask: Any, *, on_progress: Any, stopped: Any, on_first: Any
+    ) -> Any:
         free = threading.Event()
         self.questions.append((ask, free))
-        on_progress(Progress(1234, 5_000_000, 7, 99, 0.25))
+        on_progress(Progress(1234, 0, 4936, 5_000_000, 7, {0: 99}), {0: 0.25})
         while not free.wait(0.01):
             if stopped() and ask.match:
                 break
-        return self._answer(opened, ask, on_progress=on_progress, stopped=stopped)
+        return self._answer(
+            opened, ask, on_progress=on_progress, stopped=stopped, on_first=on_first
+        )
 
 
 def test_what_is_slow_says_at_once_that_it_is_under_way(orders, monkeypatch):
@@ -87,14 +92,14 @@ def test_a_scan_shows_its_progress_and_can_be_stopped(orders, monkeypatch):
     assert hands.find("stop").disabled
     held = Held(monkeypatch)
     hands.find("search").value = "text 129"
-    hands.find("scan").click()
+    hands.find("find").click()
     eventually(lambda: "1,234 records, 5.0 MB read; 7 matches" in hands.html("progress"))
     assert 'value="0.250"' in hands.html("progress")
     assert not hands.find("stop").disabled
     hands.click("stop")
     assert "stopped, Forward goes on" in hands.html("notes")
     assert hands.find("stop").disabled
-    monkeypatch.setattr(widget, "answer", held._answer)
+    monkeypatch.setattr(questions, "answer", held._answer)
     hands.click("forward")
     assert hands.offsets() == [129]
 
@@ -112,7 +117,7 @@ def test_an_error_stays_until_something_succeeds(orders):
 
     hands.type("format", "hex")
     hands.type("zone", "Asia/Tokyo")
-    hands.type("opened", 9)
+    hands.type("opened", "0:9")
     hands.click("retry")
     assert "offset 131" in hands.html("error")
 
@@ -178,12 +183,12 @@ def test_a_zone_that_is_put_right_takes_its_error_away(orders):
 
 @pytest.mark.parametrize(
     ("box", "text", "said"),
-    [("search", "value.a =", "cannot be read"), ("limit-records", 0, "≥ 1")],
+    [("search", "value.a =", "cannot be read"), ("search", "partition = x", "cannot be read")],
 )
 def test_a_scan_that_cannot_be_made_is_refused(orders, box, text, said):
     hands = Hands(orders.explore())
     hands.find(box).value = text
-    hands.click("scan")
+    hands.click("find")
     assert said in hands.html("error")
 
 
@@ -262,14 +267,16 @@ def test_while_redis_is_away_what_is_archived_is_shown(make_redis, tmp_path) -> 
             one.type("page-records", 20)
             one.click("latest")
             assert one.offsets() == list(range(10, 30))
-            assert "Redis was not asked: the log is shown up to 30" in one.html("notes")
+            assert "the log is shown up to where its archive ends" in one.html("notes")
             assert "cannot reach Redis" in one.html("error")
             assert one.visible("retry")
-            assert list(one.find("partition").options) == [0, 1]
+            assert [number for _, number in one.find("partition").options] == [-1, 0, 1]
         server.start()
         for one in (hands, Hands(away)):
             one.click("retry")
             assert not one.visible("error")
+            one.type("partition", 0)
+            one.click("latest")
             assert one.offsets()[-1] == 30
             one.explorer.close()
 
@@ -299,9 +306,37 @@ def test_the_tail_is_followed_until_stopped(orders):
     assert hands.offsets()[-1] == 131
 
 
+def test_an_opened_record_holds_the_page_still(orders):
+    explorer = orders.explore()
+    hands = Hands(explorer)
+    hands.type("page-records", 20)
+    hands.type("follow", True)
+    hands.type("opened", "0:120")
+    orders.send("news 130", "news 131")
+    eventually(lambda: hands.find("new").description == "+2 new" and hands.visible("new"))
+    assert hands.offsets() == list(range(110, 130))
+    assert "120" in hands.html("record")
+    hands.type("opened", "–")
+    eventually(lambda: hands.offsets() == list(range(112, 132)))
+    assert "following" in hands.html("progress")
+
+
+def test_the_page_is_drawn_a_few_times_a_second_only(orders, monkeypatch):
+    monkeypatch.setattr(following, "PAUSE_S", 3600.0)
+    explorer = orders.explore()
+    hands = Hands(explorer)
+    hands.type("follow", True)
+    for number in range(5):
+        orders.send(f"news {number}")
+    explorer.wait()
+    assert hands.offsets()[-1] == 129  # the pause is not over
+    hands.type("follow", False)
+    eventually(lambda: hands.html("progress") == "")
+
+
 def test_following_shows_what_the_filter_lets_through(orders):
     explorer = orders.explore()
-    explorer.scan("wanted")
+    explorer.search("wanted")
     explorer.follow()
     orders.send("not this", "wanted 1", "nor that", "wanted 2")
     eventually(lambda: explorer.data().num_rows == 2)

@@ -20,15 +20,15 @@ from lakelog.errors import (
 )
 from lakelog.record import RECORDS
 
-CLASSES = """topic partition offset slider timestamp seek earliest latest earliest-local back
-    forward search scan stop follow table record expression error
-    retry progress map"""
+CLASSES = """topic partition offset chosen timestamp seek earliest latest earliest-local back
+    forward search find stop follow table record expression error
+    retry progress picture told more"""
 
 
 def rows(explorer):
     """What the expression that is shown gives."""
     view = explorer.view
-    log = explorer._log_of(view.topic)
+    log = explorer._questions.open(view.topic).log
     return eval(explorer.expression, {"log": log}).to_arrow()
 
 
@@ -43,24 +43,25 @@ def test_a_page_of_both_tiers_is_there_at_once(orders):
     for name in CLASSES.split():
         assert hands.find(name) is not None
     assert hands.offsets() == list(range(90, 130))
-    assert hands.html("table").count(">cold</span>") == 10
-    assert hands.html("table").count(">hot</span>") == 30
+    assert hands.html("table").count('data-tier="cold"') == 10
+    assert hands.html("table").count('data-tier="hot"') == 30
     assert explorer.expression == "log.read(0, 90, 130)"
-    assert "log.read(0, 90, 130)" in hands.html("expression")
-    assert (hands.find("slider").min, hands.find("slider").max) == (0, 130)
-    assert "cold [0, 100)" in hands.html("map")
+    assert "read(0, 90, 130)" in hands.html("expression")
+    assert "130 records in partition 0, 14 Nov 2023 22:13:20" in hands.html("told")
+    assert "Delta" in hands.html("told")
+    assert "archived up to here" in hands.html("told")
     assert not hands.visible("error")
     assert not hands.visible("retry")
     assert hands.html("progress") == ""
 
 
-def test_seeking_by_box_slider_and_buttons(orders):
+def test_seeking_by_box_picture_and_buttons(orders):
     hands = Hands(orders.explore())
     hands.type("page-records", 20)
     seen = []
     for do in (
         lambda: hands.type("offset", 42),
-        lambda: hands.type("slider", 7),
+        lambda: hands.type("picked", f"{6.6 / 130} {6.6 / 130} 1"),
         lambda: hands.click("latest"),
         lambda: hands.click("earliest-local"),
         lambda: hands.click("back"),
@@ -72,7 +73,7 @@ def test_seeking_by_box_slider_and_buttons(orders):
         do()
         seen.append((hands.offsets()[0], hands.offsets()[-1]))
         assert rows(hands.explorer).equals(hands.explorer.data())
-        assert hands.find("offset").value == hands.find("slider").value == hands.offsets()[0]
+        assert hands.find("offset").value == hands.offsets()[0]
     ends = [(42, 61), (7, 26), (110, 129), (100, 119), (80, 99), (100, 119), (120, 129)]
     assert seen == [*ends, (0, 19), (0, 19)]
     assert "the log starts here" in hands.html("notes")
@@ -151,16 +152,20 @@ def test_another_topic_and_another_partition(orders):
     hands.click("refresh")
     assert list(hands.find("topic").options) == ["orders", "sales"]
     hands.type("search", 'key = "k1"')
-    hands.click("scan")
+    hands.click("find")
 
     hands.type("topic", "sales")
-    assert list(hands.find("partition").options) == [0, 1, 2]
+    assert [number for _, number in hands.find("partition").options] == [-1, 0, 1, 2]
+    assert hands.find("partition").value == -1
+    assert hands.explorer.expression == "log.search('', {2: 0}, {2: 1})"
+    assert rows(hands.explorer).equals(hands.explorer.data())
+    hands.type("partition", 0)
     assert "the partition is empty" in hands.html("notes")
     assert "no records" in hands.html("table")
     assert hands.explorer.expression == "log.read(0, 0, 0)"
     assert hands.explorer.data().equals(RECORDS.empty_table())
     assert hands.html("search") == ""
-    for name in ("forward", "back", "latest", "earliest", "earliest-local", "scan"):
+    for name in ("forward", "back", "latest", "earliest", "earliest-local", "find"):
         hands.click(name)
         assert not hands.visible("error")
 
@@ -208,7 +213,7 @@ def test_without_a_topic_the_first_is_shown_and_without_topics_that_is_said(shop
 def test_filters(orders, box, text, code, first):
     hands = Hands(orders.explore())
     hands.type(box, text)
-    hands.click("scan")
+    hands.click("find")
     assert hands.offsets()[0] == first
     assert hands.explorer.expression.endswith(f".matching({code})")
     assert rows(hands.explorer).equals(hands.explorer.data())
@@ -221,16 +226,16 @@ def test_filters(orders, box, text, code, first):
     assert "matching" not in hands.explorer.expression
 
 
-def test_a_scan_reads_no_more_than_it_may_and_goes_on_from_there(orders):
-    hands = Hands(orders.explore())
-    hands.find("limit-records").value = 50
-    hands.type("search", "text 12")
-    hands.click("scan")
+def test_a_search_reads_no_more_than_it_may_and_goes_on_from_there(orders):
+    explorer = orders.explore()
+    explorer.search("text 12", max_records=50)
+    hands = Hands(explorer)
     assert hands.offsets() == []
     assert "the limit of records" in hands.html("notes")
-    assert hands.explorer.expression == "log.read(0, 0, 50).matching('text 12')"
-    hands.click("forward")
-    hands.click("forward")
+    end = explorer.view.end_offset
+    assert explorer.expression == f"log.read(0, 0, {end}).matching('text 12')"
+    assert 50 <= end < 120
+    explorer.forward()
     assert hands.offsets() == list(range(120, 130))
     assert "up to the end of the log" in hands.html("notes")
 
@@ -239,7 +244,7 @@ def test_the_history_of_a_key_is_told_across_both_tiers(orders):
     orders.send(("k3", None))
     hands = Hands(orders.explore(at=100))
     assert hands.find("history").disabled
-    hands.type("opened", 101)
+    hands.type("opened", "0:101")
     hands.click("history")
 
     assert hands.offsets() == [*range(3, 130, 7), 130]
@@ -247,8 +252,8 @@ def test_the_history_of_a_key_is_told_across_both_tiers(orders):
     assert "key k3: 20 versions shown, deleted by the tombstone at offset 130" in hands.html(
         "notes"
     )
-    assert hands.html("table").count(">cold</span>") == 14
-    assert hands.html("table").count(">hot</span>") == 6
+    assert hands.html("table").count('data-tier="cold"') == 14
+    assert hands.html("table").count('data-tier="hot"') == 6
     assert "tombstone" in hands.html("table")
     assert hands.explorer.expression == "log.read(0, 0, 131).matching('key = \"k3\"')"
     assert rows(hands.explorer).equals(hands.explorer.data())
@@ -260,7 +265,7 @@ def test_a_record_without_a_key_has_no_history(shop):
     shop.topic()
     shop.send("keyless")
     hands = Hands(shop.explore())
-    hands.type("opened", 0)
+    hands.type("opened", "0:0")
     hands.click("history")
     assert "without a key" in hands.html("error")
 
@@ -271,14 +276,14 @@ def test_a_record_without_a_key_has_no_history(shop):
 def test_a_record_is_opened_in_full(orders):
     explorer = orders.explore()
     hands = Hands(explorer)
-    hands.type("opened", 17)
-    assert 'tr[data-offset="17"]' in hands.html("record")  # which marks it
+    hands.type("opened", "0:17")
+    assert 'tr[data-row="0:17"]' in hands.html("record")  # which marks it
     assert "&quot;n&quot;: 17" in hands.html("record")
     assert not hands.visible("full")
     assert explorer.record(18).value == b'{"n": 18}'
     hands.type("format", "hex")
     assert "00000000  7b 22 6e 22" in hands.html("record")
-    hands.type("opened", -1)
+    hands.type("opened", "–")
     assert hands.html("record") == ""
     with pytest.raises(InvalidArgumentError, match=r"seek\(99\) shows it"):
         explorer.record(99)
@@ -295,13 +300,13 @@ def test_large_values_and_many_headers_stay_small_until_they_are_asked_for(shop)
     assert "1.0 MiB" in hands.html("table")
     assert "+9,997" in hands.html("table")
 
-    hands.type("opened", 20)
+    hands.type("opened", "0:20")
     assert "header-49" in hands.html("record")
     assert "header-50" not in hands.html("record")
     assert hands.visible("full")
     hands.type("full", True)
     assert "header-9999" in hands.html("record")
-    hands.type("opened", 19)
+    hands.type("opened", "0:19")
     assert not hands.find("full").value
     assert len(hands.html("record")) < 10_000
     assert "1,048,576 bytes" in hands.html("record")
@@ -317,10 +322,10 @@ def test_nothing_of_a_record_is_taken_for_html(shop):
     shop.send((evil, evil, [(evil, evil.encode())]))
     explorer = shop.explore()
     hands = Hands(explorer)
-    hands.type("opened", 0)
+    hands.type("opened", "0:0")
     hands.type("search", evil)
-    hands.click("scan")
-    hands.type("opened", 0)
+    hands.click("find")
+    hands.type("opened", "0:0")
     explorer.history(evil)
     with pytest.raises(InvalidArgumentError):
         explorer.choose(evil)
@@ -351,7 +356,9 @@ def test_methods_return_when_the_page_is_shown_and_raise_what_went_wrong(orders)
     assert explorer.forward().expression == "log.read(0, 120, 130)"
     assert explorer.seek("2023-11-14T22:14:00Z").view.start_offset == 40
     assert explorer.seek(timedelta(minutes=1)).view.end_offset == 130
-    assert explorer.scan('key = "k0"', max_records=8).data()["offset"].to_pylist() == [84]
+    times = ("2023-11-14T22:14:50Z", "2023-11-14T22:14:55Z")
+    assert explorer.search('key = "k0"', *times).data()["offset"].to_pylist() == [91]
+    assert "up to the end of the range that is searched" in Hands(explorer).html("notes")
     assert explorer.history("k0").data().num_rows == 19
     with pytest.raises(OffsetOutOfRangeError):
         explorer.seek(131)
@@ -430,6 +437,6 @@ def test_an_untiered_topic_is_all_hot(redis_url):
             producer.send("hot", "v", partition=0)
         explorer = lakelog.explore("hot")
         explorer.wait()
-        assert Hands(explorer).html("table").count(">hot</span>") == 1
-        assert "cold" not in Hands(explorer).html("map")
+        assert Hands(explorer).html("table").count('data-tier="hot"') == 1
+        assert "Delta" not in Hands(explorer).html("told")
         explorer.close()

@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..errors import InvalidArgumentError
-from ..text_table import printable
+from .errors import InvalidArgumentError
+from .text_table import printable
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
 
-    from ..record import Record
+    from .record import Record
 
 #: Gives the lines of a `FOUND` table of a topic, each with its end.
 Lines = Callable[[str, "pa.Table"], str]
@@ -40,7 +40,7 @@ class _Columns:
         import numpy as np
         import pyarrow as pa
 
-        from ..record import header_tuples, objects
+        from .record import header_tuples, objects
 
         named = zip(table.column_names, table.columns, strict=True)
         columns = {name: column.combine_chunks() for name, column in named}

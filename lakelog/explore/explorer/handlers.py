@@ -1,0 +1,282 @@
+"""What the user's hands do to the explorer's widgets, as questions."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import datetime, timezone
+from functools import partial
+from typing import Any
+
+from ...errors import InvalidArgumentError
+from ...offsets import (
+    AtOffset,
+    AtTimestamp,
+    Earliest,
+    EarliestLocal,
+    Latest,
+    Position,
+    at_time,
+    position,
+)
+from ...read.search import SearchLimit
+from ...read.where import Always, parse
+from ...typed_time import read_time, zone_named
+from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide
+from .key_history import history_of
+from .questions import Questions
+from .screen import Screen, chosen_ms
+from .taken_time import taken_html
+
+#: A drag that is shorter, of the picture's width, is a click.
+_CLICK_SHARE = 0.005
+
+
+class Handlers:
+    """Hears clicks and changes. Each runs while nothing else is drawn."""
+
+    def __init__(self, screen: Screen, questions: Questions) -> None:
+        self._screen = screen
+        self._ui = screen.ui
+        self._questions = questions
+        self._seek_by_time = False
+        self._zone_error: Exception | None = None  # the last error about a zone's name
+        self._connect()
+
+    def _connect(self) -> None:
+        ui, questions = self._ui, self._questions
+        self._on_change(ui.topic, self._chose_topic)
+        self._on_change(ui.partition, self._chose_partition)
+        self._on_change(ui.offset, self._typed_offset)
+        self._on_change(ui.chosen, self._chose_time)
+        self._on_change(ui.picked, self._picked)
+        self._on_change(ui.more, lambda on: (unhide if on else hide)(ui.secondary))
+        self._on_click(ui.zoom, self._clicked_zoom)
+        self._on_click(ui.whole, self._clicked_whole)
+        self._on_change(ui.timestamp, self._typed_time)
+        self._on_change(ui.zone, self._chose_zone)
+        self._on_change(ui.page_records, self._chose_page_records)
+        self._on_change(ui.format, lambda _: self._screen.draw_rows())
+        self._on_change(ui.full, lambda _: self._screen.draw_rows())
+        self._on_change(ui.columns, self._toggled_columns)
+        for widget in (ui.members, ui.sort):
+            self._on_change(widget, lambda _: self._screen.draw_rows())
+        self._on_change(ui.code, lambda _: self._screen.draw_code())
+        self._on_change(ui.export, self._chose_export)
+        self._on_change(ui.opened, self._chose_record)
+        self._on_change(ui.follow, self._toggled_follow)
+        self._on_change(ui.segments, self._toggled_segments)
+        self._on_change(ui.segment, self._chose_segment)
+        self._on_click(ui.refresh, self._refresh)
+        self._on_click(ui.seek, self._clicked_seek)
+        for button, where in (
+            (ui.earliest, Earliest()),
+            (ui.earliest_local, EarliestLocal()),
+            (ui.latest, Latest()),
+        ):
+            self._on_click(button, partial(self._go, where))
+        self._on_click(ui.back, lambda: questions.start(questions.turned(forward=False)))
+        self._on_click(ui.forward, lambda: questions.start(questions.turned(forward=True)))
+        # What was typed may arrive after the click that came after it: different threads handle the
+        # messages of different widgets. So the text asks too, and the newest question counts.
+        self._on_change(ui.search, lambda _: self._clicked_search())
+        self._on_click(ui.find, self._clicked_search)
+        self._on_click(ui.stop, questions.stop)
+        self._on_click(ui.clear, self._clicked_clear)
+        self._on_click(ui.history, self._clicked_history)
+        self._on_click(ui.retry, self._clicked_retry)
+        self._on_click(ui.new, self._catch_up)
+
+    def _on_change(self, widget: Any, do: Callable[[Any], Any]) -> None:
+        def changed(change: Any) -> None:
+            if not self._screen.is_quiet:
+                self._guarded(lambda: do(change["new"]))
+
+        widget.observe(changed, names="value")
+
+    def _on_click(self, button: Any, do: Callable[[], Any]) -> None:
+        button.on_click(lambda _: self._guarded(do))
+
+    def _guarded(self, do: Callable[[], Any]) -> None:
+        """Shows an error also for input that is not even a question (such as an invalid time)."""
+        questions = self._questions
+        with questions.background.lock:
+            try:
+                do()
+            except Exception as error:
+                # This input is the newest: work under way would cover its error and run on unseen.
+                questions.background.drop()
+                self._screen.idle()
+                questions.show_error(error, lambda: self._guarded(do))
+
+    # -- places ----------------------------------------------------------------------------------
+
+    def _go(self, where: Position) -> None:
+        self._questions.start(replace(self._questions.ask, where=where, history=False))
+
+    def _chose_topic(self, topic: str) -> None:
+        self._clear_boxes()
+        ask = self._questions.ask
+        whole = (Earliest(), Latest())
+        ask = replace(ask, topic=topic, partition=None, where=Earliest(), span=whole)
+        self._questions.start(replace(ask, match=Always(), history=False))
+
+    def _chose_partition(self, partition: int) -> None:
+        one = None if partition == ALL else partition
+        ask = replace(self._questions.ask, partition=one, where=Earliest(), history=False)
+        self._questions.start(ask)
+
+    def _typed_offset(self, offset: int) -> None:
+        self._seek_by_time = False
+        self._go(position(offset))
+
+    def _chose_time(self, chosen: tuple[int, int]) -> None:
+        """The range below the picture: what is searched."""
+        low, high = chosen
+        first = Earliest() if low == 0 else AtTimestamp(self._time_ms(low / CHOSEN_MOST))
+        last = Latest() if high == CHOSEN_MOST else AtTimestamp(self._time_ms(high / CHOSEN_MOST))
+        window = self._questions.window
+        if window is not None:  # the ends of a part are no ends of the log
+            first = AtTimestamp(self._time_ms(low / CHOSEN_MOST))
+            last = AtTimestamp(self._time_ms(high / CHOSEN_MOST))
+        ask = replace(self._questions.ask, where=Earliest(), span=(first, last), history=False)
+        self._questions.start(ask)
+
+    def _picked(self, text: str) -> None:
+        """What was drawn in the picture: a click goes there, a drag chooses a time."""
+        shares = [min(1.0, max(0.0, float(one))) for one in text.split()[:2]]
+        if len(shares) < 2:
+            return
+        low, high = shares
+        if high - low < _CLICK_SHARE:
+            whole = (Earliest(), Latest())
+            where = AtTimestamp(self._time_ms(low))
+            self._questions.start(
+                replace(self._questions.ask, where=where, span=whole, history=False)
+            )
+        else:
+            self._chose_time((int(low * CHOSEN_MOST), math.ceil(high * CHOSEN_MOST)))
+
+    def _time_ms(self, share: float) -> int:
+        picture = self._screen.pictured
+        if picture is None or picture.found is None:
+            raise InvalidArgumentError("no record is known to have a time: none can be chosen")
+        start, end = (int(picture.found.edges_ms[edge]) for edge in (0, -1))
+        return max(0, start + round(share * (end - start)))
+
+    def _clicked_zoom(self) -> None:
+        picture = self._screen.pictured
+        chosen = None if picture is None else chosen_ms(self._questions.ask, picture)
+        if chosen is not None and chosen[0] < chosen[1]:
+            self._questions.look_at(chosen)
+
+    def _clicked_whole(self) -> None:
+        self._questions.window = None
+        ask = replace(self._questions.ask, where=Earliest(), history=False)
+        self._questions.start(replace(ask, span=(Earliest(), Latest())))
+
+    def _typed_time(self, text: str) -> None:
+        self._seek_by_time = bool(text.strip())
+        if text.strip():
+            self._seek_time(text)
+        else:
+            self._ui.taken.value = ""
+
+    def _seek_time(self, text: str) -> None:
+        self._ui.taken.value = ""
+        zone, now = zone_named(self._ui.zone.value), datetime.now(timezone.utc)
+        time = read_time(text, zone, now)
+        self._ui.taken.value = taken_html(time, zone, now)
+        self._go(at_time(time))
+
+    def _clicked_seek(self) -> None:
+        if self._seek_by_time:
+            self._seek_time(self._ui.timestamp.value)
+        else:
+            self._typed_offset(self._ui.offset.value)
+
+    def _refresh(self) -> None:
+        self._questions.forget_segments()  # draw them again, too
+        if self._questions.ask.topic:
+            self._questions.ask = self._questions.from_here()
+        self._questions.load_topics()
+
+    def _toggled_follow(self, on: bool) -> None:
+        if on:
+            self._questions.follow()
+        else:
+            self._questions.stop()
+
+    def _catch_up(self) -> None:
+        self._screen.opened = None
+        self._screen.draw_rows()
+        hide(self._ui.new)
+
+    # -- searches --------------------------------------------------------------------------------
+
+    def _clicked_search(self) -> None:
+        match = parse(self._ui.search.value, zone_named(self._ui.zone.value))
+        ask = replace(self._questions.ask, where=Earliest(), match=match, history=False)
+        self._questions.start(replace(ask, limit=SearchLimit()))
+
+    def _clicked_clear(self) -> None:
+        self._clear_boxes()
+        ask = replace(self._questions.from_here(), match=Always(), history=False)
+        self._questions.start(replace(ask, span=(Earliest(), Latest())))
+
+    def _clear_boxes(self) -> None:
+        with self._screen.quiet():
+            self._ui.search.value = ""
+
+    def _clicked_history(self) -> None:
+        if self._screen.opened is not None:
+            record, _ = self._screen.record(self._screen.opened)
+            self._questions.start(history_of(self._questions.ask, record.key))
+
+    def _clicked_retry(self) -> None:
+        if self._questions.failed is not None:
+            self._questions.failed()
+
+    # -- how it is shown -------------------------------------------------------------------------
+
+    def _chose_zone(self, name: str) -> None:
+        try:
+            zone_named(name)
+        except InvalidArgumentError as error:
+            self._zone_error = error
+            raise
+        if self._questions.error is not None and self._questions.error is self._zone_error:
+            self._questions.succeed()
+        self._screen.draw_rows()
+
+    def _chose_page_records(self, records: int) -> None:
+        self._questions.start(replace(self._questions.from_here(), page_records=records))
+
+    def _chose_record(self, name: str) -> None:
+        self._screen.opened = None if name == NONE else name
+        with self._screen.quiet():
+            self._ui.full.value = False
+        self._screen.draw_rows()
+
+    def _toggled_columns(self, on: bool) -> None:
+        (unhide if on else hide)(self._ui.picking)
+        self._screen.draw_rows()
+
+    def _chose_export(self, kind: str) -> None:
+        if kind == NONE:
+            return
+        with self._screen.quiet():
+            self._ui.export.value = NONE  # so that the same can be chosen again
+        self._screen.download(kind)
+
+    def _toggled_segments(self, on: bool) -> None:
+        if on:
+            self._questions.draw_segments()
+            return
+        self._questions.forget_segments()
+        self._screen.no_segments()
+
+    def _chose_segment(self, offset: int) -> None:
+        if offset >= 0:
+            self._go(AtOffset(offset))

@@ -1,0 +1,390 @@
+"""What the explorer is asked: questions are answered off the main thread, and the newest counts."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, TypeVar
+
+from ...errors import (
+    HotTierUnavailableError,
+    InvalidArgumentError,
+    LakelogError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
+)
+from ...offsets import AtOffset, Latest
+from ...read.search import Progress
+from ...read.topic_log import TopicLog
+from ..picture.picture import Picture, pictures
+from .answer import answer
+from .background import Background, Job
+from .controls import ALL
+from .follow import follow
+from .opened_topic import OpenedTopic
+from .screen import Screen
+from .segment_map import SegmentMap, segment_map
+from .view import Ask, Cut, Shown
+
+T = TypeVar("T")
+
+#: Between two pictures of a tail that is followed.
+_PICTURE_S = 2.0
+
+_FOLLOWING = "following the tail …"
+NO_TOPICS = "there are no topics yet"
+
+
+class Questions:
+    """Asks a log, and has the answers, or their errors, shown.
+
+    Args:
+        log_of: opens a topic.
+        topics: the names to choose from.
+        archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
+        ask: the first question.
+        is_closed: whether nobody looks any more.
+
+    Attributes:
+        ask: the newest question.
+        error: why the newest has no answer.
+        failed: asks again what failed.
+    """
+
+    def __init__(
+        self,
+        screen: Screen,
+        log_of: Callable[[str], TopicLog],
+        topics: Callable[[], Sequence[str]],
+        archived_of: Callable[[str], TopicLog] | None,
+        ask: Ask,
+        is_closed: Callable[[], bool],
+    ) -> None:
+        self.ask = ask
+        self.error: Exception | None = None
+        self.failed: Callable[[], Any] | None = None
+        self.background = Background()
+        self.drawing = Background(beside=self.background)  # of segments
+        self.picturing = Background(beside=self.background)
+        self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
+        self._pictured: tuple[object, ...] | None = None  # what it is of
+        self._picture_s = 0.0
+        self._drawn: tuple[str, int] | None = None  # the topic and partition that they belong to
+        self._screen = screen
+        self._log_of = log_of
+        self._archived_of = archived_of
+        self._topics = topics
+        self._is_closed = is_closed
+        self._opened: dict[str, OpenedTopic] = {}
+
+    # -- what can be asked -----------------------------------------------------------------------
+
+    def start(self, ask: Ask) -> Job:
+        """Asks, and shows the answer."""
+        self.ask = ask  # at once: a second click changes this question, not the one before
+        screen = self._screen
+        screen.busy("searching …" if ask.is_search else "reading …", stoppable=ask.is_search)
+
+        def work(job: Job) -> tuple[Shown, list[str] | None]:
+            shown = self._answer(ask, job)
+            is_needed = ask.topic not in screen.ui.topic.options and shown.error is None
+            return shown, sorted(self._topics()) if is_needed else None
+
+        def then(found: tuple[Shown, list[str] | None]) -> None:
+            shown, names = found
+            if names is not None:
+                screen.topics(names, ask.topic)
+            self.show(shown)
+            if shown.error is not None:
+                self.fails(lambda: self.start(ask))(shown.error)
+
+        return self.background.start(work, then, self.fails(lambda: self.start(ask)))
+
+    def load_topics(self) -> Job:
+        """Reads the names, and shows the topic that is chosen or the first."""
+        screen = self._screen
+
+        def work(job: Job) -> tuple[list[str], Shown | None]:
+            names = sorted(self._topics())
+            ask = self.ask
+            if not ask.topic and names:
+                ask = replace(ask, topic=names[0])
+
+            def draw() -> None:
+                self.ask = ask
+                screen.topics(names, ask.topic, all_there_are=True)
+
+            # Even if the page fails: the names let the user leave a topic that is gone.
+            self.background.only_if_newest(job, draw)
+            return names, self._answer(ask, job) if ask.topic else None
+
+        def then(found: tuple[list[str], Shown | None]) -> None:
+            _, shown = found
+            if shown is None:
+                self.succeed()
+                screen.idle()
+                screen.note(NO_TOPICS)
+            else:
+                self.show(shown)
+
+        screen.busy("looking …")
+        return self.background.start(work, then, self.fails(self.load_topics))
+
+    def follow(self) -> Job:
+        """Shows the tail as it grows, until something else is asked."""
+        ask = self.ask = replace(self.ask, where=Latest(), history=False)
+        screen = self._screen
+        screen.busy(_FOLLOWING, stoppable=True)
+        with screen.quiet():
+            screen.ui.follow.value = True
+
+        def work(job: Job) -> Shown:
+            def on_shown(shown: Shown) -> None:
+                def show() -> None:
+                    self.succeed()
+                    self.ask = shown.ask
+                    self._tell_columns(ask.topic)
+                    screen.show(shown)
+                    self._draw_picture(shown, following=True)
+                    screen.idle()
+                    screen.busy(_FOLLOWING, stoppable=True)
+                    with screen.quiet():
+                        screen.ui.follow.value = True
+                    job.done.set()
+
+                self.background.only_if_newest(job, show)
+
+            def on_new(records: int) -> None:
+                if screen.holds:
+                    self.background.only_if_newest(job, lambda: screen.new(records))
+
+            return follow(
+                self.open(ask.topic),
+                ask,
+                on_shown=on_shown,
+                on_new=on_new,
+                holds=lambda: screen.holds,
+                stopped=lambda: job.stopped() or self._is_closed(),
+            )
+
+        return self.background.start(work, lambda _: screen.idle(), self.fails(self.follow))
+
+    def draw_segments(self) -> None:
+        """Draws the segments of the shown partition, once they are read."""
+        shown = self._screen.shown
+        if shown is None:
+            return
+        if shown.view.partition is None:
+            raise InvalidArgumentError("segments are a partition's: choose one")
+        topic, partition = self._drawn = shown.view.topic, shown.view.partition
+
+        def work(_: Job) -> SegmentMap:
+            return segment_map(self.open(topic).log, partition)
+
+        def then(found: SegmentMap) -> None:
+            self._screen.segments(found)
+            if self.failed == self.draw_segments:
+                self.succeed()
+
+        self.drawing.start(work, then, self.fails(self.draw_segments, beside=True))
+
+    def forget_segments(self) -> None:
+        """They are not to be drawn any more, or again."""
+        self.drawing.drop()
+        self._drawn = None
+
+    def stop(self) -> None:
+        """Ends a search with what it has, or the following of the tail."""
+        self.background.stop()
+        with self._screen.quiet():
+            self._screen.ui.follow.value = False
+
+    def drop(self) -> None:
+        """Nobody waits for an answer any more."""
+        for background in (self.background, self.drawing, self.picturing):
+            background.drop()
+
+    def look_at(self, window: tuple[int, int] | None) -> None:
+        """Draws the picture of a part of the time, or of all of it."""
+        self.window = window
+        if self._screen.shown is not None:
+            self._draw_picture(self._screen.shown)
+
+    # -- from where ------------------------------------------------------------------------------
+
+    def open(self, topic: str) -> OpenedTopic:
+        """The topic's log, opened once."""
+        if not topic:
+            raise InvalidArgumentError("there is no topic to show yet: create one, then press ↻")
+        opened = self._opened.get(topic)
+        if opened is None:
+            opened = self._opened[topic] = OpenedTopic(self._log_of(topic))
+        return opened
+
+    def turned(self, *, forward: bool) -> Ask:
+        """The page after the one that is shown, or before it."""
+        shown = self._screen.shown
+        if shown is None:
+            return self.ask
+        return shown.ask_forward if forward else shown.ask_back
+
+    def from_here(self) -> Ask:
+        """The last question, asked from the start of the page."""
+        ask, shown = self.ask, self._screen.shown
+        if shown is None or (shown.view.topic, shown.view.partition) != (ask.topic, ask.partition):
+            return ask
+        if shown.view.partition is not None:
+            return replace(ask, where=AtOffset(shown.view.start_offset))
+        assert shown.edges is not None
+        return replace(ask, where=Cut(shown.edges[0], backward=False))
+
+    # -- what comes of it ------------------------------------------------------------------------
+
+    def show(self, shown: Shown, *, finished: bool = True) -> None:
+        """Shows an answer.
+
+        Args:
+            finished: nothing more of it is under way.
+        """
+        self.succeed()
+        if finished:
+            self._screen.idle()
+        self._tell_columns(shown.view.topic)
+        self._screen.show(shown)
+        self.ask = shown.ask
+        self._draw_picture(shown)
+        ui = self._screen.ui
+        one = shown.view.partition
+        if ui.segment.options and one is not None and ui.segment.value != shown.view.start_offset:
+            with self._screen.quiet():
+                ui.segment.value = -1  # so that the same segment can be chosen again
+        if ui.segments.value and one is None:
+            self.forget_segments()
+            self._screen.no_segments()
+        elif ui.segments.value and self._drawn != (shown.view.topic, one):
+            self.draw_segments()
+
+    def succeed(self) -> None:
+        """No error is left."""
+        self.error = self.failed = None
+        self._screen.error(None)
+
+    def fails(
+        self, again: Callable[[], Any], *, beside: bool = False
+    ) -> Callable[[Exception], None]:
+        """A function that shows an error, with a way to ask again.
+
+        Args:
+            beside: a page may still be under way.
+        """
+
+        def failed(error: Exception) -> None:
+            self._opened.clear()  # the name may belong to another topic by now
+            self._go_by_the_pickers()
+            if _is_gone(error):
+                screen, topic = self._screen, self.ask.topic
+                left = [name for name in screen.ui.topic.options if name != topic]
+                screen.topics(left, topic, all_there_are=True)
+            if not beside:
+                self._screen.idle()
+            self.show_error(error, again)
+
+        return failed
+
+    def show_error(self, error: Exception, again: Callable[[], Any]) -> None:
+        """Shows an error, with a way to ask again."""
+        self.error = error
+        self.failed = again
+        self._screen.error(error)
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _answer(self, ask: Ask, job: Job) -> Shown:
+        def on_progress(progress: Progress, shares: Mapping[int, float]) -> None:
+            self.background.only_if_newest(job, lambda: self._screen.progress(progress, shares))
+
+        def on_first(shown: Shown) -> None:
+            self.background.only_if_newest(job, lambda: self.show(shown, finished=False))
+
+        def of(opened: OpenedTopic) -> Shown:
+            return answer(
+                opened, ask, on_progress=on_progress, stopped=job.stopped, on_first=on_first
+            )
+
+        shown, error = self._with_archived(ask.topic, of)
+        return replace(shown, error=error)
+
+    def _with_archived(
+        self, topic: str, do: Callable[[OpenedTopic], T]
+    ) -> tuple[T, Exception | None]:
+        """What comes of the topic's log; of its archive alone while Redis does not answer."""
+        try:
+            return do(self.open(topic)), None
+        except HotTierUnavailableError as error:
+            if self._archived_of is None:
+                raise
+            try:
+                return do(OpenedTopic(self._archived_of(topic))), error
+            except LakelogError:
+                raise error from None  # that error is the one to mend
+
+    def _draw_picture(self, shown: Shown, *, following: bool = False) -> None:
+        """Draws it in the background, if there is something new to it."""
+        view, screen = shown.view, self._screen
+        before = self._pictured
+        if before is not None and before[:2] != (view.topic, view.partition):
+            self.window = None
+        edges = tuple((one.log_start, one.log_end) for one in shown.offsets.values())
+        of = (view.topic, view.partition, self.window, edges)
+        now_s = time.monotonic()
+        if of == before or (following and now_s - self._picture_s < _PICTURE_S):
+            return
+        self._pictured, self._picture_s = of, now_s
+        window, partitions = self.window, [*shown.offsets]
+
+        def draw(picture: Picture) -> None:
+            screen.pictured = picture
+            screen.draw_picture()
+
+        def work(job: Job) -> Picture:
+            def of(opened: OpenedTopic) -> Picture:
+                return pictures(
+                    opened.log,
+                    opened.look(partitions),
+                    window,
+                    fine=not following,
+                    on_coarse=lambda one: self.picturing.only_if_newest(job, lambda: draw(one)),
+                    stopped=job.stopped,
+                )
+
+            return self._with_archived(view.topic, of)[0]
+
+        def failed(error: Exception) -> None:
+            self._pictured = None
+            screen.told(f"no picture: {error}")
+
+        self.picturing.start(work, draw, failed)
+
+    def _tell_columns(self, topic: str) -> None:
+        opened = self._opened.get(topic)
+        if opened is not None:
+            self._screen.known_columns = opened.log.topic.config.value_columns
+
+    def _go_by_the_pickers(self) -> None:
+        """Makes the next question ask for the picked partition, not for one that failed."""
+        ask, shown, ui = self.ask, self._screen.shown, self._screen.ui
+        if shown is None:
+            return
+        picked = None if ui.partition.value == ALL else ui.partition.value
+        if ui.topic.value not in (ask.topic, None):
+            self.ask = replace(ask, topic=ui.topic.value, partition=picked)
+        elif shown.view.topic == ask.topic:
+            self.ask = replace(ask, partition=picked)
+
+
+def _is_gone(error: Exception) -> bool:
+    """Whether there is no such topic; one that lacks a partition is there."""
+    if isinstance(error, UnknownTopicOrPartitionError):
+        return error.partition is None
+    return isinstance(error, UnknownTopicIdError)

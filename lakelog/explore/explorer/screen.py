@@ -1,0 +1,379 @@
+"""What the explorer's widgets show; `questions` says when."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from html import escape
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import InvalidArgumentError, LakelogError
+from ...offsets import AtTimestamp, Earliest, Latest
+from ...read.search import Progress
+from ...read.where import parse, write
+from ...record import Record
+from ...typed_time import UTC, zone_named
+from ..picture.drawing import Mark, legend, picture_html, summary
+from ..picture.picture import Picture
+from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
+from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
+from .pointer import OVER
+from .record_html import is_long, record_html
+from .rows import columns_of, records_shown, row_name, rows
+from .segment_map import SegmentMap
+from .table_html import marked_row_html, table_html
+from .take_along import code, download_html
+from .view import Ask, Shown, View
+
+#: Between two drawings of how far a search is.
+_PROGRESS_S = 0.2
+
+#: Partitions whose share of a search is drawn one by one.
+_DRAWN_SHARES = 64
+
+
+class Screen:
+    """Draws on the widgets. It is called by one thread at a time; see `Background.lock`.
+
+    Args:
+        css_class: this explorer's own.
+
+    Attributes:
+        shown: the page.
+        opened: the name of the row whose record is open; None: none is.
+        pictured: the picture of time.
+        known_columns: ``lakelog.value.columns`` of the topic shown.
+    """
+
+    def __init__(self, ui: Controls, css_class: str) -> None:
+        self.ui = ui
+        self.shown: Shown | None = None
+        self.opened: str | None = None
+        self.pictured: Picture | None = None
+        self.known_columns = ""
+        self.css_class = css_class
+        self._quietly = threading.local()
+        self._progress_s = 0.0
+
+    @contextmanager
+    def quiet(self) -> Iterator[None]:
+        """What this thread sets on the widgets meanwhile does not count as the user's input."""
+        before = self.is_quiet
+        self._quietly.on = True
+        try:
+            yield
+        finally:
+            self._quietly.on = before
+
+    @property
+    def is_quiet(self) -> bool:
+        return bool(getattr(self._quietly, "on", False))
+
+    @property
+    def holds(self) -> bool:
+        """Whether the rows are to stay: a record is open, or the pointer is over them."""
+        return self.opened is not None or self.ui.pointer.value == OVER
+
+    def zone(self) -> Any:
+        """That of the box; UTC where that is none."""
+        try:
+            return zone_named(self.ui.zone.value)
+        except InvalidArgumentError:
+            return zone_named(UTC)
+
+    # -- a page ----------------------------------------------------------------------------------
+
+    def show(self, shown: Shown) -> None:
+        """Draws a page."""
+        before = None if self.shown is None else self.shown.view
+        self.shown = shown
+        names = [row_name(*place) for place in shown.places]
+        if self.opened not in names or not _same_place(before, shown.view):
+            self.opened = None
+        ui, one = self.ui, shown.view.partition
+        with self.quiet():
+            self.topics([*ui.topic.options], shown.view.topic)
+            self._partitions(shown.partitions)
+            ui.partition.value = ALL if one is None else one
+            if one is not None:
+                ui.offset.value = shown.view.start_offset
+            if (before is None or before.match != shown.view.match) and not self._is_typed(shown):
+                # Otherwise the box holds what the user is typing for the next search.
+                ui.search.value = write(shown.view.match)
+            options = [NONE, *names]
+            if [*ui.opened.options] != options:
+                ui.opened.options = options
+        ui.notes.value = "".join(note_html(note) for note in shown.notes)
+        if before != shown.view:  # the file that is offered is of the rows before
+            ui.download.value = ""
+        self.draw_code()
+        self.draw_rows()
+        self.draw_picture()
+
+    def draw_code(self) -> None:
+        """Draws the rows shown as code."""
+        if self.shown is None:
+            return
+        text = escape(code(self.shown, self.ui.code.value))
+        self.ui.expression.value = f'<span class="ll-code">{text}</span>'
+
+    def download(self, kind: str) -> None:
+        """Offers the rows shown as a file."""
+        if self.shown is not None:
+            self.ui.download.value = download_html(self.shown, kind)
+
+    def draw_rows(self) -> None:
+        """Draws the rows, and the record that is open."""
+        shown, ui = self.shown, self.ui
+        if shown is None:
+            return
+        where, kind = self.zone(), ui.format.value
+        tail = isinstance(shown.ask.where, Latest)
+        found, columns = rows(shown, where, kind), [*columns_of(shown)]
+        heads: Mapping[str, str] = {}
+        numbers: set[str] = set()
+        if ui.columns.value:
+            members = members_of(shown.records["value"], self.known_columns)
+            self._offer(members)
+            sort = ui.sort.value
+            found, columns = with_members(found, columns, members, ui.members.value, sort)
+            heads = heads_html(members)
+            numbers = {one.column for one in members.columns if one.is_number}
+        ui.table.value = table_html(found, columns, heads=heads, numbers=numbers, tail=tail)
+        opened = self.opened
+        with self.quiet():
+            ui.opened.value = NONE if opened is None else opened
+        ui.history.disabled = opened is None
+        if opened is None:
+            ui.record.value = ""
+            hide(ui.side)
+            return
+        unhide(ui.side)
+        record, tier = self.record(opened)
+        ui.record.value = marked_row_html(self.css_class, opened) + record_html(
+            record, tier, where, kind, ui.full.value
+        )
+        (unhide if is_long(record) else hide)(ui.full)
+
+    def draw_picture(self) -> None:
+        """Draws the picture of time, with the rows and the chosen time marked on it."""
+        picture, ui, shown = self.pictured, self.ui, self.shown
+        if picture is None or picture.found is None or shown is None:
+            ui.picture.value = ui.told.value = ""
+            for widget in (ui.chosen, ui.zoom, ui.whole):
+                hide(widget)
+            return
+        one, zone = shown.view.partition, self.zone()
+        marks = self._marks(picture)
+        ui.picture.value = picture_html(picture.found, marks, zone, one)
+        archived = any(mark.kind == "archived" for mark in marks)
+        ui.told.value = (
+            f'<div class="ll-told"><span>{escape(summary(picture.found, zone, one))}</span>'
+            f'<span class="ll-legends">{legend(picture.found, archived=archived)}</span></div>'
+        )
+        for widget in (ui.chosen, ui.zoom, ui.whole):
+            unhide(widget)
+        chosen = chosen_ms(shown.ask, picture)
+        ui.zoom.disabled = not shown.ask.is_bounded or chosen is None
+        ui.whole.disabled = not shown.ask.is_bounded and not picture.is_zoomed
+        start, end = int(picture.found.edges_ms[0]), int(picture.found.edges_ms[-1])
+        low, high = (
+            min(CHOSEN_MOST, max(0, round(CHOSEN_MOST * (edge - start) / (end - start))))
+            for edge in chosen or (start, end)
+        )
+        with self.quiet():
+            ui.chosen.value = (low, high)
+
+    def _offer(self, members: Members) -> None:
+        """Offers the members of this page; what was picked stays, where it is there."""
+        ui, names = self.ui, members.names
+        with self.quiet():
+            if [*ui.members.options] != [*names]:
+                kept = [name for name in ui.members.value if name in names]
+                ui.members.options = names
+                ui.members.value = kept or names[:FIRST_COLUMNS]
+            orders = [
+                (f"{name} {sign}", (name, down))
+                for name in names
+                for sign, down in (("↑", False), ("↓", True))
+            ]
+            options = [(NONE, None), *orders]
+            if [*ui.sort.options] != options:
+                before = ui.sort.value
+                ui.sort.options = options
+                ui.sort.value = before if before in [value for _, value in options] else None
+
+    def record(self, name: str) -> tuple[Record, str]:
+        """The record of a row, and its tier.
+
+        Raises:
+            InvalidArgumentError: the page does not hold it.
+        """
+        shown = self.shown
+        if shown is not None:
+            for number, (partition, offset) in enumerate(shown.places):
+                if row_name(partition, offset) == name:
+                    return records_shown(shown)[number][1], shown.tiers[number]
+        raise InvalidArgumentError(f"row {name} is not on the page")
+
+    def topics(self, names: Sequence[str], topic: str, *, all_there_are: bool = False) -> None:
+        """Offers topics.
+
+        Args:
+            topic: the one that is asked for.
+            all_there_are: whether it is none if it is not among them.
+        """
+        is_known = topic in names
+        options = [*names] if is_known or all_there_are or not topic else sorted([*names, topic])
+        with self.quiet():
+            if [*self.ui.topic.options] != options:
+                self.ui.topic.options = options
+            if topic:
+                self.ui.topic.value = topic if topic in options else None
+
+    def segments(self, found: SegmentMap) -> None:
+        """Draws the segments of the partition."""
+        ui = self.ui
+        with self.quiet():
+            ui.segment.options = [("–", -1), *found.choices]
+        output = {"output_type": "display_data", "data": found.bundle, "metadata": {}}
+        ui.segment_map.outputs = (output,)
+        for widget in (ui.segment, ui.segment_map):
+            unhide(widget)
+
+    def no_segments(self) -> None:
+        """Leaves none of them."""
+        with self.quiet():
+            self.ui.segment.options = [("–", -1)]
+        for widget in (self.ui.segment, self.ui.segment_map):
+            hide(widget)
+
+    # -- what is under way -----------------------------------------------------------------------
+
+    def busy(self, text: str, *, stoppable: bool = False) -> None:
+        """Says that something is under way."""
+        self.ui.progress.value = f'<span class="ll-busy"><progress></progress>{text}</span>'
+        self.ui.stop.disabled = not stoppable
+        self._progress_s = 0.0
+
+    def progress(self, progress: Progress, shares: Mapping[int, float]) -> None:
+        """Says how far a search is, a few times a second."""
+        now_s = time.monotonic()
+        if now_s - self._progress_s < _PROGRESS_S:
+            return
+        self._progress_s = now_s
+        text = (
+            f"{progress.read:,} records, {progress.bytes / 1e6:,.1f} MB read; "
+            f"{progress.matches:,} matches"
+        )
+        if len(progress.offsets) == 1:
+            (at,) = progress.offsets.values()
+            text += f"; at offset {at:,}"
+        drawn = ""
+        if 1 < len(shares) <= _DRAWN_SHARES:
+            drawn = "".join(
+                f'<span title="partition {number}: {share:.0%}, at offset '
+                f'{progress.offsets.get(number, 0):,}"><i style="height:{100 * share:.0f}%"></i>'
+                "</span>"
+                for number, share in shares.items()
+            )
+            drawn = f'<span class="ll-shares">{drawn}</span>'
+        bar = f'<progress max="1" value="{progress.share:.3f}"></progress>'
+        self.ui.progress.value = f'<span class="ll-busy">{bar}{drawn}{text}</span>'
+
+    def new(self, records: int) -> None:
+        """Offers to catch up with the tail."""
+        self.ui.new.description = f"+{records:,} new"
+        unhide(self.ui.new)
+
+    def idle(self) -> None:
+        """Says that nothing is under way."""
+        self.ui.progress.value = ""
+        self.ui.stop.disabled = True
+        hide(self.ui.new)
+        with self.quiet():
+            self.ui.follow.value = False
+
+    def told(self, text: str) -> None:
+        """Says something in the place of the picture."""
+        self.pictured = None
+        self.draw_picture()
+        self.ui.told.value = note_html(text)
+
+    def note(self, text: str) -> None:
+        self.ui.notes.value = note_html(text)
+
+    def error(self, error: Exception | None) -> None:
+        """Shows an error until it is over."""
+        text = ""
+        if error is not None:
+            text = str(error)
+            if not isinstance(error, LakelogError):
+                text = f"{type(error).__name__}: {error}"
+            text = f'<div class="ll-error" role="alert">{escape(text)}</div>'
+        self.ui.error.value = text
+        for widget in (self.ui.error, self.ui.retry):
+            (unhide if text else hide)(widget)
+
+    # -- how -------------------------------------------------------------------------------------
+
+    def _partitions(self, count: int) -> None:
+        options = [(f"partition {number}", number) for number in range(count)]
+        if count > 1:
+            options.insert(0, (f"all {count:,} partitions", ALL))
+        if [*self.ui.partition.options] != options:
+            self.ui.partition.options = options
+
+    def _is_typed(self, shown: Shown) -> bool:
+        """Whether the box says in its own words what is shown."""
+        try:
+            typed = parse(self.ui.search.value, zone_named(self.ui.zone.value))
+        except InvalidArgumentError:
+            return False
+        return typed == shown.view.match
+
+    def _marks(self, picture: Picture) -> list[Mark]:
+        marks, shown = [*picture.marks], self.shown
+        if shown is None:
+            return marks
+        if shown.ask.is_bounded and (chosen := chosen_ms(shown.ask, picture)) is not None:
+            marks.append(Mark("chosen", *chosen, text="searched"))
+        if (page := _times_ms(shown)) is not None:
+            marks.append(Mark("page", *page, text="the rows shown"))
+        return marks
+
+
+def chosen_ms(ask: Ask, picture: Picture) -> tuple[int, int] | None:
+    """The time that is searched, as far as it is said by times."""
+    if picture.found is None:
+        return None
+    start, end = int(picture.found.edges_ms[0]), int(picture.found.edges_ms[-1])
+    first, last = ask.span
+    if not isinstance(first, AtTimestamp | Earliest) or not isinstance(last, AtTimestamp | Latest):
+        return None
+    return (
+        first.timestamp_ms if isinstance(first, AtTimestamp) else start,
+        last.timestamp_ms if isinstance(last, AtTimestamp) else end,
+    )
+
+
+def _times_ms(shown: Shown) -> tuple[int, int] | None:
+    if not shown.records.num_rows:
+        return None
+    micros = np.asarray(shown.records["timestamp"].cast(pa.int64()))
+    micros = micros[micros >= 0]
+    return (int(micros.min()) // 1000, int(micros.max()) // 1000) if len(micros) else None
+
+
+def note_html(text: str) -> str:
+    """A remark below the controls."""
+    return f'<div class="ll-note">{escape(text)}</div>'
+
+
+def _same_place(before: View | None, now: View) -> bool:
+    return before is not None and (before.topic, before.partition) == (now.topic, now.partition)

@@ -1,0 +1,259 @@
+"""Pages of what matches, of one partition or of all: where a search begins, and what it found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...ingest.partitioner import partition_of_key
+from ...offsets import AtOffset, Earliest, Latest
+from ...read.search import (
+    EDGE,
+    FULL,
+    STOPPED,
+    TOO_MANY_RECORDS,
+    Page,
+    Place,
+    Progress,
+    Search,
+)
+from ...read.tiers import Look
+from ...read.topic_log import TopicLog
+from ...read.where import Always, Bounds, is_all
+from .key_history import history_note
+from .paging import PAGE_BYTES
+from .rows import readable_size
+from .view import Ask, Cut
+
+#: Is told how far a search is, and which share of each partition is done.
+OnProgress = Callable[[Progress, Mapping[int, float]], None]
+
+#: So many spans are written out where nothing was found.
+_WRITTEN_SPANS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A page of matches, and the ranges in which there are no others."""
+
+    records: pa.Table  # FOUND
+    low: Mapping[int, Place]  # where the search goes on backward,
+    high: Mapping[int, Place]  # and forward
+    notes: tuple[str, ...] = ()
+
+    @property
+    def spans(self) -> dict[int, tuple[int, int]]:
+        """What was searched, by partition."""
+        return {
+            number: (self.low[number].offset, max(self.low[number].offset, high.offset))
+            for number, high in self.high.items()
+        }
+
+    @property
+    def held(self) -> dict[int, tuple[int, int]]:
+        """From the first to the last match of each partition that has any."""
+        if not self.records.num_rows:
+            return self.spans if len(self.high) <= _WRITTEN_SPANS else {}
+        found = self.records.group_by("partition").aggregate([("offset", "min_max")])
+        rows = found.sort_by("partition").to_pylist()
+        edges = {row["partition"]: row["offset_min_max"] for row in rows}
+        return {number: (one["min"], one["max"] + 1) for number, one in edges.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class _Start:
+    """Where a page begins: ranges, a place in each, and the direction."""
+
+    ranges: Mapping[int, tuple[int, int]]
+    after: Mapping[int, Place]
+    backward: bool
+    note: str | None = None
+
+    def of(self, partitions: frozenset[int]) -> _Start:
+        ranges = {number: self.ranges[number] for number in sorted(partitions)}
+        return replace(self, ranges=ranges)
+
+    def place(self, partition: int) -> Place:
+        start, end = self.ranges[partition]
+        return self.after.get(partition) or Place(end if self.backward else start)
+
+
+def search_page(
+    log: TopicLog,
+    ask: Ask,
+    look: Look,
+    start: tuple[int, bool, str | None] | None,
+    on_first: Callable[[Found], None],
+    on_progress: OnProgress,
+    stopped: Callable[[], bool],
+) -> Found:
+    """The page asked for.
+
+    Args:
+        start: of a search of one partition: an offset, whether it goes backward from there, a note.
+        on_first: gets, in a search for a key, the page of the partitions where such a key goes,
+            before the others are looked at.
+    """
+    begin = _begin(log, ask, look, start)
+    own = _own_partitions(ask, log.topic.partitions)
+    first: Found | None = None
+    if own and own < begin.ranges.keys() and not isinstance(ask.where, Cut):
+        page = _page(log, ask, begin.of(own), on_progress, stopped)
+        where = _partitions(own)
+        further = f"{where}, where such a key goes, was searched"
+        if page.ended == STOPPED:
+            further += "; stopped, Forward or Back goes on there and in the others"
+        first = _found(ask, begin, page, f"{further}; looking in the others …")
+        if page.ended == STOPPED:
+            return first
+        on_first(first)
+    page = _page(log, ask, begin, on_progress, stopped)
+    if first is not None and page.ended == STOPPED:
+        return replace(first, notes=(f"{_partitions(own)} alone was searched; stopped",))
+    return _found(ask, begin, page, _elsewhere(own, page.records))
+
+
+def _begin(
+    log: TopicLog, ask: Ask, look: Look, start: tuple[int, bool, str | None] | None
+) -> _Start:
+    ranges: Mapping[int, tuple[int, int]]
+    ranges = {number: (one.log_start, one.log_end) for number, one in look.offsets.items()}
+    if ask.is_bounded:
+        ranges = log.search(Always(), *ask.span, partitions=ranges).ranges
+    if start is not None:
+        offset, backward, note = start
+        return _Start(ranges, {number: Place(offset) for number in ranges}, backward, note)
+    where = ask.where
+    if isinstance(where, Cut):
+        places = {number: where.places.get(number) for number in ranges}
+        if not where.backward and all(
+            place is not None and place.offset >= ranges[number][1]
+            for number, place in places.items()
+        ):
+            return _Start(ranges, {}, True, f"{_what(ask)} ends here")
+        if where.backward and all(
+            place is not None and place.offset <= ranges[number][0]
+            for number, place in places.items()
+        ):
+            return _Start(ranges, {}, False, f"{_what(ask)} starts here")
+        return _Start(ranges, where.places, where.backward)
+    if isinstance(where, Latest):
+        return _Start(ranges, {}, True)
+    if isinstance(where, Earliest):
+        return _Start(ranges, {}, False)
+    assert not hasattr(where, "places")
+    found = log.search(Always(), where, partitions=ranges).ranges  # type: ignore[arg-type]
+    if all(found[number][0] >= end for number, (_, end) in ranges.items()):
+        note = f"nothing is at or after that; the last {_matches(ask)} are shown"
+        return _Start(ranges, {}, True, note)
+    note = None
+    if isinstance(where, AtOffset):
+        note = f"from offset {where.offset:,} of each partition, or its nearest, in order of time"
+    return _Start(ranges, {number: Place(at) for number, (at, _) in found.items()}, False, note)
+
+
+def _page(
+    log: TopicLog,
+    ask: Ask,
+    begin: _Start,
+    on_progress: OnProgress,
+    stopped: Callable[[], bool],
+) -> Page:
+    search: Search = log.search_ranges(begin.ranges, ask.match)
+
+    def told(progress: Progress) -> None:
+        shares = {}
+        for number, (start, end) in begin.ranges.items():
+            at, place = progress.offsets.get(number, start), begin.place(number).offset
+            whole = place - start if begin.backward else end - place
+            done = place - at if begin.backward else at - place
+            shares[number] = min(1.0, done / whole) if whole > 0 else 1.0
+        on_progress(progress, shares)
+
+    return search.page(
+        ask.page_records,
+        begin.after,
+        backward=begin.backward,
+        limit=ask.limit,
+        page_bytes=PAGE_BYTES,
+        on_progress=told,
+        stopped=stopped,
+    )
+
+
+def _found(ask: Ask, begin: _Start, page: Page, further: str | None = None) -> Found:
+    """The page, with the places of those partitions that it left out as they were."""
+    here = {number: Place(begin.place(number).offset) for number in begin.ranges}
+    there = {**here, **page.next}
+    low, high = (there, here) if begin.backward else (here, there)
+    found = Found(page.records, low, high)
+    notes = [] if begin.note is None else [begin.note]
+    notes += _notes(ask, found, page, begin.backward)
+    if ask.history:
+        notes.append(history_note(ask.match, page.records))
+    if further is not None:
+        notes.append(further)
+    return replace(found, notes=tuple(notes))
+
+
+def _notes(ask: Ask, found: Found, page: Page, backward: bool) -> Iterator[str]:
+    seen, rows = page.progress, found.records.num_rows
+    edge = "start" if backward else "end"
+    if is_all(ask.match) and page.ended in (FULL, EDGE):
+        if not rows:
+            yield "there are no records" if page.ended == EDGE else "no records yet"
+        elif page.ended == EDGE:
+            yield f"up to the {edge} of {_what(ask)}"
+        return
+    text = f"{rows:,} {'match' if rows == 1 else 'matches'}"
+    if ask.partition is not None:
+        start, end = found.spans[ask.partition]
+        text += f" in [{start:,}, {end:,})"
+    text += f"; {seen.read:,} records, {readable_size(seen.bytes)} read"
+    if seen.skipped:
+        text += f", {seen.skipped:,} passed over by their index"
+    further = "Back" if backward else "Forward"
+    match page.ended:
+        case "full":
+            yield f"{text}; {further} looks for more"
+        case "edge":
+            yield f"{text}, up to the {edge} of {_what(ask)}"
+        case "stopped":
+            yield f"{text}; stopped, {further} goes on"
+        case limit:
+            of = "records" if limit == TOO_MANY_RECORDS else "bytes"
+            yield f"{text}: the limit of {of} of one search; {further} goes on"
+
+
+def _what(ask: Ask) -> str:
+    return "the range that is searched" if ask.is_bounded else "the log"
+
+
+def _matches(ask: Ask) -> str:
+    return "records" if is_all(ask.match) else "matches"
+
+
+def _own_partitions(ask: Ask, partitions: int) -> frozenset[int]:
+    """Where producers put the keys that a search is for; empty if it is for no keys."""
+    keys = Bounds.of(ask.match).keys
+    if ask.partition is not None or keys is None:
+        return frozenset()
+    return frozenset(partition_of_key(key, partitions) for key in keys)
+
+
+def _partitions(numbers: frozenset[int]) -> str:
+    text = ", ".join(str(number) for number in sorted(numbers))
+    return f"partition {text}" if len(numbers) == 1 else f"partitions {text}"
+
+
+def _elsewhere(own: frozenset[int], records: pa.Table) -> str | None:
+    if not own or not records.num_rows:
+        return None
+    away = pc.invert(pc.is_in(records["partition"], pa.array(sorted(own), pa.int32())))
+    count = int(pc.sum(away).as_py() or 0)
+    if not count:
+        return None
+    return f"{count:,} of them lie outside {_partitions(own)}, where such a key goes"

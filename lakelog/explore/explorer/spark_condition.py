@@ -1,0 +1,82 @@
+"""Expressions in Spark's words, as far as those mean the same of every record."""
+
+from __future__ import annotations
+
+from ...read.where import Always, Where
+from ...read.where.expression import (
+    All,
+    Bytes,
+    Compare,
+    Contains,
+    Either,
+    Exists,
+    Field,
+    Not,
+    Number,
+    OneOf,
+    Text,
+    Time,
+    as_bytes,
+)
+
+_SIGNS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
+
+
+def spark_condition(where: Where) -> str | None:
+    """A condition on the columns of `TopicLog.dataframe`.
+
+    Each part is false, not null, of a record that lacks the field: then ``NOT`` means the same.
+
+    Returns:
+        None if Spark has no words for it: it does not tell the text "70" in a JSON value from the
+        number, and headers are a list.
+    """
+    match where:
+        case Always():
+            return "true"
+        case All(parts) | Either(parts):
+            written = [spark_condition(part) for part in parts]
+            if None in written:
+                return None
+            word = " AND " if isinstance(where, All) else " OR "
+            return f"({word.join(filter(None, written))})"
+        case Not(part):
+            inner = spark_condition(part)
+            return None if inner is None else f"NOT {inner}"
+        case Text(text):
+            return f"({_contains('key', text)} OR {_contains('value', text)})"
+        case Compare(field, sign, literal):
+            return _compared(field, sign, literal)
+        case OneOf(field, literals):
+            each = [_compared(field, "=", literal) for literal in literals]
+            return None if None in each else f"({' OR '.join(filter(None, each))})"
+        case Contains(Bytes(name), str() | bytes() as literal, at_start):
+            call = "startswith" if at_start else "contains"
+            return _contains(name, as_bytes(literal), call)
+        case Exists(Bytes(name)):
+            return f"({name} IS NOT NULL)"
+        case Exists(Time()):
+            return "coalesce(unix_millis(timestamp) >= 0, false)"
+    return None
+
+
+def _compared(field: Field, sign: str, literal: object) -> str | None:
+    number = isinstance(literal, (int, float)) and not isinstance(literal, bool)
+    match field:
+        case Bytes(name) if isinstance(literal, (str, bytes)):
+            return f"coalesce({name} {_SIGNS[sign]} {_bytes(as_bytes(literal))}, false)"
+        case Number(name) if number:
+            column = "length(value)" if name == "size" else f"`{name}`"
+            return f"coalesce({column} {_SIGNS[sign]} {literal}, false)"
+        case Time() if number:
+            time = "unix_millis(timestamp)"
+            return f"coalesce({time} >= 0 AND {time} {_SIGNS[sign]} {literal}, false)"
+    return None
+
+
+def _contains(name: str, text: bytes, call: str = "contains") -> str:
+    return f"coalesce({call}({name}, {_bytes(text)}), false)"
+
+
+def _bytes(data: bytes) -> str:
+    return f"X'{data.hex()}'"

@@ -1,0 +1,190 @@
+"""The rows shown as code in other words, and as files."""
+
+from __future__ import annotations
+
+import base64
+import io
+import shlex
+from collections.abc import Iterable
+from html import escape
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...errors import InvalidArgumentError
+from ...offsets import AtOffset
+from ...read.search import FOUND
+from ...read.where import is_all, write
+from ...record_lines import CSV_HEADING, csv_lines, json_lines
+from .rows import readable_size
+from .spark_condition import spark_condition
+from .view import Shown, View
+
+#: What the rows shown can be copied as.
+PYTHON, FRAME, SQL, CLI, LINK = "Python", "Spark DataFrame", "Spark SQL", "command line", "link"
+CODES = (PYTHON, FRAME, SQL, CLI, LINK)
+
+#: What they can be saved as, by the end of a file's name.
+FILES = {"csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
+
+#: The largest file that goes into the page as a link.
+LINKED_BYTES = 16 << 20
+
+
+def code(shown: Shown, form: str = PYTHON) -> str:
+    """The call that gives the rows shown, or for `LINK` that shows them.
+
+    Raises:
+        InvalidArgumentError: another form.
+    """
+    view = shown.view
+    if form == PYTHON:
+        return f"lake.log({view.topic!r}).{view.expression.removeprefix('log.')}"
+    if form == FRAME:
+        return _frame(view)
+    if form == SQL:
+        return _sql(view)
+    if form == CLI:
+        return _command(view)
+    if form == LINK:
+        return _link(shown)
+    raise InvalidArgumentError(f"{form!r} is none of {', '.join(CODES)}", value=form)
+
+
+def _frame(view: View) -> str:
+    starts = {number: start for number, (start, _) in view.spans.items()}
+    ends = {number: end for number, (_, end) in view.spans.items()}
+    frame = f"lake.dataframe({view.topic!r}, {starts}, {ends})"
+    condition = spark_condition(view.match)
+    if condition is None:
+        return f"{frame}  # to be filtered: {write(view.match)}"
+    return frame if condition == "true" else f"{frame}.where({condition!r})"
+
+
+def _sql(view: View) -> str:
+    name = "".join(one if one.isalnum() else "_" for one in view.topic)
+    spans = " OR ".join(
+        f"(partition = {number} AND offset >= {start} AND offset < {end})"
+        for number, (start, end) in view.spans.items()
+    )
+    parts = [f"({spans})" if spans else "false"]
+    condition = spark_condition(view.match)
+    if condition not in (None, "true"):
+        parts.append(str(condition))
+    note = f"  -- to be filtered: {write(view.match)}" if condition is None else ""
+    return (
+        f"SELECT * FROM {name} WHERE {' AND '.join(parts)}{note}"
+        f"  -- after lake.dataframe({view.topic!r}).createOrReplaceTempView({name!r})"
+    )
+
+
+def _command(view: View) -> str:
+    words = ["lakelog", "consume", view.topic]
+    where = "" if is_all(view.match) else write(view.match)
+    if view.partition is not None:
+        start, end = view.spans[view.partition]
+        words += ["-p", str(view.partition), "--from", str(start), "--to", str(end)]
+    else:
+        words.append("--merge")
+        spans = " or ".join(
+            f"partition = {number} and offset >= {start} and offset < {end}"
+            for number, (start, end) in view.spans.items()
+        )
+        where = " and ".join(f"({part})" for part in (where, spans) if part)
+    if where:
+        words += ["--where", where]
+    return shlex.join(words)
+
+
+def _link(shown: Shown) -> str:
+    view = shown.view
+    arguments = [repr(view.topic)]
+    if view.partition is not None:
+        arguments += [str(view.partition), f"at={view.start_offset}"]
+    elif shown.records.num_rows:
+        at = shown.records["timestamp"][0].as_py()
+        text = at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        arguments.append(f"at={text!r}")
+    elif isinstance(shown.ask.where, AtOffset):
+        arguments.append(f"at={shown.ask.where.offset}")
+    if not is_all(view.match):
+        arguments.append(f"where={write(view.match)!r}")
+    return f"lake.explore({', '.join(arguments)})"
+
+
+# -- files ---------------------------------------------------------------------------------------
+
+
+def save(view: View, tables: Iterable[pa.Table], path: str | Path) -> int:
+    """Writes rows as the end of the file's name says, and returns how many.
+
+    Args:
+        tables: RECORDS of the view's one partition, or FOUND.
+
+    Raises:
+        InvalidArgumentError: a name that ends in none of `FILES`.
+        OSError: the file cannot be written.
+    """
+    path = Path(path)
+    kind = path.suffix.removeprefix(".")
+    _check_kind(kind)
+    with path.open("wb") as file:
+        return _write(view, tables, kind, file)
+
+
+def download_html(shown: Shown, kind: str) -> str:
+    """A link that holds the rows shown as a file.
+
+    Raises:
+        InvalidArgumentError: they are more than `LINKED_BYTES`.
+    """
+    _check_kind(kind)
+    file = io.BytesIO()
+    _write(shown.view, [shown.records], kind, file)
+    data = file.getvalue()
+    if len(data) > LINKED_BYTES:
+        raise InvalidArgumentError(
+            f"{readable_size(len(data))} are too much for a link; "
+            f"explorer.export('{shown.view.topic}.{kind}') writes a file"
+        )
+    name = escape(f"{shown.view.topic}.{kind}")
+    return (
+        f'<a download="{name}" href="data:application/octet-stream;base64,'
+        f'{base64.b64encode(data).decode()}">{name}</a> '
+        f'<span class="ll-kind">{shown.records.num_rows:,} rows, {readable_size(len(data))}</span>'
+    )
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in FILES:
+        raise InvalidArgumentError(
+            f"a file's name ends in {', '.join('.' + one for one in FILES)}, not in .{kind}",
+            value=kind,
+        )
+
+
+def _write(view: View, tables: Iterable[pa.Table], kind: str, file: BinaryIO) -> int:
+    rows = 0
+    whole = (_with_partition(view, table) for table in tables)
+    if kind == "parquet":
+        with pq.ParquetWriter(file, FOUND) as writer:
+            for table in whole:
+                writer.write_table(table)
+                rows += table.num_rows
+        return rows
+    if kind == "csv":
+        file.write(CSV_HEADING.encode())
+    lines = csv_lines if kind == "csv" else json_lines
+    for table in whole:
+        file.write(lines(view.topic, table).encode())
+        rows += table.num_rows
+    return rows
+
+
+def _with_partition(view: View, table: pa.Table) -> pa.Table:
+    if view.partition is None:
+        return table.cast(FOUND)
+    numbers = pa.array([view.partition] * table.num_rows, pa.int32())
+    return table.add_column(0, FOUND.field("partition"), numbers).cast(FOUND)

@@ -1,0 +1,183 @@
+"""The picture of time as HTML: bars by tier, marks, the time that is chosen, and an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import tzinfo
+from html import escape
+
+import numpy as np
+
+from .histogram import BOTH, COLD, HOT, TIERS, Histogram
+from .time_axis import at, ticks, written
+
+_HEIGHT = 100.0
+#: The least that a step with records is drawn as, of `_HEIGHT`.
+_LEAST = 2.5
+_TICKS = 8
+
+#: A drag or a click in the picture says from which to which share of its width, and how often
+#: something was said before, if the page runs scripts in HTML.
+_SHARE = (
+    "var box = this.getBoundingClientRect(), "
+    "share = Math.min(1, Math.max(0, (event.clientX - box.left) / box.width)); "
+)
+_DOWN = escape(_SHARE + "this.dataset.from = share; event.preventDefault();")
+_MOVE = escape(
+    "if (this.dataset.from !== undefined && event.buttons & 1) {"
+    + _SHARE
+    + "var drawn = this.querySelector('.ll-drawn'), from = +this.dataset.from; "
+    "drawn.style.left = 100 * Math.min(from, share) + '%'; "
+    "drawn.style.width = 100 * Math.abs(share - from) + '%'; }"
+)
+_UP = escape(
+    _SHARE + "var from = this.dataset.from, "
+    "said = this.closest('.lakelog-explorer').querySelector('.lakelog-picked input'); "
+    "delete this.dataset.from; "
+    "if (said && from !== undefined) { "
+    "var count = +((said.value.split(' ')[2]) || 0) + 1; "
+    "said.value = Math.min(from, share) + ' ' + Math.max(from, share) + ' ' + count; "
+    "said.dispatchEvent(new Event('input', {bubbles: true})); "
+    "said.dispatchEvent(new Event('change', {bubbles: true})); }"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A moment, or a stretch, with its name; drawn above the bars."""
+
+    kind: str  # archived, start, page, chosen, or group
+    start_ms: float
+    end_ms: float | None = None
+    text: str = ""
+
+
+def picture_html(
+    found: Histogram, marks: Iterable[Mark], zone: tzinfo, partition: int | None
+) -> str:
+    """Bars as wide as the box, the axis below them.
+
+    Args:
+        marks: outside the time, none is drawn.
+        partition: that of the records; None: all.
+    """
+    start, end = int(found.edges_ms[0]), int(found.edges_ms[-1])
+    steps = len(found.edges_ms) - 1
+    top = float(found.totals.max()) or 1.0
+    return (
+        f'<div class="ll-time" onmousedown="{_DOWN}" onmousemove="{_MOVE}" onmouseup="{_UP}">'
+        f'<svg viewBox="0 0 {steps} {_HEIGHT:.0f}" preserveAspectRatio="none" role="img" '
+        f'aria-label="{escape(summary(found, zone, partition))}">'
+        f"{_bars(found, top)}{_hovers(found, zone)}</svg>"
+        f"{_marks(marks, start, end)}"
+        '<span class="ll-drawn"></span></div>'
+        f'<div class="ll-axis">{_axis(start, end, zone)}</div>'
+    )
+
+
+def summary(found: Histogram, zone: tzinfo, partition: int | None) -> str:
+    """How many records, when, how many at most in a step, and what is not drawn."""
+    start, end = int(found.edges_ms[0]), int(found.edges_ms[-1])
+    of = "" if partition is None else f" in partition {partition}"
+    total = f"{found.records:,.0f}"
+    about = "" if found.exact.all() else "about "
+    first, last = written(start, found.step_ms, zone), written(end, found.step_ms, zone)
+    text = f"{about}{total} records{of}, {first} – {last}"
+    text += f"; a bar is {duration(found.step_ms)}"
+    if found.outside >= 1:
+        text += f"; {found.outside:,.0f} before or after"
+    if found.untimed >= 1:
+        text += f"; {found.untimed:,.0f} without a known time"
+    return text
+
+
+def legend(found: Histogram, *, archived: bool) -> str:
+    """The tiers that are drawn."""
+    shown = [tier for tier in (COLD, BOTH, HOT) if found.counts[tier].sum() > 0]
+    names = {COLD: "Delta", BOTH: "in both", HOT: "Redis"}
+    parts = [
+        f'<span><i class="ll-swatch ll-{TIERS[tier]}"></i>{names[tier]}</span>' for tier in shown
+    ]
+    if archived:
+        parts.append('<span><i class="ll-line"></i>archived up to here</span>')
+    return "".join(parts)
+
+
+def duration(ms: float) -> str:
+    """A length of time in its largest unit."""
+    for name, length in (("day", 86_400_000), ("hour", 3_600_000), ("minute", 60_000)):
+        if ms >= length:
+            count = ms / length
+            text = f"{count:,.1f}".removesuffix(".0")
+            return f"{text} {name}" + ("" if text == "1" else "s")
+    return f"{ms / 1000:g} s" if ms >= 1000 else f"{ms:g} ms"
+
+
+def _bars(found: Histogram, top: float) -> str:
+    base = np.zeros(len(found.totals))
+    drawn = []
+    scale = np.where(found.totals > 0, np.maximum(_LEAST, _HEIGHT * found.totals / top), 0)
+    for tier in (COLD, BOTH, HOT):
+        share = found.counts[tier] / np.maximum(found.totals, 1e-9)
+        height = share * scale
+        path = "".join(
+            f"M{step + 0.1:.1f} {_HEIGHT - low:.1f}h.8v-{high:.1f}h-.8z"
+            for step, (low, high) in enumerate(zip(base, height, strict=True))
+            if high > 0.05
+        )
+        if path:
+            drawn.append(f'<path class="ll-{TIERS[tier]}" d="{path}"/>')
+        base += height
+    return "".join(drawn)
+
+
+def _hovers(found: Histogram, zone: tzinfo) -> str:
+    """What a step has is told when the pointer is over it."""
+    parts = []
+    for step, total in enumerate(found.totals):
+        if total <= 0:
+            continue
+        when = written(int(found.edges_ms[step]), found.step_ms, zone)
+        about = "" if found.exact[step] else "about "
+        each = ", ".join(
+            f"{found.counts[tier][step]:,.0f} {TIERS[tier]}"
+            for tier in (COLD, BOTH, HOT)
+            if found.counts[tier][step] >= 0.5
+        )
+        parts.append(
+            f'<rect x="{step}" y="0" width="1" height="{_HEIGHT:.0f}" class="ll-hover">'
+            f"<title>{escape(when)}: {about}{each}</title></rect>"
+        )
+    return "".join(parts)
+
+
+def _marks(marks: Iterable[Mark], start: int, end: int) -> str:
+    wide = end - start
+    drawn = []
+    for mark in marks:
+        first = 100 * (mark.start_ms - start) / wide
+        last = 100 * ((mark.start_ms if mark.end_ms is None else mark.end_ms) - start) / wide
+        if last < 0 or first > 100:
+            continue
+        first, last = max(0.0, first), min(100.0, last)
+        title = f' title="{escape(mark.text)}"' if mark.text else ""
+        drawn.append(
+            f'<span class="ll-mark ll-{mark.kind}" style="left:{first:.2f}%;'
+            f'width:{last - first:.2f}%"{title}></span>'
+        )
+    return "".join(drawn)
+
+
+def _axis(start: int, end: int, zone: tzinfo) -> str:
+    parts = []
+    for time_ms, label in ticks(start, end, zone, _TICKS):
+        left = 100 * (time_ms - start) / (end - start)
+        if left > 95:  # it would not fit
+            continue
+        moment = at(time_ms, zone)
+        parts.append(
+            f'<span style="left:{left:.2f}%" title="{escape(moment.isoformat())}">'
+            f"{escape(label)}</span>"
+        )
+    return "".join(parts)

@@ -1,0 +1,152 @@
+"""The groups of records that a log's indexes know of, and the records within them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...cold.segment import UNKNOWN_TIMESTAMP_MS
+from ...errors import MissingFileError
+from ...offsets import HotOffsets
+from ...read.stretches import TierRange, tiers_between
+from ...read.tiers import Look
+from ...read.topic_log import TopicLog
+from .histogram import BOTH, COLD, HOT, Groups, Numbers
+
+#: So many records are counted one by one in a time that is looked at.
+COUNTED_RECORDS = 200_000
+
+
+def groups_of(look: Look) -> Groups:
+    """A group for each cold file and each hot segment, cut where a tier ends; no record is read."""
+    parts: list[Groups] = []
+    for partition, log in look.offsets.items():
+        cold = _cold(look, partition)
+        hot = _hot(look.hot[partition], partition, cold, log.local_log_start)
+        for one in tiers_between(log, look.hot[partition], log.log_start, log.log_end):
+            if one.hot:
+                parts.append(_between(hot, one.start, min(one.end, log.archived_end), BOTH))
+                parts.append(_between(hot, max(one.start, log.archived_end), one.end, HOT))
+            else:
+                parts.append(_between(cold, one.start, one.end, COLD))
+    return Groups.joined(parts)
+
+
+def _cold(look: Look, partition: int) -> Groups:
+    rows = look.cold.files.rows_of_partition(partition)
+    rows = rows.filter(pc.not_equal(rows["records"], 0))
+
+    def column(name: str) -> Numbers:
+        return np.asarray(rows[name])
+
+    start, end = column("first"), column("last") + 1
+    records = column("records").astype(float)
+    records = np.where(records < 0, end - start, records)  # -1: not counted
+    min_ms, max_ms = column("min_timestamp_ms"), column("max_timestamp_ms")
+    min_ms = np.where(max_ms == UNKNOWN_TIMESTAMP_MS, -1, min_ms)
+    same = np.ones(len(start), np.int64)
+    return Groups(same * partition, start, end, records, min_ms, max_ms, same * COLD, same)
+
+
+def _hot(hot: HotOffsets, partition: int, cold: Groups, local_log_start: int) -> Groups:
+    """The segments in Redis, which tells the largest timestamp of each, and of its first entry.
+
+    So their records are taken to begin where those before them end.
+    """
+    before = cold.max_ms[cold.is_timed & (cold.end <= local_log_start)]
+    before_ms = int(before.max()) if len(before) else -1
+    rows = []
+    for segment in hot.segments:
+        firsts = [one for one in (segment.first_timestamp_ms, before_ms) if one >= 0]
+        first = min([*firsts, segment.max_timestamp_ms])
+        before_ms = max(before_ms, segment.max_timestamp_ms)
+        span = segment.end_offset - segment.base_offset
+        rows.append(
+            (
+                *(partition, segment.base_offset, segment.end_offset, span),
+                *(first, segment.max_timestamp_ms, HOT, 0),
+            )
+        )
+    return Groups.of(rows)
+
+
+def _between(groups: Groups, low: int, high: int, tier: int) -> Groups:
+    """What lies in [low, high), spread evenly in each group."""
+    groups = groups.where((groups.start < high) & (groups.end > low) & (low < high))
+    start, end = np.maximum(groups.start, low), np.minimum(groups.end, high)
+    span = np.maximum(1, groups.end - groups.start)
+    time = groups.max_ms - groups.min_ms
+    known = groups.min_ms >= 0
+    first = groups.min_ms + time * ((start - groups.start) / span)
+    last = groups.min_ms + time * ((end - groups.start) / span)
+    return Groups(
+        groups.partition,
+        start,
+        end,
+        groups.records * ((end - start) / span),
+        np.where(known, first.astype(np.int64), -1),
+        np.where(known, last.astype(np.int64), groups.max_ms),
+        np.full(len(groups), tier, np.int64),
+        groups.certain * ((start == groups.start) & (end == groups.end)),
+    )
+
+
+def counted(
+    log: TopicLog,
+    look: Look,
+    groups: Groups,
+    window: tuple[int, int],
+    step_ms: float,
+    stopped: Callable[[], bool] = lambda: False,
+) -> Groups:
+    """The groups, with those that are longer than a step, or uncertain, counted record by record.
+
+    Only those that reach into the window, and none if together they have more than
+    `COUNTED_RECORDS`, or a file of theirs is gone.
+    """
+    long = (groups.max_ms - groups.min_ms >= step_ms) | (groups.certain == 0)
+    long &= (groups.min_ms < window[1]) & (groups.max_ms >= window[0]) & (groups.records > 0)
+    long &= groups.is_timed | (groups.certain == 0)
+    if not long.any() or groups.records[long].sum() > COUNTED_RECORDS:
+        return groups
+    parts = [groups.where(~long)]
+    chosen = groups.where(long)
+    for row in range(len(chosen)):
+        if stopped():
+            return groups
+        partition = int(chosen.partition[row])
+        start, end = int(chosen.start[row]), int(chosen.end[row])
+        try:
+            times = np.concatenate(
+                [np.empty(0, np.int64), *_times(log, look, partition, start, end)]
+            )
+        except MissingFileError:
+            return groups
+        kept, counts = np.unique(times, return_counts=True)
+        full = np.ones(len(kept), np.int64)
+        tier = full * int(chosen.tier[row])
+        parts.append(
+            Groups(full * partition, full * start, full * end, counts * 1.0, kept, kept, tier, full)
+        )
+    return Groups.joined(parts)
+
+
+def _times(log: TopicLog, look: Look, partition: int, start: int, end: int) -> Iterable[Numbers]:
+    ranges = tiers_between(look.offsets[partition], look.hot[partition], start, end)
+    for one in ranges:
+        for column in _columns(log, look, partition, one):
+            micros = np.asarray(column.cast(pa.int64()))
+            yield np.where(micros < 0, -1, micros // 1000)
+
+
+def _columns(log: TopicLog, look: Look, partition: int, one: TierRange) -> Iterable[pa.Array]:
+    if one.hot or log.table is None:
+        for batch in log.read(partition, one.start, one.end):
+            yield batch.column("timestamp")
+        return
+    files = look.cold.files.files_between(partition, one.start, one.end)
+    for batch in log.table.read(files, one.start, one.end, ["timestamp"]):
+        yield batch.column(batch.schema.get_field_index("timestamp"))

@@ -1,0 +1,242 @@
+"""The picture of time, against a plain count of records; and what hands do with it."""
+
+from __future__ import annotations
+
+import re
+from datetime import timezone
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pytest
+from gapped_story import Story, beginnings, happenings
+from hands import Hands
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lakelog.explore.explorer.opened_topic import OpenedTopic
+from lakelog.explore.picture import groups as grouping
+from lakelog.explore.picture.drawing import Mark, duration, picture_html
+from lakelog.explore.picture.groups import groups_of
+from lakelog.explore.picture.histogram import BOTH, COLD, HOT, Groups, histogram, whole
+from lakelog.explore.picture.marks import marks_of
+from lakelog.explore.picture.picture import pictures
+from lakelog.explore.picture.time_axis import ticks, written
+
+EPOCH_MS = 1_700_000_000_000
+CODES = {"cold": COLD, "both": BOTH, "hot": HOT}
+
+groups = st.lists(
+    st.tuples(
+        st.just(0),
+        st.just(0),
+        st.just(1),
+        st.integers(0, 1000),
+        st.integers(-1, 5_000),
+        st.integers(0, 3_000),
+        st.sampled_from([COLD, BOTH, HOT]),
+    ).map(lambda one: (*one[:5], one[4] if one[4] < 0 else one[4] + one[5], one[6], 1)),
+    max_size=20,
+)
+
+
+@given(
+    rows=groups,
+    start=st.integers(-500, 4_000),
+    wide=st.integers(1, 6_000),
+    steps=st.integers(1, 40),
+)
+def test_no_record_is_lost_or_counted_twice(rows, start, wide, steps):
+    found = histogram(Groups.of(rows), (start, start + wide), steps)
+    assert len(found.totals) <= steps
+    assert found.edges_ms[0] == start
+    assert found.edges_ms[-1] >= start + wide
+    assert (found.counts >= 0).all()
+    of_all = found.records + found.outside + found.untimed
+    assert of_all == pytest.approx(sum(row[3] for row in rows))
+
+
+@given(
+    rows=groups,
+    start=st.integers(-500, 4_000),
+    wide=st.integers(1, 6_000),
+    steps=st.integers(1, 40),
+)
+def test_a_group_is_spread_evenly_over_its_time(rows, start, wide, steps):
+    """Said plainly: millisecond by millisecond."""
+    found = histogram(Groups.of(rows), (start, start + wide), steps)
+    plain = np.zeros((3, 20_000))
+    for *_, records, low, high, tier, _ in rows:
+        if low >= 0:
+            plain[tier, 1_000 + low : 1_000 + high + 1] += records / (high - low + 1)
+    for step, (first, last) in enumerate(zip(found.edges_ms, found.edges_ms[1:], strict=False)):
+        expected = plain[:, 1_000 + first : 1_000 + last].sum(axis=1)
+        assert found.counts[:, step] == pytest.approx(expected)
+
+
+def test_a_wrong_clock_does_not_squeeze_the_picture():
+    rows = [(0, n, n + 1, 10_000, 1_000 * n, 1_000 * n + 999, COLD, 1) for n in range(10)]
+    rows.append((0, 10, 11, 1, 4_000_000_000, 4_000_000_000, HOT, 1))
+    assert whole(Groups.of(rows)) == (0, 10_000)
+    assert histogram(Groups.of(rows), (0, 10_000), 10).outside == 1
+
+
+@given(beginning=beginnings, steps=st.lists(happenings, max_size=6))
+@settings(max_examples=15)
+def test_records_are_counted_as_a_list_counts_them(make_bench, beginning, steps):
+    story = Story(make_bench(partitions=2))
+    for kind, *arguments in [*beginning, *steps]:
+        getattr(story, kind)(*arguments)
+    opened = OpenedTopic(story.bench.log)
+    look = opened.look([0, 1])
+    held = [record for partition in (0, 1) for record in story.held(partition)]
+    times = [record.timestamp_ms for record in held if record.timestamp_ms >= 0]
+    made: list[Any] = []
+    found = pictures(opened.log, look, steps=20, on_coarse=made.append).found
+    if found is None:
+        assert not times
+        return
+    for one in [*(picture.found for picture in made), found]:
+        known = one.records + one.outside + one.untimed
+        assert known >= len(held) - 1e-6  # at least: indexes count what compaction took, too
+    window = (min(times), max(times) + 1)
+    fine = pictures(opened.log, look, window, steps=20).found
+    assert fine is not None
+    if fine.exact.all():
+        expected, _ = np.histogram(times, fine.edges_ms)
+        assert fine.totals.tolist() == pytest.approx(expected.tolist())
+
+
+def test_tiers_are_told_apart(make_bench):
+    bench = make_bench(**{"internal.segment.bytes": 20_000})
+    for _ in range(30):
+        bench.append(list(range(100)), value_bytes=10)
+    bench.tier(2_000, 1_500)
+    look = OpenedTopic(bench.log).look([0])
+    found = groups_of(look)
+    each = {tier: float(found.records[found.tier == tier].sum()) for tier in (COLD, BOTH, HOT)}
+    assert each == {COLD: 1_500, BOTH: 500, HOT: 1_000}
+
+
+def test_too_many_records_are_not_counted_one_by_one(orders, monkeypatch):
+    opened = OpenedTopic(orders.lakelog.log("orders"))
+    look = opened.look([0])
+    assert pictures(opened.log, look).found.exact.all()
+    monkeypatch.setattr(grouping, "COUNTED_RECORDS", 10)
+    coarse = pictures(opened.log, look).found
+    assert not coarse.exact.all()
+    zoomed = pictures(opened.log, look, (EPOCH_MS, EPOCH_MS + 5_000), steps=5).found
+    assert zoomed.records == pytest.approx(5, abs=0.5)
+
+
+# -- drawn ---------------------------------------------------------------------------------------
+
+
+def test_marks_and_bars_are_where_they_are_in_time():
+    rows = [(0, 0, 9, 9, 0, 0, COLD, 1), (0, 9, 10, 1, 9_000, 9_000, HOT, 1)]
+    found = histogram(Groups.of(rows), (0, 10_000), 10)
+    html = picture_html(found, [Mark("archived", 9_000), Mark("start", -1)], timezone.utc, None)
+    assert 'class="ll-mark ll-archived" style="left:90.00%;' in html
+    assert "ll-start" not in html
+    assert re.findall(r'<path class="ll-(\w+)" d="M([\d.]+)', html) == [
+        ("cold", "0.1"),
+        ("hot", "9.1"),
+    ]
+    assert "9 cold" in html
+    assert html.count("<title>") == 2
+
+
+def test_readers_are_marked_where_they_are_furthest_behind():
+    rows = [
+        (partition, 100 * n, 100 * n + 100, 100, 1_000 * n, 1_000 * n + 999, COLD, 1)
+        for partition in (0, 1)
+        for n in range(5)
+    ]
+    positions = {"ends": {0: 500, 1: 500}, "reads": {0: 450, 1: 150}, "new": {0: 0}}
+    marks = marks_of(Groups.of(rows), {}, positions)
+    assert [(mark.kind, mark.start_ms, mark.text) for mark in marks] == [
+        ("group", 0, "new has read up to here"),
+        ("group", 1_500, "reads has read up to here"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("wide_ms", "first", "labels"),
+    [
+        (365 * 86_400_000, "2013-01-01", ["Jan 2013", "Mar", "May", "Jul", "Sep", "Nov"]),
+        (86_400_000, "2013-01-01", ["1 Jan 00:00", "06:00", "12:00", "18:00", "2 Jan 00:00"]),
+        (4_000, "2013-01-01", ["1 Jan 00:00:00", "00:00:01", "00:00:02", "00:00:03", "00:00:04"]),
+    ],
+)
+def test_an_axis_counts_as_calendars_and_clocks_do(wide_ms, first, labels):
+    start = np.datetime64(first, "ms").astype(int).item()
+    assert [text for _, text in ticks(start, start + wide_ms, timezone.utc, 6)] == labels
+
+
+def test_an_axis_is_of_the_readers_zone():
+    start = np.datetime64("2013-01-01", "ms").astype(int).item()
+    zone = ZoneInfo("Asia/Kolkata")
+    (first, label), *_ = ticks(start, start + 86_400_000, zone, 6)
+    assert (first - start, label) == (30 * 60_000, "1 Jan 06:00")
+    assert written(start, 60_000, zone) == "1 Jan 2013 05:30"
+
+
+@given(start=st.integers(0, 2**62), wide=st.integers(1, 2**61), most=st.integers(2, 12))
+def test_an_axis_is_never_crowded(start, wide, most):
+    found = ticks(start, start + wide, timezone.utc, most)
+    assert len(found) <= most + 1
+    assert all(start <= time_ms <= start + wide for time_ms, _ in found)
+
+
+def test_lengths_of_time_are_in_their_largest_unit():
+    assert [duration(ms) for ms in (5, 1_500, 60_000, 5_400_000, 86_400_000 * 3)] == [
+        *("5 ms", "1.5 s", "1 minute", "1.5 hours", "3 days"),
+    ]
+
+
+# -- hands ---------------------------------------------------------------------------------------
+
+
+def test_a_click_goes_to_a_time_and_a_drag_chooses_one(orders):
+    hands = Hands(orders.explore())
+    hands.type("picked", f"{40.5 / 130} {40.5 / 130} 1")
+    assert hands.offsets()[0] == 41
+    hands.type("picked", f"{20 / 130} {40 / 130} 2")
+    assert hands.offsets()[0] in (19, 20)
+    assert hands.offsets()[-1] in (39, 40)
+    assert "ll-chosen" in hands.html("picture")
+    low, high = hands.find("chosen").value
+    assert (low, high) == (153, 308)
+    hands.click("forward")
+    assert hands.offsets()[-1] in (39, 40)
+    hands.click("whole")
+    assert hands.offsets() == list(range(50))
+    assert hands.find("chosen").value == (0, 1000)
+
+
+def test_the_range_below_chooses_and_zooms(orders):
+    hands = Hands(orders.explore())
+    hands.type("chosen", (0, 500))
+    hands.click("latest")
+    assert hands.offsets()[-1] == 64
+    hands.type("search", "text")
+    assert hands.offsets() == []
+    assert not hands.find("zoom").disabled
+    hands.click("zoom")
+    assert "65 records" in hands.html("told")
+    hands.click("whole")
+    assert "130 records" in hands.html("told")
+    assert hands.offsets()[0] == 100  # the search is still the same
+
+
+def test_the_picture_moves_with_the_page_and_the_topic(orders):
+    orders.topic("empty")
+    hands = Hands(orders.explore())
+    here = re.compile(r"ll-page\" style=\"left:([\d.]+)%")
+    assert here.search(hands.html("picture")).group(1) == "0.00"
+    hands.click("latest")
+    assert float(here.search(hands.html("picture")).group(1)) > 50
+    hands.click("refresh")
+    hands.type("topic", "empty")
+    assert hands.html("picture") == ""
+    assert not hands.visible("chosen")
