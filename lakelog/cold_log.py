@@ -180,6 +180,8 @@ class ColdLog:
         partition: int | None = None,
         at: PositionLike = "earliest",
         where: str = "",
+        *,
+        write: bool = False,
     ) -> LogExplorer:
         """A widget to look at topics and walk through their records, in a notebook.
 
@@ -188,17 +190,22 @@ class ColdLog:
             partition: which to show; None: all of them, merged by time.
             at: where to begin: an offset, a name, a time, a distance from now.
             where: which records to show; see `TopicLog.search`.
+            write: whether a record may be sent again from it, edited or not.
 
         Raises:
             MissingExtraError: ipywidgets is not installed.
             UnknownTopicOrPartitionError: no such topic or partition.
-            InvalidArgumentError: not a position, or not an expression.
+            InvalidArgumentError: not a position, or not an expression; or `write` without a Redis.
         """
 
         def names() -> list[str]:
             return [found.name for found in self.topics.list()]
 
-        return launch(self.log, names, topic, partition, at, where, archived_of=self._archived_of())
+        return launch(
+            *(self.log, names, topic, partition, at, where),
+            archived_of=self._archived_of(),
+            producer_of=self._producer_of() if write else None,
+        )
 
     def dataframe(
         self,
@@ -357,6 +364,13 @@ class ColdLog:
     def _archived_of(self) -> Callable[[str], TopicLog] | None:
         """What the explorer reads while Redis does not answer."""
         return None
+
+    def _producer_of(self) -> Callable[[], Any]:
+        """What an explorer that may write makes its producers with."""
+        raise InvalidArgumentError(
+            "the archive alone takes no records: write=True needs a Lakelog that is connected to "
+            "Redis"
+        )
 
     def _deleted_one(self, name: str, topic_id: str | UUID | None) -> Topic:
         found = [topic for topic in self.deleted() if topic.name == name]

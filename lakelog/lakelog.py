@@ -517,6 +517,9 @@ class Lakelog(ColdLog):
 
     # -- how -----------------------------------------------------------------------------------
 
+    def _producer_of(self) -> Callable[[], Producer]:
+        return self.producer
+
     def _archived_of(self) -> Callable[[str], TopicLog] | None:
         return None if self._place.cold is None else self.archived.log
 

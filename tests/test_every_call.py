@@ -195,7 +195,7 @@ class World:
 
     def explored(self, act: Callable[[LogExplorer], Any], log: ColdLog | None = None) -> None:
         """Errors of what an explorer does by itself stand on its page."""
-        with contextlib.closing((log or self.lake).explore("orders")) as explorer:
+        with contextlib.closing((log or self.lake).explore("orders", 0)) as explorer:
             explorer.wait(5)
             act(explorer)
             explorer.wait(5)
@@ -463,6 +463,7 @@ QUIET = {
     "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),
     *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.search"),
+    *("LogExplorer.code", "LogExplorer.error", "LogExplorer.export"),
     *("LogExplorer.follow", "LogExplorer.stop", "LogExplorer.close"),
     "segments.tiers_of",
     "connection.connect",  # jobs open what Lakelog.connect opens

@@ -44,11 +44,19 @@ class Controls:
         self._make_paging()
         self._make_secondary()
         self._make_page()
-        for widget in (self.new, self.retry, self.error, self.secondary, self.side):
+        for widget in (
+            self.again,
+            self.sending,
+            self.new,
+            self.retry,
+            self.error,
+            self.secondary,
+            self.side,
+        ):
             hide(widget)
         for widget in (
             *(self.segment, self.segment_map),
-            *(self.pointer, self.picked, self.picking),
+            *(self.pointer, self.picked, self.members, self.sort),
         ):
             hide(widget)
 
@@ -167,9 +175,16 @@ class Controls:
             widgets.Dropdown(description="go to", options=[("–", -1)]), "segment", "auto"
         )
         self.segment_map = _classed(widgets.Output(), "segment-map")
+        self.members = _classed(
+            widgets.SelectMultiple(rows=4, description="columns"), "members", "260px"
+        )
+        self.sort = _classed(
+            widgets.Dropdown(description="sort by", options=[(NONE, None)]), "sort", "210px"
+        )
         self.secondary = _row(
             *(self.refresh, self.offset, self.seek, self.earliest_local, self.clear),
             *(self.zone, self.page_records, self.format, self.segments, self.segment),
+            *(self.members, self.sort),
         )
         self.secondary.add_class("lakelog-secondary")
 
@@ -187,19 +202,14 @@ class Controls:
             "columns",
             "auto",
         )
-        self.members = _classed(
-            widgets.SelectMultiple(rows=4, description="columns"), "members", "260px"
-        )
-        self.sort = _classed(
-            widgets.Dropdown(description="sort by", options=[(NONE, None)]), "sort", "210px"
-        )
-        self.picking = _row(self.members, self.sort)
         self.history = _button("History of its key", "history", "all versions, in both tiers")
         self.full = _classed(
             widgets.ToggleButton(description="In full", tooltip="long values too"), "full", "auto"
         )
         self.record = _html("record")
-        self.side = widgets.VBox([self.record, _row(self.history, self.full)])
+        self._make_sending()
+        buttons = _row(self.history, self.full, self.again)
+        self.side = widgets.VBox([self.record, buttons, self.sending, self.sent])
         self.side.layout = widgets.Layout(flex="1 1 320px", min_width="0")
         self.side.add_class("lakelog-side")
         self.expression = _html("expression")
@@ -219,6 +229,22 @@ class Controls:
         self.download = _html("download")
         self.error = _html("error")
         self.retry = _button("Retry", "retry", "ask again what failed")
+
+    def _make_sending(self) -> None:
+        """The open record, to be sent again by those who may."""
+        self.again = _button("Send again …", "again", "append this record once more, or edited")
+        self.send_topic = _classed(widgets.Dropdown(description="to"), "send-topic", "auto")
+        self.send_key = _classed(widgets.Text(description="key"), "send-key", "auto")
+        self.send_value = _classed(
+            widgets.Textarea(description="value", rows=6), "send-value", "auto"
+        )
+        self.send = _button("Send", "send", "asks once more")
+        self.send_not = _button("Cancel", "send-not", "send nothing")
+        self.sending = widgets.VBox(
+            [self.send_topic, self.send_key, self.send_value, _row(self.send, self.send_not)]
+        )
+        self.sending.add_class("lakelog-sending")
+        self.sent = _html("sent")
 
     def rows(self) -> list[Any]:
         """The widgets from top to bottom."""
@@ -241,7 +267,6 @@ class Controls:
                 *(self.earliest, self.back, self.forward, self.latest, self.opened, self.columns),
                 *(self.taken, self.stop, self.progress),
             ),
-            self.picking,
             page,
             self.notes,
             _row(self.expression, self.code, self.export, self.download),

@@ -26,6 +26,7 @@ from ...typed_time import read_time, zone_named
 from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide
 from .key_history import history_of
 from .questions import Questions
+from .resend import Resend
 from .screen import Screen, chosen_ms
 from .taken_time import taken_html
 
@@ -36,7 +37,9 @@ _CLICK_SHARE = 0.005
 class Handlers:
     """Hears clicks and changes. Each runs while nothing else is drawn."""
 
-    def __init__(self, screen: Screen, questions: Questions) -> None:
+    def __init__(self, screen: Screen, questions: Questions, *, may_write: bool = False) -> None:
+        self._may_write = may_write
+        self._confirmed: Resend | None = None  # what the next click sends
         self._screen = screen
         self._ui = screen.ui
         self._questions = questions
@@ -59,6 +62,13 @@ class Handlers:
         self._on_change(ui.page_records, self._chose_page_records)
         self._on_change(ui.format, lambda _: self._screen.draw_rows())
         self._on_change(ui.full, lambda _: self._screen.draw_rows())
+        self._on_click(ui.again, self._clicked_again)
+        self._on_click(ui.send, self._clicked_send)
+        self._on_click(ui.send_not, self._screen.send_not)
+        for box in (ui.send_topic, ui.send_key, ui.send_value):
+            self._on_change(box, lambda _: self._edited())
+        if self._may_write:
+            unhide(ui.again)
         self._on_change(ui.columns, self._toggled_columns)
         for widget in (ui.members, ui.sort):
             self._on_change(widget, lambda _: self._screen.draw_rows())
@@ -259,8 +269,31 @@ class Handlers:
             self._ui.full.value = False
         self._screen.draw_rows()
 
+    def _clicked_send(self) -> None:
+        """The first click asks, the second sends."""
+        record = self._screen.to_send()
+        if record is None:
+            return
+        if record != self._confirmed:
+            self._confirmed = record
+            self._screen.confirm(ask=True)
+            return
+        self._confirmed = None
+        self._screen.confirm(ask=False)
+        self._questions.send(record)
+
+    def _edited(self) -> None:
+        self._confirmed = None
+        self._screen.confirm(ask=False)
+
+    def _clicked_again(self) -> None:
+        self._confirmed = None
+        if self._may_write:
+            self._screen.send_again()
+
     def _toggled_columns(self, on: bool) -> None:
-        (unhide if on else hide)(self._ui.picking)
+        for widget in (self._ui.members, self._ui.sort):
+            (unhide if on else hide)(widget)
         self._screen.draw_rows()
 
     def _chose_export(self, kind: str) -> None:

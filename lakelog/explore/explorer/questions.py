@@ -23,6 +23,7 @@ from .background import Background, Job
 from .controls import ALL
 from .follow import follow
 from .opened_topic import OpenedTopic
+from .resend import Resend
 from .screen import Screen
 from .segment_map import SegmentMap, segment_map
 from .view import Ask, Cut, Shown
@@ -45,6 +46,7 @@ class Questions:
         archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
         ask: the first question.
         is_closed: whether nobody looks any more.
+        producer_of: makes what appends records; None: nothing may.
 
     Attributes:
         ask: the newest question.
@@ -60,6 +62,7 @@ class Questions:
         archived_of: Callable[[str], TopicLog] | None,
         ask: Ask,
         is_closed: Callable[[], bool],
+        producer_of: Callable[[], Any] | None = None,
     ) -> None:
         self.ask = ask
         self.error: Exception | None = None
@@ -67,6 +70,8 @@ class Questions:
         self.background = Background()
         self.drawing = Background(beside=self.background)  # of segments
         self.picturing = Background(beside=self.background)
+        self.sending = Background(beside=self.background)
+        self._producer_of = producer_of
         self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
         self._pictured: tuple[object, ...] | None = None  # what it is of
         self._picture_s = 0.0
@@ -194,6 +199,22 @@ class Questions:
         self.drawing.drop()
         self._drawn = None
 
+    def send(self, record: Resend) -> None:
+        """Appends a record, and says where."""
+        producer_of = self._producer_of
+        if producer_of is None:
+            return
+
+        def work(_: Job) -> str:
+            with producer_of() as producer:
+                sent = producer.send(
+                    record.topic, record.value, key=record.key, headers=record.headers
+                )
+                at = sent.result()
+            return f"appended to {at.topic}-{at.partition} at offset {at.offset:,}"
+
+        self.sending.start(work, self._screen.send_not, self.fails(lambda: None, beside=True))
+
     def stop(self) -> None:
         """Ends a search with what it has, or the following of the tail."""
         self.background.stop()
@@ -202,6 +223,7 @@ class Questions:
 
     def drop(self) -> None:
         """Nobody waits for an answer any more."""
+        # What is being sent is sent.
         for background in (self.background, self.drawing, self.picturing):
             background.drop()
 

@@ -24,6 +24,7 @@ from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
 from .member_columns import FIRST_COLUMNS, Members, heads_html, members_of, with_members
 from .pointer import OVER
 from .record_html import is_long, record_html
+from .resend import Resend, editable, edited
 from .rows import columns_of, records_shown, row_name, rows
 from .segment_map import SegmentMap
 from .table_html import marked_row_html, table_html
@@ -56,6 +57,7 @@ class Screen:
         self.opened: str | None = None
         self.pictured: Picture | None = None
         self.known_columns = ""
+        self._sendable: str | None = None  # the row whose record can be edited
         self.css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
@@ -150,10 +152,13 @@ class Screen:
             ui.opened.value = NONE if opened is None else opened
         ui.history.disabled = opened is None
         if opened is None:
+            self.send_not()
             ui.record.value = ""
             hide(ui.side)
             return
         unhide(ui.side)
+        if opened != self._sendable:
+            self.send_not()
         record, tier = self.record(opened)
         ui.record.value = marked_row_html(self.css_class, opened) + record_html(
             record, tier, where, kind, ui.full.value
@@ -252,6 +257,47 @@ class Screen:
             self.ui.segment.options = [("–", -1)]
         for widget in (self.ui.segment, self.ui.segment_map):
             hide(widget)
+
+    # -- a record to be sent again ---------------------------------------------------------------
+
+    def send_again(self) -> None:
+        """Offers the open record to be edited and sent."""
+        shown, ui = self.shown, self.ui
+        if self.opened is None or shown is None:
+            return
+        record, _ = self.record(self.opened)
+        self._sendable = self.opened
+        ui.sent.value = ""
+        with self.quiet():
+            ui.send_topic.options = [*ui.topic.options]
+            ui.send_topic.value = shown.view.topic
+            for box, data in ((ui.send_key, record.key), (ui.send_value, record.value)):
+                text = editable(data)
+                box.value = text or ""
+                box.disabled = text is None
+                box.placeholder = "" if text is not None else "null" if data is None else "bytes"
+        self.confirm(ask=False)
+        unhide(ui.sending)
+
+    def to_send(self) -> Resend | None:
+        """The record that is offered, as it is edited by now; None: none is."""
+        if self._sendable is None or self._sendable != self.opened:
+            return None
+        record, _ = self.record(self._sendable)
+        ui = self.ui
+        return edited(record, ui.send_topic.value, ui.send_key.value, ui.send_value.value)
+
+    def confirm(self, *, ask: bool) -> None:
+        """Makes the button ask once more, or not yet."""
+        ui = self.ui
+        ui.send.description = f"Yes, append it to {ui.send_topic.value!r}" if ask else "Send"
+        ui.send.button_style = "danger" if ask else ""
+
+    def send_not(self, said: str = "") -> None:
+        """Offers it no more."""
+        self._sendable = None
+        hide(self.ui.sending)
+        self.ui.sent.value = note_html(said) if said else ""
 
     # -- what is under way -----------------------------------------------------------------------
 

@@ -78,7 +78,8 @@ class _Start:
 
     def place(self, partition: int) -> Place:
         start, end = self.ranges[partition]
-        return self.after.get(partition) or Place(end if self.backward else start)
+        place = self.after.get(partition) or Place(end if self.backward else start)
+        return replace(place, offset=min(max(place.offset, start), end))
 
 
 def search_page(

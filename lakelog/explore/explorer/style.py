@@ -127,6 +127,10 @@ CSS = """
   font-family: var(--jp-code-font-family, monospace); }
 .lakelog-explorer .ll-block { content-visibility: auto; contain-intrinsic-size: auto 130em; }
 .lakelog-explorer .ll-headers-box { max-height: 24em; overflow: auto; }
+.lakelog-explorer .lakelog-side .ll-fields { width: 100%; }
+.lakelog-explorer .lakelog-side .ll-fields th { width: 1%; }
+.lakelog-explorer .lakelog-side button { border: 1px solid var(--ll-line); }
+.lakelog-explorer .lakelog-stop:disabled { display: none; }
 .lakelog-explorer .ll-code { font-family: var(--jp-code-font-family, monospace);
   overflow-wrap: anywhere; user-select: all; }
 .lakelog-explorer .ll-note { font-size: 90%; opacity: .9; }

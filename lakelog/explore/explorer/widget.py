@@ -52,6 +52,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         where: which records; see `TopicLog.search`.
         page_records: rows of a page.
         archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
+        producer_of: makes a producer, to send records again; None: nothing can be written.
 
     Raises:
         UnknownTopicOrPartitionError: no such topic or partition.
@@ -69,6 +70,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         *,
         page_records: int = DEFAULT_PAGE_RECORDS,
         archived_of: Callable[[str], TopicLog] | None = None,
+        producer_of: Callable[[], Any] | None = None,
     ) -> None:
         begin, match = position(at), parse(where)
         if isinstance(page_records, bool) or not isinstance(page_records, int) or page_records < 1:
@@ -82,14 +84,14 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._screen = Screen(ui, css_class)
         self._saved = SavedOutput(css_class, ui.table, self._kept)
         self._questions = Questions(
-            self._screen, log_of, topics, archived_of, ask, lambda: self.comm is None
+            self._screen, log_of, topics, archived_of, ask, lambda: self.comm is None, producer_of
         )
         with self._screen.quiet():
             ui.search.value = where
             if page_records not in ui.page_records.options:
                 ui.page_records.options = sorted({*ui.page_records.options, page_records})
             ui.page_records.value = page_records
-        self._handlers = Handlers(self._screen, self._questions)
+        self._handlers = Handlers(self._screen, self._questions, may_write=producer_of is not None)
         self._begin(topic, partition)
 
     # -- what is shown, as code and as data ------------------------------------------------------
@@ -176,7 +178,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
     def wait(self, timeout_s: float | None = None) -> bool:
         """Waits until the last answer, or its error, is shown; False if the time is over."""
         questions = self._questions
-        every = (questions.background, questions.drawing, questions.picturing)
+        every = (questions.background, questions.drawing, questions.picturing, questions.sending)
         return all(one.wait(timeout_s) for one in every)
 
     # -- going somewhere -------------------------------------------------------------------------

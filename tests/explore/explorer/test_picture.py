@@ -214,6 +214,18 @@ def test_a_click_goes_to_a_time_and_a_drag_chooses_one(orders):
     assert hands.find("chosen").value == (0, 1000)
 
 
+def test_the_expression_is_of_the_chosen_time_alone(orders):
+    hands = Hands(orders.explore())
+    log = orders.lakelog.log("orders")
+    hands.type("chosen", (400, 600))
+    for name in ("latest", "back", "earliest", "forward", "latest"):
+        hands.click(name)
+        found = eval(hands.explorer.expression, {"log": log}).to_arrow()
+        assert found.equals(hands.explorer.data()), name
+        assert min(hands.offsets()) > 50
+        assert max(hands.offsets()) < 79
+
+
 def test_the_range_below_chooses_and_zooms(orders):
     hands = Hands(orders.explore())
     hands.type("chosen", (0, 500))
