@@ -252,7 +252,7 @@ class Controls:
         page.layout = widgets.Layout(flex_flow="row wrap", align_items="flex-start", width="auto")
         page.add_class("ll-page")
         toolbar = _row(
-            *(self.topic, self.partition, self.timestamp, self.taken, self.search),
+            *(self.topic, self.partition, self.timestamp, self.search),
             *(self.find, self.follow, self.new, self.more),
         )
         toolbar.add_class("ll-toolbar")
@@ -265,7 +265,7 @@ class Controls:
             _row(self.told, self.zoom, self.whole),
             _row(
                 *(self.earliest, self.back, self.forward, self.latest, self.opened, self.columns),
-                *(self.stop, self.progress),
+                *(self.taken, self.stop, self.progress),
             ),
             page,
             self.notes,

@@ -305,8 +305,9 @@ class Questions:
             self._opened.clear()  # the name may belong to another topic by now
             self._go_by_the_pickers()
             if _is_gone(error):
-                left = [name for name in self._screen.ui.topic.options if name != self.ask.topic]
-                self._screen.topics(left, self.ask.topic, all_there_are=True)
+                screen, topic = self._screen, self.ask.topic
+                left = [name for name in screen.ui.topic.options if name != topic]
+                screen.topics(left, topic, all_there_are=True)
             if not beside:
                 self._screen.idle()
             self.show_error(error, again)

@@ -110,7 +110,7 @@ def saved_html(
     at = (as_of or datetime.now(timezone.utc)).astimezone(timezone.utc)
     heads = "".join(f"<th>{escape(name)}</th>" for name in columns)
     body = "".join(
-        "<tr>"
+        f'<tr class="ll-{row.tier}">'
         + "".join(
             f"<td>{cell_html(name, cell)}</td>"
             for name, cell in zip(columns, row.cells, strict=True)
@@ -141,8 +141,8 @@ def _style(css_class: str) -> str:
         f"{saved} {{ overflow-x: auto; }} "
         f"{saved} td, {saved} th {{ text-align: left !important; white-space: nowrap; "
         "vertical-align: top; padding: 1px 8px; } "
-        f"{saved} .ll-tier {{ padding: 0 .4em; border-left: 6px solid #0173b2; }} "
-        f"{saved} .ll-tier.ll-hot {{ border-left-color: #de8f05; }} "
-        f"{saved} .ll-tier.ll-both {{ border-right: 6px solid #de8f05; }}"
+        f"{saved} tr[class] td:first-child {{ border-left: 4px solid #0173b2; }} "
+        f"{saved} tr.ll-hot td:first-child {{ border-left-color: #de8f05; }} "
+        f"{saved} tr.ll-both td:first-child {{ border-left-style: double; }}"
         "</style>"
     )

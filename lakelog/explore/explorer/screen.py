@@ -58,7 +58,7 @@ class Screen:
         self.pictured: Picture | None = None
         self.known_columns = ""
         self._sendable: str | None = None  # the row whose record can be edited
-        self._css_class = css_class
+        self.css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
 
@@ -160,7 +160,7 @@ class Screen:
         if opened != self._sendable:
             self.send_not()
         record, tier = self.record(opened)
-        ui.record.value = marked_row_html(self._css_class, opened) + record_html(
+        ui.record.value = marked_row_html(self.css_class, opened) + record_html(
             record, tier, where, kind, ui.full.value
         )
         (unhide if is_long(record) else hide)(ui.full)
@@ -227,13 +227,14 @@ class Screen:
         raise InvalidArgumentError(f"row {name} is not on the page")
 
     def topics(self, names: Sequence[str], topic: str, *, all_there_are: bool = False) -> None:
-        """Offers topics, and the one that is asked for even where it is none of them.
+        """Offers topics.
 
         Args:
-            all_there_are: whether a topic that is none of them is not there.
+            topic: the one that is asked for.
+            all_there_are: whether it is none if it is not among them.
         """
-        is_offered = topic in names or all_there_are or not topic
-        options = [*names] if is_offered else sorted([*names, topic])
+        is_known = topic in names
+        options = [*names] if is_known or all_there_are or not topic else sorted([*names, topic])
         with self.quiet():
             if [*self.ui.topic.options] != options:
                 self.ui.topic.options = options

@@ -15,7 +15,7 @@ from ...offsets import PositionLike, position
 from ...read.search import SearchLimit
 from ...read.topic_log import TopicLog
 from ...read.where import Always, parse
-from ...record import Record, TopicPartition
+from ...record import Record
 from .background import Job
 from .controls import Controls
 from .handlers import Handlers
@@ -77,11 +77,12 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             raise InvalidArgumentError(f"page_records={page_records!r} is not a number ≥ 1")
         ui = Controls()
         super().__init__(children=ui.rows())
-        self._css_class = f"ll-{self.model_id}"  # this explorer's own
+        css_class = f"ll-{self.model_id}"  # this explorer's own
         self.add_class("lakelog-explorer")
-        self.add_class(self._css_class)
+        self.add_class(css_class)
         ask = Ask(topic or "", partition, begin, match, page_records)
-        self._screen = Screen(ui, self._css_class)
+        self._screen = Screen(ui, css_class)
+        self._saved = SavedOutput(css_class, ui.table, self._kept)
         self._questions = Questions(
             self._screen, log_of, topics, archived_of, ask, lambda: self.comm is None, producer_of
         )
@@ -90,7 +91,6 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             if page_records not in ui.page_records.options:
                 ui.page_records.options = sorted({*ui.page_records.options, page_records})
             ui.page_records.value = page_records
-        self._saved = SavedOutput(self._css_class, ui.table, self._kept)
         self._handlers = Handlers(self._screen, self._questions, may_write=producer_of is not None)
         self._begin(topic, partition)
 
@@ -315,10 +315,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             return f"LogExplorer({of}): {said}"
         found = rows(shown, self._screen.zone(), self._screen.ui.format.value)
         view = shown.view
-        log = _of(shown)
-        if view.partition is not None:
+        if view.partition is None:
+            log = f"{view.topic}, {shown.partitions:,} partitions"
+        else:
             held = shown.offsets[view.partition]
-            log += f" [{held.log_start}, {held.log_end})"
+            log = f"{view.topic}-{view.partition} [{held.log_start}, {held.log_end})"
         lines = [f"{log}  {view.expression}", page_text(found, columns_of(shown)), *shown.notes]
         if self.error is not None:
             lines.append(f"error: {self.error}")
@@ -340,15 +341,16 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _kept(self) -> tuple[str, str]:
         """The page as HTML and as text, for a notebook that is read without its kernel."""
-        shown = self._screen.shown
+        screen, shown = self._screen, self._screen.shown
         if shown is None:
             return f"<div>{escape(repr(self))}</div>", repr(self)
+        view = shown.view
         html = saved_html(
-            self._css_class,
-            rows(shown, self._screen.zone(), self._screen.ui.format.value),
+            screen.css_class,
+            rows(shown, screen.zone(), screen.ui.format.value),
             columns_of(shown),
-            _of(shown),
-            shown.view.expression,
+            view.topic if view.partition is None else f"{view.topic}-{view.partition}",
+            code(shown, PYTHON),
             shown.notes,
         )
         return html, repr(self)
@@ -386,10 +388,3 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         if job.error is not None:
             raise job.error
         return self
-
-
-def _of(shown: Shown) -> str:
-    view = shown.view
-    if view.partition is None:
-        return f"{view.topic}, {shown.partitions:,} partitions"
-    return str(TopicPartition(view.topic, view.partition))

@@ -39,7 +39,7 @@ def test_the_page_is_kept_below_the_widget_and_needs_neither_style_nor_script(or
     assert not re.search(r"<script|onclick|onerror|href|src=", kept["text/html"])
     html = visible(kept["text/html"])
     assert re.search(r"<b>orders-0</b> as of \d{4}-\d\d-\d\d \d\d:\d\d:\d\dZ", html)
-    assert "<code>log.read(0, 98, 130)</code>" in html
+    assert "log(&#x27;orders&#x27;).read(0, 98, 130)</code>" in html
     row = html[html.index("<td>99</td>") : html.index("<td>101</td>")]
     assert "<span>cold</span>" in row  # 99
     assert "<span>hot</span>" in row  # 100
@@ -55,7 +55,7 @@ def test_another_page_takes_its_place(orders, sent):
 
     kept, how = sent[-1]
     assert how == {"raw": True, "display_id": first["display_id"], "update": True}
-    assert "log.read(0, 50, 100)" in kept["text/html"]
+    assert ".read(0, 50, 100)" in kept["text/html"]
 
 
 def test_only_some_rows_are_kept_and_what_is_in_them_is_escaped(shop, sent):
@@ -70,7 +70,7 @@ def test_only_some_rows_are_kept_and_what_is_in_them_is_escaped(shop, sent):
     html = sent[-1][0]["text/html"]
     assert "<script>" not in html
     assert "&lt;script&gt;" in html
-    assert html.count("<tr>") == 101
+    assert html.count("<tr") == 101
     assert "… and 50 more rows" in html
 
 
