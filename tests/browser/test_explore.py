@@ -206,15 +206,16 @@ def test_a_row_is_opened_by_keys(explorer: ExplorerPage) -> None:
     explorer.page.keyboard.press("ArrowUp")
     explorer.page.keyboard.press("Enter")
     expect(explorer.record).to_contain_text(str(json.loads(explorer.cells("value")[1])["n"]))
-    assert explorer.part("opened").locator("select").input_value() == "1"
+    opened = explorer.part("opened").locator("select")
+    expect(opened).to_have_value(re.compile(r"\b1$"))
     explorer.page.keyboard.press("ArrowDown")  # the rows keep the keys
     explorer.page.keyboard.press("Enter")
-    expect(explorer.part("opened").locator("select")).to_have_value("2")
+    expect(opened).to_have_value(re.compile(r"\b2$"))
 
 
 def test_a_large_json_value_is_shown_whole(explorer: ExplorerPage) -> None:
     explorer.choose("topic", "odd")
-    expect(explorer.expression).to_contain_text("lakelog.log('odd')")
+    expect(explorer.expression).to_contain_text("log('odd')")
     explorer.row(explorer.offsets()[explorer.cells("key").index("large")]).click()
     expect(explorer.record).to_contain_text("are shown")
     explorer.press("full")
