@@ -250,7 +250,10 @@ class ModelLog:
         self.recoveries += 1  # what was planned before must not land any more
 
     def emptied(self, log_start: int) -> None:
-        """The cold tier of an untiered log was emptied."""
+        """The cold tier of an untiered log was emptied; it held something. So what only it had of a
+        tail that the hot tier lost is gone.
+        """
+        self.records = [r for r in self.records if r.offset < log_start or self._is_hot(r.offset)]
         self.archived_end = max(log_start, self.log_start)
         self.removed.clear()
         self.horizons_ms.clear()

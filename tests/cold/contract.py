@@ -438,6 +438,12 @@ class ColdTableContract:
         assert table.snapshot() is after
         assert table.vacuum().retention_ms == topic.config["file.delete.delay.ms"]
 
+    def test_a_table_that_is_not_there_is_made_as_it_was_told_last(self, table, topic: Topic):
+        table.mirror(replace(topic, config_version=2, deleted_ms=EPOCH_MS))
+        table.mirror(replace(topic, config_version=2))  # it came back
+        after = table.apply(archive(topic, table.snapshot(), 10), table.snapshot()).snapshot
+        assert not after.is_deleted
+
     def test_changed_settings_are_a_commit_and_the_same_ones_are_not(
         self, table, make_table, topic: Topic
     ):

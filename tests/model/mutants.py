@@ -455,7 +455,7 @@ CLEANUP_MUTANTS = (
         "optimize without compare-and-set",
         "what is committed replaces files that are still there",
         _standing_as(_standing_by_registers),
-        shows=(ContradictionError,),
+        shows=(Difference, ContradictionError),
     ),
     Mutant(
         "horizon from the record's time",

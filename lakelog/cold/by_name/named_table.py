@@ -716,7 +716,7 @@ class NamedTable(TimestampLookup[EitherView]):
             self._topic = topic
         if self.unchecked().version >= 0:
             self._write_settings()
-        self._settings_version = topic.config_version
+            self._settings_version = topic.config_version
 
     def _write_settings(self) -> None:
         """Write the topic into the properties, unless they hold a newer one."""

@@ -246,7 +246,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._log.refresh()
         if self._log.version >= 0:
             self._write_settings()
-        self._settings_version = topic.config_version
+            self._settings_version = topic.config_version
 
     def mirrored(self) -> Topic | None:
         """See `ColdTable.mirrored`."""
