@@ -12,7 +12,7 @@ from types import FrameType
 _NUMBERS = (signal.SIGTERM, signal.SIGINT)
 
 
-def on_stop_signal(told: Callable[[], None], again: Callable[[], None]) -> None:
+def on_stop_signal(told: Callable[[], None], again: Callable[[], None] = lambda: None) -> None:
     """Calls ``told`` when this process is told to stop, and ``again`` when it is told once more.
 
     Each is called once, in threads of their own.

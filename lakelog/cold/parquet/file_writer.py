@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from itertools import chain
 from typing import Any
 
 import pyarrow as pa
@@ -40,23 +39,28 @@ def write_file(
         stored: a row group under the names in the file.
         metadata: what the footer is to say besides, asked for when all groups are written.
     """
-    groups = iter(groups)
-    first = next(groups, None)
-    if filtered is not None and first is not None:
-        options = {**options, **filter_options(first, filtered)}
-    with storage.naming(path):
-        sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
-        writer = pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **options)
+
+    def opened(first: pa.Table | None) -> tuple[SealingSink, Any]:
+        more = {} if first is None or filtered is None else filter_options(first, filtered)
+        with storage.naming(path):
+            sink = SealingSink(storage.filesystem().open_output_stream(storage.arrow_path(path)))
+            return sink, pq.ParquetWriter(pa.PythonFile(sink, mode="w"), schema, **options, **more)
+
+    sink = writer = None
     try:
-        for group in chain(() if first is None else (first,), groups):
+        for group in groups:  # one is held at a time: it may be a single huge record
+            if writer is None:
+                sink, writer = opened(group)
             with storage.naming(path):
                 writer.write_table(stored(group), row_group_size=group.num_rows)
+        if sink is None or writer is None:
+            sink, writer = opened(None)
         writer.add_key_value_metadata({**metadata(), **SEALED})
     except BaseException:
-        with suppress(OSError, pa.ArrowException):
-            writer.close()
-        with suppress(OSError, pa.ArrowException):
-            sink.close()
+        for one in (writer, sink):
+            if one is not None:
+                with suppress(OSError, pa.ArrowException):
+                    one.close()
         raise
     with storage.naming(path):
         sink.hold()
