@@ -48,9 +48,11 @@ class HotRows:
         position = hot_range.start_offset
         for step in _read_ahead(_Steps(self.source.open(), hot_range), hot_range.end_offset):
             check_cover(hot_range, step, position)
-            position = step.next_offset
-            if step.records.num_rows:
-                yield step.records
+            position, records = step.next_offset, step.records
+            del step  # nobody may hold a large one any more when the next one is asked for
+            if records.num_rows:
+                yield records
+            del records
         if position != hot_range.end_offset:
             _refuse(hot_range, OffsetRange(position, hot_range.end_offset), "the read ended early")
         failpoint("archive.after_copy")

@@ -6,6 +6,7 @@ Runs on: executor (or in process).
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import chain
 
 import pyarrow as pa
 
@@ -16,20 +17,27 @@ def row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
     """The same rows in tables of at most `ROW_GROUP_ROWS` and about `ROW_GROUP_BYTES`."""
     held: list[pa.RecordBatch] = []
     rows = size_bytes = 0
-    for piece in (piece for batch in batches for piece in _cut(batch)):
+    for piece in chain.from_iterable(map(_cut, batches)):
         if held and (
             rows + piece.num_rows > ROW_GROUP_ROWS or size_bytes + piece.nbytes > ROW_GROUP_BYTES
         ):
-            yield pa.Table.from_batches(held)
-            held, rows, size_bytes = [], 0, 0
+            yield pa.Table.from_batches(_taken(held))
+            rows = size_bytes = 0
         held.append(piece)
         rows += piece.num_rows
         size_bytes += piece.nbytes
+        del piece  # what was given is held by whoever took it alone: it may be huge
         if size_bytes >= ROW_GROUP_BYTES:  # a huge record is written before the next one is read
-            yield pa.Table.from_batches(held)
-            held, rows, size_bytes = [], 0, 0
+            yield pa.Table.from_batches(_taken(held))
+            rows = size_bytes = 0
     if held:
-        yield pa.Table.from_batches(held)
+        yield pa.Table.from_batches(_taken(held))
+
+
+def _taken(held: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+    batches = [*held]
+    held.clear()
+    return batches
 
 
 def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:

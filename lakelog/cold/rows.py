@@ -32,15 +32,14 @@ def archived_rows(
             the first one, those in between, or the last. What came before must not be committed.
     """
     tally = tally or RowTally(add)
-    yield from tally.count(_with_horizon(rows_of(add)))
+    yield from tally.count(map(_with_horizon, rows_of(add)))
     tally.check_end()
 
 
-def _with_horizon(rows: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in rows:
-        horizon = pa.nulls(batch.num_rows, FILE_SCHEMA.field("delete_horizon").type)
-        columns = [batch.column(name) for name in RECORDS.names]
-        yield pa.RecordBatch.from_arrays([*columns, horizon], schema=FILE_SCHEMA)
+def _with_horizon(batch: pa.RecordBatch) -> pa.RecordBatch:
+    horizon = pa.nulls(batch.num_rows, FILE_SCHEMA.field("delete_horizon").type)
+    columns = [batch.column(name) for name in RECORDS.names]
+    return pa.RecordBatch.from_arrays([*columns, horizon], schema=FILE_SCHEMA)
 
 
 def rewritten_rows(batch: pa.RecordBatch, rewrite: Rewrite) -> pa.RecordBatch:
@@ -98,6 +97,7 @@ class RowTally:
             if batch.num_rows:
                 self._count(batch)
                 yield batch
+            del batch  # it may be huge, and the next one is asked for
 
     def _count(self, batch: pa.RecordBatch) -> None:
         offsets = batch.column("offset")

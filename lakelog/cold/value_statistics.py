@@ -84,6 +84,7 @@ def counted_values(
             tally.unparsed += group.num_rows - group[VALUE_ERROR].null_count
             values.count(group)
         yield group
+        del group
 
 
 def _lower_bound(value: Any) -> str:

@@ -53,6 +53,7 @@ def write_file(
                 sink, writer = opened(group)
             with storage.naming(path):
                 writer.write_table(stored(group), row_group_size=group.num_rows)
+            del group
         if sink is None or writer is None:
             sink, writer = opened(None)
         writer.add_key_value_metadata({**metadata(), **SEALED})

@@ -113,8 +113,8 @@ class Screen:
         ui.notes.value = "".join(note_html(note) for note in shown.notes)
         if before != shown.view:  # the file that is offered is of the rows before
             ui.download.value = ""
-        self.draw_code()
         self.draw_rows()
+        self.draw_code()  # after the rows that it gives
         self.draw_picture()
 
     def draw_code(self) -> None:
