@@ -110,11 +110,11 @@ class Screen:
             options = [NONE, *names]
             if [*ui.opened.options] != options:
                 ui.opened.options = options
+        self.draw_rows()  # first: all below speaks of them
         ui.notes.value = "".join(note_html(note) for note in shown.notes)
         if before != shown.view:  # the file that is offered is of the rows before
             ui.download.value = ""
-        self.draw_rows()
-        self.draw_code()  # after the rows that it gives
+        self.draw_code()
         self.draw_picture()
 
     def draw_code(self) -> None:
