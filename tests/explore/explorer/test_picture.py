@@ -98,7 +98,8 @@ def test_records_are_counted_as_a_list_counts_them(make_bench, beginning, steps)
         return
     for one in [*(picture.found for picture in made), found]:
         known = one.records + one.outside + one.untimed
-        assert known >= len(held) - 1e-6  # at least: indexes count what compaction took, too
+        if one.exact.all():  # what is cut out of a file that compaction thinned is estimated
+            assert known >= len(held) - 1e-6  # at least: indexes count what compaction took, too
     window = (min(times), max(times) + 1)
     fine = pictures(opened.log, look, window, steps=20).found
     assert fine is not None
