@@ -44,7 +44,7 @@ def consume(process: Process) -> None:
     left = dict.fromkeys(order)
     while left and time.monotonic() < deadline_s:
         for topic in list(left):
-            if _poll_once(process, log, topic, readers) and readers[topic].is_at_end():
+            if _poll_once(process, log, topic, readers) and _is_at_end(readers[topic]):
                 del left[topic]
     drained = [place for reader in readers.values() for place in reader.places()]
     process.journal.write("drained", drained)
@@ -96,6 +96,13 @@ class _Reader:
     def _position(self, tp: TopicPartition) -> int:
         position = self._consumer.position(tp)
         return -1 if position is None else position
+
+
+def _is_at_end(reader: _Reader) -> bool:
+    try:
+        return reader.is_at_end()
+    except LakelogError:  # it is asked again, or polling tells that the topic is another by now
+        return False
 
 
 def _poll_once(process: Process, log: Lakelog, topic: str, readers: dict[str, _Reader]) -> bool:
