@@ -137,7 +137,9 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                 arguments.topics or None,
                 stop=stop,
                 max_duration=None if left_s is None else timedelta(seconds=left_s),
-                tell=TroubleRows(log.place.cold) if log.place.cold else None,
+                tell=TroubleRows(log.place.cold, log.place.naming_status)
+                if log.place.cold
+                else None,
             )
             for report in reports:
                 if arguments.output == "json":

@@ -23,7 +23,7 @@ from ..offsets import HotOffsets, HotSegment, check_offset
 from ..once_a_process import OnceAProcess
 from ..record import Fetched, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
-from ..topic import Topic
+from ..topic import STATUS_TABLE, Topic
 from . import time_index
 from .append import (
     MEMORY,
@@ -274,6 +274,10 @@ class HotLog:
         """
         what = f"making the table or the views of topic {topic.name!r}"
         return Lock(self._servers, self._keys.naming_lock(topic.topic_id), what)
+
+    def naming_status(self) -> Lock:
+        """As `naming`, of the table of job runs."""
+        return Lock(self._servers, self._keys.naming_lock(STATUS_TABLE), f"making {STATUS_TABLE}")
 
     def beats(self) -> Beats:
         """What live archivers say of themselves."""

@@ -14,6 +14,7 @@
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 | ``{keyspace}:naming:{topic_id}`` | string | a lock while a topic gets its names in a catalog |
+| ``{keyspace}:naming:_lakelog_status`` | string | the same for the table of job runs |
 
 A topic's name begins with no ``#``, so ``:topics`` also has: ``#keyspace_id``, which tells this
 keyspace from one of the same name in another Redis; ``#defaults``, the keyspace's defaults as JSON;
@@ -119,8 +120,8 @@ class Keys:
         """
         return f"{self.keyspace}:resume:{number}"
 
-    def naming_lock(self, topic_id: UUID) -> str:
-        return f"{self.keyspace}:naming:{topic_id}"
+    def naming_lock(self, named: UUID | str) -> str:
+        return f"{self.keyspace}:naming:{named}"
 
     @lru_cache(maxsize=4096)  # noqa: B019, Keys are few and compare by their keyspace
     def partition(self, topic_partition: TopicPartition) -> PartitionKeys:

@@ -49,7 +49,10 @@ class Lock:
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
-        self._call("give")
+        try:
+            self._call("give")
+        except LakelogError as error:  # what it was held for is done; it ends by itself
+            logger.info("the lock for %s could not be given back: %s", self._what, error)
 
     def _renew(self) -> None:
         while not self._over.wait(LOCK_MS / 3000):

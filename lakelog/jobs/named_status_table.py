@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING
 
@@ -53,8 +54,14 @@ MERGED_AGE = timedelta(hours=1)
 class NamedStatusTable:
     """The table by name, through Spark, since a managed table takes no other commits."""
 
-    def __init__(self, schema: str, spark: Callable[[], SparkSession]) -> None:
+    def __init__(
+        self,
+        schema: str,
+        spark: Callable[[], SparkSession],
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         self._spark = spark
+        self._naming = naming  # held while the table is made
         self._is_made = False
         self._looked_back = False  # for rows that are too old
         self._merged_files = MERGED_FILES
@@ -124,11 +131,12 @@ class NamedStatusTable:
         properties = ", ".join(
             f"{quoted_text(name)} = {quoted_text(value)}" for name, value in PROPERTIES.items()
         )
-        run(
-            self._spark(),
-            f"CREATE TABLE IF NOT EXISTS {self.name} ({COLUMNS}) USING delta "
-            f"COMMENT {quoted_text(DESCRIPTION)} TBLPROPERTIES ({properties})",
-        )
+        with self._naming():
+            run(
+                self._spark(),
+                f"CREATE TABLE IF NOT EXISTS {self.name} ({COLUMNS}) USING delta "
+                f"COMMENT {quoted_text(DESCRIPTION)} TBLPROPERTIES ({properties})",
+            )
 
     def _write(self, rows: pa.Table, key: RunKey | None) -> None:
         writer = self._frame(rows).coalesce(1).writeTo(str(self.name))

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
 from ..errors import InvalidArgumentError
 from ..spark.place import ColdRoot, NamedRoot, PathRoot
 from ..spark.session import session
@@ -10,8 +13,14 @@ from .path_status_table import PathStatusTable
 from .status_table import StatusTable
 
 
-def open_status_table(root: ColdRoot | None) -> StatusTable:
+def open_status_table(
+    root: ColdRoot | None,
+    naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+) -> StatusTable:
     """The status table of a cold root.
+
+    Args:
+        naming: see `LogPlace.naming_status`.
 
     Raises:
         InvalidArgumentError: there is none.
@@ -22,11 +31,14 @@ def open_status_table(root: ColdRoot | None) -> StatusTable:
             "given; give cold"
         )
     if isinstance(root, NamedRoot):
-        return NamedStatusTable(root.schema, root.spark)
+        return NamedStatusTable(root.schema, root.spark, naming)
     assert isinstance(root, PathRoot)  # there are no others
     schema = root.schema
     if schema is None:
         return PathStatusTable(root.storage)
-    return PathStatusTable(
-        root.storage, after_create=lambda path: register_status(session(), schema, path)
-    )
+
+    def register(path: str) -> None:
+        with naming():
+            register_status(session(), schema, path)
+
+    return PathStatusTable(root.storage, after_create=register)

@@ -80,7 +80,7 @@ class JobRun:
     ) -> None:
         self._log = log
         self._topics = topics
-        self._table = table or open_status_table(log.place.cold)
+        self._table = table or open_status_table(log.place.cold, log.place.naming_status)
         self._rows_interval_s = rows_interval_s
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]

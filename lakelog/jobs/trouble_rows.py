@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from datetime import datetime, timedelta, timezone
 from typing import Any
 from uuid import uuid4
@@ -25,10 +26,17 @@ RECENT = timedelta(minutes=3)
 
 
 class TroubleRows:
-    """Records troubles beside the tables, where they can be seen while Redis is away."""
+    """Records troubles beside the tables, where they can be seen while Redis is away.
 
-    def __init__(self, root: ColdRoot) -> None:
+    Args:
+        naming: see `LogPlace.naming_status`.
+    """
+
+    def __init__(
+        self, root: ColdRoot, naming: Callable[[], AbstractContextManager[None]] = nullcontext
+    ) -> None:
         self._root = root
+        self._naming = naming
         self._key = RunKey(JOB, f"unnamed-{uuid4().hex}")
         self._began_s = time.monotonic()
 
@@ -42,7 +50,7 @@ class TroubleRows:
         seconds = time.monotonic() - self._began_s
         rows = status_rows(self._key, standing, {}, seconds, troubles=troubles)
         if rows.num_rows:
-            open_status_table(self._root).append(rows)
+            open_status_table(self._root, self._naming).append(rows)
 
 
 def recent_troubles(root: ColdRoot) -> list[dict[str, Any]]:

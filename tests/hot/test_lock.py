@@ -58,3 +58,12 @@ def test_it_lasts_as_long_as_its_holder_is_at_work(bench, monkeypatch, pass_ms) 
         held = bench.client.keys("*:naming:*")
         pass_ms(HotLog.connect(bench.url), 900)
         assert bench.client.keys("*:naming:*") == held
+
+
+def test_what_was_done_under_it_is_done_though_redis_goes_before_its_end(
+    make_redis, caplog
+) -> None:
+    server = make_redis()
+    with caplog.at_level("INFO"), HotLog.connect(server.url).naming_status():
+        server.kill()
+    assert "given back" in caplog.text

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -94,6 +96,36 @@ def test_a_job_over_tables_by_name_is_done_once_with_redis_and_without(
         assert [part["archived_end"] for part in result["partitions"]] == [30, 50]
         assert status_history(log).num_rows == 4
     assert spark.table(f"{schema}._lakelog_status").columns == STATUS.names
+
+
+def test_two_jobs_that_begin_at_one_moment_make_one_table(
+    redis_url: str, spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    together = threading.Barrier(2)
+    is_there = NamedStatusTable._is_there
+    waited: set[int] = set()
+
+    def both_find_none(self: NamedStatusTable) -> bool:
+        found = is_there(self)
+        if id(self) not in waited:
+            waited.add(id(self))
+            together.wait(60)
+        return found
+
+    def run(job: str) -> None:
+        with Lakelog.connect(redis_url, schema) as log:
+            JobRun(log, job, "1").once(lambda: log.archive())
+
+    monkeypatch.setattr(NamedStatusTable, "_is_there", both_find_none)
+    with Lakelog.connect(redis_url, schema) as log:
+        add_readings(log, "readings", 80)
+        log.archive()
+    with ThreadPoolExecutor(2) as threads:
+        both = [threads.submit(run, job) for job in ("archive", "cleanup")]
+        for one in both:
+            one.result()
+    jobs = spark.table(f"{schema}._lakelog_status").select("job").distinct().collect()
+    assert sorted(row["job"] for row in jobs) == ["archive", "cleanup"]
 
 
 def test_a_table_at_a_path_is_known_by_name_before_its_first_row(

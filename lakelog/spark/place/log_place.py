@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ from ...cold.as_archived import AsArchived
 from ...cold.change import nothing_hot
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
-from ...errors import InvalidArgumentError
+from ...errors import HotTierUnavailableError, InvalidArgumentError
 from ...hot.hot_log import HotLog, HotSource
 from ...hot.keys import DEFAULT_KEYSPACE
 from ...once_a_process import OnceAProcess
@@ -116,6 +116,17 @@ class LogPlace:
             newest_config=newest_config,
             naming=nullcontext if self.hot is None else lambda: self.open_hot().naming(topic),
         )
+
+    @contextmanager
+    def naming_status(self) -> Iterator[None]:
+        """Held while a catalog makes the table of job runs, so that nobody else does at that time;
+        nobody is kept away while no Redis answers.
+        """
+        with ExitStack() as held:
+            if self.hot is not None:
+                with suppress(HotTierUnavailableError):
+                    held.enter_context(self.open_hot().naming_status())
+            yield
 
     def tiers(self, topic: Topic) -> Tiers:
         """Both tiers of a topic, for a driver that reads; tables at paths are opened once.
