@@ -47,6 +47,7 @@ class Workspace:
         self.grants = {LOCATION, SCHEMA, SELECT}
         self.tables: dict[str, Registered] = {}  # by full name
         self.asked: list[Any] = []
+        self.looked: list[str] = []  # paths of questions that ask for no keys
         workspace = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -56,6 +57,7 @@ class Workspace:
                 self.answer(*workspace.answer(self.path, body))
 
             def do_GET(self) -> None:  # also what the SDK wants to know about hosts
+                workspace.looked.append(self.path)
                 self.answer(*workspace.found(self.path))
 
             def answer(self, status: int, answer: dict[str, Any]) -> None:

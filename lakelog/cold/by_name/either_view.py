@@ -85,10 +85,10 @@ class EitherView:
         """See `TableView.exists`."""
         return self._either(lambda log: log.exists(), lambda spark: spark.exists())
 
-    def is_newest(self, version: int) -> bool:
-        """See `TableView.is_newest`."""
+    def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
+        """See `TableView.news`."""
         return self._either(
-            lambda log: log.is_newest(version), lambda spark: spark.is_newest(version)
+            lambda log: log.news(topic_id, since), lambda spark: spark.news(topic_id, since)
         )
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:

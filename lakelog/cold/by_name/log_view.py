@@ -74,31 +74,39 @@ class LogView:
         """See `TableView.exists`. Also goes to the newest version."""
         return self._refreshed() is not None
 
-    def is_newest(self, version: int) -> bool:
-        """See `TableView.is_newest`."""
+    def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
+        """See `TableView.news`: the catalog is asked once."""
         with self._lock:
             located = self._found()
-            if located is None or self._log is None or self._log.version != version:
-                return False
-            return self._log.is_newest(version, located.newest)
+            log = self._log
+            if (
+                located is not None
+                and log is not None
+                and log.version == since
+                and log.is_newest(since, located.newest)
+            ):
+                return None
+            return self._commits(self._refreshed(located), topic_id, since)
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:
         """See `TableView.history`."""
         with self._lock:
-            log = self._refreshed()
-            if log is None:
-                raise NotDirectError("the catalog has no such table")
-            most = FIRST_ROWS if since < 0 else max(1, log.version - since)
-            while True:
-                found = log.commits(since, most)
-                if not found:  # nothing is new: the newest one is wanted all the same
-                    found = log.commits(log.version - 1, 1)
-                commits = [_commit_of(one, topic_id) for one in found]
-                if not commits:
-                    raise NotDirectError(f"its log has lost version {log.version}")
-                if len(commits) < most or is_enough(commits, since):
-                    return commits
-                most *= 8
+            return self._commits(self._refreshed(), topic_id, since)
+
+    def _commits(self, log: TableLog | None, topic_id: UUID, since: int) -> list[Commit]:
+        if log is None:
+            raise NotDirectError("the catalog has no such table")
+        most = FIRST_ROWS if since < 0 else max(1, log.version - since)
+        while True:
+            found = log.commits(since, most)
+            if not found:  # nothing is new: the newest one is wanted all the same
+                found = log.commits(log.version - 1, 1)
+            commits = [_commit_of(one, topic_id) for one in found]
+            if not commits:
+                raise NotDirectError(f"its log has lost version {log.version}")
+            if len(commits) < most or is_enough(commits, since):
+                return commits
+            most *= 8
 
     def properties(self) -> dict[str, str]:
         """See `TableView.properties`."""
@@ -205,14 +213,17 @@ class LogView:
     def _found(self) -> Located | None:
         return patiently(f"asking the catalog about {self._name}", self._location.find)
 
-    def _refreshed(self) -> TableLog | None:
+    def _refreshed(self, located: Located | None = None) -> TableLog | None:
         """The log at its newest version; None where there is no table.
+
+        Args:
+            located: what the catalog has just said; None: it is asked.
 
         Raises:
             NotDirectError: the catalog has a table, and no log is to be seen.
         """
         with self._lock:
-            log = self._looked()
+            log = self._looked(located)
             if log is None or log.version < 0:  # perhaps it is not where it was
                 self._location.forget()
                 self._log = None
@@ -221,8 +232,8 @@ class LogView:
                 raise NotDirectError(f"there is no log to be seen at {log.storage.root}")
             return log
 
-    def _looked(self) -> TableLog | None:
-        located = self._found()
+    def _looked(self, located: Located | None = None) -> TableLog | None:
+        located = located or self._found()
         if located is None:
             return None
         log = self._log

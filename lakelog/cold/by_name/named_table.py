@@ -234,9 +234,7 @@ class NamedTable(TimestampLookup[EitherView]):
     def unchecked(self) -> ColdSnapshot:
         """See `ColdTable.unchecked`."""
         with self._lock:
-            since = self._state.version
-            if since < 0 or not self._reader.is_newest(since):
-                self._take_news()
+            self._take_news()
             return self._unchecked
 
     def _take_news(self) -> None:
@@ -268,12 +266,14 @@ class NamedTable(TimestampLookup[EitherView]):
         if since < 0 and not self._reader.exists():
             return
         try:
-            commits = self._reader.history(self._topic.topic_id, since)
+            commits = self._reader.news(self._topic.topic_id, since)
         except Exception:
             if since < 0:
                 self._properties = None
                 self._check_ours()  # a table without a history may not be Delta's
             raise
+        if commits is None:
+            return
         newest = commits[0].version if commits else -1
         if newest < since:
             self._refuse_older(newest, since)

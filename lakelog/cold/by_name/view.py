@@ -25,8 +25,8 @@ class TableView(Protocol):
         """Whether the catalog has it."""
         ...
 
-    def is_newest(self, version: int) -> bool:
-        """Whether nothing was committed above a version; False also where that cannot be told."""
+    def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
+        """As `history`; None: nothing was committed above a version. As few questions as can be."""
         ...
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:
@@ -74,9 +74,11 @@ class SparkView:
         """See `TableView.exists`."""
         return bool(self._spark().catalog.tableExists(self._name))
 
-    def is_newest(self, version: int) -> bool:
-        """See `TableView.is_newest`."""
-        return is_newest(self._spark(), self._name, version)
+    def news(self, topic_id: UUID, since: int) -> list[Commit] | None:
+        """See `TableView.news`."""
+        if since >= 0 and is_newest(self._spark(), self._name, since):
+            return None
+        return self.history(topic_id, since)
 
     def history(self, topic_id: UUID, since: int) -> list[Commit]:
         """See `TableView.history`."""
