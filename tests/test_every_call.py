@@ -333,6 +333,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.read": lambda w: drained(w.hot.read(TopicPartition("local", 0), 0)),
     "HotLog.recover": lambda w: w.hot.recover(TP, 0),
     "HotLog.naming": lambda w: held(w.hot.naming(w.topic)),
+    "HotLog.naming_status": lambda w: held(w.hot.naming_status()),
     "HotLog.recover_all": lambda w: w.hot.recover_all({TP: 0}),
     "HotLog.retain": lambda w: w.hot.retain(TopicPartition("local", 0)),
     "HotLog.roll": lambda w: w.hot.roll(TP, 60, w.topic.topic_id),
