@@ -47,11 +47,11 @@ ALLOWED = {
     "hot": {"codec"},
     "cold": {"codec", "engines"},
     "ingest": {"codec", "hot"},
-    "cleanup": {"cold"},
+    "cleanup": {"cold", "engines"},
     "archive": {"hot", "cold", "engines"},
     "read": {"hot", "cold"},
     "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
-    "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
+    "operate": {"engines", "hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
     "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {
         "codec",

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .connect import cold_root, open_log
+from .engines import engine_names, say_engines
 from .output import ConsoleProgress, Failed, Message, Table, describe
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "archive",
         parents=[common],
-        help="move records from Redis to Delta, through Spark",
+        help="move records from Redis to Delta",
         description="Move records from Redis to Delta.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -82,6 +83,7 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
             ]
             raise Failed(_table(error.reports, "nothing was archived"), "\n".join(said)) from error
         step.advance(sum(report.records for report in reports))
+    say_engines({report.topic: report.engines for report in reports})
     return _table(reports, "nothing to archive: the cold tier holds everything already")
 
 
@@ -184,6 +186,7 @@ def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
             "size_bytes": done.size_bytes,
             "files": done.files,
             "seconds": round(done.seconds, 3),
+            "engine": engine_names(report.engines),
             **({"unparsed": done.unparsed} if report.unparsed else {}),
         }
         for done in report.partitions

@@ -6,6 +6,7 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_archived
+from .engines import engines_table, say_engines
 from .output import ConsoleProgress, Failed, Message, Page, Table
 from .settings import parse_settings
 
@@ -185,6 +186,11 @@ def _page(reports: Sequence[CleanupReport], arguments: argparse.Namespace) -> Pa
         )
     elif left:
         parts["left"] = Message("\n".join(f"{topic}: {one}" for topic, one in left))
+    engines = {report.topic: report.engines for report in reports}
+    if arguments.output == "json":
+        parts["engines"] = engines_table(engines)
+    else:
+        say_engines(engines)
     warnings = [(report.topic, warning) for report in reports for warning in report.warnings]
     return _with_warnings(parts, arguments, warnings)
 

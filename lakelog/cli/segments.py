@@ -6,14 +6,17 @@ import argparse
 import shutil
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_archived
+from .engines import engines_table, say_engines
 from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
     from ..cold.by_path.file_scan import FileScan
+    from ..engines.choice import Choice
     from ..operate.finding import Finding
     from ..operate.segments import EntryRow, SegmentRow
     from ..read.topic_log import TopicLog
@@ -115,26 +118,30 @@ def _list(arguments: argparse.Namespace) -> Table | Page:
     with open_archived(arguments) as log:
         unified = log.log(arguments.topic)
         partitions = None if arguments.partition is None else [arguments.partition]
-        findings: list[Finding] = []
-        entries: dict[tuple[int, int], int] = {}
+        found = _Found()
         if arguments.verify:
-            findings, entries = _verify(unified, arguments, partitions)
-        rows = _rows(unified, partitions, _tiers(unified, arguments), findings)
+            found = _verify(unified, arguments, partitions)
+        rows = _rows(unified, partitions, _tiers(unified, arguments), found.findings)
     as_json = arguments.output == "json"
     columns = ["partition", "tier", "base_offset", "end_offset", "records", "bytes", "files"]
     if arguments.verify:
         columns.append("entries")
     table = Table(
-        [_segment(row, entries, as_json) for row in rows],
+        [_segment(row, found.entries, as_json) for row in rows],
         [*columns, "first_timestamp", "last_timestamp", "state"],
         empty="no segments yet",
     )
     if not arguments.verify:
         return table
-    page = Page({"segments": table, "findings": _findings(findings, as_json)})
-    if findings:
-        raise Failed(page)
-    return page
+    parts: dict[str, Any] = {"segments": table, "findings": _findings(found.findings, as_json)}
+    engines = {arguments.topic: tuple(found.engines)}
+    if as_json:
+        parts["engines"] = engines_table(engines)
+    else:
+        say_engines(engines)
+    if found.findings:
+        raise Failed(Page(parts))
+    return Page(parts)
 
 
 def _rows(
@@ -222,7 +229,7 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
             where = unified.topic.partition(arguments.partition)
             yield Message(f"{where} has no entries and no files there")
         if arguments.verify:
-            findings, _ = _verify(unified, arguments, [arguments.partition], start, end)
+            findings = _verify(unified, arguments, [arguments.partition], start, end).findings
             shown = _findings(findings, as_json)
             if findings and isinstance(shown, Table):
                 raise Failed(iter([{"kind": "finding", **row} for row in shown.rows]))
@@ -445,17 +452,25 @@ def _record_line(record: Record) -> dict[str, Any]:
 # -- verify ------------------------------------------------------------------------------------
 
 
+@dataclass
+class _Found:
+    """What a verification found."""
+
+    findings: list[Finding] = field(default_factory=list)
+    entries: dict[tuple[int, int], int] = field(default_factory=dict)  # by partition and segment
+    engines: dict[Choice, None] = field(default_factory=dict)  # in order, each once
+
+
 def _verify(
     unified: TopicLog,
     arguments: argparse.Namespace,
     partitions: list[int] | None,
     start: int = 0,
     end: int | None = None,
-) -> tuple[list[Finding], dict[tuple[int, int], int]]:
+) -> _Found:
     from ..operate.verification import verify
 
-    findings: list[Finding] = []
-    entries: dict[tuple[int, int], int] = {}
+    found = _Found()
     with ConsoleProgress().step(f"verify {unified.topic.name}") as step:
         for verified in verify(
             unified,
@@ -465,10 +480,11 @@ def _verify(
             end_offset=end,
             progress=step.advance,
         ):
-            findings += verified.findings
+            found.findings += verified.findings
+            found.engines.update(dict.fromkeys(verified.engines))
             partition = verified.topic_partition.partition
-            entries |= {(partition, base): count for base, count in verified.hot_entries.items()}
-    return findings, entries
+            found.entries |= {(partition, at): n for at, n in verified.hot_entries.items()}
+    return found
 
 
 def _findings(findings: list[Finding], as_json: bool) -> Table | Message:
