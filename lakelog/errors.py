@@ -470,6 +470,23 @@ class NoOffsetForPartitionError(LakelogError, LookupError):
     topic_partition: TopicPartition
 
 
+# -- groups ------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupError(LakelogError):
+    """Base of what a group of consumers answers. What is raised says more."""
+
+    group_id: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SchemaError(GroupError, ValueError):
+    """What a member of a group sent is not in the bytes of Kafka's consumer protocol."""
+
+    size_bytes: int
+
+
 # -- cold --------------------------------------------------------------------------------------
 
 

@@ -32,8 +32,8 @@ def connect(
     a log is for trying things out: a topic that the parameters name (`READINGS` if they name none
     and there is none) is created, with `SAMPLE_READINGS` readings. Nothing is ever created in a log
     whose Redis is elsewhere. The environment variable LAKELOG_ENGINE (``auto``, ``spark`` or
-    ``inline``) chooses what archiving runs on. On Databricks, a URL of tables lies in an external location of
-    Unity Catalog: see `storage_options`.
+    ``inline``) chooses what archiving runs on. On Databricks, a URL of tables lies in an external
+    location of Unity Catalog: see `storage_options`.
 
     Args:
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
