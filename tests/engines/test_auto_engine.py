@@ -132,15 +132,15 @@ def test_archive_cleanup_and_verify_report_what_they_ran_on(redis_url: str, tmp_
     with Lakelog.connect(redis_url, tmp_path / "cold") as lake:
         for name in ("a", "b"):
             lake.topics.create(name, 2)
-        for _ in range(2):
+        for records in (40, 400):  # the larger file is merged with the one before
             with lake.producer() as producer:
-                for number in range(40):
+                for number in range(records):
                     producer.send("a", b"%d" % number, partition=number % 2)
             archived, idle = lake.archive()
             assert [choice.engine for choice in archived.engines] == ["inline"]
             assert idle.engines == ()
         (choice,) = archived.engines
-        assert choice.why.startswith("40 records in ")
+        assert choice.why.startswith("400 records in ")
         assert f"a: engine {choice}" in str(archived).splitlines()
         cleaned, _ = lake.cleanup()
         assert cleaned.optimized
@@ -148,4 +148,4 @@ def test_archive_cleanup_and_verify_report_what_they_ran_on(redis_url: str, tmp_
         verified = list(verify(lake.log("a")))
         assert {one.engines for one in verified} == {verified[0].engines}  # of the whole
         (choice,) = verified[0].engines
-        assert choice.why.startswith("80 records in ")
+        assert choice.why.startswith("440 records in ")
