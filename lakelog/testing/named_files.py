@@ -7,6 +7,7 @@ the files, commits that only the catalog knows, a store that wants its keys.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -46,7 +47,7 @@ def files_by_spark(spark: SparkSession, table: str, version: int | None = None) 
     paths = everything["file_path"].to_pylist()
     starts = [n for n, path in enumerate(paths) if n == 0 or paths[n - 1] != path]
     found = []
-    for start, end in zip(starts, [*starts[1:], len(paths)], strict=True):
+    for start, end in pairwise([*starts, len(paths)]):
         rows = everything.slice(start, end - start)
         partition, segment = (rows[name][0].as_py() for name in ("partition", "segment"))
         found.append(NamedFile(paths[start], partition, segment, rows.drop_columns("file_path")))
