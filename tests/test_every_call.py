@@ -375,7 +375,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "GroupAdmin.list": lambda w: w.lake.groups.list(),
     "GroupAdmin.describe": lambda w: w.lake.groups.describe("readers"),
     "GroupAdmin.delete_offsets": lambda w: w.lake.groups.delete_offsets("idle", [TP]),
-    "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("idle"),
+    "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("readers"),
     "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
     "Beats.alive": lambda w: w.hot.beats().alive(),
     "Beats.leave": lambda w: w.hot.beats().leave("a", {}, 1000),
