@@ -48,11 +48,11 @@ ALLOWED = {
     "cold": {"codec", "engines"},
     "groups": {"hot"},
     "ingest": {"codec", "hot"},
-    "cleanup": {"cold"},
+    "cleanup": {"cold", "engines"},
     "archive": {"hot", "cold", "engines"},
     "read": {"hot", "cold"},
     "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
-    "operate": {"hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
+    "operate": {"engines", "hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
     "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {
         "codec",
