@@ -162,7 +162,8 @@ local function renew(id, session_ms)
 end
 
 local function arrive(id)
-  redis.call('ZADD', arrived, 'NX', redis.call('ZCARD', arrived), id)
+  local last = redis.call('ZREVRANGE', arrived, 0, 0, 'WITHSCORES')[2]
+  redis.call('ZADD', arrived, 'NX', last and int(tonumber(last) + 1) or 0, id)
 end
 
 -- Calls `act` with each member; returns the longest time that one of them takes to join.

@@ -30,9 +30,10 @@ from lakelog.testing.servers import RedisServer
 GROUP = "readers"
 PARTITIONS = [TopicPartition("orders", n) for n in range(4)] + [TopicPartition("old", 0)]
 SESSION_MS = 10_000
-RETENTION_MS = 100_000
+RETENTION_MS = 8_000  # passes within a session
 CLIENTS = st.integers(0, 3)
-STEPS_MS = st.sampled_from([0, 1, 400, 600, 3_000, 7_000, SESSION_MS, 40_000, RETENTION_MS])
+STEPS_MS = st.sampled_from([0, 1, 400, 600, 3_000, RETENTION_MS, SESSION_MS, 40_000])
+THEN = ["sync", "sync", "commit", "nothing"]
 TOPICS = st.sampled_from([("orders",), ("orders", "old")])
 
 
@@ -52,6 +53,7 @@ class Client:
             client_id=f"c{number}",
         )
         self.joined: Joined | None = None
+        self.id_before = ""  # if it has joined anew since
         self.owned: tuple[TopicPartition, ...] = ()
         self.owned_in = -1  # the generation
 
@@ -123,6 +125,7 @@ class GroupMachine(RuleBasedStateMachine):
     def _learn(self, client: Client, found: tuple[Any, ...]) -> None:
         if found[0] in ("JOINED", "PENDING", "MemberIdRequiredError"):
             if found[1] != client.request.member_id:  # a new member, which had nothing
+                client.id_before = client.request.member_id or client.id_before
                 client.joined, client.owned = None, ()
             client.request = replace(client.request, member_id=found[1])
         if found[0] == "JOINED":
@@ -131,8 +134,8 @@ class GroupMachine(RuleBasedStateMachine):
                 raise Differs(f"generation {found[2]} after {self.seen_generation}")
             self.seen_generation = found[2]
 
-    @rule(numbers=st.lists(CLIENTS, unique=True, min_size=2))
-    def come_together(self, numbers: list[int]) -> None:
+    @rule(numbers=st.lists(CLIENTS, unique=True, min_size=1), then=st.sampled_from(THEN))
+    def come_together(self, numbers: list[int], then: str) -> None:
         """Some join as consumers do, until they share the partitions or somebody is in the way."""
         for _ in range(2):
             for number in numbers:
@@ -141,7 +144,10 @@ class GroupMachine(RuleBasedStateMachine):
         for number in numbers:
             self.await_join(number)
         for number in sorted(numbers, key=lambda n: not self._leads(self.clients[n])):
-            self.sync(number)
+            if then == "sync":
+                self.sync(number)
+            elif then == "commit":
+                self.commit(number, 7, 0)
 
     @staticmethod
     def _leads(client: Client) -> bool:
@@ -181,17 +187,16 @@ class GroupMachine(RuleBasedStateMachine):
                 shares[sorted(shares)[n % len(shares)]].append(partition)
         return {m: Assignment(tuple(found)).encode() for m, found in shares.items()}
 
-    @rule(number=CLIENTS)
-    def heartbeat(self, number: int) -> None:
+    @rule(number=CLIENTS, as_before=st.booleans())
+    def heartbeat(self, number: int, as_before: bool) -> None:
+        """Its own, or that of a process that ran before it and still does."""
         client = self.clients[number]
-        request = client.request
+        instance_id, generation = client.request.instance_id, client.generation
+        member_id = client.id_before if as_before else client.request.member_id
         found = self.asked(
-            lambda: self.coordinator.heartbeat(
-                GROUP, request.member_id, client.generation, request.instance_id
-            )
+            lambda: self.coordinator.heartbeat(GROUP, member_id, generation, instance_id)
         )
-        expected = self.model.heartbeat(request.member_id, request.instance_id, client.generation)
-        self.compare(found, expected)
+        self.compare(found, self.model.heartbeat(member_id, instance_id, generation))
 
     @rule(number=CLIENTS, offset=st.integers(0, 50), back=st.integers(0, 1))
     def commit(self, number: int, offset: int, back: int) -> None:
