@@ -133,6 +133,20 @@ def zone_named(name: str) -> tzinfo:
         ) from None
 
 
+def rounded_up_ms(moment: datetime) -> int:
+    """Epoch milliseconds of an aware datetime; what is finer is rounded up.
+
+    Raises:
+        InvalidArgumentError: it has no zone.
+    """
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise InvalidArgumentError(
+            f"{moment.isoformat()} has no time zone, so it names no moment; if it is UTC, say "
+            f"{moment.isoformat()}Z or datetime(..., tzinfo=timezone.utc)"
+        )
+    return -((_EPOCH - moment) // _MS)
+
+
 def clock_text(time_ms: int, where: tzinfo) -> str:
     """A timestamp as a zone's clocks show it, to the second or finer, with its offset from UTC."""
     try:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import select
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
@@ -83,6 +84,9 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
             ]
             raise Failed(_table(error.reports, "nothing was archived"), "\n".join(said)) from error
         step.advance(sum(report.records for report in reports))
+    for report in reports:
+        for trouble in report.troubles:  # archived all the same
+            print(f"  {report.topic}: {trouble}", file=sys.stderr)
     say_engines({report.topic: report.engines for report in reports})
     return _table(reports, "nothing to archive: the cold tier holds everything already")
 
@@ -185,7 +189,7 @@ def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
             "records": done.records,
             "size_bytes": done.size_bytes,
             "files": done.files,
-            "seconds": round(done.seconds, 3),
+            "duration_ms": round(done.seconds * 1000),
             "engine": engine_names(report.engines),
             **({"unparsed": done.unparsed} if report.unparsed else {}),
         }

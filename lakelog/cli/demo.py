@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from .engines import engine_names, say_engines
-from .output import ConsoleProgress, Failed, Message, Page, Table
+from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
     from .flights import DemoResult
@@ -92,7 +92,7 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
     steps = [
         {
             "step": step.name,
-            "seconds": round(step.seconds, 2),
+            "duration_ms": round(step.seconds * 1000),
             "records": step.records,
             "records_per_second": step.records_per_second and round(step.records_per_second),
         }
@@ -103,15 +103,15 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
             "asked": look.asked,
             "found": f"flights-{look.partition} offset {look.offset}",
             "tier": look.tier,
-            "time": look.record.timestamp.isoformat() if look.record else None,
+            "timestamp": look.record and utc_text(look.record.timestamp_ms),
             "tail_number": look.record.key.decode() if look.record and look.record.key else None,
-            "ms": round(look.milliseconds, 1),
+            "duration_ms": round(look.milliseconds, 1),
         }
         for look in result.found
     ]
     sizes = [
-        {"bytes_per_record": tier, "bytes": round(size, 1)}
-        for tier, size in result.bytes_per_record.items()
+        {"form": form, "bytes_per_record": round(size, 1)}
+        for form, size in result.bytes_per_record.items()
     ]
     checks = [
         {"check": check.name, "holds": check.holds, "detail": check.detail}

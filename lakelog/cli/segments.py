@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _LIST_EPILOG = """\
 state   open: the newest; closed; of a compacted topic also dirty (not cleaned yet) and cleaned;
         below log start: deleted, its files go with the next cleanup
-bytes   hot: stored bytes of the whole segment, also where it is partly trimmed; cold: of the files
+size    hot: stored bytes of the whole segment, also where it is partly trimmed; cold: of the files
 
 --verify reads everything of what is named, both tiers, and names what is not as it should be:
 offsets out of order, missing or double, statistics and registers that lie, entries and files that
@@ -123,12 +123,12 @@ def _list(arguments: argparse.Namespace) -> Table | Page:
             found = _verify(unified, arguments, partitions)
         rows = _rows(unified, partitions, _tiers(unified, arguments), found.findings)
     as_json = arguments.output == "json"
-    columns = ["partition", "tier", "base_offset", "end_offset", "records", "bytes", "files"]
+    columns = ["partition", "tier", "base_offset", "end_offset", "records", "size_bytes", "files"]
     if arguments.verify:
         columns.append("entries")
     table = Table(
         [_segment(row, found.entries, as_json) for row in rows],
-        [*columns, "first_timestamp", "last_timestamp", "state"],
+        [*columns, "first_timestamp", "max_timestamp", "state"],
         empty="no segments yet",
     )
     if not arguments.verify:
@@ -187,11 +187,11 @@ def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool
         "base_offset": row.base_offset,
         "end_offset": row.end_offset,
         "records": row.records,
-        "bytes": row.size_bytes,
+        "size_bytes": row.size_bytes,
         "files": row.files,
         "entries": counted,
         "first_timestamp": _time(row.first_timestamp_ms),
-        "last_timestamp": _time(row.max_timestamp_ms),
+        "max_timestamp": _time(row.max_timestamp_ms),
         "state": row.state,
     }
 
@@ -338,14 +338,14 @@ def _entry_line(row: EntryRow) -> dict[str, Any]:
         "base_offset": entry.base_offset,
         "last_offset": entry.id if entry.base_offset is None else entry.end_offset - 1,
         "records": entry.records,
-        "bytes": entry.size_bytes,
+        "size_bytes": entry.size_bytes,
         "format": entry.format + (f" {entry.compression}" if entry.compression else ""),
         "crc": crc,
-        "first_timestamp": _time(entry.min_timestamp_ms),
-        "last_timestamp": _time(entry.max_timestamp_ms),
+        "min_timestamp": _time(entry.min_timestamp_ms),
+        "max_timestamp": _time(entry.max_timestamp_ms),
         "producer_id": None if row.call is None else str(row.call.producer_id),
         "epoch": None if row.call is None else row.call.epoch,
-        "sequence": row.base_sequence,
+        "base_sequence": row.base_sequence,
     }
 
 
@@ -416,13 +416,13 @@ def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
     return {
         "row_group": group.index,
         "rows": group.rows,
-        "uncompressed": group.size_bytes,
-        "compressed": group.compressed_bytes,
-        "codec": group.compression,
+        "uncompressed_bytes": group.size_bytes,
+        "compressed_bytes": group.compressed_bytes,
+        "compression": group.compression,
         "first_offset": found.first_offset,
         "last_offset": found.last_offset,
-        "first_timestamp": _time(found.min_timestamp_ms),
-        "last_timestamp": _time(found.max_timestamp_ms),
+        "min_timestamp": _time(found.min_timestamp_ms),
+        "max_timestamp": _time(found.max_timestamp_ms),
     }
 
 

@@ -70,12 +70,13 @@ def session(
     from pyspark.sql import SparkSession
 
     found = session_there()
-    if found is None:
+    if found is None and is_given():
         with _said():
-            if is_given():
-                found = SparkSession.builder.getOrCreate()
-            else:
-                found = _local_session(app_name, cores, dict(conf or {}), set(object_stores))
+            found = SparkSession.builder.getOrCreate()
+    elif found is None:
+        java = java_home()
+        with _said():
+            found = _local_session(app_name, java, cores, dict(conf or {}), set(object_stores))
     try:
         register(found)
     except Exception as error:  # py4j's and Connect's have no common base
@@ -136,12 +137,11 @@ _REGISTERED: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
 def _local_session(
-    app_name: str, cores: int | None, conf: dict[str, str], object_stores: set[str]
+    app_name: str, java: Path, cores: int | None, conf: dict[str, str], object_stores: set[str]
 ) -> SparkSession:
     import pyspark
     from pyspark.sql import SparkSession
 
-    java = java_home()
     ivy_settings = conf.get("spark.jars.ivySettings")
     jars = [str(jar) for jar in delta_jars(java, ivy_settings)]
     if "s3" in object_stores:
