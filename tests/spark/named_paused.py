@@ -1,8 +1,8 @@
 """Who works on logs by name in a process of its own, with a Spark of its own, and is held up.
 
 ``named_paused.py JSON``, with ``conf`` of the session. Each line that comes in is JSON too: ``url``
-of Redis, ``schema``, and ``folder``, where its tables lie; ``topic``, and ``mode``, what to do. For
-each, one line goes out: `DONE`, and what went wrong.
+of Redis, ``schema``, and ``folder``, where its tables lie in Spark's own catalog; ``topic``, and
+``mode``, what to do. For each, one line goes out: `DONE`, and what went wrong.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class NamedParty(Party):
 
 
 def main(text: str) -> None:
-    spark = session("lakelog-paused", cores=2, conf=json.loads(text)["conf"])
+    conf = json.loads(text)["conf"]
+    spark = session("lakelog-paused", cores=2, object_stores=["s3"], conf=conf)
     for line in sys.stdin:
         wanted = json.loads(line)
         error = ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import strangers
 from bench import Bench
 from gapped_story import Story
 
@@ -33,8 +34,8 @@ class NamedStory(Story):
     def optimize_by_a_stranger(self) -> None:
         if self.bench.table.snapshot().version >= 0:
             # By a column that has statistics, and that is in no order.
-            self.bench.spark.sql(f"OPTIMIZE {self.bench.table.name} ZORDER BY (`timestamp`)")
+            strangers.rewrite(self.bench.spark, self.bench.table.name, z_order_by="timestamp")
 
     def vacuum(self) -> None:
         if self.bench.table.snapshot().version >= 0:
-            self.bench.spark.sql(f"VACUUM {self.bench.table.name}")
+            strangers.vacuum(self.bench.spark, self.bench.table.name)

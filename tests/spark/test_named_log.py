@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import strangers
 from spark_log import SPARKS_OWN, Row, SparkLog, files_read, rows_of
 
 import lakelog.spark
@@ -64,7 +65,7 @@ def test_a_log_by_name_is_archived_read_sought_and_framed(log: SparkLog, spark, 
 
 
 def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
-    log: SparkLog, spark, schema, catalog
+    log: SparkLog, spark, schema
 ) -> None:
     log.create(1)
     for _ in range(3):
@@ -82,8 +83,7 @@ def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
     check(ranges)
     unified.raise_log_start(0, 20)
     assert rows_of(unified.dataframe()) == log.expected(20)
-    if catalog == SPARKS_OWN:  # else it is the catalog's affair
-        spark.sql(f"OPTIMIZE {schema}.orders ZORDER BY (`timestamp`)")
+    strangers.rewrite(spark, f"{schema}.orders", z_order_by="timestamp")
     check([one for one in ranges if one[0] >= 20])
     assert rows_of(lakelog.spark.read(spark, None, schema, "orders")) == log.expected(20)
 

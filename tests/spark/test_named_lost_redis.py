@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import strangers
 from sink_attempts import COUNT, LostAttempts, rows
 
 
@@ -14,7 +15,7 @@ def test_what_was_archived_of_a_task_is_not_appended_again(
         lost.begin(table, calls)
         lost.archive()
     held = lost.values()
-    spark.sql(f"OPTIMIZE {schema}.orders")
+    strangers.rewrite(spark, f"{schema}.orders")
     lost.lose()
     assert lost.values() == held
     assert lost.append(table) == COUNT

@@ -11,7 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from select import select
 from typing import Any
@@ -24,6 +24,7 @@ from lakelog import failpoints
 from lakelog.config import HOUR_MS
 from lakelog.failpoints import Pause
 from lakelog.hot.hot_log import HotLog
+from lakelog.testing.unity_catalog import UnityCatalogServer
 
 pytestmark = pytest.mark.slow
 
@@ -42,13 +43,13 @@ STEPS = [
 class Held:
     """The process: it stops at each step whose folder is there."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, conf: Mapping[str, str]) -> None:
         self.folder = folder
         steps = {name for _, name in STEPS}
         armed = ",".join(f"{name}=pause:{folder / name}" for name in steps)
-        conf = {"conf": {"spark.sql.warehouse.dir": str(folder / "warehouse")}}
+        wanted = {"conf": {"spark.sql.warehouse.dir": str(folder / "warehouse"), **conf}}
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), json.dumps(conf)],
+            [sys.executable, str(PROGRAM), json.dumps(wanted)],
             env={**os.environ, failpoints.ENVIRONMENT_VARIABLE: armed},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -83,8 +84,11 @@ class Held:
 
 
 @pytest.fixture(scope="module")
-def held(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Held]:
-    process = Held(tmp_path_factory.mktemp("held"))
+def held(
+    tmp_path_factory: pytest.TempPathFactory, unity_server: UnityCatalogServer | None
+) -> Iterator[Held]:
+    conf = {} if unity_server is None else unity_server.spark_conf()
+    process = Held(tmp_path_factory.mktemp("held"), conf)
     yield process
     process.kill()
 
