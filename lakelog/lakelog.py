@@ -37,6 +37,7 @@ from .errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
+from .groups.admin import GroupAdmin
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
@@ -78,6 +79,8 @@ class Lakelog(ColdLog):
         keyspace = place.source.keyspace
         self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.hot)
         self.topics = self.hot.topics(self._mirror)
+        #: The groups of consumers: which there are, who is in them.
+        self.groups = GroupAdmin(self.hot.connections, keyspace, clock=clock)
         self._clock = clock or _HotClock(self.hot)
 
     @overload
