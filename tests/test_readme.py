@@ -188,6 +188,10 @@ def test_members_share_a_topic_as_it_shows() -> None:
     run_section("lakelog/groups/README.md", "Who reads what")
 
 
+def test_offsets_are_moved_as_it_shows() -> None:
+    run_section("lakelog/groups/README.md", "Moving offsets")
+
+
 def test_groups_are_looked_after_as_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
