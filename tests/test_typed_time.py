@@ -20,7 +20,7 @@ from lakelog.offsets import (
     timestamp_ms,
     understood,
 )
-from lakelog.typed_time import clock_text, read_time, zone_named
+from lakelog.typed_time import clock_text, parse_kafka_time, read_time, zone_named
 
 UTC = timezone.utc
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -207,3 +207,31 @@ def test_a_records_own_time_is_what_its_producer_wrote() -> None:
         assert timestamp_ms(typed) > 0
         with pytest.raises(InvalidArgumentError, match="not an ISO-8601 time"):
             as_timestamp_ms(typed)
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2018-05-12T10:00:00.000", "2018-05-12T10:00:00.000Z"),
+        ("2018-05-12T10:00:00.017Z", "2018-05-12T10:00:00.017Z"),
+        ("2018-05-12T10:00:00.000+07", "2018-05-12T03:00:00.000Z"),
+        ("2018-05-12T10:00:00.000+0700", "2018-05-12T03:00:00.000Z"),
+        ("2018-05-12T10:00:00.000-07:30", "2018-05-12T17:30:00.000Z"),
+    ],
+)
+def test_a_time_of_kafkas_commands(text: str, utc: str) -> None:
+    assert parse_kafka_time(text) == timestamp_ms(utc)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2018-05-12T10:00:00", "2018-05-12T10:00:00Z", "2018-05-12T10:00:00+0100"),
+        *("2018-05-12T10:00:00.000001", "2018-05-12 10:00:00.000", "2018-05-12"),
+        *("2018-05-12T10:00:00.000 Europe/Berlin", "2018-13-12T10:00:00.000", "now", ""),
+        *("2018-05-12T25:00:00.000", "2018-05-12T10:00:00.10815+07:00"),
+    ],
+)
+def test_what_kafkas_commands_do_not_take(text: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        parse_kafka_time(text)

@@ -75,6 +75,11 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
     with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
         try:
             reports = log.archive(arguments.topics or None, arguments.until)
+        except KeyboardInterrupt:
+            # It has waited for its threads. One that still runs changes neither what is said nor
+            # the exit code.
+            arguments.abandoned = True
+            raise
         except ArchiveFailedError as error:
             step.advance(sum(report.records for report in error.reports))
             said = [
