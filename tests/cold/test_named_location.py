@@ -29,8 +29,9 @@ from lakelog.errors import (
     ColdTierUnavailableError,
     ContradictionError,
 )
+from lakelog.hot.hot_log import HotSource
 from lakelog.record import OffsetAndTimestamp, TopicPartition
-from lakelog.spark.place import NamedRoot
+from lakelog.spark.place import LogPlace, NamedRoot
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 
 EPOCH_MS = 1_700_000_000_000
@@ -162,6 +163,18 @@ def test_a_grant_that_is_taken_away_is_said(lying: Lying, s3_front: FaultyFront)
     lying.workspace.grants.remove(SELECT)
     with pytest.raises(ColdTierAccessError, match="no SELECT"):
         view.exists()
+
+
+def test_a_task_without_a_grant_says_so_of_what_is_hot_no_more(
+    lying: Lying, topic: Any, redis_url: str
+) -> None:
+    lying.workspace.tables["main.logs-1.orders"] = lying.registered
+    root = NamedRoot("main.logs-1", tables_at=lying.workspace.url)
+    tiers = LogPlace(HotSource(redis_url), root).task_tiers(topic)
+    lying.workspace.grants.clear()
+    assert not tiers.cold().files  # what is hot can be read all the same
+    with pytest.raises(ColdTierAccessError, match=r"orders-0 is hot from offset 600 on.*no SELECT"):
+        tiers.trimmed(topic.partition(0), 600)
 
 
 @pytest.mark.usefixtures("impatient")

@@ -5,7 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ...cold.table import ColdRows, ColdSnapshot, ColdTable
-from ...errors import ColdTierError, ColdTierRefusedError, ContradictionError, ForeignTableError
+from ...errors import (
+    ColdTierAccessError,
+    ColdTierError,
+    ColdTierRefusedError,
+    ContradictionError,
+    ForeignTableError,
+)
 from ...offsets import HotOffsets
 from ...read.hot_tier import HotTier
 from ...read.tiers import OpenTable, Tiers
@@ -57,6 +63,12 @@ class TaskTiers(Tiers):
         Raises:
             ColdTierError: what lies below is in the table, which cannot be read here.
         """
+        if isinstance(self._refused, ColdTierAccessError):
+            raise ColdTierAccessError(
+                f"{topic_partition} is hot from offset {local_log_start} on; what lay below was "
+                f"archived into a table that this task may not read: {self._refused.message}",
+                topic_partition=topic_partition,
+            ) from self._refused
         if self._refused is not None:
             raise ColdTierRefusedError(
                 f"{topic_partition} is hot from offset {local_log_start} on; what lay below was "
