@@ -14,6 +14,7 @@ from made_up import MadeUpRows
 from workspace import LOCATION, SCHEMA, SELECT, Registered, Workspace
 
 from lakelog.back_off import BackOff
+from lakelog.cold.by_name.delta_actions import NotDirectError
 from lakelog.cold.by_name.either_view import EitherView
 from lakelog.cold.by_name.location import UnityLocation
 from lakelog.cold.by_name.log_view import LogView
@@ -202,6 +203,28 @@ def test_another_table_of_that_name_is_noticed(lying: Lying) -> None:
         view.exists()
     lying.registered.table_id = mine
     assert view.exists()
+
+
+def test_a_table_that_is_made_while_it_is_looked_for_is_found(
+    lying: Lying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The catalog is asked for its versions, which there are none of yet, and then by its name."""
+    lying.registered.properties = {"delta.feature.catalogManaged": "supported"}
+    view = lying.view()
+    with pytest.raises(NotDirectError, match="does not tell the newest version"):
+        view.exists()
+    lying.registered.latest = 2
+    made = lying.workspace.tables.pop(".".join(NAME))
+    answer = lying.workspace.found
+
+    def found(path: str) -> tuple[int, dict[str, Any]]:
+        said = answer(path)
+        lying.workspace.tables[".".join(NAME)] = made
+        return said
+
+    monkeypatch.setattr(lying.workspace, "found", found)
+    assert view.exists()
+    assert [commit.version for commit in view.history(uuid4(), -1)] == [2, 1, 0]
 
 
 def test_what_only_spark_understands_is_left_to_it(lying: Lying) -> None:

@@ -30,6 +30,7 @@ class Registered:
     table_id: str
     latest: int | None = None  # version; None: it is not asked for versions
     staged: dict[int, str] = field(default_factory=dict)
+    properties: dict[str, str] = field(default_factory=dict)
 
 
 class Workspace:
@@ -114,7 +115,11 @@ class Workspace:
         if SELECT not in self.grants:
             return 403, {"error_code": "PERMISSION_DENIED", "message": "no SELECT"}
         if not is_delta:
-            return 200, {"storage_location": table.url, "table_id": table.table_id}
+            return 200, {
+                "storage_location": table.url,
+                "table_id": table.table_id,
+                "properties": table.properties,
+            }
         return 200, {
             "metadata": {"location": table.url, "table-uuid": table.table_id},
             "latest-table-version": table.latest,

@@ -58,10 +58,35 @@ class UnityLocation:
 
     def find(self) -> Located | None:
         """See `Location.find`."""
+        versions = self._versions()
+        if versions is None:
+            said = self._by_name_alone()
+            if said is None:
+                return None
+            if not _is_managed(said):
+                return self._as_it_lies(said)
+            versions = self._versions()  # it may have been made between the two questions
+        if versions is None:
+            raise NotDirectError("the catalog commits to it and does not tell the newest version")
+        return self._at_version(versions)
+
+    def forget(self) -> None:
+        """See `Location.forget`: nothing is remembered."""
+
+    def _versions(self) -> Mapping[str, Any] | None:
+        """What the catalog says of the table and its newest commits."""
         one, two, three = (quote(part, safe="") for part in self.name)
-        said = self.catalog.ask("GET", f"/delta/v1/catalogs/{one}/schemas/{two}/tables/{three}")
-        if said is None:
-            return self._by_name_alone(f"{one}.{two}.{three}")
+        path = f"/delta/v1/catalogs/{one}/schemas/{two}/tables/{three}"
+        said: Mapping[str, Any] | None = self.catalog.ask("GET", path)
+        return said
+
+    def _by_name_alone(self) -> Mapping[str, Any] | None:
+        """What a catalog says of the table that tells no versions, or none of this table."""
+        name = ".".join(quote(part, safe="") for part in self.name)
+        said: Mapping[str, Any] | None = self.catalog.ask("GET", f"/tables/{name}")
+        return said
+
+    def _at_version(self, said: Mapping[str, Any]) -> Located:
         try:
             metadata = said["metadata"]
             latest = said.get("latest-table-version")
@@ -78,22 +103,19 @@ class UnityLocation:
                 f"the catalog says in other words where it is ({error})"
             ) from error
 
-    def forget(self) -> None:
-        """See `Location.forget`: nothing is remembered."""
-
-    def _by_name_alone(self, full_name: str) -> Located | None:
-        """Of a catalog that tells no versions: good for tables whose commits are files alone."""
-        said: Mapping[str, Any] | None = self.catalog.ask("GET", f"/tables/{full_name}")
-        if said is None:
-            return None
-        properties = said.get("properties") or {}
-        if any("catalogManaged" in name or "catalogOwned" in name for name in properties):
-            raise NotDirectError("the catalog commits to it and does not tell the newest version")
+    def _as_it_lies(self, said: Mapping[str, Any]) -> Located:
+        """Good for tables whose commits are files alone."""
         return self._located(str(said["storage_location"]), str(said["table_id"]), Newest())
 
     def _located(self, location: str, table_id: str, newest: Newest) -> Located:
         keys = TableKeys(self.catalog, table_id, str(self.name))
         return Located(_storage(location, keys), newest, table_id)
+
+
+def _is_managed(said: Mapping[str, Any]) -> bool:
+    """Whether the catalog makes the table's commits."""
+    properties = said.get("properties") or {}
+    return any("catalogManaged" in name or "catalogOwned" in name for name in properties)
 
 
 @dataclass(frozen=True, slots=True)
