@@ -140,7 +140,9 @@ class Streamed:
 
     def rows(self) -> list[Row]:
         sink = self.folder / "sink"
-        return rows_of(self.spark.read.format("delta").load(str(sink))) if sink.exists() else []
+        if not any(sink.glob("_delta_log/*.json")):  # nothing was committed yet
+            return []
+        return rows_of(self.spark.read.format("delta").load(str(sink)))
 
 
 @pytest.fixture
