@@ -51,7 +51,8 @@ class NamedTableMachine(LogRules):
         return self._table_of(self.topic)
 
     def _table_of(self, topic: Topic) -> ColdTable:
-        return self._root().table(topic, HotRows(HotSource(self.server.url)))
+        rows_of = HotRows(HotSource(self.server.url))
+        return self._root().table(topic, rows_of, naming=lambda: self.hot.naming(topic))
 
     def _root(self) -> NamedRoot:
         return NamedRoot(self.schema, lambda: self.spark)
