@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .connect import no_topics, open_to_read
+from .entry import quiet_start
 from .output import Failed, Table
 from .record_output import add_output_options, written
 from .record_query import RecordQuery
@@ -59,7 +60,8 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any] | Table:
 
     if not arguments.text:
         raise InvalidArgumentError("there is no text to look for: `lakelog consume` shows them all")
-    query = RecordQuery(arguments, _text(arguments))
+    with quiet_start():  # what reads an expression is not imported yet
+        query = RecordQuery(arguments, _text(arguments))
     if not arguments.count:
         return _shown(query, arguments)
     if arguments.output == "csv":

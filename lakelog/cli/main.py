@@ -172,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing more is to be said: another ends it
         print(getattr(arguments, "when_stopped", "stopped"), file=sys.stderr)
-        return 130
+        code = 130
     except Exception as error:
         if arguments.verbose:
             raise
