@@ -189,6 +189,26 @@ def test_a_lost_tail_takes_a_commit_back_and_lets_no_generation_come_again(
     assert committed(bench) == 9
 
 
+def test_after_a_failover_members_join_again_above_what_may_be_lost(
+    server: RedisServer,
+    make_redis: Callable[..., RedisServer],
+    make_groups: Callable[..., GroupBench],
+) -> None:
+    joined = take_part(make_groups(server.url).coordinator)
+    replica = make_redis(replicaof=f"127.0.0.1 {server.port}")
+    with replica.client() as client, server.client() as primary:
+        eventually(lambda: client.exists(f"lakelog:group:{GROUP}"))
+        eventually(lambda: primary.wait(1, 100))
+        server.kill()
+        client.replicaof("NO", "ONE")
+    bench = make_groups(replica.url)
+    with pytest.raises(IllegalGenerationError):
+        commit(bench, joined, 6)
+    again = bench.coordinator.join(GROUP, replace(REQUEST, member_id=joined.member_id))
+    assert again.member_id == joined.member_id
+    assert again.generation_id > joined.generation_id + 1_000
+
+
 def test_after_all_is_lost_members_begin_again(
     groups: GroupBench, redis_client: redis.Redis
 ) -> None:
