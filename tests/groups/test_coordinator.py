@@ -200,6 +200,46 @@ def test_after_all_is_lost_members_begin_again(
     assert [group.group_id for group in groups.admin.list()] == [GROUP]
 
 
+KEY = f"{{lakelog:group:{GROUP}}}"
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        [("HDEL", f"lakelog:group:{GROUP}", "p:range")],
+        [("HSET", f"lakelog:group:{GROUP}", "p:range", "7")],
+        [("HSET", f"lakelog:group:{GROUP}", "i:one", "nobody")],
+        [("ZADD", f"{KEY}:deadlines", 10**15, "nobody"), ("ZADD", f"{KEY}:arrived", 0, "nobody")],
+        [("DEL", f"{KEY}:deadlines")],
+        [("DEL", f"{KEY}:members")],
+        [("DEL", f"lakelog:group:{GROUP}")],
+    ],
+    ids=str,
+)
+def test_half_of_what_a_script_wrote_stands_in_nobodys_way(
+    server: RedisServer, make_groups: Callable[..., GroupBench], half: list[tuple[Any, ...]]
+) -> None:
+    """A server may run half a transaction that a power cut left at the end of its file."""
+    bench = make_groups(server.url)
+    take_part(bench.coordinator)
+    with server.client() as client:
+        for command in half:
+            client.execute_command(*command)
+    server.restart()
+    static = replace(REQUEST, instance_id="one")
+    bench.admin.list()
+    bench.clock.advance(1_000_000)  # whoever was there is gone
+    joined = take_part(bench.coordinator, static)
+    bench.clock.advance(1_000)
+    bench.coordinator.heartbeat(GROUP, joined.member_id, joined.generation_id, "one")
+    described = bench.admin.describe(GROUP)
+    assert [member.member_id for member in described.members] == [joined.member_id]
+    bench.coordinator.leave(GROUP, [Leaving(instance_id="one")])
+    bench.admin.delete(GROUP)
+    with server.client() as client:
+        assert client.keys("*") == []
+
+
 def whole_story(bench: GroupBench) -> None:
     """Some groups from their first member to their removal."""
     names = [f"g{n}" for n in range(12)]
@@ -242,6 +282,15 @@ def test_on_a_cluster(
     for node in redis_cluster.nodes:
         with node.client() as client:
             assert client.keys("*") == []
+
+
+def test_the_rights_of_a_keyspace_are_enough(
+    make_redis: Callable[..., RedisServer], make_groups: Callable[..., GroupBench]
+) -> None:
+    """Those that an error advises; see tests/hot/test_connection.py."""
+    rights = "~lakelog:* ~{lakelog:* +@read +@write +@scripting -@dangerous +info +time"
+    server = make_redis(user=[f"lake on >secret {rights}"])
+    whole_story(make_groups(server.url.replace("//", "//lake:secret@")))
 
 
 def test_members_wait_for_each_other_on_a_cluster(
