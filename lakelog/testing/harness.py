@@ -40,6 +40,7 @@ from ..errors import (
     PolicyViolationError,
     RecoveryNeededError,
 )
+from ..hot import TopicRegistry
 from ..hot.append import AppendCall, AppendResult
 from ..hot.hot_log import HotLog, HotSource
 from ..offsets import HotOffsets
@@ -287,6 +288,9 @@ class LogHarness(RuleBasedStateMachine):
             rows_of,
             store_clock=LaterClock(),
         )
+
+    def _registry(self) -> TopicRegistry:
+        return self.hot.topics()
 
     def _new_archiver(self) -> Archiver:
         return Archiver(self.topic, self.hot, self._new_table())

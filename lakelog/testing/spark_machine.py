@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+from ..archive.archiver import Archiver
 from ..archive.copy import HotRows
 from ..cold.by_name.named_table import NamedTable
 from ..cold.table import ColdTable
+from ..cold_mirror import ColdMirror
 from ..engines.engine import Engine
 from ..engines.spark import SparkEngine
+from ..hot import TopicRegistry
 from ..hot.hot_log import HotSource
 from ..spark.place import NamedRoot
+from ..topic import Topic
 from .cleanup_rules import CleanupRules
 from .harness import FileRows
 from .log_rules import LogRules
@@ -43,8 +48,25 @@ class NamedTableMachine(LogRules):
     tables_at: ClassVar[str]
 
     def _new_table(self) -> ColdTable:
-        root = NamedRoot(self.schema, lambda: self.spark)
-        return root.table(self.topic, HotRows(HotSource(self.server.url)))
+        return self._table_of(self.topic)
+
+    def _table_of(self, topic: Topic) -> ColdTable:
+        rows_of = HotRows(HotSource(self.server.url))
+        return self._root().table(topic, rows_of, naming=lambda: self.hot.naming(topic))
+
+    def _root(self) -> NamedRoot:
+        return NamedRoot(self.schema, lambda: self.spark)
+
+    def _registry(self) -> TopicRegistry:
+        """Tells the table of a deletion: a reader by name without Redis goes by that."""
+        mirror = ColdMirror(self._root(), self.hot.keyspace, self._table_of, self.hot)
+        return self.hot.topics(mirror)
+
+    def _new_archiver(self) -> Archiver:
+        """One that looks the topic up first: a purge drops the table that it would look at."""
+        topic = self.topic
+        current = partial(self.hot.topics().renewed, topic)
+        return Archiver(topic, self.hot, self._new_table(), current_topic=current)
 
     def _readers(self) -> Readers:
         source = HotSource(self.server.url)
