@@ -461,6 +461,7 @@ QUIET = {
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
     *("Consumer.resume", "HotLog.beats", "HotLog.glancers", "HotLog.keyspace", "HotLog.pause"),
+    *("HotLog.pause_each", "HotLog.resume_each"),
     *(
         "HotLog.reserve_more",
         "HotLog.resume",
