@@ -470,6 +470,117 @@ class NoOffsetForPartitionError(LakelogError, LookupError):
     topic_partition: TopicPartition
 
 
+# -- groups ------------------------------------------------------------------------------------
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupError(LakelogError):
+    """Base of what a group of consumers answers. What is raised says more."""
+
+    group_id: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class InvalidGroupIdError(GroupError, ValueError):
+    """Not an id that a group can have: empty, or no text."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupIdNotFoundError(GroupError, KeyError):
+    """There is no such group."""
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class NonEmptyGroupError(GroupError):
+    """The group has members, which must leave first."""
+
+    members: Sequence[str] = ()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupSubscribedToTopicError(GroupError):
+    """Members of the group read the topic."""
+
+    topic: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class UnknownMemberIdError(GroupError):
+    """The member is not in the group: its session ended, it left, or it never joined."""
+
+    member_id: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class MemberIdRequiredError(GroupError):
+    """To join, call again with the id that was given out (``member_id``)."""
+
+    retriable = True
+
+    member_id: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class IllegalGenerationError(GroupError):
+    """The member speaks of a generation that is over."""
+
+    member_id: str | None = None
+    generation_id: int | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class RebalanceInProgressError(GroupError):
+    """The group shares its partitions out anew; the member has to join again."""
+
+    retriable = True
+
+    member_id: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class FencedInstanceIdError(GroupError):
+    """Another member has joined under the instance id since."""
+
+    instance_id: str | None = None
+    member_id: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class InconsistentGroupProtocolError(GroupError):
+    """The member and the others of the group have no assignor in common."""
+
+    protocols: Sequence[str] = ()
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class InvalidSessionTimeoutError(GroupError, ValueError):
+    """The session time-out is out of its bounds."""
+
+    session_timeout_ms: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class GroupMaxSizeReachedError(GroupError):
+    """The group has as many members as it may have."""
+
+    max_size: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class OffsetMetadataTooLargeError(GroupError, ValueError):
+    """The text beside an offset is too long; nothing was committed."""
+
+    topic_partition: TopicPartition
+    size_bytes: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class SchemaError(GroupError, ValueError):
+    """What a member of a group sent is not in the bytes of Kafka's consumer protocol."""
+
+    size_bytes: int
+
+
 # -- cold --------------------------------------------------------------------------------------
 
 

@@ -37,6 +37,7 @@ from .errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
+from .groups.admin import GroupAdmin
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
@@ -47,8 +48,9 @@ from .operate.status import Status, status
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
+from .spark.auto_engine import AutoEngine
 from .spark.dataframe import dataframe
-from .spark.lazy_engine import choose_engine
+from .spark.engine_by_name import choose_engine
 from .spark.place import LogPlace
 from .topic import Topic
 
@@ -77,6 +79,8 @@ class Lakelog(ColdLog):
         keyspace = place.source.keyspace
         self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.hot)
         self.topics = self.hot.topics(self._mirror)
+        #: The groups of consumers: which there are, who is in them.
+        self.groups = GroupAdmin(self.hot.connections, keyspace, clock=clock)
         self._clock = clock or _HotClock(self.hot)
 
     @overload
@@ -134,8 +138,9 @@ class Lakelog(ColdLog):
             keyspace: what all keys begin with; default ``lakelog``. Without a Redis, whose tables
                 are meant where several share the root; default: a name that several have is
                 refused.
-            engine: what archiving runs on: ``"spark"``, ``"inline"`` (this process, no Java), or
-                an `Engine`. Default: Spark where pyspark is installed.
+            engine: what archiving, cleanup and verifying run on: ``"inline"`` (this process, no
+                Java), ``"spark"``, ``"auto"``, or an `Engine`. Default: ``"auto"``, this process,
+                and Spark for what takes longer here than with the start of a Spark.
             password_ref: ``env:NAME`` or ``databricks:SCOPE/KEY``, where every process that reads
                 finds the password; see `secret_reference`.
             storage_options: what opens an object store (``AWS_ENDPOINT_URL``, …), over environment
@@ -240,8 +245,9 @@ class Lakelog(ColdLog):
         untiered topics, it forgets what their retention says, as happens when something is
         appended: what is older than ``retention.ms`` when the next check is due.
 
-        With ``engine="inline"`` a few topics are worked on at a time, in threads of their own. An
-        interrupted call lets what is under way finish, for 2.2 s at most.
+        What records are copied by, and why, is among the report's `engines`. Unless that is Spark
+        in any case, a few topics are worked on at a time, in threads of their own. An interrupted
+        call cancels jobs of Spark, and lets what is under way here finish, for 2.2 s at most.
 
         Args:
             topics: names; None for all that are tiered.
@@ -265,10 +271,7 @@ class Lakelog(ColdLog):
                 report = replace(report, troubles=self._names.show(topic))
             return report, errors
 
-        # One topic at a time where Spark runs its tasks: they share all cores then, and the job
-        # belongs to this thread, so that interrupting it cancels the job.
-        inline = isinstance(self._engine, InlineEngine)
-        run = TopicsRun(attempt, at_once=TASKS_AT_ONCE if inline else 1)
+        run = TopicsRun(attempt, at_once=self._topics_at_once(), cancel=self._cancel)
         run.archive(chosen, patience.total_seconds())
         if topics is None:
             for topic in found:
@@ -605,6 +608,19 @@ class Lakelog(ColdLog):
             logger.warning("%s is archived, but not known by name: %s", report.topic, error)
         else:
             self._names.show(topic)
+
+    def _topics_at_once(self) -> int:
+        """One where Spark runs all tasks: they share all cores then, and the job belongs to the
+        caller's thread, so that interrupting it cancels the job.
+        """
+        here = isinstance(self._engine, InlineEngine)
+        if isinstance(self._engine, AutoEngine):  # tables by name are Spark's
+            here = self._place.cold is not None and self._place.cold.opens_in_tasks
+        return TASKS_AT_ONCE if here else 1
+
+    def _cancel(self) -> None:
+        if isinstance(self._engine, AutoEngine):
+            self._engine.cancel()
 
     def _seen_now(self, names: Sequence[str] | None) -> list[Topic]:
         """As `_tiered`; none if Redis does not answer now."""

@@ -11,7 +11,7 @@ from . import reservation
 from .errors import InvalidArgumentError
 from .producer_calls import ProducerCall
 from .record import MAX_OFFSET, OffsetRange
-from .typed_time import TypedTime, time_or_none
+from .typed_time import TypedTime, read_time, rounded_up_ms, time_or_none
 
 # -- positions ---------------------------------------------------------------------------------
 
@@ -157,45 +157,28 @@ def at_time(time: TypedTime) -> AtTimestamp | Ago:
 
 
 def timestamp_ms(value: int | str | datetime) -> int:
-    """Epoch milliseconds of an int, an aware datetime, or an ISO-8601 text with a zone.
+    """Epoch milliseconds of an int, an aware datetime, or a time as `typed_time` reads it.
 
-    A datetime finer than a millisecond is rounded up, so that a search by it never finds an
-    earlier record.
+    What is finer than a millisecond is rounded up, so that a search by it never finds an earlier
+    record. A distance from now counts from this process's clock.
 
     Raises:
         InvalidArgumentError: no zone, or not a time.
     """
-    if isinstance(value, bool):
-        raise InvalidArgumentError(f"{value!r} is not a time")
+    if isinstance(value, bool) or not isinstance(value, (int, str, datetime)):
+        raise InvalidArgumentError(
+            f"{value!r} is not a time: give epoch milliseconds, an aware datetime, or a text"
+        )
     if isinstance(value, int):
         return value
-    epoch = datetime.fromisoformat("1970-01-01T00:00:00+00:00")
-    return -((epoch - moment(value)) // timedelta(milliseconds=1))
-
-
-def moment(value: str | datetime) -> datetime:
-    """An aware datetime, or what an ISO-8601 text with a zone says.
-
-    Raises:
-        InvalidArgumentError: no zone, or not a time.
-    """
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", value.strip()))
-        except ValueError:
-            raise InvalidArgumentError(
-                f"{value!r} is not an ISO-8601 time such as 2013-12-30T12:00:00Z"
-            ) from None
-    if not isinstance(value, datetime):
-        raise InvalidArgumentError(
-            f"{value!r} is not a time: give epoch milliseconds, an aware datetime, or ISO text"
-        )
-    if value.tzinfo is None or value.utcoffset() is None:
-        raise InvalidArgumentError(
-            f"{value.isoformat()} has no time zone, so it names no moment; if it is UTC, say "
-            f"{value.isoformat()}Z or datetime(..., tzinfo=timezone.utc)"
-        )
-    return value
+    if isinstance(value, datetime):
+        return rounded_up_ms(value)
+    now = datetime.now(timezone.utc)
+    found = read_time(value, None, now)
+    if found.ago is not None:
+        return rounded_up_ms(now - found.ago)
+    assert found.timestamp_ms is not None
+    return found.timestamp_ms
 
 
 def check_offset(offset: object) -> int:

@@ -113,6 +113,14 @@ class OffsetAndTimestamp(NamedTuple):
     timestamp_ms: int
 
 
+class OffsetAndMetadata(NamedTuple):
+    """How far a group has come: the offset of the next record, as Kafka's clients have it."""
+
+    offset: int
+    metadata: str = ""  # anything, up to 4,096 bytes
+    leader_epoch: int = -1  # -1: none; there are no leaders here, it is kept for clients of Kafka
+
+
 class OffsetRange(NamedTuple):
     """Offsets ``[start, end)``."""
 

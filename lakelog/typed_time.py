@@ -51,6 +51,17 @@ _MOMENT = re.compile(
 )
 _TODAY = re.compile(rf"{_CLOCK}{_ZONE}", _ASCII)
 
+#: Of Kafka's commands: ISO-8601 durations, and one way to write a time.
+_DURATION = re.compile(
+    r"(?P<sign>[-+]?)P(?=.)(?:(?P<days>[-+]?\d+)D)?"
+    r"(?:T(?=.)(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?"
+    r"(?:(?P<seconds>[-+]?\d+(?:[.,]\d{0,9})?)S)?)?",
+    re.ASCII | re.IGNORECASE,
+)
+_KAFKAS_MOMENT = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}(?:Z|[+-]\d\d(?::?\d\d)?)?", re.ASCII
+)
+
 
 @dataclass(frozen=True, slots=True)
 class TypedTime:
@@ -115,6 +126,50 @@ def time_or_none(text: str, zone: tzinfo | None, now: datetime) -> TypedTime | N
     return None
 
 
+def parse_duration(text: str) -> timedelta:
+    """An ISO-8601 duration of days and smaller units: ``PT10M``, ``P1DT2H3.5S``.
+
+    Raises:
+        InvalidArgumentError: not of that form (weeks, months and years have no fixed place in it),
+            or too long.
+    """
+    found = _DURATION.fullmatch(text)
+    if not found:
+        raise InvalidArgumentError(
+            f"{text!r} is not an ISO-8601 duration of days, hours, minutes and seconds, such as "
+            "PT10M or P1DT12H"
+        )
+    try:
+        duration = timedelta(
+            days=int(found["days"] or 0),
+            hours=int(found["hours"] or 0),
+            minutes=int(found["minutes"] or 0),
+            seconds=float((found["seconds"] or "0").replace(",", ".")),
+        )
+    except OverflowError:
+        raise InvalidArgumentError(f"the duration {text!r} is too long") from None
+    return -duration if found["sign"] == "-" else duration
+
+
+def parse_kafka_time(text: str) -> int:
+    """Epoch milliseconds of a time as Kafka's commands take it: ``2013-07-04T12:00:00.000``, with
+    ``Z``, ``+02``, ``+0200`` or ``+02:00`` behind it, or in UTC.
+
+    Raises:
+        InvalidArgumentError: not of that form (seconds without milliseconds, microseconds), or no
+            time of the calendar.
+    """
+    if _KAFKAS_MOMENT.fullmatch(text):
+        found = read_time(text, timezone.utc, _EPOCH).timestamp_ms
+        if found is not None:
+            return found
+    raise InvalidArgumentError(
+        f"{text[:_MAX_LENGTH]!r} is not a time as Kafka's commands take it: write "
+        "2013-07-04T12:00:00.000, with Z, +02 or +02:00 behind it if it is not UTC",
+        value=text,
+    )
+
+
 def zone_named(name: str) -> tzinfo:
     """The zone of that name; without one, UTC.
 
@@ -131,6 +186,20 @@ def zone_named(name: str) -> tzinfo:
             f"{name!r} is not a time zone known here; write UTC, or a name such as Europe/Berlin",
             value=name,
         ) from None
+
+
+def rounded_up_ms(moment: datetime) -> int:
+    """Epoch milliseconds of an aware datetime; what is finer is rounded up.
+
+    Raises:
+        InvalidArgumentError: it has no zone.
+    """
+    if moment.tzinfo is None or moment.utcoffset() is None:
+        raise InvalidArgumentError(
+            f"{moment.isoformat()} has no time zone, so it names no moment; if it is UTC, say "
+            f"{moment.isoformat()}Z or datetime(..., tzinfo=timezone.utc)"
+        )
+    return -((_EPOCH - moment) // _MS)
 
 
 def clock_text(time_ms: int, where: tzinfo) -> str:

@@ -18,6 +18,7 @@ LITTLE = {
     "cold": ["--segments", "3", "6", "--rounds", "2"],
     "commits": ["--commits", "3", "6", "--rounds", "2"],
     "continuous": ["--idle-topics", "3", "--idle-seconds", "1"],
+    "engines": ["--scale", "0.002", "--rounds", "1"],
     "explore": [],
     "freshness": ["--rate", "100", "--seconds", "3"],
     "hot": [],

@@ -21,7 +21,7 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Collection, Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
@@ -59,6 +59,9 @@ from lakelog.explore.charts.ingest_rate import ingest_rates
 from lakelog.explore.charts.partition_map import partition_ranges
 from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.explore.explorer.widget import LogExplorer
+from lakelog.groups.admin import GroupAdmin
+from lakelog.groups.answers import JoinRequest, Leaving
+from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
 from lakelog.hot.beats import Beats
 from lakelog.hot.glance import Glancer
@@ -93,7 +96,7 @@ from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search
 from lakelog.read.where import parse
-from lakelog.record import produced_batch
+from lakelog.record import OffsetAndMetadata, produced_batch
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer
 
@@ -157,6 +160,11 @@ class World:
         self.quarantine = self.lake.quarantine("orders", 0)
         self.archiver = self.lake.archiver("orders")
         self.glancers = self.hot.glancers()
+        self.coordinator = GroupCoordinator(self.hot.connections)
+        joined = self.coordinator.join("readers", MEMBER)
+        self.coordinator.sync("readers", joined, {joined.member_id: b""})
+        self.joined = joined
+        self.coordinator.commit("idle", {TP: OffsetAndMetadata(3)})
         entries = encode(
             produced_batch([(FIRST_MS, b"k", b"v", ())]),
             EntryFormat.FIELDS,
@@ -213,6 +221,9 @@ class World:
     def job(self) -> JobRun:
         return JobRun(self.lake, "archive", uuid4().hex, topics=["orders"])
 
+
+MEMBER = JoinRequest((("range", b""),), rebalance_timeout_ms=50)  # others wait no longer for it
+NEW_MEMBER = replace(MEMBER, requires_known_member_id=False)
 
 #: A producer that waits for nothing for long.
 IMPATIENT = {
@@ -341,6 +352,31 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.topics": lambda w: w.hot.topics().list(),
     "HotLog.trim": lambda w: w.hot.trim(TP, 1, archived_end=1),
     "HotLog.wait": lambda w: w.hot.wait({TP: 10**6}, 50),
+    "GroupCoordinator.heartbeat": lambda w: w.coordinator.heartbeat(
+        "readers", w.joined.member_id, w.joined.generation_id
+    ),
+    "GroupCoordinator.try_sync": lambda w: w.coordinator.try_sync("readers", w.joined),
+    "GroupCoordinator.sync": lambda w: w.coordinator.sync("readers", w.joined),
+    "GroupCoordinator.commit": lambda w: w.coordinator.commit(
+        "readers",
+        {TP: OffsetAndMetadata(3)},
+        member_id=w.joined.member_id,
+        generation_id=w.joined.generation_id,
+    ),
+    "GroupCoordinator.committed": lambda w: w.coordinator.committed("readers"),
+    "GroupCoordinator.await_join": lambda w: w.coordinator.await_join(
+        "readers", replace(MEMBER, member_id=w.joined.member_id)
+    ),
+    "GroupCoordinator.try_join": lambda w: w.coordinator.try_join("readers", NEW_MEMBER),
+    "GroupCoordinator.join": lambda w: w.coordinator.join("readers", NEW_MEMBER),
+    "GroupCoordinator.leave": lambda w: w.coordinator.leave(
+        "readers", [Leaving(w.joined.member_id)]
+    ),
+    "GroupAdmin.list": lambda w: w.lake.groups.list(),
+    "GroupAdmin.describe": lambda w: w.lake.groups.describe("readers"),
+    "GroupAdmin.delete_offsets": lambda w: w.lake.groups.delete_offsets("idle", [TP]),
+    "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("readers"),
+    "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
     "Beats.alive": lambda w: w.hot.beats().alive(),
     "Beats.leave": lambda w: w.hot.beats().leave("a", {}, 1000),
     "Beats.end": lambda w: w.hot.beats().end("a"),
@@ -460,7 +496,14 @@ QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
-    *("Consumer.resume", "HotLog.beats", "HotLog.glancers", "HotLog.keyspace", "HotLog.pause"),
+    *(
+        "Consumer.resume",
+        "HotLog.beats",
+        "HotLog.connections",
+        "HotLog.glancers",
+        "HotLog.keyspace",
+        "HotLog.pause",
+    ),
     *("HotLog.pause_each", "HotLog.resume_each"),
     *(
         "HotLog.reserve_more",
@@ -496,7 +539,7 @@ CLASSES = (
         Producer,
     ),
     *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotQuarantine, Quarantine, Archiver),
-    *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun),
+    *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun, GroupCoordinator, GroupAdmin),
 )
 
 

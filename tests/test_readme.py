@@ -184,6 +184,21 @@ def test_a_query_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run_section("lakelog/read/README.md", "SQL")
 
 
+def test_members_share_a_topic_as_it_shows() -> None:
+    run_section("lakelog/groups/README.md", "Who reads what")
+
+
+def test_offsets_are_moved_as_it_shows() -> None:
+    run_section("lakelog/groups/README.md", "Moving offsets")
+
+
+def test_groups_are_looked_after_as_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/groups/README.md", "Groups from outside")
+
+
 def test_a_cleanup_does_what_it_shows(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakelog.errors import InvalidArgumentError, LakelogError
-from lakelog.offsets import Ago, AtOffset, AtTimestamp, Earliest, position, understood
-from lakelog.typed_time import clock_text, read_time, zone_named
+from lakelog.ingest.given_values import as_timestamp_ms
+from lakelog.offsets import (
+    Ago,
+    AtOffset,
+    AtTimestamp,
+    Earliest,
+    position,
+    timestamp_ms,
+    understood,
+)
+from lakelog.typed_time import clock_text, parse_kafka_time, read_time, zone_named
 
 UTC = timezone.utc
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -162,3 +171,67 @@ def test_any_text_is_a_time_or_refused(text):
 @pytest.mark.parametrize("name", ["", "UTC", " z "])
 def test_utc_has_many_names(name):
     assert zone_named(name) is UTC
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "2013-07-04T12:00:00Z",
+        "4 July 2013, 2pm Europe/Berlin",
+        "@1372939200000",
+        "1372939200",
+        datetime(2013, 7, 4, 12, tzinfo=UTC),
+        NOON_MS,
+    ],
+)
+def test_what_takes_a_time_to_look_for_takes_it_as_it_is_typed(typed: int | str | datetime) -> None:
+    assert timestamp_ms(typed) == NOON_MS
+
+
+def test_a_distance_counts_from_now() -> None:
+    before = timestamp_ms(datetime.now(UTC))
+    assert before - HOUR_MS <= timestamp_ms("-1h") <= timestamp_ms(datetime.now(UTC)) - HOUR_MS
+
+
+@pytest.mark.parametrize("value", ["noon-ish", "2013-07-04 12:00", datetime(2013, 7, 4), True, 1.5])  # noqa: DTZ001
+def test_what_names_no_moment_is_no_time_to_look_for(value: object) -> None:
+    with pytest.raises(InvalidArgumentError):
+        timestamp_ms(value)  # type: ignore[arg-type]
+
+
+def test_a_records_own_time_is_what_its_producer_wrote() -> None:
+    """It depends on no clock and no choice of readings, and says by -1 that there is none."""
+    assert as_timestamp_ms("2013-07-04T12:00:00Z") == NOON_MS
+    assert as_timestamp_ms("1969-12-31T23:59:59.999Z") == -1
+    for typed in ("yesterday UTC", "-10m", "1372939200", "4.7.2013 12:00 UTC"):
+        assert timestamp_ms(typed) > 0
+        with pytest.raises(InvalidArgumentError, match="not an ISO-8601 time"):
+            as_timestamp_ms(typed)
+
+
+@pytest.mark.parametrize(
+    ("text", "utc"),
+    [
+        ("2018-05-12T10:00:00.000", "2018-05-12T10:00:00.000Z"),
+        ("2018-05-12T10:00:00.017Z", "2018-05-12T10:00:00.017Z"),
+        ("2018-05-12T10:00:00.000+07", "2018-05-12T03:00:00.000Z"),
+        ("2018-05-12T10:00:00.000+0700", "2018-05-12T03:00:00.000Z"),
+        ("2018-05-12T10:00:00.000-07:30", "2018-05-12T17:30:00.000Z"),
+    ],
+)
+def test_a_time_of_kafkas_commands(text: str, utc: str) -> None:
+    assert parse_kafka_time(text) == timestamp_ms(utc)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("2018-05-12T10:00:00", "2018-05-12T10:00:00Z", "2018-05-12T10:00:00+0100"),
+        *("2018-05-12T10:00:00.000001", "2018-05-12 10:00:00.000", "2018-05-12"),
+        *("2018-05-12T10:00:00.000 Europe/Berlin", "2018-13-12T10:00:00.000", "now", ""),
+        *("2018-05-12T25:00:00.000", "2018-05-12T10:00:00.10815+07:00"),
+    ],
+)
+def test_what_kafkas_commands_do_not_take(text: str) -> None:
+    with pytest.raises(InvalidArgumentError):
+        parse_kafka_time(text)

@@ -13,6 +13,7 @@ from ..cold.change import Change, HotRange
 from ..cold.reserve import reserving
 from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
+from ..engines.chosen import Choices
 from ..errors import (
     ContradictionError,
     CorruptRecordError,
@@ -207,6 +208,15 @@ class Archiver:
             What was done, and why partitions could not be archived.
         """
         started_s = time.monotonic()
+        choices = Choices()
+        with choices.watched():
+            report, errors = self._archive_all(look, limit, archived)
+        seconds = time.monotonic() - started_s
+        return replace(report, seconds=seconds, engines=choices.made), errors
+
+    def _archive_all(
+        self, look: _Look, limit: FlushLimit, archived: list[PartitionArchived]
+    ) -> tuple[ArchiveReport, Sequence[LakelogError]]:
         ends = {number: limit.end(number, seen.log_end) for number, seen in look.hot.items()}
         limit = replace(limit, ends=ends)
         overtaken: tuple[object, ...] = ()
@@ -256,8 +266,7 @@ class Archiver:
         trimmed = self._trim(look, {done.topic_partition.partition for done in archived})
         failpoint("archive.after_trim")
         orphans_removed = 0 if damaged else self._remove_orphans()
-        seconds = time.monotonic() - started_s
-        report = ArchiveReport(self._topic.name, tuple(archived), trimmed, orphans_removed, seconds)
+        report = ArchiveReport(self._topic.name, tuple(archived), trimmed, orphans_removed)
         return report, list(damaged.values())
 
     def _trim(self, look: _Look, archived: set[int]) -> dict[int, OffsetRange]:

@@ -20,12 +20,20 @@ STOP_TIMEOUT_S = 2.2
 INTERRUPT_S = 0.2
 
 
-def each_at_once(values: Sequence[T], work: Callable[[T], None], count: int) -> None:
+def each_at_once(
+    values: Sequence[T],
+    work: Callable[[T], None],
+    count: int,
+    cancel: Callable[[], None] | None = None,
+) -> None:
     """Call `work` with each value, in their order, with up to `count` of them at a time.
 
     If a call raises, no more begin; those under way return first. One at a time is done in the
     caller's own thread. Else the caller's thread waits, and if it is interrupted, no more calls
     begin, and those under way have `STOP_TIMEOUT_S` to return.
+
+    Args:
+        cancel: ends what calls wait for elsewhere; called if the caller's thread is interrupted.
 
     Raises:
         BaseException: what a call raised: that of the first such value.
@@ -43,6 +51,8 @@ def each_at_once(values: Sequence[T], work: Callable[[T], None], count: int) -> 
         crew.wait()
     except BaseException:
         crew.end()
+        if cancel is not None:
+            cancel()
         wait_until("calls to return", lambda: not crew.is_in_call(), POLL.within(STOP_TIMEOUT_S))
         raise
     finally:

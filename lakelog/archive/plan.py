@@ -9,6 +9,7 @@ from ..cold.change import Change, HotRange
 from ..cold.registers import ArchivedEnd, LogStart, Register
 from ..cold.table import ColdSnapshot
 from ..config import MIB, TopicConfig
+from ..engines.choice import Work
 from ..errors import ContradictionError
 from ..offsets import HotOffsets, HotSegment
 from ..producer_calls import ProducerCall, last_calls
@@ -106,6 +107,7 @@ def plan(
                 piece.segment,
                 piece.start_offset,
                 piece.end_offset,
+                Work.copying(piece.records, piece.size_bytes),
             )
             for piece in slices
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ..engines.choice import Choice
 from ..record import OffsetRange, TopicPartition
 from .trouble import Trouble
 
@@ -40,6 +41,7 @@ class ArchiveReport:
     orphans_removed: int = 0  # files that a failed run had left
     seconds: float = 0.0
     troubles: tuple[Trouble, ...] = ()  # what could not be done once it was archived
+    engines: tuple[Choice, ...] = ()  # what the records were copied by, and why
 
     @property
     def records(self) -> int:
@@ -71,6 +73,7 @@ class ArchiveReport:
             self.orphans_removed + other.orphans_removed,
             self.seconds + other.seconds,
             other.troubles,
+            tuple(dict.fromkeys((*self.engines, *other.engines))),
         )
 
     def __bool__(self) -> bool:
@@ -96,6 +99,7 @@ class ArchiveReport:
             )
         if self.orphans_removed:
             lines.append(f"{self.topic}: {_files(self.orphans_removed)} of failed runs removed")
+        lines += [f"{self.topic}: engine {choice}" for choice in self.engines]
         lines += [f"{self.topic}: {trouble}" for trouble in self.troubles]
         return "\n".join(lines)
 

@@ -18,6 +18,7 @@ class TopicsRun:
         attempt: archives a topic; gives what was archived, and why the rest was not. An error that
             it raises is one more.
         at_once: topics worked on at a time; one: in the caller's thread, else see `each_at_once`.
+        cancel: see `each_at_once`.
     """
 
     def __init__(
@@ -25,8 +26,10 @@ class TopicsRun:
         attempt: Callable[[Topic], tuple[ArchiveReport, Sequence[LakelogError]]],
         *,
         at_once: int = 1,
+        cancel: Callable[[], None] | None = None,
     ) -> None:
         self._attempt = attempt
+        self._cancel = cancel
         self._at_once = at_once
         self.reports: dict[str, ArchiveReport] = {}
         self.errors: dict[str, list[LakelogError]] = {}
@@ -43,7 +46,7 @@ class TopicsRun:
         while left:
             for topic in left:
                 self.errors.pop(topic.name, None)
-            each_at_once(left, lambda topic: self.do(topic, self._one), self._at_once)
+            each_at_once(left, lambda topic: self.do(topic, self._one), self._at_once, self._cancel)
             found = [(topic, self.errors.get(topic.name, [])) for topic in left]
             again = [
                 (topic, errors[0])

@@ -17,6 +17,7 @@ from ..clock import Clock, SystemClock
 from ..cold.catalogue import Untold
 from ..cold.change import Rewrite
 from ..cold.table import Applied, ColdSnapshot, ColdTable, Vacuumed
+from ..engines.chosen import Choices
 from ..errors import (
     CleanupFailedError,
     ColdTierError,
@@ -119,11 +120,14 @@ class Cleanup:
         started_s = time.monotonic()
         self._subject.reload_topic()
         run = _Run(self._subject)
-        run.do("mirror")
-        for step in STEPS:
-            if step in steps:
-                run.do(step)
-        return run.report(time.monotonic() - started_s)
+        choices = Choices()
+        with choices.watched():
+            run.do("mirror")
+            for step in STEPS:
+                if step in steps:
+                    run.do(step)
+        report = run.report(time.monotonic() - started_s)
+        return replace(report, engines=choices.made)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..cold.purged import PurgedTopic
 from ..cold.table import Vacuumed
+from ..engines.choice import Choice
 from ..errors import LakelogError
 from ..record import OffsetRange, TopicPartition
 from .compaction import PartitionCompacted
@@ -71,6 +72,7 @@ class CleanupReport:
     seconds: float = 0.0
     purged: PurgedTopic | None = None  # a deleted topic that was kept no longer
     left: tuple[LeftToCatalog, ...] = ()
+    engines: tuple[Choice, ...] = ()  # what files were read and written by, and why
 
     def __bool__(self) -> bool:
         vacuumed = self.vacuumed is not None and self.vacuumed.files
@@ -116,4 +118,5 @@ class CleanupReport:
             for partition, gone in sorted(self.trimmed.items())
         ]
         lines += [f"{self.topic}: {one}" for one in self.left]
+        lines += [f"{self.topic}: engine {choice}" for choice in self.engines]
         return "\n".join([*lines, *self.warnings, *map(str, self.failures)])

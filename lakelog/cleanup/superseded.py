@@ -19,6 +19,7 @@ from ..cold.offset_set import OffsetSet
 from ..cold.segment import SegmentFile
 from ..cold.table import RowReader
 from ..config import MIB
+from ..engines.choice import Work
 from ..errors import CorruptRecordError, MissingFileError
 from ..record import RECORDS, TopicPartition
 
@@ -48,6 +49,11 @@ class Search:
     @property
     def files(self) -> tuple[SegmentFile, ...]:
         return (*self.clean, *self.dirty)
+
+    @property
+    def work(self) -> Work:
+        """What looking through the files takes."""
+        return Work.sum(file.work for file in self.files)
 
     @property
     def first(self) -> bool:

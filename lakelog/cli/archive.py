@@ -5,11 +5,13 @@ from __future__ import annotations
 import argparse
 import os
 import select
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from .connect import cold_root, open_log
+from .engines import engine_names, say_engines
 from .output import ConsoleProgress, Failed, Message, Table, describe
 
 if TYPE_CHECKING:
@@ -41,7 +43,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added = commands.add_parser(
         "archive",
         parents=[common],
-        help="move records from Redis to Delta, through Spark",
+        help="move records from Redis to Delta",
         description="Move records from Redis to Delta.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -73,6 +75,11 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
     with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
         try:
             reports = log.archive(arguments.topics or None, arguments.until)
+        except KeyboardInterrupt:
+            # It has waited for its threads. One that still runs changes neither what is said nor
+            # the exit code.
+            arguments.abandoned = True
+            raise
         except ArchiveFailedError as error:
             step.advance(sum(report.records for report in error.reports))
             said = [
@@ -82,6 +89,10 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
             ]
             raise Failed(_table(error.reports, "nothing was archived"), "\n".join(said)) from error
         step.advance(sum(report.records for report in reports))
+    for report in reports:
+        for trouble in report.troubles:  # archived all the same
+            print(f"  {report.topic}: {trouble}", file=sys.stderr)
+    say_engines({report.topic: report.engines for report in reports})
     return _table(reports, "nothing to archive: the cold tier holds everything already")
 
 
@@ -183,7 +194,8 @@ def _rows(report: ArchiveReport) -> list[dict[str, Any]]:
             "records": done.records,
             "size_bytes": done.size_bytes,
             "files": done.files,
-            "seconds": round(done.seconds, 3),
+            "duration_ms": round(done.seconds * 1000),
+            "engine": engine_names(report.engines),
             **({"unparsed": done.unparsed} if report.unparsed else {}),
         }
         for done in report.partitions

@@ -6,7 +6,8 @@ import argparse
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_archived
-from .output import ConsoleProgress, Failed, Message, Page, Table
+from .engines import engines_table, say_engines
+from .output import ConsoleProgress, Failed, Message, Page, Table, describe
 from .settings import parse_settings
 
 if TYPE_CHECKING:
@@ -105,7 +106,8 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
         try:
             reports = _reports(arguments)
         except CleanupFailedError as error:
-            raise Failed(_page(error.reports, arguments)) from error
+            page = _page(error.reports, arguments)
+            raise Failed(page, "\n".join(_said_of_failures(error.reports))) from error
     return _page(reports, arguments)
 
 
@@ -171,13 +173,6 @@ def _page(reports: Sequence[CleanupReport], arguments: argparse.Namespace) -> Pa
     parts: dict[str, Any] = {"done": done}
     if arguments.output == "json":
         parts["failures"] = Table(failures)
-    elif failures:  # sentences, too long for a column
-        lines = [
-            f"{failure.topic_partition or report.topic}: {failure.step}: {failure.error}"
-            for report in reports
-            for failure in report.failures
-        ]
-        parts["failures"] = Message("\n".join(["could not be done:", *lines]))
     left = [(report.topic, one) for report in reports for one in report.left]
     if arguments.output == "json":
         parts["left_to_catalog"] = Table(
@@ -185,8 +180,21 @@ def _page(reports: Sequence[CleanupReport], arguments: argparse.Namespace) -> Pa
         )
     elif left:
         parts["left"] = Message("\n".join(f"{topic}: {one}" for topic, one in left))
+    engines = {report.topic: report.engines for report in reports}
+    if arguments.output == "json":
+        parts["engines"] = engines_table(engines)
+    else:
+        say_engines(engines)
     warnings = [(report.topic, warning) for report in reports for warning in report.warnings]
     return _with_warnings(parts, arguments, warnings)
+
+
+def _said_of_failures(reports: Sequence[CleanupReport]) -> list[str]:
+    return [
+        f"{failure.topic_partition or report.topic}: {failure.step}: {describe(failure.error)}"
+        for report in reports
+        for failure in report.failures
+    ]
 
 
 def _with_warnings(
@@ -213,7 +221,7 @@ _COLUMNS = (
     "records_after",
     "size_bytes",
     "size_bytes_after",
-    "seconds",
+    "duration_ms",
 )
 
 
@@ -230,7 +238,7 @@ def _done(report: CleanupReport) -> list[dict[str, Any]]:
             "records_after": None,
             "size_bytes": None,
             "size_bytes_after": None,
-            "seconds": None,
+            "duration_ms": None,
         }
         return {"topic": report.topic, "partition": partition, "step": step, **columns, **values}
 
@@ -262,7 +270,7 @@ def _done(report: CleanupReport) -> list[dict[str, Any]]:
             records_after=one.records_kept,
             size_bytes=one.bytes_read,
             size_bytes_after=one.bytes_kept,
-            seconds=round(one.seconds, 3),
+            duration_ms=round(one.seconds * 1000),
             dirty_ratio_before=round(one.dirty_ratio_before, 4),
             dirty_ratio_after=round(one.dirty_ratio_after, 4),
             recopy_percent=round(one.recopy_percent, 1),
@@ -284,7 +292,7 @@ def _done(report: CleanupReport) -> list[dict[str, Any]]:
             records_after=one.records,
             size_bytes=one.bytes_before,
             size_bytes_after=one.bytes_after,
-            seconds=round(one.seconds, 3),
+            duration_ms=round(one.seconds * 1000),
         )
         for one in report.optimized
     ]

@@ -5,6 +5,8 @@ from __future__ import annotations
 import argparse
 import shlex
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
@@ -141,8 +143,15 @@ def no_topics(log: ColdLog) -> str:
     )
 
 
-def say_where_it_ends(log: ColdLog, arguments: argparse.Namespace) -> None:
-    """Say on standard error that a log read without its Redis may go on."""
+@contextmanager
+def open_to_read(arguments: argparse.Namespace) -> Iterator[ColdLog]:
+    """As `open_archived`; says on standard error that a log read without its Redis may go on."""
+    with open_archived(arguments) as log:
+        _say_where_it_ends(log, arguments)
+        yield log
+
+
+def _say_where_it_ends(log: ColdLog, arguments: argparse.Namespace) -> None:
     if log.place.hot is None and not arguments.dir:  # `open_archived` has said why
         print(f"without --redis: the log ends where {log.place} ends", file=sys.stderr)
 

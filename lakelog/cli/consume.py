@@ -3,27 +3,21 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_archived, say_where_it_ends
+from .connect import open_to_read
+from .entry import quiet_start
 from .output import FILE_FORMS
-from .record_output import add_output_options, check_output, written
-from .record_range import (
-    POSITIONS,
-    TypedRange,
-    add_range_options,
-    check_range,
-    partitions_of,
-    where_of,
-)
+from .record_output import add_output_options, written
+from .record_query import RecordQuery
+from .record_range import POSITIONS, add_range_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from ..cold_log import ColdLog
     from ..read.topic_log import TopicLog
-    from ..read.where import Where
 
 _EPILOG = f"""\
 {POSITIONS}
@@ -61,18 +55,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> Iterator[Any]:
     _check(arguments)
-    where = where_of(arguments)
-    with open_archived(arguments) as log:
-        say_where_it_ends(log, arguments)
-        topic = log.topics.get(arguments.topic)
-        if arguments.partition is not None:
-            topic.partition(arguments.partition)
-        found = _limited(
-            _follow(log, arguments, where)
-            if arguments.follow
-            else _range(log.log(arguments.topic), arguments, where),
-            arguments.max,
-        )
+    with quiet_start():  # what reads an expression is not imported yet
+        query = RecordQuery(arguments)
+    with open_to_read(arguments) as log:
+        topic = log.log(arguments.topic)
+        if arguments.follow:
+            found = query.limit.limited(_follow(log, topic, query, arguments))
+        else:
+            found = query.found(topic, merged=arguments.merge)
         yield from written(((arguments.topic, table) for table in found), arguments)
 
 
@@ -83,48 +73,24 @@ def _check(arguments: argparse.Namespace) -> None:
         raise InvalidArgumentError("--follow has no end; leave out --to")
     if arguments.follow and arguments.output == "parquet":
         raise InvalidArgumentError("a Parquet file has an end, and --follow has none")
-    check_range(arguments)
-    check_output(arguments)
 
 
-def _range(log: TopicLog, arguments: argparse.Namespace, where: Where) -> Iterator[pa.Table]:
-    ranges = TypedRange.of(arguments).spans(log, partitions_of(log, arguments))
-    if arguments.merge:
-        yield from log.search_ranges(ranges, where)
-    else:
-        for number, span in ranges.items():
-            yield from log.search_ranges({number: span}, where)
-
-
-def _limited(tables: Iterable[pa.Table], most: int | None) -> Iterator[pa.Table]:
-    if most == 0:
-        return
-    left = most
-    for table in tables:
-        if left is not None:
-            table = table.slice(0, left)
-            left -= table.num_rows
-        yield table
-        if left == 0:
-            return
-
-
-def _follow(log: ColdLog, arguments: argparse.Namespace, where: Where) -> Iterator[pa.Table]:
+def _follow(
+    log: ColdLog, topic: TopicLog, query: RecordQuery, arguments: argparse.Namespace
+) -> Iterator[pa.Table]:
     from ..read.search import with_partition
     from ..read.where.expression import matching
 
-    unified = log.log(arguments.topic)
-    asked = partitions_of(unified, arguments)
+    asked = query.partitions(topic)
     with log.consumer() as consumer:
-        consumer.assign([unified.topic.partition(number) for number in asked])
-        starts = {number: held.log_end for number, held in unified.offsets(asked).items()}
+        consumer.assign([topic.topic.partition(number) for number in asked])
+        starts = {number: held.log_end for number, held in topic.offsets(asked).items()}
         if arguments.start is not None:
-            spans = TypedRange.of(arguments).spans(unified, asked)
-            starts = {number: start for number, (start, _) in spans.items()}
+            starts = {number: start for number, (start, _) in query.spans(topic).items()}
         for number, start in starts.items():
-            consumer.seek(unified.topic.partition(number), start)
+            consumer.seek(topic.topic.partition(number), start)
         while True:
             for topic_partition, batch in consumer.poll_arrow(timeout_ms=1000).items():
-                found = matching(where, batch, topic_partition.partition)
+                found = matching(query.where, batch, topic_partition.partition)
                 if found.num_rows:
                     yield with_partition(found, topic_partition.partition)

@@ -85,10 +85,14 @@ def _run(arguments: argparse.Namespace) -> Message:
         asked = _of_position(log, topic, arguments.partition, before) if given is None else given
         _refuse_repeated(asked)
         rows = _delete(log, asked, arguments.dry_run)
-    lines = "\n".join(map(_line, rows)) or "no partition is named, so nothing was deleted"
-    message = Message(lines, {"partitions": rows})
-    if any("error" in row for row in rows):
-        raise Failed(message)
+    lines = [_line(row) for row in rows if "error" not in row]
+    failed = [_line(row) for row in rows if "error" in row]
+    if not rows:
+        lines = ["no partition is named, so nothing was deleted"]
+    message = Message("\n".join(lines), {"partitions": rows})
+    if failed:
+        is_told = lines or arguments.output == "json"
+        raise Failed(message if is_told else None, "\n".join(failed))
     return message
 
 

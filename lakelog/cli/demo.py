@@ -6,16 +6,17 @@ import argparse
 import sys
 from typing import TYPE_CHECKING, Any
 
-from .output import ConsoleProgress, Failed, Message, Page, Table
+from .engines import engine_names, say_engines
+from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
     from .flights import DemoResult
 
 _EPILOG = """\
 Reads the flights that left New York in 2013, appends all but the last day's to a topic of four
-partitions, archives them through Spark into a Delta table, trims Redis, appends the last day as the
-live tail, seeks by offset and by timestamp across both tiers, reads everything back and compares it
-with what was sent. The exit code is 1 when a check fails.
+partitions, archives them into a Delta table, trims Redis, appends the last day as the live tail,
+seeks by offset and by timestamp across both tiers, reads everything back and compares it with what
+was sent. The exit code is 1 when a check fails.
 
 examples:
   lakelog demo --rows 20000          a quick look
@@ -65,24 +66,15 @@ def _run(arguments: argparse.Namespace) -> Page:
 
 def _job(arguments: argparse.Namespace, directory: Any) -> DemoResult:
     from ..lakelog import Lakelog
-    from .flights import run_demo
+    from .flights import TOPIC, run_demo
 
     progress = ConsoleProgress()
-    engine = _engine(arguments, progress)
     with progress.step("start Redis"):
-        log = Lakelog.embedded(directory, engine=engine)
+        log = Lakelog.embedded(directory, engine=arguments.engine)
     with log:
-        return run_demo(log, directory, progress, arguments.rows, lose_redis=arguments.lose_redis)
-
-
-def _engine(arguments: argparse.Namespace, progress: ConsoleProgress) -> Any:
-    if arguments.engine == "inline":
-        return "inline"
-    from ..engines.spark import SparkEngine
-    from ..spark.session import session
-
-    with progress.step("start Spark"):
-        return SparkEngine(session("lakelog demo"))
+        result = run_demo(log, directory, progress, arguments.rows, lose_redis=arguments.lose_redis)
+    say_engines({TOPIC: result.engines})
+    return result
 
 
 def _page(result: DemoResult, *, kept: bool) -> Page:
@@ -100,7 +92,7 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
     steps = [
         {
             "step": step.name,
-            "seconds": round(step.seconds, 2),
+            "duration_ms": round(step.seconds * 1000),
             "records": step.records,
             "records_per_second": step.records_per_second and round(step.records_per_second),
         }
@@ -111,15 +103,15 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
             "asked": look.asked,
             "found": f"flights-{look.partition} offset {look.offset}",
             "tier": look.tier,
-            "time": look.record.timestamp.isoformat() if look.record else None,
+            "timestamp": look.record and utc_text(look.record.timestamp_ms),
             "tail_number": look.record.key.decode() if look.record and look.record.key else None,
-            "ms": round(look.milliseconds, 1),
+            "duration_ms": round(look.milliseconds, 1),
         }
         for look in result.found
     ]
     sizes = [
-        {"bytes_per_record": tier, "bytes": round(size, 1)}
-        for tier, size in result.bytes_per_record.items()
+        {"form": form, "bytes_per_record": round(size, 1)}
+        for form, size in result.bytes_per_record.items()
     ]
     checks = [
         {"check": check.name, "holds": check.holds, "detail": check.detail}
@@ -129,7 +121,8 @@ def _page(result: DemoResult, *, kept: bool) -> Page:
     return Page(
         {
             "records": Message(
-                f"{result.records:,} flights in topic flights", {"records": result.records}
+                f"{result.records:,} flights in topic flights",
+                {"records": result.records, "engine": engine_names(result.engines)},
             ),
             "partitions": Table(offsets),
             "bytes_per_record": Table(sizes),

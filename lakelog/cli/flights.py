@@ -24,6 +24,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
 
+from ..engines.choice import Choice
 from ..errors import MissingExtraError, TopicExistsError
 from ..lakelog import Lakelog
 from ..offsets import LogOffsets, timestamp_ms
@@ -92,6 +93,7 @@ class DemoResult:
     found: list[Found] = field(default_factory=list)
     checks: list[Check] = field(default_factory=list)
     bytes_per_record: dict[str, float] = field(default_factory=dict)  # raw, hot, cold
+    engines: tuple[Choice, ...] = ()  # what archived
 
     @property
     def holds(self) -> bool:
@@ -205,6 +207,7 @@ def run_demo(
         with _measured(result, progress, "append the last day", tail.num_rows) as step:
             appended += _append(producer, tail, step)
     result.offsets = log.offsets()
+    result.engines = report.engines
     metadata = pa.concat_tables(appended)
     expected = _expected(flights, metadata)
     result.bytes_per_record = {

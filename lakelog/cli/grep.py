@@ -5,20 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from .connect import no_topics, open_archived, say_where_it_ends
+from .connect import no_topics, open_to_read
+from .entry import quiet_start
 from .output import Failed, Table
-from .record_output import add_output_options, check_output, written
-from .record_range import (
-    POSITIONS,
-    TypedRange,
-    add_range_options,
-    check_range,
-    partitions_of,
-    where_of,
-)
+from .record_output import add_output_options, written
+from .record_query import RecordQuery
+from .record_range import POSITIONS, add_range_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,17 +58,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Iterator[Any] | Table:
     from ..errors import InvalidArgumentError
 
-    check_range(arguments)
-    check_output(arguments)
     if not arguments.text:
         raise InvalidArgumentError("there is no text to look for: `lakelog consume` shows them all")
+    with quiet_start():  # what reads an expression is not imported yet
+        query = RecordQuery(arguments, _text(arguments))
     if not arguments.count:
-        return _shown(arguments)
+        return _shown(query, arguments)
     if arguments.output == "csv":
         raise InvalidArgumentError("-c counts, as text or as JSON; leave out --output csv")
-    with open_archived(arguments) as log:
-        say_where_it_ends(log, arguments)
-        search = _Search(arguments, log)
+    with open_to_read(arguments) as log:
+        search = _Search(query, arguments, log)
         for _ in search.found():
             pass
         table = Table(
@@ -86,52 +79,37 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any] | Table:
     return table
 
 
-def _shown(arguments: argparse.Namespace) -> Iterator[Any]:
-    with open_archived(arguments) as log:
-        say_where_it_ends(log, arguments)
-        search = _Search(arguments, log)
+def _shown(query: RecordQuery, arguments: argparse.Namespace) -> Iterator[Any]:
+    with open_to_read(arguments) as log:
+        search = _Search(query, arguments, log)
         yield from written(search.found(), arguments)
     if not any(search.counts.values()):
         raise Failed(None)
 
 
-@dataclass(init=False)
 class _Search:
-    """The search, and how many records of each topic it found."""
+    """The query of each topic, and how many records of it were found.
 
-    counts: dict[str, int]
+    Attributes:
+        counts: by topic.
+    """
 
-    def __init__(self, arguments: argparse.Namespace, log: ColdLog) -> None:
+    def __init__(self, query: RecordQuery, arguments: argparse.Namespace, log: ColdLog) -> None:
         names = dict.fromkeys(arguments.topics) or [topic.name for topic in log.topics.list()]
+        self._query = query
         self._logs = {name: log.log(name) for name in names}
-        self._arguments = arguments
-        self._where = _where(arguments)
-        self._range = TypedRange.of(arguments)
         self.counts = dict.fromkeys(names, 0)
 
     def found(self) -> Iterator[tuple[str, pa.Table]]:
-        """Topic by topic, `FOUND` tables of each; no more records than ``--max`` says."""
-        left = self._arguments.max
+        """Topic by topic, `FOUND` tables of each."""
         for name, log in self._logs.items():
-            if left == 0:
-                return
-            spans = self._range.spans(log, partitions_of(log, self._arguments))
-            for table in log.search_ranges(spans, self._where):
-                if left is not None:
-                    table = table.slice(0, left)
-                    left -= table.num_rows
+            for table in self._query.found(log, merged=True):
                 self.counts[name] += table.num_rows
                 yield name, table
-                if left == 0:
-                    return
 
 
-def _where(arguments: argparse.Namespace) -> Where:
-    from ..read.where import Always
-    from ..read.where.expression import All, Not, Text
+def _text(arguments: argparse.Namespace) -> Where:
+    from ..read.where.expression import Not, Text
 
-    text: Where = Text(os.fsencode(arguments.text))
-    if arguments.invert_match:
-        text = Not(text)
-    rest = where_of(arguments)
-    return text if isinstance(rest, Always) else All((rest, text))
+    text = Text(os.fsencode(arguments.text))
+    return Not(text) if arguments.invert_match else text

@@ -37,6 +37,7 @@ from . import (
     status,
     topics,
 )
+from .spark_start import spark_start_said
 
 _DESCRIPTION = "A Kafka-shaped log on Redis Streams and Delta Lake, with no broker to run."
 
@@ -49,7 +50,7 @@ examples:
   lakelog demo                                   see it work on 336,776 flights
   lakelog --dir ./log topics create orders -p 4  make a topic
   echo hello | lakelog --dir ./log produce orders
-  lakelog --dir ./log archive                    Redis → Delta, through Spark
+  lakelog --dir ./log archive                    Redis → Delta
   lakelog --dir ./log consume orders --from=-10m
   lakelog --dir ./log cleanup plan               what retention and compaction would do, and why
   lakelog --dir ./log status
@@ -156,7 +157,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         logging.getLogger("py4j").setLevel(logging.CRITICAL + 1)
     try:
         try:
-            output.show(arguments.run(arguments), arguments.output)
+            with spark_start_said(verbose=arguments.verbose):
+                output.show(arguments.run(arguments), arguments.output)
             code = 0
         except output.Failed as failed:
             output.show(failed.result, arguments.output)
@@ -170,7 +172,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing more is to be said: another ends it
         print(getattr(arguments, "when_stopped", "stopped"), file=sys.stderr)
-        return 130
+        code = 130
     except Exception as error:
         if arguments.verbose:
             raise
@@ -235,9 +237,10 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
     )
     group.add_argument(
         "--engine",
-        choices=["spark", "inline"],
-        default=default("LAKELOG_ENGINE"),
-        help="what archiving runs on (default: Spark where it is installed)",
+        choices=["auto", "spark", "inline"],
+        default=default("LAKELOG_ENGINE", "auto"),
+        help="what archiving, cleanup and --verify run on (default: auto, this process, and Spark "
+        "where that is sooner)",
     )
     group.add_argument(
         "--output",

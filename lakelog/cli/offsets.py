@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from ..errors import InvalidArgumentError, LakelogError
-from .connect import open_archived, say_where_it_ends
+from .connect import open_to_read
 from .output import Failed, Message, Table, describe
 
 if TYPE_CHECKING:
@@ -81,8 +81,7 @@ def _run(arguments: argparse.Namespace) -> Message | Table | None:
     allowed, where = _filter(arguments), time_position(arguments.time)
     rows: list[dict[str, Any]] = []
     failed = []
-    with open_archived(arguments) as log:
-        say_where_it_ends(log, arguments)
+    with open_to_read(arguments) as log:
         asked = _asked(log, allowed, arguments)
         for topic, numbers in asked.items():
             try:

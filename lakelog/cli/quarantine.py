@@ -88,19 +88,17 @@ def _list(arguments: argparse.Namespace) -> Table:
         topic = log.topics.get(arguments.topic)
         numbers = range(topic.partitions) if arguments.partition is None else [arguments.partition]
         held = [one for number in numbers for one in log.quarantine(topic, number).held()]
-    as_json = arguments.output == "json"
-    rows = [
-        {**_row(one), "moved_at": one.moved_at_ms if as_json else utc_text(one.moved_at_ms)}
-        for one in held
-    ]
-    columns = ["partition", "tier", "id", "offsets", "bytes", "moved_at", "who", "reason"]
+    rows = [{**_row(one), "moved_at": utc_text(one.moved_at_ms)} for one in held]
+    if arguments.output == "json":
+        rows = [_row(one) for one in held]
+    columns = ["partition", "tier", "id", "offsets", "size_bytes", "moved_at", "who", "reason"]
     return Table(rows, columns, empty="nothing lies in quarantine")
 
 
 def _message(row: dict[str, Any], verb: str) -> Message:
     kind = "entry" if row["tier"] == "hot" else "file"
     speaks = f"its offsets {row['offsets']}" if row["offsets"] else "it speaks for no offsets"
-    text = f"{kind} {row['id']} {verb} ({speaks}, {row['bytes']} bytes): {row['reason']}"
+    text = f"{kind} {row['id']} {verb} ({speaks}, {row['size_bytes']} bytes): {row['reason']}"
     return Message(text, row)
 
 
@@ -114,8 +112,8 @@ def _row(one: QuarantinedEntry | QuarantinedFile) -> dict[str, Any]:
         "tier": "hot" if hot else "cold",
         "id": one.entry_id if isinstance(one, QuarantinedEntry) else one.path,
         "offsets": f"{one.gap.start}..{one.gap.end - 1}" if one.gap.start < one.gap.end else "",
-        "bytes": one.size_bytes,
-        "moved_at": one.moved_at_ms,
+        "size_bytes": one.size_bytes,
+        "moved_at_ms": one.moved_at_ms,
         "who": one.who,
         "reason": one.reason,
     }

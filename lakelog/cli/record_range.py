@@ -35,16 +35,6 @@ def add_range_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--key", help="only records with this key, whole")
 
 
-def check_range(arguments: argparse.Namespace) -> None:
-    """Raises:
-    InvalidArgumentError: a count that is none.
-    """
-    from ..errors import InvalidArgumentError
-
-    if arguments.max is not None and arguments.max < 0:
-        raise InvalidArgumentError(f"--max {arguments.max} is negative")
-
-
 def where_of(arguments: argparse.Namespace) -> Where:
     """What ``--where`` and ``--key`` ask for.
 
@@ -61,12 +51,6 @@ def where_of(arguments: argparse.Namespace) -> Where:
         return where
     by_key = Compare(Bytes("key"), "=", arguments.key)
     return by_key if isinstance(where, Always) else All((by_key, where))
-
-
-def partitions_of(log: TopicLog, arguments: argparse.Namespace) -> list[int]:
-    if arguments.partition is not None:
-        return [arguments.partition]
-    return list(range(log.topic.partitions))
 
 
 @dataclass(frozen=True, slots=True)

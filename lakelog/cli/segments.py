@@ -6,14 +6,17 @@ import argparse
 import shutil
 import textwrap
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from itertools import groupby, islice
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_archived
+from .engines import engines_table, say_engines
 from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
     from ..cold.by_path.file_scan import FileScan
+    from ..engines.choice import Choice
     from ..operate.finding import Finding
     from ..operate.segments import EntryRow, SegmentRow
     from ..read.topic_log import TopicLog
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 _LIST_EPILOG = """\
 state   open: the newest; closed; of a compacted topic also dirty (not cleaned yet) and cleaned;
         below log start: deleted, its files go with the next cleanup
-bytes   hot: stored bytes of the whole segment, also where it is partly trimmed; cold: of the files
+size    hot: stored bytes of the whole segment, also where it is partly trimmed; cold: of the files
 
 --verify reads everything of what is named, both tiers, and names what is not as it should be:
 offsets out of order, missing or double, statistics and registers that lie, entries and files that
@@ -115,26 +118,30 @@ def _list(arguments: argparse.Namespace) -> Table | Page:
     with open_archived(arguments) as log:
         unified = log.log(arguments.topic)
         partitions = None if arguments.partition is None else [arguments.partition]
-        findings: list[Finding] = []
-        entries: dict[tuple[int, int], int] = {}
+        found = _Found()
         if arguments.verify:
-            findings, entries = _verify(unified, arguments, partitions)
-        rows = _rows(unified, partitions, _tiers(unified, arguments), findings)
+            found = _verify(unified, arguments, partitions)
+        rows = _rows(unified, partitions, _tiers(unified, arguments), found.findings)
     as_json = arguments.output == "json"
-    columns = ["partition", "tier", "base_offset", "end_offset", "records", "bytes", "files"]
+    columns = ["partition", "tier", "base_offset", "end_offset", "records", "size_bytes", "files"]
     if arguments.verify:
         columns.append("entries")
     table = Table(
-        [_segment(row, entries, as_json) for row in rows],
-        [*columns, "first_timestamp", "last_timestamp", "state"],
+        [_segment(row, found.entries, as_json) for row in rows],
+        [*columns, "first_timestamp", "max_timestamp", "state"],
         empty="no segments yet",
     )
     if not arguments.verify:
         return table
-    page = Page({"segments": table, "findings": _findings(findings, as_json)})
-    if findings:
-        raise Failed(page)
-    return page
+    parts: dict[str, Any] = {"segments": table, "findings": _findings(found.findings, as_json)}
+    engines = {arguments.topic: tuple(found.engines)}
+    if as_json:
+        parts["engines"] = engines_table(engines)
+    else:
+        say_engines(engines)
+    if found.findings:
+        raise Failed(Page(parts))
+    return Page(parts)
 
 
 def _rows(
@@ -180,11 +187,11 @@ def _segment(row: SegmentRow, entries: dict[tuple[int, int], int], as_json: bool
         "base_offset": row.base_offset,
         "end_offset": row.end_offset,
         "records": row.records,
-        "bytes": row.size_bytes,
+        "size_bytes": row.size_bytes,
         "files": row.files,
         "entries": counted,
         "first_timestamp": _time(row.first_timestamp_ms),
-        "last_timestamp": _time(row.max_timestamp_ms),
+        "max_timestamp": _time(row.max_timestamp_ms),
         "state": row.state,
     }
 
@@ -222,7 +229,7 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
             where = unified.topic.partition(arguments.partition)
             yield Message(f"{where} has no entries and no files there")
         if arguments.verify:
-            findings, _ = _verify(unified, arguments, [arguments.partition], start, end)
+            findings = _verify(unified, arguments, [arguments.partition], start, end).findings
             shown = _findings(findings, as_json)
             if findings and isinstance(shown, Table):
                 raise Failed(iter([{"kind": "finding", **row} for row in shown.rows]))
@@ -331,14 +338,14 @@ def _entry_line(row: EntryRow) -> dict[str, Any]:
         "base_offset": entry.base_offset,
         "last_offset": entry.id if entry.base_offset is None else entry.end_offset - 1,
         "records": entry.records,
-        "bytes": entry.size_bytes,
+        "size_bytes": entry.size_bytes,
         "format": entry.format + (f" {entry.compression}" if entry.compression else ""),
         "crc": crc,
-        "first_timestamp": _time(entry.min_timestamp_ms),
-        "last_timestamp": _time(entry.max_timestamp_ms),
+        "min_timestamp": _time(entry.min_timestamp_ms),
+        "max_timestamp": _time(entry.max_timestamp_ms),
         "producer_id": None if row.call is None else str(row.call.producer_id),
         "epoch": None if row.call is None else row.call.epoch,
-        "sequence": row.base_sequence,
+        "base_sequence": row.base_sequence,
     }
 
 
@@ -409,13 +416,13 @@ def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
     return {
         "row_group": group.index,
         "rows": group.rows,
-        "uncompressed": group.size_bytes,
-        "compressed": group.compressed_bytes,
-        "codec": group.compression,
+        "uncompressed_bytes": group.size_bytes,
+        "compressed_bytes": group.compressed_bytes,
+        "compression": group.compression,
         "first_offset": found.first_offset,
         "last_offset": found.last_offset,
-        "first_timestamp": _time(found.min_timestamp_ms),
-        "last_timestamp": _time(found.max_timestamp_ms),
+        "min_timestamp": _time(found.min_timestamp_ms),
+        "max_timestamp": _time(found.max_timestamp_ms),
     }
 
 
@@ -445,17 +452,25 @@ def _record_line(record: Record) -> dict[str, Any]:
 # -- verify ------------------------------------------------------------------------------------
 
 
+@dataclass
+class _Found:
+    """What a verification found."""
+
+    findings: list[Finding] = field(default_factory=list)
+    entries: dict[tuple[int, int], int] = field(default_factory=dict)  # by partition and segment
+    engines: dict[Choice, None] = field(default_factory=dict)  # in order, each once
+
+
 def _verify(
     unified: TopicLog,
     arguments: argparse.Namespace,
     partitions: list[int] | None,
     start: int = 0,
     end: int | None = None,
-) -> tuple[list[Finding], dict[tuple[int, int], int]]:
+) -> _Found:
     from ..operate.verification import verify
 
-    findings: list[Finding] = []
-    entries: dict[tuple[int, int], int] = {}
+    found = _Found()
     with ConsoleProgress().step(f"verify {unified.topic.name}") as step:
         for verified in verify(
             unified,
@@ -465,10 +480,11 @@ def _verify(
             end_offset=end,
             progress=step.advance,
         ):
-            findings += verified.findings
+            found.findings += verified.findings
+            found.engines.update(dict.fromkeys(verified.engines))
             partition = verified.topic_partition.partition
-            entries |= {(partition, base): count for base, count in verified.hot_entries.items()}
-    return findings, entries
+            found.entries |= {(partition, at): n for at, n in verified.hot_entries.items()}
+    return found
 
 
 def _findings(findings: list[Finding], as_json: bool) -> Table | Message:

@@ -11,9 +11,10 @@ from datetime import datetime
 from itertools import chain, count
 from typing import TYPE_CHECKING, Any
 
-from .connect import open_archived, say_where_it_ends
+from .connect import open_to_read
 from .output import FILE_FORMS, Table
 from .record_output import check_columns_output, columns_written, lines_written
+from .row_limit import RowLimit
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -61,19 +62,16 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> Iterator[Any]:
-    from ..errors import InvalidArgumentError
     from ..typed_time import zone_named
 
     check_columns_output(arguments)
     zone_named(arguments.zone)
-    if arguments.max is not None and arguments.max < 0:
-        raise InvalidArgumentError(f"--max {arguments.max} is negative")
+    limit = RowLimit(arguments.max)
     statement = sys.stdin.read() if arguments.statement == "-" else arguments.statement
-    with open_archived(arguments) as log:
-        say_where_it_ends(log, arguments)
+    with open_to_read(arguments) as log:
         found = log.sql(statement, zone=arguments.zone)
         try:
-            batches = _limited(found, arguments.max)
+            batches = limit.limited(found)
             if arguments.output in ("parquet", "arrow"):
                 yield from columns_written(batches, found.schema, arguments, "rows")
             elif arguments.output == "text":
@@ -87,20 +85,9 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
             found.close()
 
 
-def _limited(batches: Iterable[pa.RecordBatch], most: int | None) -> Iterator[pa.RecordBatch]:
-    left = most
-    for batch in batches:
-        if left is not None:
-            batch = batch.slice(0, left)
-            left -= batch.num_rows
-        yield batch
-        if left == 0:
-            return
-
-
 def _text(found: pa.RecordBatchReader, arguments: argparse.Namespace) -> Iterator[Any]:
     most = _TEXT_ROWS if arguments.max is None else arguments.max
-    rows = [row for batch in _limited(found, most + 1) for row in _rows(batch)]
+    rows = [row for batch in RowLimit(most + 1).limited(found) for row in _rows(batch)]
     names = _names(found.schema)
     shown = [dict(zip(names, map(_cell, row), strict=True)) for row in rows[:most]]
     if arguments.output_file is None:

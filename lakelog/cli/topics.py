@@ -296,13 +296,20 @@ def _infer(arguments: argparse.Namespace) -> Page:
 
 
 def _deleted(arguments: argparse.Namespace) -> Table:
+    def times(topic: Topic) -> dict[str, Any]:
+        if arguments.output == "json":
+            return {"deleted_ms": topic.deleted_ms, "kept_until_ms": topic.kept_until_ms}
+        return {
+            "deleted": utc_text(topic.deleted_ms),
+            "kept_until": utc_text(topic.kept_until_ms),
+        }
+
     with open_archived(arguments) as log:
         rows = [
             {
                 "topic": topic.name,
-                "id": str(topic.topic_id),
-                "deleted": utc_text(topic.deleted_ms),
-                "kept_until": utc_text(topic.kept_until_ms),
+                "topic_id": str(topic.topic_id),
+                **times(topic),
                 "tiered": topic.config.tiered,
                 "state": "being removed" if topic.purged_ms is not None else "kept",
             }

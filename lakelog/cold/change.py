@@ -13,6 +13,7 @@ from uuid import UUID
 
 import pyarrow as pa
 
+from ..engines.choice import NOTHING, Work
 from ..errors import InvalidArgumentError
 from ..producer_calls import ProducerCall
 from ..record import TopicPartition
@@ -30,6 +31,8 @@ class HotRange:
     segment: int  # its base offset; above start_offset when the range begins with a gap
     start_offset: int
     end_offset: int  # exclusive; the record before it exists: no range ends in a gap
+    #: What copying it takes, as far as the plan knows; it makes no other range of it.
+    work: Work = field(default=NOTHING, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if not 0 <= self.start_offset < self.end_offset or not 0 <= self.segment < self.end_offset:
@@ -54,6 +57,12 @@ class Rewrite:
     def __post_init__(self) -> None:
         if not self.files:
             raise InvalidArgumentError(f"a rewrite of {self.topic_partition} names no files")
+
+    @property
+    def work(self) -> Work:
+        """What reading its files and writing one takes."""
+        read = Work.sum(file.work for file in self.files)
+        return Work.copying(read.records, read.size_bytes)
 
     @property
     def start_offset(self) -> int:

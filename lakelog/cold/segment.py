@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..engines.choice import Work
 from ..errors import ContradictionError
 from ..record import OffsetRange
 
@@ -33,6 +34,11 @@ class SegmentFile:
     min_timestamp_ms: int  # -1: the records have none
     max_timestamp_ms: int  # -1: none; UNKNOWN_TIMESTAMP_MS: look into the file
     modified_ms: int = -1  # wall clock when it was archived; a rewrite keeps its files' latest
+
+    @property
+    def work(self) -> Work:
+        """What reading it takes."""
+        return Work.reading(max(0, self.records), self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)

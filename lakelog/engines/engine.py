@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
 
+from .choice import INLINE, Choice
+from .chosen import chosen
 from .places import Places
 
 T = TypeVar("T")
@@ -30,7 +32,8 @@ class Engine(Protocol):
 
         Args:
             function: picklable, with everything it needs bound to it.
-            tasks: picklable values; none of them starts nothing.
+            tasks: picklable values; none of them starts nothing. One that has `work` says by it
+                how much it does.
         """
         ...
 
@@ -43,7 +46,16 @@ class InlineEngine:
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """See `Engine.map`."""
+        if tasks:
+            chosen(_ASKED)
+        return self.run(function, tasks)
+
+    def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """As `map`, for who has said already why it runs here."""
         return map(partial(_run, function), tasks)
+
+
+_ASKED = Choice(INLINE, "as asked")
 
 
 def _run(function: Callable[[T], R], task: T) -> R:

@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ..errors import LakelogError
+from .choice import SPARK, Choice
+from .chosen import chosen
 from .spark_worker import spare_imports
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class SparkEngine:
 
     def __init__(self, session: SparkSession) -> None:
         self._session = session
+        self._running: set[str] = set()  # tags of jobs
 
     def map(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
         """One result for each task, in their order; or the first error, after all have run.
@@ -45,6 +48,12 @@ class SparkEngine:
         Runs on: driver; ``function`` on executors. Without tasks there is no job. It starts when
         the first result is asked for. If the wait for it is interrupted, the job is cancelled.
         """
+        if tasks:
+            chosen(_ASKED)
+        return self.run(function, tasks)
+
+    def run(self, function: Callable[[T], R], tasks: Sequence[T]) -> Iterator[R]:
+        """As `map`, for who has said already why it runs on Spark."""
         if not tasks:
             return
         outcomes = self._outcomes(function, tasks)
@@ -100,15 +109,30 @@ class SparkEngine:
 
         target = inheritable_thread_target(self._session)(collect)
         threading.Thread(target=target, name=description, daemon=True).start()
+        self._running.add(tag)
         try:
             return done.result()
         except BaseException:
             if not done.done():
-                if context is None:
-                    self._session.interruptTag(tag)
-                else:
-                    context.cancelJobsWithTag(tag)
+                self._cancel(tag)
             raise
+        finally:
+            self._running.discard(tag)
+
+    def cancel(self) -> None:
+        """Cancels the jobs that run now, whichever thread waits for them; it gets an error."""
+        for tag in list(self._running):
+            self._cancel(tag)
+
+    def _cancel(self, tag: str) -> None:
+        context = spark_context(self._session)
+        if context is None:
+            self._session.interruptTag(tag)
+        else:
+            context.cancelJobsWithTag(tag)
+
+
+_ASKED = Choice(SPARK, "as asked")
 
 
 def cores(session: SparkSession) -> int:

@@ -1,4 +1,4 @@
--- What the scripts of one topic-partition share. Loaded in front of each of them.
+-- What the scripts of one topic-partition share. Loaded in front of each of them, after run.lua.
 --
 -- KEYS: stream, state, segments, times, producers.
 --
@@ -43,16 +43,6 @@ local GAP_SPAN = 16777216 -- 2^24
 local APPENDS_PER_MS = 16384 -- more records than one partition can take: 16 M a second
 local YEAR_MS = 31622400000
 local CHECK_INTERVAL_MS = 300000 -- the default of log.retention.check.interval.ms
-
--- RUN_ID is a constant of this text, which is loaded when a connection is made. So a server process
--- that started later does not know the text. One process can also lose its tail: it is demoted,
--- filled from the server that took over, and promoted again. Its cached scripts survive that; only
--- the replication id shows it (it is not the server's own as long as it never took over).
-local REPLICATION = redis.call('INFO', 'replication')
-local TOOK_OVER = not string.find(REPLICATION, 'master_replid2:' .. string.rep('0', 40), 1, true)
-if (TOOK_OVER and string.match(REPLICATION, 'master_replid:(%x+)') or '') ~= REPLICATION_ID then
-  return redis.error_reply('NOSCRIPT the script was loaded before this server took over')
-end
 
 local function int(number)
   return string.format('%d', number)

@@ -60,7 +60,8 @@ CONNECT_TIMEOUT_S = 5.0
 MAX_CONNECTIONS = 32  # a server; a caller above it waits for one to come back
 _WRITE_BYTES = 64 * 1024  # commands are joined up to about this size
 
-#: script → the flags it needs. `allow-oom`: making room must work when Redis is full.
+#: script, by its file in this folder or below lakelog → the flags it needs. `allow-oom`: making
+#: room must work when Redis is full, and so must reading in a group.
 SCRIPTS = {
     "append": "",
     "init": "",
@@ -81,8 +82,15 @@ SCRIPTS = {
     "redefine": "",
     "purge": "allow-oom",
     "lock": "allow-oom",
+    "groups/join": "allow-oom",
+    "groups/attend": "allow-oom",
+    "groups/commit": "allow-oom",
+    "groups/look": "allow-oom",
+    "groups/remove": "allow-oom",
+    "groups/listing": "allow-oom",
 }
-_NOT_OF_A_PARTITION = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock"}
+_ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock"}
+_ALONE |= {"groups/listing"}  # of no partition and no group
 
 
 class RawConnection(Protocol):
@@ -128,19 +136,18 @@ class Run:
 @lru_cache(maxsize=64)
 def script_text(name: str, run: Run) -> str:
     """The text of a script as loaded on the server in that run."""
-    folder = resources.files(__package__)
     flags = SCRIPTS[name]
     header = f"#!lua flags={flags}\n" if flags else "#!lua\n"
-    if name in _NOT_OF_A_PARTITION:
-        return header + (folder / f"{name}.lua").read_text("utf-8")
-    return "".join(
-        (
-            header,
-            f"local RUN_ID, REPLICATION_ID = '{run.run_id}', '{run.took_over}'\n",
-            (folder / "common.lua").read_text("utf-8"),
-            (folder / f"{name}.lua").read_text("utf-8"),
-        )
-    )
+    path = name if "/" in name else f"hot/{name}"
+    if name in _ALONE:
+        return header + _file_text(path)
+    shared = "groups/group" if path.startswith("groups/") else "hot/common"
+    run_ids = f"local RUN_ID, REPLICATION_ID = '{run.run_id}', '{run.took_over}'\n"
+    return "".join((header, run_ids, *map(_file_text, ("hot/run", shared, path))))
+
+
+def _file_text(path: str) -> str:
+    return (resources.files("lakelog") / f"{path}.lua").read_text("utf-8")
 
 
 @lru_cache(maxsize=64)
@@ -224,27 +231,35 @@ class Server:
 
     def __post_init__(self) -> None:
         options = dict(self.options)
-        connection_class = options.pop("connection_class", redis.Connection)
-        self._pool: ConnectionPool = BlockingConnectionPool(  # type: ignore[no-untyped-call]
-            connection_class=connection_class,
-            max_connections=MAX_CONNECTIONS,
-            timeout=None,
-            redis_connect_func=_handshake,
-            retry=Retry(NoBackoff(), 0),
+        ours: dict[str, Any] = {
+            "connection_class": options.pop("connection_class", redis.Connection),
+            "retry": Retry(NoBackoff(), 0),
             **options,
+        }
+        self._pool: ConnectionPool = BlockingConnectionPool(  # type: ignore[no-untyped-call]
+            max_connections=MAX_CONNECTIONS, timeout=None, redis_connect_func=_handshake, **ours
+        )
+        # Whoever waits for news holds a connection for as long: many of them must not keep the
+        # others from theirs.
+        self._waiting: ConnectionPool = ConnectionPool(
+            max_connections=2**31, redis_connect_func=_greet, **ours
         )
 
     @contextmanager
-    def wire(self) -> Iterator[Wire]:
+    def wire(self, pool: ConnectionPool | None = None) -> Iterator[Wire]:
         """A connection for one exchange.
+
+        Args:
+            pool: of the two; None: the one for short exchanges.
 
         Raises:
             HotTierUnavailableError: no connection; ``sent`` is False, nothing was executed.
             HotTierAccessError: the server refuses this user.
             InvalidArgumentError: no connection can be made of what the URL says.
         """
+        pool = pool or self._pool
         try:
-            connection = get_connection(self._pool)
+            connection = get_connection(pool)
         except (AuthenticationError, AuthorizationError, NoPermissionError) as error:
             raise access_error(error, self.name) from error
         except (RedisError, OSError) as error:
@@ -267,7 +282,7 @@ class Server:
             self.on_unreachable()
             raise
         finally:
-            self._pool.release(connection)
+            pool.release(connection)
 
     def run_id(self) -> str:
         """The run id of the server that answers now."""
@@ -287,6 +302,19 @@ class Server:
             if isinstance(reply, Exception):
                 raise translate(reply, self.name) from reply
         return replies
+
+    def wait_for(self, stream: str, after: str, most_ms: int) -> bool:
+        """Blocks until the stream has an entry behind that id; False if it has none in time.
+
+        Any number of callers may wait at once.
+        """
+        block_ms = self.block_ms(max(1, most_ms))
+        command = ("XREAD", "COUNT", 1, "BLOCK", block_ms, "STREAMS", stream, after)
+        with self.wire(self._waiting) as wire:
+            (reply,) = wire.exchange([command])
+        if isinstance(reply, Exception):
+            raise translate(reply, self.name, stream) from reply
+        return bool(reply)
 
     def run_scripts(
         self,
@@ -312,6 +340,7 @@ class Server:
 
     def close(self) -> None:
         self._pool.disconnect()
+        self._waiting.disconnect()
 
 
 class Servers(Protocol):
@@ -542,14 +571,20 @@ def _handshake(connection: RawConnection) -> None:
 
     A failure anywhere fails the connection, so no script is loaded on a run it was not made for.
     """
-    connection.on_connect()
-    connection.send_command("INFO", "server", "replication")
-    run = Run.of(_text(connection.read_response()))
+    run = _greet(connection)
     for name in SCRIPTS:
         connection.send_command("SCRIPT", "LOAD", script_text(name, run))
     for _ in SCRIPTS:
         connection.read_response()
+
+
+def _greet(connection: RawConnection) -> Run:
+    """Opens a connection for plain commands: asks which run of the server this is."""
+    connection.on_connect()
+    connection.send_command("INFO", "server", "replication")
+    run = Run.of(_text(connection.read_response()))
     connection.lakelog_run = run  # type: ignore[attr-defined]
+    return run
 
 
 _STRIPPED = {

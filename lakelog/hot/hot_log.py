@@ -94,6 +94,11 @@ class HotLog:
     def keyspace(self) -> str:
         return self._keys.keyspace
 
+    @property
+    def connections(self) -> Servers:
+        """The servers it goes by, for what has scripts of its own there."""
+        return self._servers
+
     def topics(self, copies: Copies | None = None) -> TopicRegistry:
         """The topics of this keyspace.
 

@@ -11,6 +11,9 @@
 | ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
 | ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
 | ``{<stream>}:deleted:{topic_id}:{kind}`` | as above | what is kept of a deleted topic |
+| ``{keyspace}:groups`` | hash | group id → its creation, see ``groups/listing.lua`` |
+| ``{keyspace}:group:{group_id}`` | hash | a group of consumers, see ``groups/group.lua`` |
+| ``{<group>}:{kind}`` | | what belongs to it, of each kind that has something |
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 | ``{keyspace}:naming:{topic_id}`` | string | a lock while a topic gets its names in a catalog |
@@ -24,12 +27,13 @@ keyspace from one of the same name in another Redis; ``#defaults``, the keyspace
 partitions are taken aside, ``#deleting:{topic}``, its id. They are fields, not keys, so that a
 topic and its defaults are read and compared in one step.
 
-The companions carry the whole stream key as their hash tag, so they share a cluster slot.
+The companions carry the whole key of the stream or group as their hash tag, so they share a cluster
+slot. A group's id may be any text; its braces are written as ``%7B`` and ``%7D``, ``%`` as ``%25``.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import lru_cache
 from uuid import UUID
 
@@ -40,6 +44,7 @@ DEFAULT_KEYSPACE = "lakelog"
 
 _KINDS = ("stream", "state", "segments", "times", "producers", "quarantine")
 _COMPANIONS = ("state", "segments", "times", "producers", "quarantine", "rebuilt")
+_OF_GROUPS = ("members", "pending", "deadlines", "arrived", "assignments", "offsets", "news")
 
 # Fields of {keyspace}:topics; the scripts spell them too.
 DEFAULTS_FIELD = "#defaults"
@@ -98,6 +103,23 @@ class PartitionKeys:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupKeys:
+    """The keys of one group, in the order the scripts take them."""
+
+    group: str
+    members: str
+    pending: str
+    deadlines: str
+    arrived: str
+    assignments: str
+    offsets: str
+    news: str
+
+    def all(self) -> tuple[str, ...]:
+        return astuple(self)
+
+
+@dataclass(frozen=True, slots=True)
 class Keys:
     """The keys of one keyspace."""
 
@@ -113,6 +135,15 @@ class Keys:
     @property
     def archivers(self) -> str:
         return f"{self.keyspace}:archivers"
+
+    @property
+    def groups(self) -> str:
+        return f"{self.keyspace}:groups"
+
+    def group(self, group_id: str) -> GroupKeys:
+        spelled = group_id.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
+        key = f"{self.keyspace}:group:{spelled}"
+        return GroupKeys(key, *(f"{{{key}}}:{kind}" for kind in _OF_GROUPS))
 
     def resume_lock(self, number: int) -> str:
         """The lock for switching a server's fsync policy; in a cluster, each server needs a number

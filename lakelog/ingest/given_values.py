@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta, timezone
 from typing import Any, NoReturn
 
 from ..codec.entry import MAX_TIMESTAMP_MS
 from ..errors import InvalidArgumentError
-from ..offsets import moment
-from ..offsets import timestamp_ms as to_timestamp_ms
 from ..record import NO_TIMESTAMP_MS
+from ..typed_time import rounded_up_ms
 
 #: Bytes, or text that is stored as UTF-8; None: no key, or a tombstone.
 BytesLike = bytes | bytearray | memoryview | str | None
@@ -80,14 +80,20 @@ _NONE = datetime(1970, 1, 1, tzinfo=timezone.utc) - timedelta(milliseconds=1)
 def as_timestamp_ms(timestamp: object) -> int:
     """Epoch milliseconds of an int, an aware datetime or ISO text; -1 says that there is none.
 
+    Not what people type (see `typed_time`): a record keeps what its producer said, so it must not
+    depend on the day of the reading or on a choice between two readings, and one before 1970 is
+    refused for what it is, or says that there is none.
+
     Raises:
         InvalidArgumentError: not a time, a naive one, one below -1, or one that only rounding
             makes -1.
     """
-    time_ms = to_timestamp_ms(timestamp)  # type: ignore[arg-type]
-    if time_ms == NO_TIMESTAMP_MS and isinstance(timestamp, (str, datetime)):
-        time = moment(timestamp)
-        if time < _NONE:
+    if isinstance(timestamp, int) and not isinstance(timestamp, bool):
+        time_ms = timestamp
+    else:
+        time = _moment(timestamp)
+        time_ms = rounded_up_ms(time)
+        if time_ms == NO_TIMESTAMP_MS and time < _NONE:
             refuse_rounded_to_none(time.isoformat())
     if not NO_TIMESTAMP_MS <= time_ms <= MAX_TIMESTAMP_MS:
         raise InvalidArgumentError(
@@ -96,6 +102,21 @@ def as_timestamp_ms(timestamp: object) -> int:
             value=time_ms,
         )
     return time_ms
+
+
+def _moment(value: object) -> datetime:
+    if isinstance(value, str):
+        try:
+            return datetime.fromisoformat(re.sub(r"[zZ]$", "+00:00", value.strip()))
+        except ValueError:
+            raise InvalidArgumentError(
+                f"{value!r} is not an ISO-8601 time such as 2013-12-30T12:00:00Z"
+            ) from None
+    if not isinstance(value, datetime):
+        raise InvalidArgumentError(
+            f"{value!r} is not a time: give epoch milliseconds, an aware datetime, or ISO text"
+        )
+    return value
 
 
 def refuse_rounded_to_none(time: str) -> NoReturn:

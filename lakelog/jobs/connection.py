@@ -16,7 +16,7 @@ from ..errors import InvalidArgumentError
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..lakelog import Lakelog
 from ..local_path import local_path
-from ..spark.lazy_engine import choose_engine
+from ..spark.engine_by_name import choose_engine
 from ..spark.place import LogPlace, PathRoot, cold_root
 from .parameters import Parameters, topic_names
 from .readings import READINGS, SAMPLE_READINGS, add_readings
@@ -31,9 +31,9 @@ def connect(
     Without a ``redis_url`` the log is in ``directory`` (a temporary one if that is empty too). Such
     a log is for trying things out: a topic that the parameters name (`READINGS` if they name none
     and there is none) is created, with `SAMPLE_READINGS` readings. Nothing is ever created in a log
-    whose Redis is elsewhere. The environment variable LAKELOG_ENGINE (``spark`` or ``inline``)
-    chooses what archiving runs on. On Databricks, a URL of tables lies in an external location of
-    Unity Catalog: see `storage_options`.
+    whose Redis is elsewhere. The environment variable LAKELOG_ENGINE (``auto``, ``spark`` or
+    ``inline``) chooses what archiving runs on. On Databricks, a URL of tables lies in an external
+    location of Unity Catalog: see `storage_options`.
 
     Args:
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,

@@ -6,14 +6,16 @@ one snapshot of the cold tier, and looks again if something went away in between
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pyarrow as pa
 
 from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..cold.table import ColdSnapshot
+from ..engines.choice import Choice, Work
+from ..engines.chosen import Choices, part_of
 from ..errors import (
     CorruptRecordError,
     HotTierAccessError,
@@ -45,6 +47,7 @@ class Verified:
     topic_partition: TopicPartition
     findings: tuple[Finding, ...]
     hot_entries: dict[int, int]  # by the segment's base offset, gap entries not counted
+    engines: tuple[Choice, ...] = ()  # what files were read by, and why
 
 
 def verify(
@@ -75,15 +78,41 @@ def verify(
         UnknownTopicOrPartitionError, UnknownTopicIdError: the topic was dropped.
         HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
     """
-    numbers = range(log.topic.partitions) if partitions is None else partitions
+    numbers = list(range(log.topic.partitions) if partitions is None else partitions)
+    whole = _Whole(numbers, start_offset, MAX_OFFSET if end_offset is None else end_offset)
     for partition in numbers:
         for attempt in range(_LOOKS):
-            once = _Once(log, log.topic.partition(partition), start_offset, end_offset)
+            topic_partition = log.topic.partition(partition)
+            once = _Once(log, topic_partition, start_offset, end_offset, whole)
+            choices = Choices()
             try:
-                yield once.run(tiers, progress, last=attempt == _LOOKS - 1)
-                break
+                with choices.watched():
+                    verified = once.run(tiers, progress, last=attempt == _LOOKS - 1)
             except LookAgain:
                 continue
+            yield replace(verified, engines=choices.made)
+            break
+
+
+class _Whole:
+    """What all partitions are that one call verifies: as much as the first look at files says."""
+
+    def __init__(self, partitions: Sequence[int], start_offset: int, end_offset: int) -> None:
+        self._partitions = partitions
+        self._start_offset = start_offset
+        self._end_offset = end_offset
+        self._work: Work | None = None
+
+    def work(self, cold: ColdSnapshot) -> Work:
+        """What reading the files takes."""
+        if self._work is None:
+            self._work = Work.sum(
+                file.work
+                for number in self._partitions
+                for file in cold.files.of_partition(number)
+                if file.end_offset > self._start_offset and file.start_offset < self._end_offset
+            )
+        return self._work
 
 
 @dataclass
@@ -92,6 +121,7 @@ class _Once:
     topic_partition: TopicPartition
     start_offset: int
     end_offset: int | None
+    whole: _Whole
 
     def run(self, tiers: Collection[str], progress: Progress | None, *, last: bool) -> Verified:
         findings: list[Finding] = []
@@ -110,7 +140,8 @@ class _Once:
                 self.start_offset,
                 MAX_OFFSET if self.end_offset is None else self.end_offset,
             )
-            files.run(progress, last=last)
+            with part_of(self.whole.work(cold)):
+                files.run(progress, last=last)
             findings += files.findings.all()
             unreadable = files.unreadable
         if redis is not None and look is not None and HOT in tiers:

@@ -124,7 +124,8 @@ class Consumer:
         however old its timestamp.
 
         Args:
-            timestamp: epoch milliseconds, an aware datetime or ISO text with a zone.
+            timestamp: epoch milliseconds, an aware datetime, or a time in any way that
+                `typed_time` reads.
         """
         cursor = self._cursor(partition)
         target = AtTimestamp(timestamp_ms(timestamp))

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
-from datetime import timedelta
 
 from ..errors import InvalidArgumentError, InvalidConfigError
 from ..offsets import Ago, Earliest, Latest, Position
+from ..typed_time import parse_duration
 
 _BY_DURATION = "by_duration:"
-_DURATION = re.compile(
-    r"(?P<sign>[-+]?)P(?=.)(?:(?P<days>[-+]?\d+)D)?"
-    r"(?:T(?=.)(?:(?P<hours>[-+]?\d+)H)?(?:(?P<minutes>[-+]?\d+)M)?"
-    r"(?:(?P<seconds>[-+]?\d+(?:[.,]\d{0,9})?)S)?)?",
-    re.ASCII | re.IGNORECASE,
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +42,6 @@ class OffsetReset:
                 except InvalidArgumentError as error:
                     raise _illegal(text, f": {error}") from error
         raise _illegal(text)
-
-
-def parse_duration(text: str) -> timedelta:
-    """An ISO-8601 duration of days and smaller units: ``PT10M``, ``P1DT2H3.5S``.
-
-    Raises:
-        InvalidArgumentError: not of that form (weeks, months and years have no fixed place in it),
-            or too long.
-    """
-    found = _DURATION.fullmatch(text)
-    if not found:
-        raise InvalidArgumentError(
-            f"{text!r} is not an ISO-8601 duration of days, hours, minutes and seconds, such as "
-            "PT10M or P1DT12H"
-        )
-    try:
-        duration = timedelta(
-            days=int(found["days"] or 0),
-            hours=int(found["hours"] or 0),
-            minutes=int(found["minutes"] or 0),
-            seconds=float((found["seconds"] or "0").replace(",", ".")),
-        )
-    except OverflowError:
-        raise InvalidArgumentError(f"the duration {text!r} is too long") from None
-    return -duration if found["sign"] == "-" else duration
 
 
 def _illegal(text: object, why: str = "") -> InvalidConfigError:

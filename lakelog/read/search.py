@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain, groupby
 from typing import Literal
 
 import numpy as np
@@ -157,8 +158,8 @@ class Search:
     def __iter__(self) -> Iterator[pa.Table]:
         yield from _Merge(self._scans({}, backward=False))
 
-    def records(self) -> Iterator[tuple[int, Record]]:
-        """The matches one by one, each with its partition."""
+    def records(self) -> Iterator[Record]:
+        """The matches one by one."""
         for table in self:
             yield from records_of(self._tiers.topic.name, table)
 
@@ -210,7 +211,7 @@ def _rows_within(table: pa.Table, size_bytes: float) -> int:
     return high
 
 
-def records_of(topic: str, table: pa.Table) -> Iterator[tuple[int, Record]]:
+def records_of(topic: str, table: pa.Table) -> Iterator[Record]:
     """The rows of a `FOUND` table as records."""
     for batch in table.to_batches():
         partitions = np.asarray(batch.column("partition"))
@@ -220,8 +221,7 @@ def records_of(topic: str, table: pa.Table) -> Iterator[tuple[int, Record]]:
             partition = int(partitions[start]) if end > start else 0
             rows = batch.slice(start, end - start).select(RECORDS.names)
             rows = pa.RecordBatch.from_arrays(rows.columns, schema=RECORDS)
-            for record in to_records(TopicPartition(topic, partition), rows):
-                yield partition, record
+            yield from to_records(TopicPartition(topic, partition), rows)
 
 
 def _within(span: tuple[int, int], bounds: Bounds) -> tuple[int, int]:
@@ -417,11 +417,14 @@ class _Forward(_Scan):
         if self._narrowed.keys is None:
             yield from self._through(_joined(self._kept))
             return
-        for piece in self._kept:
-            yield from self._through(_joined(self._parts(piece)))
-            self.at = piece.end
-            self._bound()
-            yield True
+        # Files are looked into one by one, when they are reached; what is hot is read as a whole.
+        for is_cold, together in groupby(self._kept, lambda piece: piece.is_cold):
+            run = list(together)
+            for read in [[piece] for piece in run] if is_cold else [run]:
+                yield from self._through(_joined(chain(*map(self._parts, read))))
+                self.at = read[-1].end
+                self._bound()
+                yield True
 
     def _through(self, ranges: Iterable[tuple[int, int]]) -> Iterator[bool]:
         for start, end in ranges:

@@ -7,6 +7,8 @@ import importlib.util
 import logging
 import os
 import sys
+import threading
+import time
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from ..cold.schema import ROW_GROUP_ROWS
 from ..embedded.java import java_home
+from ..engines.spark import spark_context
 from ..errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from .delta_jars import PIP_COMMAND, delta_jars, s3_jars
 
@@ -23,6 +26,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
+
+#: How often the log hears of a Spark that is starting.
+SIGN_OF_LIFE_S = 10.0
 
 
 def session(
@@ -63,11 +69,14 @@ def session(
         )
     from pyspark.sql import SparkSession
 
-    if "DATABRICKS_RUNTIME_VERSION" in os.environ or "SPARK_REMOTE" in os.environ:
-        found = SparkSession.builder.getOrCreate()
-    else:
-        active = SparkSession.getActiveSession()
-        found = active or _local_session(app_name, cores, dict(conf or {}), set(object_stores))
+    found = session_there()
+    if found is None and is_given():
+        with _said():
+            found = SparkSession.builder.getOrCreate()
+    elif found is None:
+        java = java_home()
+        with _said():
+            found = _local_session(app_name, java, cores, dict(conf or {}), set(object_stores))
     try:
         register(found)
     except Exception as error:  # py4j's and Connect's have no common base
@@ -78,6 +87,31 @@ def session(
             "all else works. lakelog.spark.register(spark) says why: %s",
             why,
         )
+    return found
+
+
+def is_given() -> bool:
+    """Whether the platform gives this process a session: Databricks, a Spark Connect server."""
+    return "DATABRICKS_RUNTIME_VERSION" in os.environ or "SPARK_REMOTE" in os.environ
+
+
+def session_there() -> SparkSession | None:
+    """The session that this process has, whichever thread made it; None: it has none."""
+    if "pyspark.sql" not in sys.modules:  # whoever has one has imported it
+        return None
+    from pyspark.errors import PySparkRuntimeError
+    from pyspark.sql import SparkSession
+
+    try:
+        found = SparkSession.active()
+    except PySparkRuntimeError:
+        return None
+    context = spark_context(found)
+    if context is not None:
+        try:
+            context.defaultParallelism  # noqa: B018, what a context that was stopped cannot tell
+        except Exception:  # nor does it say so by an error of one kind
+            return None
     return found
 
 
@@ -103,12 +137,11 @@ _REGISTERED: weakref.WeakSet[SparkSession] = weakref.WeakSet()
 
 
 def _local_session(
-    app_name: str, cores: int | None, conf: dict[str, str], object_stores: set[str]
+    app_name: str, java: Path, cores: int | None, conf: dict[str, str], object_stores: set[str]
 ) -> SparkSession:
     import pyspark
     from pyspark.sql import SparkSession
 
-    java = java_home()
     ivy_settings = conf.get("spark.jars.ivySettings")
     jars = [str(jar) for jar in delta_jars(java, ivy_settings)]
     if "s3" in object_stores:
@@ -180,6 +213,25 @@ def local_settings(slots: int, jars: list[str], log4j2: Path) -> dict[str, str]:
         # Timestamps are moments; a local zone would only shift how they print.
         "spark.sql.session.timeZone": "UTC",
     }
+
+
+@contextlib.contextmanager
+def _said() -> Iterator[None]:
+    """Tell the log that Spark starts, that it still does, and that it is up."""
+    started_s = time.monotonic()
+    over = threading.Event()
+
+    def go_on() -> None:
+        while not over.wait(SIGN_OF_LIFE_S):
+            logger.info("Spark has been starting for %.0f s", time.monotonic() - started_s)
+
+    logger.info("Spark is starting")
+    threading.Thread(target=go_on, name="lakelog-spark-start", daemon=True).start()
+    try:
+        yield
+    finally:
+        over.set()
+    logger.info("Spark is up after %.0f s", time.monotonic() - started_s)
 
 
 @contextlib.contextmanager

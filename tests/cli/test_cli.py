@@ -196,7 +196,7 @@ def test_topics_are_altered_described_and_deleted(run: Run) -> None:
     assert run_json(run, "topics", "list") == []
     (kept,) = run_json(run, "topics", "list", "--deleted")
     assert (kept["topic"], kept["state"]) == ("t", "kept")
-    assert "is back" in run("topics", "undelete", "t", "--id", kept["id"])
+    assert "is back" in run("topics", "undelete", "t", "--id", kept["topic_id"])
     assert len(run_json(run, "topics", "list")) == 1
     assert "no deleted topic 't'" in run("topics", "purge", "t", code=1)
     run("topics", "alter", "t", "--config", "file.delete.delay.ms=0")

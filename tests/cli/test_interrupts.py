@@ -17,6 +17,7 @@ import redis
 
 from lakelog import Lakelog
 from lakelog.cli.produce import CHUNK_RECORDS
+from lakelog.operate.verification import verify
 from lakelog.testing.eventually import eventually
 from lakelog.testing.servers import RedisServer
 
@@ -108,6 +109,41 @@ def test_a_second_stop_ends_an_archiver_at_once(
         said = process.stderr.read()
         assert process.wait(timeout=60) == 130
     assert said == "stopped; what is not archived is in Redis, where the next run finds it\n"
+
+
+@pytest.mark.parametrize("more_after_s", [[], [0.01], [0.5], [0.5, 0.5, 1.0]])
+def test_an_interrupted_archive_leaves_what_holds(
+    make_redis: Callable[..., RedisServer], tmp_path: Path, more_after_s: list[float]
+) -> None:
+    """Its threads are in calls that do not return; one more Ctrl-C, or several, end it sooner."""
+    server, cold = make_redis(), tmp_path / "cold"
+    names = [f"t{number}" for number in range(8)]
+    with Lakelog.connect(server.url, cold) as lake:
+        for name in names:
+            lake.topics.create(name, 2, {"local.retention.ms": 0})
+            with lake.producer() as producer:
+                producer.send_batch(name, [os.urandom(50) for _ in range(20_000)])
+    with running("--redis", server.url, "--cold", str(cold), "archive") as process:
+        eventually(lambda: any(cold.rglob("*.parquet")))
+        os.kill(server.pid, signal.SIGSTOP)
+        process.send_signal(signal.SIGINT)
+        for after_s in more_after_s:
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(timeout=after_s)
+            process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+    os.kill(server.pid, signal.SIGCONT)
+    assert said in ("", "stopped; what is not archived is in Redis, where the next run finds it\n")
+    assert process.returncode in (130, -signal.SIGINT)
+    if not more_after_s:
+        assert (process.returncode, said != "") == (130, True)
+    with Lakelog.connect(server.url, cold) as lake:
+        lake.archive()
+        for name in names:
+            log = lake.log(name)
+            assert [found for one in verify(log) for found in one.findings] == []
+            ends = {number: held.log_end for number, held in log.offsets().items()}
+            assert sum(log.count(number, 0, end) for number, end in ends.items()) == 20_000
 
 
 def catches(pid: int, number: signal.Signals) -> bool:

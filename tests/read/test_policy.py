@@ -4,7 +4,8 @@ import pytest
 
 from lakelog.errors import InvalidArgumentError, InvalidConfigError
 from lakelog.offsets import Ago, Earliest, Latest
-from lakelog.read.policy import OffsetReset, parse_duration
+from lakelog.read.policy import OffsetReset
+from lakelog.typed_time import parse_duration
 
 
 @pytest.mark.parametrize(

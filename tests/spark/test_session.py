@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import subprocess
 import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -13,6 +16,8 @@ from lakelog.embedded.java import java_home
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from lakelog.spark import session
 from lakelog.spark.delta_jars import delta_jars
+from lakelog.spark.lazy_engine import LazySparkEngine
+from lakelog.testing.eventually import eventually
 
 session_module = importlib.import_module("lakelog.spark.session")
 
@@ -63,6 +68,37 @@ def test_a_session_that_refuses_the_source_is_given_with_a_warning(spark, monkey
     assert "FEATURE_NOT_ALLOWED" in caplog.text
     with pytest.raises(RuntimeError, match="FEATURE_NOT_ALLOWED"):  # who needs it is told
         session_module.register(clone)
+
+
+def test_a_start_shows_life(monkeypatch, caplog):
+    monkeypatch.setattr(session_module, "SIGN_OF_LIFE_S", 0.01)
+    caplog.set_level(logging.INFO, session_module.__name__)
+
+    def said(what):
+        return any(what in record.message for record in caplog.records)
+
+    with session_module._said():
+        assert said("Spark is starting")
+        eventually(lambda: said("has been starting for"))
+        assert not said("is up")
+    assert said("Spark is up after")
+
+
+def test_a_session_is_seen_from_any_thread(spark):
+    with ThreadPoolExecutor(1) as threads:
+        assert threads.submit(session_module.session_there).result() is spark
+
+
+def test_a_job_is_cancelled_for_whoever_waits_for_it(spark):
+    """Archiving in threads: the caller is interrupted, not the thread that waits for Spark."""
+    engine = LazySparkEngine()
+    with ThreadPoolExecutor(1) as threads:
+        waiting = threads.submit(lambda: list(engine.map(time.sleep, [600, 600])))
+        tracker = spark.sparkContext.statusTracker()
+        eventually(lambda: bool(tracker.getActiveStageIds()))
+        engine.cancel()
+        with pytest.raises(Exception, match="cancelled"):
+            waiting.result()
 
 
 def test_the_environment_is_left_as_it_was(monkeypatch):

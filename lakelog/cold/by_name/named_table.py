@@ -30,6 +30,8 @@ import pyarrow as pa
 
 from ...back_off import BackOff, Tries
 from ...config import DAY_MS
+from ...engines.choice import BY_NAME
+from ...engines.chosen import chosen
 from ...engines.spark import SparkEngine, TaskTraceback
 from ...errors import (
     ColdTierError,
@@ -380,6 +382,8 @@ class NamedTable(TimestampLookup[EitherView]):
             current = self.snapshot(planned_on)
         if not change.partitions:
             return Applied(current)
+        if change.adds:
+            chosen(BY_NAME)
         if current.version < 0:
             self._create()
             self._write_settings()  # another process may have made it with older settings
@@ -481,7 +485,7 @@ class NamedTable(TimestampLookup[EitherView]):
         note, layout = commit.note, transaction.layout
         write = partial(write_ready_file, layout=layout, rows_of=self._rows_of)
         try:
-            files = list(SparkEngine(self.spark).map(write, commit.ranges))
+            files = list(SparkEngine(self.spark).run(write, commit.ranges))
         except Exception as error:
             if isinstance(error, LakelogError) or isinstance(error.__cause__, TaskTraceback):
                 raise
@@ -712,6 +716,8 @@ class NamedTable(TimestampLookup[EitherView]):
         columns: Sequence[str] | None,
     ) -> Iterator[R]:
         """See `ColdTable.map`."""
+        if tasks:
+            chosen(BY_NAME)
         return self._reader.map(function, tasks, files_of, columns)
 
     # -- properties and vacuum ---------------------------------------------------------------------

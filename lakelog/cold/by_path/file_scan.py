@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import pyarrow as pa
 
+from ...engines.choice import Work
 from ...errors import CorruptRecordError, LakelogError
 from ...record import OffsetRange
 from ..offset_ranges import Ranges, doubled_in, holes_in
@@ -76,6 +77,10 @@ class ScanTask:
     file: SegmentFile
     explained: tuple[OffsetRange, ...] = ()
     whole: bool = True
+
+    @property
+    def work(self) -> Work:
+        return self.file.work
 
 
 @dataclass(frozen=True, slots=True)

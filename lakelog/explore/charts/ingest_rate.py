@@ -62,7 +62,7 @@ def ingest_rates(
     Args:
         partitions: numbers; None for all.
         start, end: the time to look at, [start, end): epoch milliseconds, an aware datetime, or
-            ISO text with a zone. Default: all there is, except a few records (0.1 %) with
+            a text that `typed_time` reads. Default: all there is, except a few records (0.1 %) with
             timestamps far from the others', which a note of the chart counts.
         bins: the largest number of equal parts that the time is cut into.
 

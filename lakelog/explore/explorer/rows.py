@@ -54,21 +54,20 @@ def columns_of(shown: Shown) -> tuple[str, ...]:
     return COLUMNS if shown.view.partition is not None else (PARTITION, *COLUMNS)
 
 
-def records_shown(shown: Shown) -> list[tuple[int, Record]]:
-    """The page's records, in its order, each with its partition."""
+def records_shown(shown: Shown) -> list[Record]:
+    """The page's records, in its order."""
     view = shown.view
     if view.partition is None:
         return [*records_of(view.topic, shown.records)]
-    found = to_records(TopicPartition(view.topic, view.partition), shown.records)
-    return [(view.partition, record) for record in found]
+    return [*to_records(TopicPartition(view.topic, view.partition), shown.records)]
 
 
 def rows(shown: Shown, zone: tzinfo, kind: str = AUTO) -> list[Row]:
     """The page's records as cells."""
     several = shown.view.partition is None
     return [
-        _row(partition, record, tier, zone, kind, several=several)
-        for (partition, record), tier in zip(records_shown(shown), shown.tiers, strict=True)
+        _row(record, tier, zone, kind, several=several)
+        for record, tier in zip(records_shown(shown), shown.tiers, strict=True)
     ]
 
 
@@ -96,17 +95,15 @@ def header_text(record: Record, limit: int = HEADERS) -> str:
     return ", ".join(parts) + (f" +{more:,}" if more > 0 else "")
 
 
-def _row(
-    partition: int, record: Record, tier: str, zone: tzinfo, kind: str, *, several: bool
-) -> Row:
+def _row(record: Record, tier: str, zone: tzinfo, kind: str, *, several: bool) -> Row:
     key = decode(record.key, limit=KEY_BYTES)
     value = decode(record.value, kind, limit=VALUE_BYTES)
     return Row(
-        partition,
+        record.partition,
         record.offset,
         tier,
         (
-            *((Cell(str(partition)),) if several else ()),
+            *((Cell(str(record.partition)),) if several else ()),
             Cell(str(record.offset)),
             Cell(
                 clock_time(record.timestamp_ms, zone),

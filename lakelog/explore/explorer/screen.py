@@ -220,7 +220,7 @@ class Screen:
         if shown is not None:
             for number, (partition, offset) in enumerate(shown.places):
                 if row_name(partition, offset) == name:
-                    return records_shown(shown)[number][1], shown.tiers[number]
+                    return records_shown(shown)[number], shown.tiers[number]
         raise InvalidArgumentError(f"row {name} is not on the page")
 
     def topics(self, names: Sequence[str], topic: str, *, all_there_are: bool = False) -> None:

@@ -1,0 +1,185 @@
+"""Groups from outside: which there are, who is in them, and taking things away."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ..clock import Clock
+from ..errors import (
+    ConcurrentChangeError,
+    GroupIdNotFoundError,
+    GroupSubscribedToTopicError,
+    NonEmptyGroupError,
+)
+from ..hot.connection import Servers
+from ..hot.foreign import foreign_if_illegible
+from ..hot.keys import DEFAULT_KEYSPACE, Keys
+from ..record import TopicPartition
+from .description import GroupDescription, GroupListing, GroupState, MemberDescription
+from .group_ids import check_group_id
+from .scripts import GroupScripts
+from .settings import DEFAULT_SETTINGS, GroupSettings
+
+_TRIES = 10
+
+
+class GroupAdmin:
+    """The groups of one keyspace, for whoever looks after them: ``lake.groups``. Thread-safe.
+
+    Args:
+        servers: from `connection.connect`.
+        clock: only for tests; without one the scripts ask Redis for the time.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        keyspace: str = DEFAULT_KEYSPACE,
+        settings: GroupSettings = DEFAULT_SETTINGS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._scripts = GroupScripts(servers, Keys(keyspace), clock)
+        self._settings = settings
+
+    def list(self) -> builtins.list[GroupListing]:
+        """All groups, by id."""
+        described = map(self.describe, self._scripts.listed())
+        return [
+            GroupListing(group.group_id, group.protocol_type, group.state)
+            for group in described
+            if group.state
+            is not GroupState.DEAD  # it was listed and never made, or is being removed
+        ]
+
+    def describe(self, group_id: str) -> GroupDescription:
+        """The group as it is now; `GroupState.DEAD` if there is none."""
+        check_group_id(group_id)
+        answer = self._scripts.call(
+            "look", group_id, [self._settings.offsets_retention_ms, "describe"]
+        )
+        if answer[0] == b"NO_GROUP":
+            return GroupDescription(group_id, GroupState.DEAD)
+        with foreign_if_illegible(answer, "description of a group"):
+            state, generation_id, kind, protocol, leader, since_ms, version = answer[1:8]
+            return GroupDescription(
+                group_id,
+                GroupState(state.decode()),
+                int(generation_id),
+                kind.decode(),
+                protocol.decode(),
+                leader.decode(),
+                int(since_ms),
+                int(version),
+                tuple(sorted(_members(answer[8:]), key=lambda one: one.member_id)),
+            )
+
+    def delete(self, group_id: str) -> None:
+        """Removes a group without members, with its offsets.
+
+        Raises:
+            GroupIdNotFoundError: there is no such group.
+            NonEmptyGroupError: it has members.
+        """
+        check_group_id(group_id)
+        code, *token = self._scripts.call("remove", group_id, ["group"])
+        if code == b"NO_GROUP":
+            raise _not_found(group_id)
+        if code == b"NON_EMPTY_GROUP":
+            members = tuple(one.member_id for one in self.describe(group_id).members)
+            raise NonEmptyGroupError(
+                f"group {group_id!r} has members ({', '.join(members[:5]) or 'one that joins'}); "
+                "stop them, then delete it",
+                group_id=group_id,
+                members=members,
+            )
+        self._scripts.unlist(group_id, token[0])
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, bool]:
+        """Forgets offsets of topics that no member of the group reads.
+
+        Returns:
+            Whether there was one, of each partition.
+
+        Raises:
+            GroupIdNotFoundError: there is no such group.
+            GroupSubscribedToTopicError: members read the topic; nothing was deleted.
+        """
+        asked = list(dict.fromkeys(partitions))
+
+        def act(group: GroupDescription) -> Sequence[Any]:
+            topics = group.subscribed_topics
+            for partition in asked:
+                if group.members and (topics is None or partition.topic in topics):
+                    raise GroupSubscribedToTopicError(
+                        f"members of group {group_id!r} read {partition.topic!r}; its offsets are "
+                        "theirs. Stop them first",
+                        group_id=group_id,
+                        topic=partition.topic,
+                    )
+            fields = [str(partition) for partition in asked]
+            return self._scripts.call("remove", group_id, ["offsets", group.version, *fields])
+
+        answer = self._unchanged(group_id, act)
+        return {tp: bool(there) for tp, there in zip(asked, answer[1:], strict=True)}
+
+    def expire_offsets(self, group_id: str) -> int:
+        """Removes the offsets that have expired, and the group if nothing is left of it.
+
+        Returns:
+            How many went.
+
+        Raises:
+            GroupIdNotFoundError: there is no such group.
+        """
+
+        def act(group: GroupDescription) -> Sequence[Any]:
+            topics = group.subscribed_topics
+            retention_ms = self._settings.offsets_retention_ms
+            known = [*sorted(topics)] if topics is not None else []
+            arguments = ["expire", group.version, retention_ms, int(topics is not None), *known]
+            return self._scripts.call("remove", group_id, arguments)
+
+        _, gone, token = self._unchanged(group_id, act)
+        if token:
+            self._scripts.unlist(group_id, token)
+        return int(gone)
+
+    def _unchanged(
+        self, group_id: str, act: Callable[[GroupDescription], Sequence[Any]]
+    ) -> Sequence[Any]:
+        """Acts by what the group looks like, again if it changed meanwhile."""
+        for _ in range(_TRIES):
+            group = self.describe(group_id)
+            answer = act(group) if group.state is not GroupState.DEAD else [b"NO_GROUP"]
+            if answer[0] == b"NO_GROUP":
+                raise _not_found(group_id)
+            if answer[0] == b"OK":
+                return answer
+        raise ConcurrentChangeError(
+            f"members of group {group_id!r} kept coming and going; nothing was done. Try again"
+        )
+
+
+def _members(parts: Sequence[bytes]) -> Iterable[MemberDescription]:
+    for one in zip(*[iter(parts)] * 7, strict=True):
+        member_id, instance_id, client_id, host, session_ms, metadata, assignment = one
+        yield MemberDescription(
+            member_id.decode(),
+            instance_id.decode() or None,
+            client_id.decode(),
+            host.decode(),
+            int(session_ms),
+            metadata,
+            assignment,
+        )
+
+
+def _not_found(group_id: str) -> GroupIdNotFoundError:
+    return GroupIdNotFoundError(
+        f"there is no group {group_id!r}; lake.groups.list() names those there are",
+        group_id=group_id,
+    )

@@ -1,0 +1,378 @@
+"""The coordinator of groups: who takes part, in which generation, and how far the group has come.
+
+There is no process that coordinates. The state of a group lies in Redis, scripts change it, and
+what is due by Redis's clock (a session that ends, a round of joining that takes too long) is done
+by whoever calls next. While a group has members they call all the time.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, TypeVar
+
+from ..clock import Clock
+from ..errors import (
+    GroupError,
+    InvalidSessionTimeoutError,
+    MemberIdRequiredError,
+    OffsetMetadataTooLargeError,
+    RebalanceInProgressError,
+)
+from ..hot.connection import Servers
+from ..hot.foreign import foreign_if_illegible
+from ..hot.keys import DEFAULT_KEYSPACE, Keys
+from ..offsets import check_offset
+from ..record import OffsetAndMetadata, TopicPartition
+from .answers import CommittedOffset, Joined, JoinRequest, Leaving, Member, Pending, Synced
+from .group_ids import check_group_id
+from .offset_values import pack_offset, parse_field, unpack_offset
+from .refusals import refusal
+from .scripts import GroupScripts
+from .settings import DEFAULT_SETTINGS, GroupSettings
+
+Answer = TypeVar("Answer")
+
+#: Another look, if nothing was heard. The wait is ended by news, or by what is due.
+MAX_WAIT_MS = 4_000
+
+
+class GroupCoordinator:
+    """The groups of one keyspace. Thread-safe.
+
+    The answers, the refusals and their order are those of Kafka's coordinator for the classic
+    protocol. It never reads what members say: subscriptions and assignments are bytes.
+
+    Args:
+        servers: from `connection.connect`.
+        clock: only for tests; without one the scripts ask Redis for the time.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        keyspace: str = DEFAULT_KEYSPACE,
+        settings: GroupSettings = DEFAULT_SETTINGS,
+        clock: Clock | None = None,
+    ) -> None:
+        self._scripts = GroupScripts(servers, Keys(keyspace), clock)
+        self._settings = settings
+
+    # -- members -------------------------------------------------------------------------------
+
+    def join(self, group_id: str, request: JoinRequest) -> Joined:
+        """Takes part in the group: waits until all members have joined, or their time is over.
+
+        A new member gets an id on the way. Until the call returns, the member's session lasts.
+
+        Raises:
+            GroupError: see `try_join`.
+        """
+        while True:
+            try:
+                answer = self.try_join(group_id, request)
+                if isinstance(answer, Joined):
+                    return answer
+                request = replace(request, member_id=answer.member_id)
+                return self._awaited(
+                    group_id, answer, request, partial(self.await_join, group_id, request)
+                )
+            except MemberIdRequiredError as required:
+                request = replace(request, member_id=required.member_id)
+            except RebalanceInProgressError:
+                pass  # another round began before it heard of the end of this one
+
+    def try_join(self, group_id: str, request: JoinRequest) -> Joined | Pending:
+        """Joins and does not wait; see `await_join`.
+
+        Raises:
+            InvalidGroupIdError: not an id.
+            InvalidSessionTimeoutError: out of the bounds of the settings.
+            MemberIdRequiredError: a new member: call again with the id that the error carries.
+            UnknownMemberIdError: no member has that id any more.
+            FencedInstanceIdError: another one has joined under the instance id.
+            InconsistentGroupProtocolError: it has no assignor that all others have too.
+            GroupMaxSizeReachedError: the group takes no more.
+        """
+        self._check_session(group_id, request)
+        names = tuple(name for name, _ in request.protocols)
+        if not names or not request.protocol_type:
+            raise self._refused(group_id, "INCONSISTENT_GROUP_PROTOCOL", request)
+        new_id = f"{request.instance_id or request.client_id}-{uuid.uuid4()}"
+
+        def arguments(token: str) -> list[Any]:
+            return [
+                *("join", request.member_id, request.instance_id or ""),
+                *(request.client_id, request.client_host, request.protocol_type),
+                *(request.session_timeout_ms, request.rebalance_timeout_ms),
+                *(int(request.requires_known_member_id), new_id, token),
+                *(self._settings.initial_rebalance_delay_ms, self._settings.max_size),
+                *(part for protocol in request.protocols for part in protocol),
+            ]
+
+        return self._read_join(
+            group_id, self._scripts.call_or_make("join", group_id, arguments), request
+        )
+
+    def await_join(self, group_id: str, request: JoinRequest) -> Joined | Pending:
+        """Whether the round has ended that the member joined; makes its session last.
+
+        Args:
+            request: with the member id that `Pending` says.
+
+        Raises:
+            RebalanceInProgressError: another one has begun: join again.
+            UnknownMemberIdError, FencedInstanceIdError: as `try_join`.
+        """
+        arguments = [
+            "await",
+            request.member_id,
+            request.instance_id or "",
+            *[""] * 3,
+            0,
+            0,
+            0,
+            "",
+            "",
+            0,
+            0,
+        ]
+        answer = self._scripts.call("join", group_id, arguments)
+        return self._read_join(group_id, answer, request)
+
+    def sync(
+        self,
+        group_id: str,
+        joined: Joined,
+        assignments: Mapping[str, bytes] | None = None,
+        *,
+        session_timeout_ms: int = MAX_WAIT_MS,
+        instance_id: str | None = None,
+    ) -> Synced:
+        """What the member is to do in the generation it joined; waits until the leader has said so.
+
+        Args:
+            assignments: of the leader: member id → what it is to do.
+            session_timeout_ms: of the member, which asks often enough to stay one.
+
+        Raises:
+            GroupError: see `try_sync`.
+        """
+        request = JoinRequest((), session_timeout_ms, instance_id=instance_id)
+
+        def ask() -> Synced | Pending:
+            return self.try_sync(group_id, joined, assignments, instance_id=instance_id)
+
+        return self._awaited(group_id, ask(), request, ask)
+
+    def try_sync(
+        self,
+        group_id: str,
+        joined: Joined,
+        assignments: Mapping[str, bytes] | None = None,
+        *,
+        instance_id: str | None = None,
+    ) -> Synced | Pending:
+        """As `sync`, and does not wait.
+
+        Raises:
+            RebalanceInProgressError: another round has begun: join again.
+            IllegalGenerationError: another one is over.
+            UnknownMemberIdError, FencedInstanceIdError: as `try_join`.
+            InconsistentGroupProtocolError: the group has agreed on another assignor.
+        """
+        answer = self._scripts.call(
+            "attend",
+            group_id,
+            [
+                *("sync", joined.member_id, instance_id or "", joined.generation_id),
+                *(joined.protocol_type, joined.protocol_name),
+                *(part for given in (assignments or {}).items() for part in given),
+            ],
+        )
+        if answer[0] == b"PENDING":
+            return Pending(joined.member_id, int(answer[1]), int(answer[2]))
+        if answer[0] == b"SYNCED":
+            return Synced(answer[1].decode(), answer[2].decode(), answer[3])
+        request = JoinRequest(
+            ((joined.protocol_name, b""),), member_id=joined.member_id, instance_id=instance_id
+        )
+        raise self._refused(group_id, answer[0].decode(), request, joined.generation_id)
+
+    def heartbeat(
+        self, group_id: str, member_id: str, generation_id: int, instance_id: str | None = None
+    ) -> None:
+        """The member is alive: its session lasts from now.
+
+        Raises:
+            RebalanceInProgressError, IllegalGenerationError, UnknownMemberIdError,
+            FencedInstanceIdError: as `try_sync`; after the first of these the session lasts too.
+        """
+        arguments = ["heartbeat", member_id, instance_id or "", generation_id]
+        (code,) = self._scripts.call("attend", group_id, arguments)
+        if code != b"OK":
+            request = JoinRequest((), member_id=member_id, instance_id=instance_id)
+            raise self._refused(group_id, code.decode(), request, generation_id)
+
+    def leave(self, group_id: str, leaving: Sequence[Leaving]) -> dict[Leaving, GroupError | None]:
+        """Ends memberships now, rather than when sessions end.
+
+        Returns:
+            What stood against each, or None.
+        """
+        check_group_id(group_id)
+        if not leaving:
+            return {}
+        parts = [part for one in leaving for part in (one.member_id, one.instance_id or "")]
+        codes = self._scripts.call("attend", group_id, ["leave", *parts])
+        if codes == [b"NO_GROUP"]:
+            codes = [b"UNKNOWN_MEMBER_ID"] * len(leaving)
+        return {
+            one: None if code == b"OK" else self._refused(group_id, code.decode(), _as_request(one))
+            for one, code in zip(leaving, codes, strict=True)
+        }
+
+    # -- offsets -------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        group_id: str,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata],
+        *,
+        member_id: str = "",
+        generation_id: int = -1,
+        instance_id: str | None = None,
+        topic_ids: Mapping[str, uuid.UUID] | None = None,
+    ) -> None:
+        """Stores how far the group has come: all of it, or nothing.
+
+        An offset may lie beyond the log end, as in Kafka. Without a member id and a generation it
+        is the commit of somebody who assigns partitions by hand; a group with members refuses it.
+
+        Args:
+            topic_ids: topic → its creation, so that a topic made again is not taken for it.
+
+        Raises:
+            InvalidGroupIdError: not an id.
+            OffsetMetadataTooLargeError: a text beside an offset is too long.
+            RebalanceInProgressError, IllegalGenerationError, UnknownMemberIdError,
+            FencedInstanceIdError: the partitions may be somebody else's by now.
+        """
+        check_group_id(group_id)
+        values: list[Any] = []
+        for topic_partition, one in offsets.items():
+            check_offset(one.offset)
+            size_bytes = len(one.metadata.encode())
+            if size_bytes > self._settings.offset_metadata_max_bytes:
+                raise OffsetMetadataTooLargeError(
+                    f"the metadata beside offset {one.offset} of {topic_partition} has "
+                    f"{size_bytes:,} bytes; offset.metadata.max.bytes is "
+                    f"{self._settings.offset_metadata_max_bytes:,}. Nothing was committed",
+                    group_id=group_id,
+                    topic_partition=topic_partition,
+                    size_bytes=size_bytes,
+                )
+            topic_id = (topic_ids or {}).get(topic_partition.topic)
+            values += [str(topic_partition), one.offset, pack_offset(one, topic_id)]
+
+        def arguments(token: str) -> list[Any]:
+            return [member_id, instance_id or "", generation_id, token, *values]
+
+        (code,) = self._scripts.call_or_make("commit", group_id, arguments)
+        if code != b"OK":
+            request = JoinRequest((), member_id=member_id, instance_id=instance_id)
+            raise self._refused(group_id, code.decode(), request, generation_id)
+
+    def committed(
+        self, group_id: str, partitions: Iterable[TopicPartition] | None = None
+    ) -> dict[TopicPartition, CommittedOffset]:
+        """What the group has committed, of these partitions or of all; without what has expired."""
+        check_group_id(group_id)
+        fields = None if partitions is None else [str(partition) for partition in partitions]
+        if fields == []:
+            return {}
+        retention_ms = self._settings.offsets_retention_ms
+        answer = self._scripts.call("look", group_id, [retention_ms, "offsets", *(fields or ())])
+        with foreign_if_illegible(answer, "offsets of a group"):
+            found = answer[1:]
+            return {
+                parse_field(field): unpack_offset(value)
+                for field, value in zip(found[::2], found[1::2], strict=True)
+            }
+
+    # -- how it asks ---------------------------------------------------------------------------
+
+    def _awaited(
+        self,
+        group_id: str,
+        answer: Answer | Pending,
+        request: JoinRequest,
+        ask: Callable[[], Answer | Pending],
+    ) -> Answer:
+        """Asks again whenever there is news, something is due, or the session needs it."""
+        while isinstance(answer, Pending):
+            most_ms = min(MAX_WAIT_MS, answer.due_in_ms, request.session_timeout_ms // 3)
+            self._scripts.wait(group_id, answer.version, most_ms)
+            answer = ask()
+        return answer
+
+    def _read_join(
+        self, group_id: str, answer: Sequence[bytes], request: JoinRequest
+    ) -> Joined | Pending:
+        code = answer[0]
+        if code == b"PENDING":
+            return Pending(answer[3].decode(), int(answer[1]), int(answer[2]))
+        if code == b"JOINED":
+            _, generation_id, kind, protocol, leader, member_id, skip, *members = answer
+            return Joined(
+                int(generation_id),
+                kind.decode(),
+                protocol.decode(),
+                leader.decode(),
+                member_id.decode(),
+                bool(skip),
+                tuple(
+                    Member(id_.decode(), instance.decode() or None, metadata)
+                    for id_, instance, metadata in zip(*[iter(members)] * 3, strict=True)
+                ),
+            )
+        if code == b"MEMBER_ID_REQUIRED":
+            raise MemberIdRequiredError(
+                f"group {group_id!r} has given out a member id; join with it",
+                group_id=group_id,
+                member_id=answer[1].decode(),
+            )
+        raise self._refused(group_id, code.decode(), request)
+
+    def _refused(
+        self, group_id: str, code: str, request: JoinRequest, generation_id: int | None = None
+    ) -> GroupError:
+        return refusal(
+            code,
+            group_id,
+            member_id=request.member_id,
+            instance_id=request.instance_id,
+            generation_id=generation_id,
+            protocols=tuple(name for name, _ in request.protocols),
+            max_size=self._settings.max_size,
+        )
+
+    def _check_session(self, group_id: str, request: JoinRequest) -> None:
+        check_group_id(group_id)
+        least_ms, most_ms = (
+            self._settings.min_session_timeout_ms,
+            self._settings.max_session_timeout_ms,
+        )
+        if not least_ms <= request.session_timeout_ms <= most_ms:
+            raise InvalidSessionTimeoutError(
+                f"a session of {request.session_timeout_ms} ms is not within {least_ms}..{most_ms} "
+                "ms (group.min.session.timeout.ms, group.max.session.timeout.ms)",
+                group_id=group_id,
+                session_timeout_ms=request.session_timeout_ms,
+            )
+
+
+def _as_request(leaving: Leaving) -> JoinRequest:
+    return JoinRequest((), member_id=leaving.member_id, instance_id=leaving.instance_id)

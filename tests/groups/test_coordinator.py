@@ -1,0 +1,502 @@
+"""The coordinator on real servers: members that wait, servers that restart, clusters, bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import uuid
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import redis
+from group_bench import GroupBench
+
+from lakelog.embedded.redis_program import RedisProgram
+from lakelog.errors import (
+    ForeignEntryError,
+    GroupError,
+    IllegalGenerationError,
+    InvalidArgumentError,
+    InvalidConfigError,
+    InvalidGroupIdError,
+    MemberIdRequiredError,
+    OffsetMetadataTooLargeError,
+    UnknownMemberIdError,
+)
+from lakelog.groups.answers import Joined, JoinRequest, Leaving, Pending
+from lakelog.groups.assignors import Subscriber, assignor_named
+from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.description import GroupState
+from lakelog.groups.protocol import Assignment, Subscription
+from lakelog.groups.scripts import GroupScripts
+from lakelog.groups.settings import GroupSettings
+from lakelog.hot.keys import Keys
+from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.testing.eventually import eventually
+from lakelog.testing.servers import RedisClusterServers, RedisServer
+
+GROUP = "readers"
+ORDERS = [TopicPartition("orders", n) for n in range(4)]
+REQUEST = JoinRequest((("range", Subscription(("orders",)).encode()),))
+DIRECT = replace(REQUEST, requires_known_member_id=False)
+
+
+def shares_of(joined: Joined, partitions: int = 4) -> dict[str, bytes]:
+    """What a leader assigns."""
+    asked = {m.member_id: Subscriber(Subscription.decode(m.metadata)) for m in joined.members}
+    given = assignor_named("range").assign({"orders": partitions}, asked)
+    return {member_id: share.encode() for member_id, share in given.items()}
+
+
+def take_part(coordinator: GroupCoordinator, request: JoinRequest = REQUEST) -> Joined:
+    """Join and sync, waiting for the others."""
+    joined = coordinator.join(GROUP, request)
+    coordinator.sync(GROUP, joined, shares_of(joined))
+    return joined
+
+
+def commit(bench: GroupBench, joined: Joined, offset: int) -> None:
+    bench.coordinator.commit(
+        GROUP,
+        {ORDERS[0]: OffsetAndMetadata(offset)},
+        member_id=joined.member_id,
+        generation_id=joined.generation_id,
+    )
+
+
+def committed(bench: GroupBench) -> int | None:
+    found = bench.coordinator.committed(GROUP).get(ORDERS[0])
+    return found and found.committed.offset
+
+
+# -- waiting -----------------------------------------------------------------------------------
+
+
+def test_members_wait_for_each_other_and_share(make_groups: Callable[..., GroupBench]) -> None:
+    bench = make_groups(clock=False, initial_rebalance_delay_ms=300)
+
+    def share(_: int) -> tuple[int, tuple[TopicPartition, ...]]:
+        joined = bench.coordinator.join(GROUP, REQUEST)
+        while True:
+            try:
+                synced = bench.coordinator.sync(GROUP, joined, shares_of(joined, 40))
+                break
+            except GroupError:  # one more has come
+                joined = bench.coordinator.join(GROUP, replace(REQUEST, member_id=joined.member_id))
+        return joined.generation_id, Assignment.decode(synced.assignment).partitions
+
+    with ThreadPoolExecutor(20) as pool:
+        found = list(pool.map(share, range(20)))
+    last = max(generation for generation, _ in found)
+    given = [tp for generation, partitions in found if generation == last for tp in partitions]
+    assert len(given) == len(set(given))
+    described = bench.admin.describe(GROUP)
+    assert (described.state, len(described.members)) == (GroupState.STABLE, 20)
+
+
+def test_who_waits_hears_of_the_last_that_joins(make_groups: Callable[..., GroupBench]) -> None:
+    bench = make_groups(clock=False)
+    first = take_part(bench.coordinator)
+    with ThreadPoolExecutor(1) as pool:
+        second = pool.submit(bench.coordinator.join, GROUP, REQUEST)
+        eventually(lambda: len(bench.admin.describe(GROUP).members) == 2)
+        assert bench.admin.describe(GROUP).state is GroupState.PREPARING_REBALANCE
+        again = bench.coordinator.join(GROUP, replace(REQUEST, member_id=first.member_id))
+        assert second.result().generation_id == again.generation_id == 2
+        assert again.is_leader
+        assert {m.member_id for m in again.members} == {first.member_id, second.result().member_id}
+
+
+def test_who_waits_is_told_when_the_other_does_not_come(
+    make_groups: Callable[..., GroupBench],
+) -> None:
+    bench = make_groups(clock=False, min_session_timeout_ms=1)
+    gone = take_part(bench.coordinator, replace(REQUEST, session_timeout_ms=200))
+    joined = bench.coordinator.join(GROUP, REQUEST)
+    assert joined.is_leader
+    assert [m.member_id for m in joined.members] == [joined.member_id]
+    with pytest.raises(UnknownMemberIdError):
+        bench.coordinator.heartbeat(GROUP, gone.member_id, gone.generation_id)
+
+
+def test_five_hundred_members_at_once(groups: GroupBench) -> None:
+    ids = []
+    for _ in range(500):
+        with pytest.raises(MemberIdRequiredError) as required:
+            groups.coordinator.try_join(GROUP, REQUEST)
+        ids.append(required.value.member_id)
+    answers = [groups.coordinator.try_join(GROUP, replace(REQUEST, member_id=one)) for one in ids]
+    assert all(isinstance(answer, Pending) for answer in answers[:-1])
+    joined = [groups.coordinator.await_join(GROUP, replace(REQUEST, member_id=one)) for one in ids]
+    assert all(isinstance(one, Joined) and one.generation_id == 1 for one in joined)
+    (leader,) = [one for one in joined if isinstance(one, Joined) and one.is_leader]
+    given = shares_of(leader, 1_000)
+    groups.coordinator.try_sync(GROUP, leader, given)
+    for member_id in ids:
+        synced = groups.coordinator.sync(GROUP, replace(leader, member_id=member_id))
+        assert synced.assignment == given[member_id]
+
+
+# -- servers -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def server(make_redis: Callable[..., RedisServer]) -> RedisServer:
+    return make_redis()
+
+
+def test_after_a_restart_nobody_goes_on_in_an_old_generation(
+    server: RedisServer, make_groups: Callable[..., GroupBench]
+) -> None:
+    bench = make_groups(server.url)
+    joined = take_part(bench.coordinator)
+    commit(bench, joined, 5)
+    bench.clock.advance(60_000)  # it was away for longer than a session
+    server.restart()
+    with pytest.raises(IllegalGenerationError):
+        commit(bench, joined, 6)
+    again = bench.coordinator.join(GROUP, replace(REQUEST, member_id=joined.member_id))
+    assert (again.member_id, committed(bench)) == (joined.member_id, 5)
+    assert again.generation_id > joined.generation_id + 1_000
+
+
+def test_a_lost_tail_takes_a_commit_back_and_lets_no_generation_come_again(
+    server: RedisServer, make_groups: Callable[..., GroupBench]
+) -> None:
+    bench = make_groups(server.url)
+    joined = take_part(bench.coordinator)
+    commit(bench, joined, 5)
+    size = server.append_only_size()
+    lost = bench.coordinator.join(GROUP, replace(REQUEST, member_id=joined.member_id))
+    bench.coordinator.sync(GROUP, lost, shares_of(lost))
+    commit(bench, lost, 9)
+    server.cut_append_only_file(to_size=size)
+    server.start()
+    assert committed(bench) == 5
+    anew = bench.coordinator.join(GROUP, replace(REQUEST, member_id=joined.member_id))
+    bench.coordinator.sync(GROUP, anew, shares_of(anew))
+    for stale in (joined, lost):
+        with pytest.raises(IllegalGenerationError):
+            commit(bench, stale, 7)
+    commit(bench, anew, 9)
+    assert committed(bench) == 9
+
+
+def test_after_all_is_lost_members_begin_again(
+    groups: GroupBench, redis_client: redis.Redis
+) -> None:
+    joined = take_part(groups.coordinator)
+    redis_client.flushall()
+    with pytest.raises(UnknownMemberIdError):
+        groups.coordinator.heartbeat(GROUP, joined.member_id, joined.generation_id)
+    assert take_part(groups.coordinator).generation_id == 1
+    assert [group.group_id for group in groups.admin.list()] == [GROUP]
+
+
+def whole_story(bench: GroupBench) -> None:
+    """Some groups from their first member to their removal."""
+    names = [f"g{n}" for n in range(12)]
+    for name in names:
+        joined = bench.coordinator.join(name, REQUEST)
+        bench.coordinator.sync(name, joined, shares_of(joined))
+        bench.coordinator.heartbeat(name, joined.member_id, joined.generation_id)
+        bench.coordinator.commit(
+            name,
+            {tp: OffsetAndMetadata(7, "seven", 3) for tp in ORDERS},
+            member_id=joined.member_id,
+            generation_id=joined.generation_id,
+        )
+        assert {
+            tp: one.committed for tp, one in bench.coordinator.committed(name).items()
+        } == dict.fromkeys(ORDERS, OffsetAndMetadata(7, "seven", 3))
+        assert bench.admin.describe(name).state is GroupState.STABLE
+        bench.coordinator.leave(name, [Leaving(joined.member_id)])
+    assert [group.group_id for group in bench.admin.list()] == sorted(names)
+    for name in names:
+        bench.admin.delete(name)
+    assert bench.admin.list() == []
+
+
+def test_on_each_server_of_this_machine(
+    redis_program: RedisProgram,
+    make_redis: Callable[..., RedisServer],
+    make_groups: Callable[..., GroupBench],
+) -> None:
+    server = make_redis(program=redis_program)
+    whole_story(make_groups(server.url))
+    with server.client() as client:
+        assert client.keys("*") == []
+
+
+def test_on_a_cluster(
+    redis_cluster: RedisClusterServers, make_groups: Callable[..., GroupBench]
+) -> None:
+    whole_story(make_groups(redis_cluster.url))
+    for node in redis_cluster.nodes:
+        with node.client() as client:
+            assert client.keys("*") == []
+
+
+def test_members_wait_for_each_other_on_a_cluster(
+    redis_cluster: RedisClusterServers, make_groups: Callable[..., GroupBench]
+) -> None:
+    bench = make_groups(redis_cluster.url, clock=False, initial_rebalance_delay_ms=300)
+    with ThreadPoolExecutor(3) as pool:
+        found = list(pool.map(lambda _: bench.coordinator.join(GROUP, REQUEST), range(3)))
+    assert {one.generation_id for one in found} == {1}
+
+
+def test_a_full_server_lets_members_live_and_commit(
+    make_redis: Callable[..., RedisServer], make_groups: Callable[..., GroupBench]
+) -> None:
+    server = make_redis()
+    bench = make_groups(server.url)
+    joined = take_part(bench.coordinator)
+    with server.client() as client:
+        client.config_set("maxmemory", 1)
+        with pytest.raises(redis.exceptions.OutOfMemoryError):
+            client.set("more", "x")
+    bench.coordinator.heartbeat(GROUP, joined.member_id, joined.generation_id)
+    commit(bench, joined, 5)
+    assert committed(bench) == 5
+    assert take_part(bench.coordinator, replace(REQUEST, member_id=joined.member_id)).is_leader
+
+
+@pytest.fixture
+def member(redis_url: str) -> Iterator[Callable[[int], subprocess.Popen[str]]]:
+    processes: list[subprocess.Popen[str]] = []
+
+    def start(session_ms: int) -> subprocess.Popen[str]:
+        program = str(Path(__file__).with_name("group_process.py"))
+        process = subprocess.Popen(
+            [sys.executable, program, redis_url, GROUP, str(session_ms)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        processes.append(process)
+        return process
+
+    yield start
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+def heard(process: subprocess.Popen[str]) -> Any:
+    assert process.stdout is not None
+    return json.loads(process.stdout.readline())
+
+
+def told(process: subprocess.Popen[str], line: str) -> Any:
+    assert process.stdin is not None
+    process.stdin.write(f"{line}\n")
+    process.stdin.flush()
+    return heard(process)
+
+
+def test_a_member_that_is_stopped_for_longer_than_its_session_is_fenced(
+    member: Callable[[int], subprocess.Popen[str]], make_groups: Callable[..., GroupBench]
+) -> None:
+    bench = make_groups(clock=False)
+    stalled = member(2_000)
+    assert heard(stalled)["partitions"] == [str(tp) for tp in ORDERS]
+    assert told(stalled, "commit 5") == {"committed": True}
+    os.kill(stalled.pid, signal.SIGSTOP)
+    other = member(60_000)  # waits until the session of the stopped one has ended
+    assert heard(other)["partitions"] == [str(tp) for tp in ORDERS]
+    assert told(other, "commit 8") == {"committed": True}
+    os.kill(stalled.pid, signal.SIGCONT)
+    assert told(stalled, "commit 6") == {"error": "UnknownMemberIdError"}
+    assert committed(bench) == 8
+
+
+def test_a_member_that_was_killed_is_replaced(
+    member: Callable[[int], subprocess.Popen[str]], make_groups: Callable[..., GroupBench]
+) -> None:
+    bench = make_groups(clock=False)
+    killed = member(1_000)
+    assert heard(killed)["generation"] == 1
+    killed.kill()
+    assert heard(member(60_000))["partitions"] == [str(tp) for tp in ORDERS]
+    assert len(bench.admin.describe(GROUP).members) == 1
+
+
+# -- what Redis holds --------------------------------------------------------------------------
+
+
+def test_a_thousand_idle_groups_of_ten_partitions_take_less_than_five_megabytes(
+    groups: GroupBench, redis_client: redis.Redis
+) -> None:
+    take_part(groups.coordinator)  # what a connection and the scripts take
+    before = redis_client.info("memory")["used_memory"]
+    offsets = {TopicPartition("orders", n): OffsetAndMetadata(10**9 + n) for n in range(10)}
+    topic_ids = {"orders": uuid.uuid4()}
+    for n in range(1_000):
+        joined = groups.coordinator.join(f"consumers-of-orders-{n:04}", DIRECT)
+        groups.coordinator.sync(f"consumers-of-orders-{n:04}", joined, shares_of(joined))
+        groups.coordinator.commit(
+            f"consumers-of-orders-{n:04}",
+            offsets,
+            member_id=joined.member_id,
+            generation_id=joined.generation_id,
+            topic_ids=topic_ids,
+        )
+        groups.coordinator.leave(f"consumers-of-orders-{n:04}", [Leaving(joined.member_id)])
+    taken = redis_client.info("memory")["used_memory"] - before
+    assert taken < 5_000_000
+
+
+def test_nothing_is_left_of_a_group_whose_offsets_expired(
+    make_groups: Callable[..., GroupBench], redis_client: redis.Redis
+) -> None:
+    bench = make_groups(offsets_retention_ms=1_000)
+    joined = take_part(bench.coordinator)
+    commit(bench, joined, 5)
+    bench.coordinator.leave(GROUP, [Leaving(joined.member_id)])
+    assert redis_client.keys("*news*") == []
+    bench.clock.advance(1_000)
+    assert bench.admin.expire_offsets(GROUP) == 1
+    assert redis_client.keys("*") == []
+
+
+def test_a_group_made_again_stays_listed_while_the_first_is_removed(groups: GroupBench) -> None:
+    groups.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(1)})
+    keys = f"lakelog:group:{GROUP}"
+    with redis.Redis.from_url(groups.url) as client:
+        old = client.hget("lakelog:groups", GROUP)
+        client.delete(keys)  # as `delete` does first
+    groups.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(2)})
+    assert old is not None
+    GroupScripts(groups.servers, Keys("lakelog"), None).unlist(GROUP, old)
+    assert [group.group_id for group in groups.admin.list()] == [GROUP]
+
+
+# -- input -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "group_id", ["{", "a{b}c", "%7B", "50% {off}", " ", "naïve ☃", "a:b", "x" * 32_767]
+)
+def test_any_text_is_a_group(groups: GroupBench, group_id: str) -> None:
+    other = group_id[:-1] + "y"
+    for n, one in enumerate((group_id, other)):
+        groups.coordinator.commit(one, {ORDERS[0]: OffsetAndMetadata(n)})
+    assert groups.coordinator.committed(group_id)[ORDERS[0]].committed.offset == 0
+    assert {group.group_id for group in groups.admin.list()} == {group_id, other}
+
+
+@pytest.mark.parametrize("group_id", ["", None, 5, b"bytes", "x" * 32_768, "\ud800"])
+def test_what_is_no_group(groups: GroupBench, group_id: Any) -> None:
+    for ask in (
+        lambda: groups.coordinator.join(group_id, REQUEST),
+        lambda: groups.coordinator.commit(group_id, {}),
+        lambda: groups.coordinator.committed(group_id),
+        lambda: groups.coordinator.leave(group_id, []),
+        lambda: groups.admin.describe(group_id),
+        lambda: groups.admin.delete(group_id),
+        lambda: groups.admin.delete_offsets(group_id, []),
+        lambda: groups.admin.expire_offsets(group_id),
+    ):
+        with pytest.raises(InvalidGroupIdError):
+            ask()
+
+
+def test_groups_and_their_keys_do_not_meet_other_keyspaces(
+    make_groups: Callable[..., GroupBench],
+) -> None:
+    bench = make_groups()
+    other = GroupCoordinator(bench.servers, "other", clock=bench.clock)
+    bench.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(1)})
+    assert other.committed(GROUP) == {}
+
+
+def test_an_offset_comes_back_with_all_that_was_said_of_it(groups: GroupBench) -> None:
+    topic_id = uuid.uuid4()
+    offsets = {
+        TopicPartition("a-1", 10): OffsetAndMetadata(5, "two words\n", 3),
+        TopicPartition("b", 0): OffsetAndMetadata(2**53 - 1),
+    }
+    groups.coordinator.commit(GROUP, offsets, topic_ids={"b": topic_id})
+    found = groups.coordinator.committed(GROUP)
+    assert {tp: one.committed for tp, one in found.items()} == offsets
+    assert found[TopicPartition("b", 0)].topic_id == topic_id
+    assert found[TopicPartition("a-1", 10)].topic_id is None
+    assert found[TopicPartition("b", 0)].committed_ms == groups.clock.now_ms()
+    assert groups.coordinator.committed(GROUP, [TopicPartition("c", 0)]) == {}
+    assert list(groups.coordinator.committed(GROUP, [TopicPartition("b", 0)])) == [
+        TopicPartition("b", 0)
+    ]
+    assert groups.coordinator.committed(GROUP, []) == {}
+
+
+def test_metadata_that_is_too_long_commits_nothing(groups: GroupBench) -> None:
+    offsets = {ORDERS[0]: OffsetAndMetadata(1), ORDERS[1]: OffsetAndMetadata(1, "é" * 2_049)}
+    with pytest.raises(OffsetMetadataTooLargeError) as caught:
+        groups.coordinator.commit(GROUP, offsets)
+    assert (caught.value.topic_partition, caught.value.size_bytes) == (ORDERS[1], 4_098)
+    assert groups.coordinator.committed(GROUP) == {}
+
+
+@pytest.mark.parametrize("offset", [-1, 1.5, None, True, 2**53 + 1])
+def test_what_is_no_offset_commits_nothing(groups: GroupBench, offset: Any) -> None:
+    with pytest.raises(InvalidArgumentError):
+        groups.coordinator.commit(GROUP, {ORDERS[0]: OffsetAndMetadata(offset)})
+    assert groups.admin.describe(GROUP).state is GroupState.DEAD
+
+
+def test_a_member_has_no_assignor_twice() -> None:
+    with pytest.raises(InvalidArgumentError, match="once"):
+        JoinRequest((("range", b""), ("range", b"")))
+
+
+@pytest.mark.parametrize("value", [-1, 1.5, None, True])
+def test_what_is_no_setting_of_groups(value: Any) -> None:
+    with pytest.raises(InvalidConfigError, match="max_size"):
+        GroupSettings(max_size=value)
+
+
+@pytest.mark.parametrize("kind", ["group", "members", "deadlines", "offsets"])
+def test_what_somebody_else_wrote_is_not_taken_for_a_group(
+    groups: GroupBench, redis_client: redis.Redis, kind: str
+) -> None:
+    joined = take_part(groups.coordinator)
+    key = f"lakelog:group:{GROUP}"
+    redis_client.set(key if kind == "group" else f"{{{key}}}:{kind}", "theirs")
+    before = redis_client.keys("*")
+    with pytest.raises(ForeignEntryError):
+        commit(groups, joined, 5)
+    with pytest.raises(ForeignEntryError):
+        groups.admin.describe(GROUP)
+    assert sorted(redis_client.keys("*")) == sorted(before)
+
+
+def test_offsets_of_somebody_else_are_not_taken_for_ours(
+    groups: GroupBench, redis_client: redis.Redis
+) -> None:
+    commit_by_hand = {ORDERS[0]: OffsetAndMetadata(1)}
+    groups.coordinator.commit(GROUP, commit_by_hand)
+    redis_client.hset(f"{{lakelog:group:{GROUP}}}:offsets", "orders-1", "theirs")
+    with pytest.raises(ForeignEntryError):
+        groups.coordinator.committed(GROUP)
+
+
+def test_two_members_with_one_instance_id(groups: GroupBench) -> None:
+    """The second takes over what the first had, and the first is refused from then on."""
+    static = replace(REQUEST, instance_id="i1")
+    first = groups.coordinator.join(GROUP, static)
+    groups.coordinator.sync(GROUP, first, shares_of(first), instance_id="i1")
+    second = groups.coordinator.join(GROUP, static)
+    assert second.generation_id == first.generation_id
+    assert second.skip_assignment
+    synced = groups.coordinator.sync(GROUP, second, instance_id="i1")
+    assert Assignment.decode(synced.assignment).partitions == tuple(ORDERS)
+    with pytest.raises(GroupError, match="two consumers have one group_instance_id"):
+        groups.coordinator.heartbeat(GROUP, first.member_id, first.generation_id, "i1")

@@ -1,0 +1,137 @@
+"""Anything may happen to a group, and it does what the model does; each named defect is noticed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+import pytest
+from group_machine import Differs, GroupMachine
+from hypothesis import HealthCheck, Phase, settings
+from hypothesis.stateful import run_state_machine_as_test
+
+from lakelog.hot import connection
+from lakelog.hot.connection import connect
+from lakelog.testing.servers import RedisServer
+
+
+@contextmanager
+def group_machine(directory: Path) -> Iterator[type[GroupMachine]]:
+    server = RedisServer(directory / "redis", {"appendonly": "no", "save": ""}).start()
+    servers = connect(server.url)
+    try:
+        yield type("Machine", (GroupMachine,), {"server": server, "servers": servers})
+    finally:
+        servers.close()
+        server.kill()
+
+
+def run(
+    machine: type[GroupMachine], examples: int, steps: int = 50, *, shrink: bool = True
+) -> None:
+    run_state_machine_as_test(
+        machine,
+        settings=settings(
+            max_examples=examples,
+            stateful_step_count=steps,
+            derandomize=True,
+            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
+            suppress_health_check=list(HealthCheck),
+            deadline=None,
+        ),
+    )
+
+
+def test_a_group_does_what_the_model_does(tmp_path: Path) -> None:
+    with group_machine(tmp_path) as machine:
+        run(machine, 60)
+
+
+@pytest.mark.slow
+def test_a_group_does_what_the_model_does_for_long(tmp_path: Path) -> None:
+    with group_machine(tmp_path) as machine:
+        run(machine, 2_000, 80)
+
+
+#: name → the script file and what of it is changed.
+MUTANTS: dict[str, tuple[str, Mapping[str, str]]] = {
+    "no generation check": (
+        "groups/group",
+        {"if generation and generation ~= g.generation then": "if false then"},
+    ),
+    "a round that keeps its generation": (
+        "groups/group",
+        {"  next_generation(1)\n  g.protocol = elected()": "  g.protocol = elected()"},
+    ),
+    "the members of the round before stay owners": (
+        "groups/group",
+        {"  redis.call('DEL', arrived, assignments)\n  enter(COMPLETING)": "  enter(STABLE)"},
+    ),
+    "offsets of a live group expire": (
+        "groups/group",
+        {
+            "  if g.state == EMPTY then\n    return now": (
+                "  if g.state ~= COMPLETING then\n    return now"
+            )
+        },
+    ),
+    "a commit is forgotten": (
+        "groups/commit",
+        {"for i = 6, #ARGV, 3 do": "for i = 9, #ARGV, 3 do"},
+    ),
+    "a commit is taken while the group assigns": (
+        "groups/commit",
+        {"if not why and g.state == COMPLETING then": "if false then"},
+    ),
+    "sessions never end": (
+        "groups/group",
+        {"for _, id in ipairs(over) do": "for _, id in ipairs({}) do"},
+    ),
+    "an instance that came again is not fenced": (
+        "groups/group",
+        {"      return 'FENCED_INSTANCE_ID'": "      id = current"},
+    ),
+    "the round waits for nobody": ("groups/group", {"if now < g.until_ms then": "if false then"}),
+    "whoever commits by hand is not asked": (
+        "groups/commit",
+        {"elseif g.state ~= EMPTY then": "elseif false then"},
+    ),
+    "a server that took over goes on with its generations": (
+        "groups/group",
+        {"local LOST_GENERATIONS = 10000": "local LOST_GENERATIONS = 1"},
+    ),
+    "members may be deleted with their group": (
+        "groups/remove",
+        {"if g.state ~= EMPTY or": "if"},
+    ),
+}
+
+
+@contextmanager
+def mutated(file: str, changes: Mapping[str, str]) -> Iterator[None]:
+    original = connection.script_text
+
+    def changed(name: str, *of: Any) -> str:
+        text = original(name, *of)
+        if file in (name, "groups/group") and name.startswith("groups/") and "listing" not in name:
+            for old, new in changes.items():
+                if old not in text:
+                    raise LookupError(f"{file}.lua has no {old!r} any more")
+                text = text.replace(old, new)
+        return text
+
+    connection.script_sha.cache_clear()
+    try:
+        with mock.patch.object(connection, "script_text", changed):
+            yield
+    finally:
+        connection.script_sha.cache_clear()
+
+
+@pytest.mark.parametrize("name", MUTANTS)
+def test_the_machine_notices(name: str, tmp_path: Path) -> None:
+    with mutated(*MUTANTS[name]), group_machine(tmp_path) as machine, pytest.raises(Differs):
+        run(machine, 150, shrink=False)

@@ -1,0 +1,109 @@
+"""How far a reader is behind: by records that there are, and by the age of the first of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from lakelog import Lakelog, TopicLog
+from lakelog.read.lag import Lag, lag_of
+from lakelog.read.record_count import RecordCount
+from lakelog.testing.servers import RedisServer
+
+FIRST_MS = 1_700_000_000_000
+NOW_MS = FIRST_MS + 1_000_000
+
+
+@pytest.fixture
+def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
+        yield lake
+
+
+def filled(lake: Lakelog, **settings: object) -> TopicLog:
+    """Twenty records, a key in five of them, of which twelve are archived; one each second."""
+    config = {"retention.ms": -1, "local.retention.ms": 0, **settings}
+    lake.topics.create("orders", 1, config)
+    for first, last in ((0, 12), (12, 20)):
+        with lake.producer() as producer:
+            for n in range(first, last):
+                key = b"k%d" % (n % 5)
+                producer.send("orders", b"v", key=key, timestamp_ms=FIRST_MS + 1_000 * n)
+        if last == 12:
+            lake.archive("orders")
+    return lake.log("orders")
+
+
+def lag(log: TopicLog, position: int, now_ms: int = NOW_MS) -> Lag:
+    def first_ms() -> int | None:
+        start = max(position, log.offsets([0])[0].log_start)
+        return next(iter(log.read(0, start).records())).timestamp_ms
+
+    return lag_of(log.tiers().look([0]), 0, position, first_ms, now_ms, log.table)
+
+
+@pytest.mark.parametrize("position", [0, 5, 11, 12, 15, 19])
+def test_it_counts_the_records_of_both_tiers_and_tells_the_age_of_the_first(
+    lake: Lakelog, position: int
+) -> None:
+    found = lag(filled(lake), position)
+    assert found == Lag(RecordCount(20 - position), NOW_MS - FIRST_MS - 1_000 * position)
+
+
+@pytest.mark.parametrize("position", [20, 25])
+def test_who_has_read_all_or_claims_more_is_not_behind(lake: Lakelog, position: int) -> None:
+    assert lag(filled(lake), position) == Lag(RecordCount(0), None)
+
+
+def test_what_was_deleted_below_the_log_start_does_not_count(lake: Lakelog) -> None:
+    log = filled(lake)
+    lake.log("orders").raise_log_start(0, 8)
+    assert lag(log, 3) == Lag(RecordCount(12), NOW_MS - FIRST_MS - 8_000)
+
+
+def test_what_was_compacted_away_does_not_count(lake: Lakelog) -> None:
+    log = filled(
+        lake, **{"cleanup.policy": "compact", "segment.ms": 1, "min.cleanable.dirty.ratio": 0}
+    )
+    lake.archive("orders")
+    lake.cleanup("orders")
+    left = [record.offset for record in log.read(0).records()]
+    assert len(left) < 20
+    for position in range(20):
+        expected = sum(offset >= position for offset in left)
+        assert lag(log, position).records == RecordCount(expected), position
+
+
+def test_the_gap_of_a_lost_tail_does_not_count(
+    make_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lake:
+        log = filled(lake)
+        server.restart(clean=False)
+        with lake.producer() as producer:
+            sent = producer.send("orders", b"after it", timestamp_ms=NOW_MS).result()
+        assert sent.offset > 1_000
+        assert lag(log, 5).records == RecordCount(16)
+        assert lag(log, 20) == lag(log, 500) == Lag(RecordCount(1), 0)
+
+
+def test_a_record_of_the_future_is_not_old(lake: Lakelog) -> None:
+    assert lag(filled(lake), 0, FIRST_MS - 5_000).age_ms == 0
+
+
+def test_a_record_without_a_timestamp_has_no_age(lake: Lakelog) -> None:
+    log = filled(lake)
+    found = lag_of(log.tiers().look([0]), 0, 0, lambda: -1, NOW_MS, log.table)
+    assert found == Lag(RecordCount(20), None)
+
+
+def test_nothing_is_read_where_nothing_is_left(lake: Lakelog) -> None:
+    log = filled(lake)
+
+    def first_ms() -> int:
+        raise AssertionError("there is no record to ask for")
+
+    assert lag_of(log.tiers().look([0]), 0, 20, first_ms, NOW_MS).age_ms is None
