@@ -36,6 +36,7 @@ if TYPE_CHECKING:
         MaxTimestamp,
     )
     from .read.consumer import Consumer
+    from .read.subscription import ConsumerRebalanceListener
     from .read.topic_log import TopicLog
     from .read.unified_log import UnifiedLog
     from .record import (
@@ -58,6 +59,7 @@ _HOMES = {
     "AtTimestamp": "offsets",
     "ColdLog": "cold_log",
     "Consumer": "read.consumer",
+    "ConsumerRebalanceListener": "read.subscription",
     "Earliest": "offsets",
     "EarliestLocal": "offsets",
     "EarliestPendingUpload": "offsets",
@@ -89,6 +91,7 @@ __all__ = [
     "AtTimestamp",
     "ColdLog",
     "Consumer",
+    "ConsumerRebalanceListener",
     "Earliest",
     "EarliestLocal",
     "EarliestPendingUpload",

@@ -26,7 +26,9 @@ from .offsets import PositionLike
 from .operate.deletion import chosen, is_expired, purge
 from .operate.status import Status, TopicFailure, status
 from .read.consumer import Consumer
+from .read.consumer_config import ConsumerConfig
 from .read.hot_tier import HotTier, NothingHot
+from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .spark.catalog.registration import Registered, register_topic
 from .spark.dataframe import dataframe
@@ -171,13 +173,21 @@ class ColdLog:
             explorer_of=self.explore,
         )
 
-    def consumer(self, **config: Any) -> Consumer:
-        """A consumer without partitions; `Consumer.assign` gives it some.
+    def consumer(self, *topics: str, **config: Any) -> Consumer:
+        """A consumer of these topics; without any, `subscribe` or `assign` says what it reads.
 
         Args:
-            config: keyword arguments of `Consumer`.
+            topics: to subscribe to.
+            config: fields of `ConsumerConfig`.
+
+        Raises:
+            InvalidConfigError: no such field, or a value that is not legal.
+            InvalidTopicError: a name that no topic can have.
         """
-        return Consumer(self.log, **config)
+        consumer = Consumer(self.log, ConsumerConfig.of(**config), self._seen_topics())
+        if topics:
+            consumer.subscribe(topics)
+        return consumer
 
     def explore(
         self,
@@ -383,6 +393,10 @@ class ColdLog:
         return f"ColdLog({self._place})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _seen_topics(self) -> SeenTopics:
+        """For a subscription."""
+        return SeenTopics(self.topics.list)
 
     def _archived_of(self) -> Callable[[str], TopicLog] | None:
         """What the explorer reads while Redis does not answer."""

@@ -470,6 +470,14 @@ class NoOffsetForPartitionError(LakelogError, LookupError):
     topic_partition: TopicPartition
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class RecordDeserializationError(LakelogError, ValueError):
+    """A consumer's deserializer failed; its position is that of the record."""
+
+    topic_partition: TopicPartition
+    offset: int
+
+
 # -- groups ------------------------------------------------------------------------------------
 
 

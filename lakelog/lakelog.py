@@ -45,6 +45,7 @@ from .operate.deletion import purge, undelete
 from .operate.quarantine import Quarantine
 from .operate.restore import RestoredTopic, restore
 from .operate.status import Status, status
+from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
 from .record import OffsetRange, TopicPartition
@@ -519,6 +520,9 @@ class Lakelog(ColdLog):
         return f"Lakelog({source}, {self._place}, keyspace={source.keyspace!r})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _seen_topics(self) -> SeenTopics:
+        return SeenTopics(self.topics.list, self.topics.version)
 
     def _producer_of(self) -> Callable[[], Producer]:
         return self.producer

@@ -88,6 +88,11 @@ def shown(value: object) -> str:
     return printable(str(value))
 
 
+def counted(count: int, noun: str) -> str:
+    """``1 record``, ``2,000 records``."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def printable(text: str) -> str:
     r"""The text in one line without anything that a terminal obeys: ``\x1b`` for an escape byte.
 

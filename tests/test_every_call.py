@@ -111,6 +111,12 @@ def held(lock: contextlib.AbstractContextManager[None]) -> None:
         pass
 
 
+def follow(world: World) -> None:
+    """Reads by a subscription what comes in a moment."""
+    with world.lake.consumer("orders", auto_offset_reset="earliest") as consumer:
+        consumer.poll(50)
+
+
 def drained(found: Iterable[Any]) -> list[Any]:
     """What an iterator gives, if it ends; else the beginning of it."""
     return list(itertools.islice(found, 50))
@@ -306,6 +312,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "UnifiedLog.raise_log_start": lambda w: w.log.raise_log_start(0, 3),
     "ColdLog.sql": lambda w: w.archived.sql("select max(timestamp) from orders").read_all(),
     "ColdLog.sql hot": lambda w: w.lake.sql("select max(timestamp) from orders").read_all(),
+    "Consumer.subscribe": lambda w: follow(w),
+    "Consumer.topics": lambda w: w.consumer.topics(),
+    "Consumer.partitions_for_topic": lambda w: w.consumer.partitions_for_topic("orders"),
     "Consumer.poll": lambda w: w.consumer.poll(50),
     "Consumer.poll_arrow": lambda w: w.consumer.poll_arrow(50),
     "Consumer.beginning_offsets": lambda w: w.consumer.beginning_offsets([TP]),
@@ -495,6 +504,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
 QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
+    *("Consumer.subscription", "Consumer.unsubscribe"),
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
     *(
         "Consumer.resume",

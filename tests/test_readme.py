@@ -179,6 +179,11 @@ def test_a_search_finds_what_it_shows(tmp_path: Path, monkeypatch: pytest.Monkey
     run_section("lakelog/read/README.md", "Search")
 
 
+def test_a_consumer_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/read/README.md", "Consumers")
+
+
 def test_a_query_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/read/README.md", "SQL")

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from ..engines.choice import Choice
 from ..record import OffsetRange, TopicPartition
+from ..text_table import counted
 from .trouble import Trouble
 
 
@@ -26,7 +27,8 @@ class PartitionArchived:
     def __str__(self) -> str:
         return (
             f"{self.topic_partition}: [{self.start_offset}, {self.end_offset}) "
-            f"{self.records:,} records, {self.size_bytes:,} bytes in {_files(self.files)}, "
+            f"{counted(self.records, 'record')}, {self.size_bytes:,} bytes in "
+            f"{counted(self.files, 'file')}, "
             f"{self.seconds:.2f} s"
         )
 
@@ -83,8 +85,8 @@ class ArchiveReport:
         lines = [str(partition) for partition in self.partitions]
         if lines:
             lines.append(
-                f"{self.topic}: {self.records:,} records, {self.size_bytes:,} bytes in "
-                f"{_files(self.files)}, {self.seconds:.2f} s"
+                f"{self.topic}: {counted(self.records, 'record')}, {self.size_bytes:,} bytes in "
+                f"{counted(self.files, 'file')}, {self.seconds:.2f} s"
             )
         else:
             lines.append(f"{self.topic}: nothing to archive")
@@ -94,15 +96,13 @@ class ArchiveReport:
         ]
         if self.unparsed:
             lines.append(
-                f"{self.topic}: {self.unparsed:,} values did not parse and have no columns; "
+                f"{self.topic}: {counted(self.unparsed, 'value')} did not become columns; "
                 "value_error in the table says why"
             )
         if self.orphans_removed:
-            lines.append(f"{self.topic}: {_files(self.orphans_removed)} of failed runs removed")
+            lines.append(
+                f"{self.topic}: {counted(self.orphans_removed, 'file')} of failed runs removed"
+            )
         lines += [f"{self.topic}: engine {choice}" for choice in self.engines]
         lines += [f"{self.topic}: {trouble}" for trouble in self.troubles]
         return "\n".join(lines)
-
-
-def _files(count: int) -> str:
-    return f"{count:,} file{'' if count == 1 else 's'}"

@@ -10,6 +10,7 @@ from ..cold.table import Vacuumed
 from ..engines.choice import Choice
 from ..errors import LakelogError
 from ..record import OffsetRange, TopicPartition
+from ..text_table import counted
 from .compaction import PartitionCompacted
 from .retention import PartitionRetention
 
@@ -87,28 +88,33 @@ class CleanupReport:
 
     def __str__(self) -> str:
         lines = [
-            f"{one.topic_partition}: retain: {len(one.dropped):,} segments, {one.records:,} "
-            f"records, {one.size_bytes:,} bytes deleted; the log starts at {one.log_start}"
+            f"{one.topic_partition}: retain: {counted(len(one.dropped), 'segment')}, "
+            f"{counted(one.records, 'record')}, {one.size_bytes:,} bytes deleted; "
+            f"the log starts at {one.log_start}"
             for one in self.retained
         ]
         lines += [
             f"{one.topic_partition}: compact: dirty {one.dirty_ratio_before:.0%}, "
-            f"{one.records_read:,} records → {one.records_kept:,}, {one.bytes_read:,} bytes → "
-            f"{one.bytes_kept:,} ({one.recopy_percent:.0f} % recopied), {one.segments_before:,} "
-            f"segments → {one.segments_after:,}, {one.seconds:.2f} s"
+            f"{counted(one.records_read, 'record')} → {one.records_kept:,}, "
+            f"{one.bytes_read:,} bytes → {one.bytes_kept:,} ({one.recopy_percent:.0f} % recopied), "
+            f"{counted(one.segments_before, 'segment')} → {one.segments_after:,}, "
+            f"{one.seconds:.2f} s"
             for one in self.compacted
         ]
         lines += [
-            f"{one.topic_partition}: optimize: {one.files_before:,} files → {one.files_after:,}, "
-            f"{one.bytes_before:,} bytes → {one.bytes_after:,}, {one.seconds:.2f} s"
+            f"{one.topic_partition}: optimize: {counted(one.files_before, 'file')} → "
+            f"{one.files_after:,}, {one.bytes_before:,} bytes → {one.bytes_after:,}, "
+            f"{one.seconds:.2f} s"
             for one in self.optimized
         ]
         if self.vacuumed is not None and self.vacuumed.files:
             size_bytes = self.vacuumed.size_bytes
             size = "" if size_bytes is None else f", {size_bytes:,} bytes"
-            lines.append(f"{self.topic}: vacuum: {self.vacuumed.files:,} files{size}")
+            lines.append(f"{self.topic}: vacuum: {counted(self.vacuumed.files, 'file')}{size}")
         if self.orphans_removed:
-            lines.append(f"{self.topic}: {self.orphans_removed:,} files of failed runs removed")
+            lines.append(
+                f"{self.topic}: {counted(self.orphans_removed, 'file')} of failed runs removed"
+            )
         if self.purged is not None:
             lines.append(str(self.purged))
         if not lines and not self.failures:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from .connect import cold_root, open_log
+from .connect import cold_root, no_topics, open_log
 from .engines import engine_names, say_engines
 from .output import ConsoleProgress, Failed, Message, Table, describe
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
 
     from ..archive.report import ArchiveReport
+    from ..lakelog import Lakelog
 
 #: After a signal. The run itself ends within 2.5 s, see `archive.continuous`.
 STOP_WITHIN_S = 2.9
@@ -89,11 +90,21 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
             ]
             raise Failed(_table(error.reports, "nothing was archived"), "\n".join(said)) from error
         step.advance(sum(report.records for report in reports))
+        empty = _nothing(log, reports)
     for report in reports:
         for trouble in report.troubles:  # archived all the same
             print(f"  {report.topic}: {trouble}", file=sys.stderr)
     say_engines({report.topic: report.engines for report in reports})
-    return _table(reports, "nothing to archive: the cold tier holds everything already")
+    return _table(reports, empty)
+
+
+def _nothing(log: Lakelog, reports: Sequence[ArchiveReport]) -> str:
+    """Why there was nothing to archive."""
+    if reports:
+        return "nothing to archive: the cold tier holds everything already"
+    if log.topics.list():
+        return "nothing to archive: no topic has a cold tier (remote.storage.enable=false)"
+    return f"nothing to archive: {no_topics(log)}"
 
 
 def _table(reports: Sequence[ArchiveReport], empty: str) -> Table:

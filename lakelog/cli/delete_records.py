@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..text_table import counted
 from .connect import open_log
 from .output import Failed, Message
 
@@ -120,7 +121,7 @@ def _delete(log: Lakelog, asked: Iterable[_Asked], dry_run: bool) -> list[dict[s
 def _line(row: dict[str, Any]) -> str:
     """As kafka-delete-records prints it; it has no dry run."""
     kind = next(name for name in ("error", "would_delete", "low_watermark") if name in row)
-    value = f"{row[kind]} records" if kind == "would_delete" else row[kind]
+    value = counted(row[kind], "record") if kind == "would_delete" else row[kind]
     return f"partition: {row['topic']}-{row['partition']}\t{kind}: {value}"
 
 

@@ -22,7 +22,7 @@ def engine_names(choices: Sequence[Choice]) -> str | None:
 
 def say_engines(choices: Mapping[str, Sequence[Choice]]) -> None:
     """Say on standard error what did the work of each topic, and why."""
-    lines = [f"  {topic}: {one}" for topic, made in choices.items() for one in made]
+    lines = [f"  {topic}: engine {one}" for topic, made in choices.items() for one in made]
     for line in lines[:_REASONS]:
         print(line, file=sys.stderr)
     if len(lines) > _REASONS:

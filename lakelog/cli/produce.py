@@ -8,6 +8,7 @@ import sys
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from ..text_table import counted
 from .connect import open_log
 from .output import Failed, Message
 from .stop_signals import HeldInterrupt
@@ -148,7 +149,7 @@ class _Appended:
         left = sum(not result.done() for _, result in self._pending)
         try:
             if left:
-                print(f"finishing {left:,} records; again to stop now", file=sys.stderr)
+                print(f"finishing {counted(left, 'record')}; again to stop now", file=sys.stderr)
             self.settle()
         except KeyboardInterrupt:
             with suppress(DeliveryError):  # each record has its own
@@ -159,7 +160,7 @@ class _Appended:
         values = {"topic": self.topic, "records": self.records}
         if self.not_written or self.unknown:
             values |= {"not_written": self.not_written, "unknown": self.unknown}
-        return Message(f"appended {self.records:,} records to {self.topic}", values)
+        return Message(f"appended {counted(self.records, 'record')} to {self.topic}", values)
 
     def reason(self, first: str | None) -> str:
         """Why it ended, and what is not in the log, as sentences."""

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..text_table import counted
 from .output import Lines, Message
 
 if TYPE_CHECKING:
@@ -77,7 +78,7 @@ def written(
 
 
 def lines_written(
-    lines: Iterable[tuple[str, int]], arguments: argparse.Namespace, of: str = "records"
+    lines: Iterable[tuple[str, int]], arguments: argparse.Namespace, of: str = "record"
 ) -> Iterator[Lines | Message]:
     """Texts, each of so many records, to where they are to go."""
     if arguments.output_file is None:
@@ -96,7 +97,7 @@ def columns_written(
     tables: Iterable[pa.Table | pa.RecordBatch],
     schema: pa.Schema,
     arguments: argparse.Namespace,
-    of: str = "records",
+    of: str = "record",
 ) -> Iterator[Message]:
     """Tables as a Parquet file, or as Arrow's stream."""
     import pyarrow as pa
@@ -140,6 +141,6 @@ def _lines(
 
 def _said(records: int, arguments: argparse.Namespace, of: str) -> Message:
     return Message(
-        f"{records:,} {of} written to {arguments.output_file}",
-        {of: records, "file": arguments.output_file},
+        f"{counted(records, of)} written to {arguments.output_file}",
+        {f"{of}s": records, "file": arguments.output_file},
     )

@@ -73,14 +73,14 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
         try:
             batches = limit.limited(found)
             if arguments.output in ("parquet", "arrow"):
-                yield from columns_written(batches, found.schema, arguments, "rows")
+                yield from columns_written(batches, found.schema, arguments, "row")
             elif arguments.output == "text":
                 yield from _text(found, arguments)
             else:
                 make = _json_lines if arguments.output == "json" else _csv_lines
                 lines = [(_csv_row(_names(found.schema)), 0)] if arguments.output == "csv" else []
                 made = ((make(batch), batch.num_rows) for batch in batches)
-                yield from lines_written(chain(lines, made), arguments, "rows")
+                yield from lines_written(chain(lines, made), arguments, "row")
         finally:
             found.close()
 
@@ -96,7 +96,7 @@ def _text(found: pa.RecordBatchReader, arguments: argparse.Namespace) -> Iterato
         from ..text_table import text_table
 
         lines = [(f"{text_table(shown, names, spaced=False)}\n", len(shown))]
-        yield from lines_written(lines, arguments, "rows")
+        yield from lines_written(lines, arguments, "row")
     if len(rows) > most and arguments.max is None:
         print(
             f"the first {most:,} rows; --max shows more, --output csv or json all", file=sys.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from ..text_table import counted
 from .connect import no_topics, open_archived, open_log
 from .output import Failed, Message, Page, Table, describe, utc_text
 from .settings import parse_changes, parse_settings
@@ -161,7 +162,7 @@ def _create(arguments: argparse.Namespace) -> Message:
             if_not_exists=arguments.if_not_exists,
         )
         alone = log.topics.is_hot_alone and not topic.config.tiered
-    said = f"created topic {topic.name} with {topic.partitions} partitions"
+    said = f"created topic {topic.name} with {counted(topic.partitions, 'partition')}"
     if alone:
         said += (
             " in Redis alone (remote.storage.enable=false): no cold root was given (--cold). "
@@ -381,7 +382,9 @@ def _apply(arguments: argparse.Namespace) -> Table:
         }
         for change in changes
     ]
-    count = "no topics are declared" if not declared else f"{len(declared)} topics are as declared"
+    count = f"{counted(len(declared), 'topic')} {'is' if len(declared) == 1 else 'are'} as declared"
+    if not declared:
+        count = "no topics are declared"
     title = "would change:" if arguments.dry_run else "changed:"
     if failed is not None:
         said = [f"{where}: {describe(error)}" for where, error in failed.errors.items()]

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from functools import reduce
 from operator import add
 
+from ..text_table import counted
+
 #: Copying a record from Redis, or from Parquet files, into a Parquet file takes this process so
 #: long, and each of its stored bytes so much more: 1.4 s for a million records of 100 bytes, 5 s
 #: for a million of 1 KiB.
@@ -69,7 +71,7 @@ class Work:
         )
 
     def __str__(self) -> str:
-        return f"{self.records:,} records in {_size(self.size_bytes)}"
+        return f"{counted(self.records, 'record')} in {_size(self.size_bytes)}"
 
 
 NOTHING = Work()

@@ -16,6 +16,7 @@ from ..errors import LakelogError
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..local_path import local_path
+from ..text_table import counted
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -292,7 +293,7 @@ def _topics(hot: HotLog) -> Iterator[Finding]:
                 RISKY, f"topic {topic.name}", f"paused: {', '.join(paused)}", "lakelog hot resume"
             )
         else:
-            yield Finding(OK, f"topic {topic.name}", f"{topic.partitions} partitions")
+            yield Finding(OK, f"topic {topic.name}", counted(topic.partitions, "partition"))
 
 
 def _cold(cold: str, location: str | None, options: Mapping[str, str] | None) -> Iterator[Finding]:

@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import Any
 
 import pyarrow as pa
 
 from ..config import MIB
 from ..errors import (
     InvalidArgumentError,
-    NoOffsetForPartitionError,
-    OffsetOutOfRangeError,
-    RecoveryNeededError,
+    UnknownTopicIdError,
+    UnknownTopicOrPartitionError,
 )
-from ..offsets import Ago, AtTimestamp, Earliest, Latest, Position, check_offset, timestamp_ms
-from ..record import Fetched, OffsetAndTimestamp, Record, TopicPartition, to_records
+from ..offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
+from ..record import OffsetAndTimestamp, Record, TopicPartition, to_records
+from ..topic import Topic
+from .consumer_config import ConsumerConfig, check_count, check_timeout
+from .cursor import RECORDS_AT_ONCE, Cursor
+from .deserializers import Deserializers
 from .policy import OffsetReset
+from .subscription import SeenTopics, Subscription
 from .topic_log import TopicLog
-
-DEFAULT_MAX_POLL_RECORDS = 500  # Kafka's max.poll.records
-
-#: Iterating turns this many records of a partition into objects at a time.
-_ITERATION_RECORDS = 500
 
 #: A wait without an end wakes up this often, to notice signals.
 _WAIT_MS = 60_000
@@ -48,35 +47,27 @@ class Consumer:
 
     Args:
         logs: gives the log of a topic, all of one hot tier; `Lakelog.log`.
-        auto_offset_reset: where to begin without a position, or when the log does not hold it (any
-            more): ``earliest``, ``latest``, ``none`` (an error), or ``by_duration:PT10M`` (that
-            long before now). If no record is that young, by_duration waits for one and does not
-            take the log end; if the log begins later, it takes its start.
-        max_poll_records: the most that one `poll` returns.
-        consumer_timeout_ms: iterating ends after this long without a record; None: never.
-
-    Raises:
-        InvalidConfigError: `auto_offset_reset` is none of these.
+        config: what else it does.
+        topics: tells which topics there are; None: it can only be assigned partitions.
     """
 
     def __init__(
         self,
         logs: Callable[[str], TopicLog],
-        *,
-        auto_offset_reset: str = "latest",
-        max_poll_records: int = DEFAULT_MAX_POLL_RECORDS,
-        consumer_timeout_ms: int | None = None,
+        config: ConsumerConfig | None = None,
+        topics: SeenTopics | None = None,
     ) -> None:
         self._logs = logs
-        self._reset = OffsetReset.parse(auto_offset_reset)
-        self._max_poll_records = _check_count("max_poll_records", max_poll_records)
-        self._consumer_timeout_ms = (
-            None
-            if consumer_timeout_ms is None
-            else _check_timeout("consumer_timeout_ms", consumer_timeout_ms)
+        self.config = config or ConsumerConfig()
+        self._reset = OffsetReset.parse(self.config.auto_offset_reset)
+        self._deserializers = Deserializers(
+            self.config.key_deserializer, self.config.value_deserializer
         )
+        self._seen_topics = topics
+        self._subscription: Subscription | None = None
+        self._look_s = 0.0  # when the subscription looks again for topics; monotonic
         self._topics: dict[str, TopicLog] = {}
-        self._cursors: dict[TopicPartition, _Cursor] = {}  # in the order of their turns
+        self._cursors: dict[TopicPartition, Cursor] = {}  # in the order of their turns
 
     # -- which partitions, from where ------------------------------------------------------------
 
@@ -85,15 +76,79 @@ class Consumer:
 
         Raises:
             UnknownTopicOrPartitionError: one does not exist; nothing was changed.
+            InvalidArgumentError: there is a subscription.
         """
+        if self._subscription is not None:
+            raise InvalidArgumentError(
+                f"this consumer is subscribed to {self._subscription}, which says what it reads; "
+                "call unsubscribe() before assign()"
+            )
         wanted = [TopicPartition(*one) for one in partitions]
         topics = {tp.topic: self._topics.get(tp.topic) or self._logs(tp.topic) for tp in wanted}
         for tp in wanted:
             topics[tp.topic].topic.partition(tp.partition)
         self._topics = topics
         self._cursors = {
-            tp: self._cursors.get(tp) or _Cursor(tp, topics[tp.topic], self._reset) for tp in wanted
+            tp: self._cursors.get(tp) or Cursor(tp, topics[tp.topic], self._reset) for tp in wanted
         }
+
+    def subscribe(
+        self,
+        topics: Iterable[str] = (),
+        pattern: str | None = None,
+        listener: Any = None,
+    ) -> None:
+        """Read all partitions of these topics, as they come and go; takes the place of an earlier
+        subscription.
+
+        The next `poll` (or iteration) finds them, and looks again every ``metadata_max_age_ms``: a
+        topic that is made later and one that grows are read where ``auto_offset_reset`` says, one
+        that is deleted leaves, and one that is made again begins anew. Partitions that stay keep
+        their position.
+
+        Args:
+            topics: names.
+            pattern: instead, a regular expression that names match from their beginning.
+            listener: a `ConsumerRebalanceListener`.
+
+        Raises:
+            InvalidArgumentError: neither or both of names and pattern; partitions are assigned.
+            InvalidTopicError: a name that no topic can have.
+        """
+        if self._seen_topics is None:
+            raise InvalidArgumentError(
+                "this consumer cannot list topics; get it from Lakelog.consumer, or call assign()"
+            )
+        if self._subscription is None and self._cursors:
+            raise InvalidArgumentError(
+                f"partitions are assigned ({', '.join(map(str, self._cursors))}); call "
+                "unsubscribe() before subscribe()"
+            )
+        self._subscription = Subscription.of(topics, pattern, listener)
+        self._look_s = 0.0
+
+    def subscription(self) -> set[str] | None:
+        """The names that are subscribed to, or that a pattern has found; None: no subscription."""
+        if self._subscription is None:
+            return None
+        return set(self._subscription.names or self._topics)
+
+    def unsubscribe(self) -> None:
+        """Give up the subscription, or what was assigned."""
+        subscription, self._subscription = self._subscription, None
+        if subscription is not None and subscription.listener is not None and self._cursors:
+            subscription.listener.on_partitions_revoked(self.assignment())
+        self._cursors = {}
+        self._topics = {}
+
+    def topics(self) -> set[str]:
+        """The names of all topics there are."""
+        return {topic.name for topic in self._listed()}
+
+    def partitions_for_topic(self, topic: str) -> set[int] | None:
+        """The numbers of a topic's partitions; None: there is no such topic."""
+        found = next((one for one in self._listed() if one.name == topic), None)
+        return None if found is None else set(range(found.partitions))
 
     def assignment(self) -> set[TopicPartition]:
         """The partitions that are read."""
@@ -178,15 +233,21 @@ class Consumer:
 
         Raises:
             OffsetOutOfRangeError, NoOffsetForPartitionError: with auto_offset_reset ``none``.
+            RecordDeserializationError: a deserializer failed. The position is that of the record,
+                so that it comes again unless you seek past it; what lies before is returned first.
             LakelogError: a tier does not answer or is damaged. Positions stay; records of other
                 partitions are returned first.
         """
-        limit = self._max_poll_records if max_records is None else max_records
-        polled = self._poll(timeout_ms, _check_count("max_records", limit))
-        return {
-            tp: [record for batch in batches for record in to_records(tp, batch)]
+        limit = self.config.max_poll_records if max_records is None else max_records
+        polled = self._poll(timeout_ms, check_count("max_records", limit))
+        found = {
+            tp: self._deserialized(tp, [r for batch in batches for r in to_records(tp, batch)])
             for tp, batches in polled.items()
         }
+        given = {tp: records for tp, records in found.items() if records}
+        if not given:
+            _raise_failure(self._active())
+        return given
 
     def poll_arrow(
         self, timeout_ms: int = 0, max_records: int | None = None
@@ -199,7 +260,7 @@ class Consumer:
                 MiB.
         """
         if max_records is not None:
-            _check_count("max_records", max_records)
+            check_count("max_records", max_records)
         return {
             tp: batches[0]
             if len(batches) == 1
@@ -214,17 +275,19 @@ class Consumer:
         two records take effect at once.
         """
         self._check_assigned()
-        while self._cursors:
-            cursor = self._await(_deadline(self._consumer_timeout_ms))
+        while self._cursors or self._subscription is not None:
+            cursor = self._await(_deadline(self.config.consumer_timeout_ms))
             if cursor is None:
                 return
-            for _ in range(_ITERATION_RECORDS):
+            for _ in range(RECORDS_AT_ONCE):
                 # The caller may have done anything to the consumer since the last record.
                 if self._cursors.get(cursor.topic_partition) is not cursor or cursor.paused:
                     break
                 record = cursor.next_record()
                 if record is None:
                     break
+                if not self._deserialized(cursor.topic_partition, [record]):
+                    _raise_failure([cursor])
                 yield record
             self._last(cursor)
 
@@ -258,9 +321,8 @@ class Consumer:
     # -- end -------------------------------------------------------------------------------------
 
     def close(self) -> None:
-        """Give up the assignment. Connections belong to the logs and stay open."""
-        self._cursors = {}
-        self._topics = {}
+        """Give up the subscription or the assignment. Connections stay open: the logs have them."""
+        self.unsubscribe()
 
     def __enter__(self) -> Consumer:
         return self
@@ -273,7 +335,7 @@ class Consumer:
     def _poll(
         self, timeout_ms: int, max_records: int | None
     ) -> dict[TopicPartition, list[pa.RecordBatch]]:
-        deadline = _deadline(_check_timeout("timeout_ms", timeout_ms))
+        deadline = _deadline(check_timeout("timeout_ms", timeout_ms))
         self._check_assigned()
         if self._await(deadline) is None:
             return {}
@@ -298,7 +360,7 @@ class Consumer:
                 turns.append(cursor)
         return polled
 
-    def _await(self, deadline: float | None) -> _Cursor | None:
+    def _await(self, deadline: float | None) -> Cursor | None:
         """The first cursor in turn that has a record at hand; None when the time is over.
 
         Raises:
@@ -306,16 +368,19 @@ class Consumer:
         """
         _raise_failure(self._active())
         while True:
+            self._follow()
             active = self._active()
-            self._wait_for_news(active, _left_ms(deadline))
+            self._wait_for_news(active, self._wait_ms(deadline))
             for cursor in active:
                 if cursor.try_fill():
                     return cursor
+            if self._are_gone(active):
+                continue
             _raise_failure(active)
             if deadline is not None and time.monotonic() >= deadline:
                 return None
 
-    def _wait_for_news(self, active: list[_Cursor], timeout_ms: int) -> None:
+    def _wait_for_news(self, active: list[Cursor], timeout_ms: int) -> None:
         """Ask for news of the cursors at the log end; wait only if there is nothing else to do."""
         waiting = {
             cursor.topic_partition: cursor.idle_at
@@ -333,19 +398,91 @@ class Consumer:
             if all_idle and not news:
                 _look_where_nothing_came(active)
 
-    def _active(self) -> list[_Cursor]:
+    def _wait_ms(self, deadline: float | None) -> int:
+        """How long to wait for a record before there is something else to do."""
+        left_ms = _left_ms(deadline)
+        if self._subscription is None:
+            return left_ms
+        return min(left_ms, max(0, round((self._look_s - time.monotonic()) * 1000)))
+
+    def _listed(self) -> Sequence[Topic]:
+        if self._seen_topics is None:
+            raise InvalidArgumentError(
+                "this consumer cannot list topics; get it from Lakelog.consumer"
+            )
+        return self._seen_topics.now()
+
+    def _follow(self) -> None:
+        """Give and take partitions as the subscription's topics come and go."""
+        if self._subscription is None or time.monotonic() < self._look_s:
+            return
+        logs = {}
+        for topic in self._subscription.of_these(self._listed()):
+            known = self._topics.get(topic.name)
+            same = known is not None and known.topic.topic_id == topic.topic_id
+            if known is not None and same and known.topic.partitions >= topic.partitions:
+                logs[topic.name] = known
+                continue
+            try:
+                logs[topic.name] = self._logs(topic.name)
+            except UnknownTopicOrPartitionError:
+                continue  # deleted since
+        wanted = {
+            TopicPartition(name, number): log
+            for name, log in logs.items()
+            for number in range(log.topic.partitions)
+        }
+        revoked = {
+            tp
+            for tp, cursor in self._cursors.items()
+            if tp not in wanted or wanted[tp].topic.topic_id != cursor.log.topic.topic_id
+        }
+        assigned = wanted.keys() - (self._cursors.keys() - revoked)
+        listener = self._subscription.listener
+        if revoked and listener is not None:
+            listener.on_partitions_revoked(revoked)
+        self._topics = logs
+        self._cursors = {
+            **{tp: cursor for tp, cursor in self._cursors.items() if tp not in revoked},
+            **{tp: Cursor(tp, wanted[tp], self._reset) for tp in wanted if tp in assigned},
+        }
+        self._look_s = time.monotonic() + self.config.metadata_max_age_ms / 1000
+        if assigned and listener is not None:
+            listener.on_partitions_assigned(assigned)
+
+    def _are_gone(self, cursors: list[Cursor]) -> bool:
+        """Whether those that failed did so since their topics were deleted; they are left then."""
+        failed = [one for one in cursors if isinstance(one.failure, UnknownTopicIdError)]
+        if self._subscription is None or not failed:
+            return False
+        self._look_s = 0.0
+        self._follow()
+        return not any(self._cursors.get(one.topic_partition) is one for one in failed)
+
+    def _deserialized(self, topic_partition: TopicPartition, records: list[Record]) -> list[Record]:
+        """The records with their objects; those before the first that has none."""
+        made, failure = self._deserializers.apply(records)
+        if failure is not None:
+            cursor = self._cursors[topic_partition]
+            cursor.move(failure.offset)
+            cursor.failure = failure
+        return made
+
+    def _active(self) -> list[Cursor]:
         return [cursor for cursor in self._cursors.values() if not cursor.paused]
 
     def _check_assigned(self) -> None:
-        if not self._cursors:
-            raise InvalidArgumentError("no partitions are assigned; call assign() first")
+        if not self._cursors and self._subscription is None:
+            raise InvalidArgumentError(
+                "nothing is to be read; call subscribe() with topics, or assign() with partitions"
+            )
 
-    def _last(self, cursor: _Cursor) -> None:
+    def _last(self, cursor: Cursor) -> None:
         """Let the others have their turn first."""
         if self._cursors.get(cursor.topic_partition) is cursor:
             self._cursors[cursor.topic_partition] = self._cursors.pop(cursor.topic_partition)
 
-    def _cursor(self, partition: TopicPartition) -> _Cursor:
+    def _cursor(self, partition: TopicPartition) -> Cursor:
         found = self._cursors.get(partition)
         if found is None:
             raise InvalidArgumentError(
@@ -354,7 +491,7 @@ class Consumer:
             )
         return found
 
-    def _chosen(self, partitions: tuple[TopicPartition, ...]) -> list[_Cursor]:
+    def _chosen(self, partitions: tuple[TopicPartition, ...]) -> list[Cursor]:
         return [self._cursor(tp) for tp in partitions] or list(self._cursors.values())
 
     def _log(self, topic: str) -> TopicLog:
@@ -377,9 +514,9 @@ class Consumer:
         return {tp: offsets[tp].log_end for tp in wanted}
 
 
-def _look_where_nothing_came(cursors: list[_Cursor]) -> None:
+def _look_where_nothing_came(cursors: list[Cursor]) -> None:
     """Makes dropped topics and deleted offsets raise errors, since nothing ever comes there."""
-    by_topic: dict[str, list[_Cursor]] = {}
+    by_topic: dict[str, list[Cursor]] = {}
     for cursor in cursors:
         by_topic.setdefault(cursor.topic_partition.topic, []).append(cursor)
     for waiting in by_topic.values():
@@ -393,129 +530,7 @@ def _look_where_nothing_came(cursors: list[_Cursor]) -> None:
                 cursor.idle_at = None
 
 
-class _Cursor:
-    """One partition's position, and what was read ahead of it."""
-
-    def __init__(self, topic_partition: TopicPartition, log: TopicLog, reset: OffsetReset) -> None:
-        self.topic_partition = topic_partition
-        self.log = log
-        self.paused = False
-        self.position: int | None = None  # of the next record to hand out; None: to be looked up
-        self.idle_at: int | None = None  # nothing to read until this offset is there
-        self._reset = reset
-        self._target: Position | None = reset.position  # what to look up
-        self._steps: Iterator[Fetched] | None = None
-        self._ahead: pa.RecordBatch | None = None  # read, not yet handed out
-        self._ahead_end = 0  # the position after it
-        self._objects: list[Record] = []  # the first records of `_ahead`, the next one last
-        self.failure: Exception | None = None  # to be raised by the next poll
-
-    def move(self, where: int | Position) -> None:
-        """Go on somewhere else; what was read ahead is dropped."""
-        if isinstance(where, Position):
-            self.position, self._target = None, where
-        else:
-            self.position = where
-        self.idle_at = self.failure = None
-        self._steps = self._ahead = None
-        self._objects = []
-
-    def resolve(self) -> bool:
-        """Whether there is a position now."""
-        if self.position is not None:
-            return True
-        if self._target is None:
-            raise NoOffsetForPartitionError(
-                f"{self.topic_partition} has no position and auto_offset_reset='none'; seek, or "
-                "set auto_offset_reset to 'earliest', 'latest' or 'by_duration:PT…'",
-                topic_partition=self.topic_partition,
-            )
-        partition = self.topic_partition.partition
-        end = 0
-        if isinstance(self._target, Ago):
-            # Before the search, so that records appended meanwhile end the wait.
-            end = self.log.offsets([partition])[partition].log_end
-        self.position = self.log.seek(partition, self._target)
-        if self.position is None:
-            self.idle_at = end  # Kafka, too, waits rather than take the log end
-        return self.position is not None
-
-    def fill(self) -> bool:
-        """Read ahead if nothing is at hand; returns whether something is at hand then."""
-        while self._ahead is None and self.idle_at is None and self.resolve():
-            assert self.position is not None
-            try:
-                self._step(self.position)
-            except RecoveryNeededError:
-                self.idle_at = self.position  # waits; the gap that recovery leaves is news
-            except OffsetOutOfRangeError as error:
-                self._steps = None
-                if self._reset.position is None:
-                    message = f"{error}, or set auto_offset_reset to 'earliest' or 'latest'"
-                    raise replace(error, message=message) from None
-                logger.warning("%s; auto_offset_reset=%s", error, self._reset.text)
-                self.move(self._reset.position)
-        return self._ahead is not None
-
-    def try_fill(self) -> bool:
-        """As `fill`, but an error is kept as the cursor's failure."""
-        try:
-            return self.fill()
-        except Exception as error:
-            self.failure = error
-            return False
-
-    @property
-    def ahead_bytes(self) -> int:
-        """The bytes at hand."""
-        return 0 if self._ahead is None else int(self._ahead.nbytes)
-
-    def take(self, max_records: int | None) -> pa.RecordBatch:
-        """Hand out what is at hand, as a batch."""
-        assert self._ahead is not None
-        batch = self._ahead if max_records is None else self._ahead.slice(0, max_records)
-        self._objects = []
-        self._handed_out(batch.num_rows)
-        return batch
-
-    def next_record(self) -> Record | None:
-        """Hand out the next record, None if nothing is at hand."""
-        if self._ahead is None:
-            return None
-        if not self._objects:
-            chunk = self._ahead.slice(0, _ITERATION_RECORDS)
-            self._objects = to_records(self.topic_partition, chunk)[::-1]
-        record = self._objects.pop()
-        self._handed_out(1)
-        return record
-
-    def _handed_out(self, records: int) -> None:
-        assert self._ahead is not None
-        if records < self._ahead.num_rows:
-            self.position = self._ahead.column("offset")[records - 1].as_py() + 1
-            self._ahead = self._ahead.slice(records)
-        else:
-            self.position = self._ahead_end
-            self._ahead = None
-
-    def _step(self, position: int) -> None:
-        if self._steps is None:
-            self._steps = self.log.fetches(self.topic_partition.partition, position)
-        try:
-            step = next(self._steps, None)
-        except BaseException:
-            self._steps = None  # a generator that raised is over
-            raise
-        if step is None:
-            self._steps = None
-            self.idle_at = position
-        elif step.records.num_rows:
-            self._ahead, self._ahead_end = step.records, step.next_offset
-        else:
-            self.position = step.next_offset
-
-
-def _raise_failure(cursors: list[_Cursor]) -> None:
+def _raise_failure(cursors: list[Cursor]) -> None:
     for cursor in cursors:
         if cursor.failure is not None:
             failure, cursor.failure = cursor.failure, None
@@ -530,15 +545,3 @@ def _left_ms(deadline: float | None) -> int:
     if deadline is None:
         return _WAIT_MS
     return max(0, min(_WAIT_MS, round((deadline - time.monotonic()) * 1000)))
-
-
-def _check_count(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise InvalidArgumentError(f"{name}={value!r} is not a number of records ≥ 1")
-    return value
-
-
-def _check_timeout(name: str, value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InvalidArgumentError(f"{name}={value!r} is not a number of milliseconds ≥ 0")
-    return value

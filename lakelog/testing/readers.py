@@ -27,6 +27,7 @@ from ..explore.explorer.opened_topic import OpenedTopic
 from ..explore.explorer.view import Ask, Before
 from ..offsets import AtOffset
 from ..read.consumer import Consumer
+from ..read.consumer_config import ConsumerConfig
 from ..read.hot_tier import NothingHot
 from ..read.tiers import Tiers
 from ..read.topic_log import TopicLog
@@ -36,6 +37,9 @@ from ..spark.place import LogPlace
 from ..spark.range_rows import range_rows
 from .layouts import RowTable, near
 from .model import Difference, require_same
+
+#: A consumer goes where it is sent, and nowhere else.
+FROM_A_SEEK = ConsumerConfig(auto_offset_reset="none")
 
 Reader = Callable[[int, int, int], list[Record]]
 """The records of a partition's [start, end)."""
@@ -287,7 +291,7 @@ class Readers:
     ) -> list[Record]:
         topic_partition = self.log.topic.partition(partition)
         found: list[Record] = []
-        with Consumer(lambda _: self.log, auto_offset_reset="none") as consumer:
+        with Consumer(lambda _: self.log, FROM_A_SEEK) as consumer:
             consumer.assign([topic_partition])
             consumer.seek(topic_partition, start)
             while not found or found[-1].offset < end - 1:

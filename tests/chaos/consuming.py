@@ -18,6 +18,7 @@ from lakelog.errors import (
 )
 from lakelog.lakelog import Lakelog
 from lakelog.read.consumer import Consumer
+from lakelog.read.consumer_config import ConsumerConfig
 from lakelog.record import TopicPartition
 
 from .history import Kind, Partition, consumptions_of, positions
@@ -61,7 +62,7 @@ class _Reader:
         # Records below a log start are gone for good where a topic may lose them; else it is wrong.
         policy = "earliest" if TOPICS[name].kind is Kind.RETAINED else "none"
         unified = log.log(topic)
-        self._consumer = Consumer(lambda _: unified, auto_offset_reset=policy)
+        self._consumer = Consumer(lambda _: unified, ConsumerConfig(auto_offset_reset=policy))
         self._partitions = topic.topic_partitions()
         self._consumer.assign(self._partitions)
         file = process.place.journal_file(process.name)

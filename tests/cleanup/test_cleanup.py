@@ -69,7 +69,7 @@ def test_a_run_retains_compacts_optimizes_and_vacuums(cold_log):
     assert report.failures == ()
     assert report
     text = str(report)
-    assert "orders-0: retain: 1 segments, 2 records" in text
+    assert "orders-0: retain: 1 segment, 2 records" in text
     assert "orders-0: compact: dirty 100%, 6 records → 5" in text
     assert "orders-0: optimize: 2 files → 1" in text
 

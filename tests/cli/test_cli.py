@@ -325,7 +325,7 @@ def test_what_is_declared_is_judged_by_what_is_in_effect(run: Run, tmp_path: Pat
     assert run_json(run, "topics", "list") == []
     run("topics", "defaults", "--config", "log.retention.hours=-1")
     run("topics", "apply", str(file))
-    assert "1 topics are as declared" in run("topics", "apply", str(file))
+    assert "1 topic is as declared" in run("topics", "apply", str(file))
     file.write_text("{name: a, config: {5: 6}}\n")
     assert f"{file}: there is no topic setting '5'" in run("topics", "apply", str(file), code=1)
 
@@ -550,3 +550,12 @@ def _wait_for_handlers(pid: int) -> None:
     while not caught & (1 << (signal.SIGTERM - 1)):
         status = Path(f"/proc/{pid}/status").read_text()
         caught = int(status.split("SigCgt:")[1].split()[0], 16)
+
+
+def test_where_nothing_is_to_be_archived_it_says_why(run: Run) -> None:
+    assert run("archive") == "nothing to archive: no topics yet\n"
+    said = run("topics", "create", "hot", "--config", "remote.storage.enable=false")
+    assert said == "created topic hot with 1 partition\n"
+    assert "no topic has a cold tier" in run("archive")
+    assert "with 2 partitions" in run("topics", "create", "t", "-p", "2")
+    assert run("archive") == "nothing to archive: the cold tier holds everything already\n"

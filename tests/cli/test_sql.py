@@ -70,7 +70,7 @@ def test_json_csv_parquet_and_arrow(run: Run, tmp_path: Path) -> None:
     (row,) = csv.DictReader(io.StringIO(run(query, "--output", "csv")[0]))
     assert row == {**expected, "headers": "[]", "key_bytes": "ä\x1b[31m"}
     file = tmp_path / "found"
-    assert run(query, "--output", "parquet", "-o", str(file))[0] == f"1 rows written to {file}\n"
+    assert run(query, "--output", "parquet", "-o", str(file))[0] == f"1 row written to {file}\n"
     assert pq.read_table(file)["key_bytes"].to_pylist() == ["ä\x1b[31m".encode()]
     run(query, "--output", "arrow", "-o", str(file))
     with pa.OSFile(str(file)) as source:

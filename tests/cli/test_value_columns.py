@@ -83,5 +83,5 @@ def test_a_report_says_how_many_values_have_no_columns() -> None:
         return ArchiveReport("t", tuple(done))
 
     assert report(0, 0).unparsed == 0
-    assert "did not parse" not in str(report(0, 0))
-    assert "t: 7 values did not parse and have no columns" in str(report(3, 4))
+    assert "did not become" not in str(report(0, 0))
+    assert "t: 7 values did not become columns" in str(report(3, 4))

@@ -24,6 +24,8 @@ from lakelog.hot.append import AppendCall
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.hot.keys import Keys
 from lakelog.read.consumer import Consumer
+from lakelog.read.consumer_config import ConsumerConfig
+from lakelog.read.subscription import SeenTopics
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import Record, produced_batch, to_records
 from lakelog.testing.harness import TableTold
@@ -66,7 +68,14 @@ class Bench:
         return UnifiedLog(self.topic, hot or self.hot, self.table, self.clock)
 
     def consumer(self, **config: Any) -> Consumer:
-        return Consumer(lambda _: self.log, **config)
+        seen = SeenTopics(self.hot.topics().list, self.hot.topics().version)
+        return Consumer(self._log_of, ConsumerConfig.of(**config), seen)
+
+    def _log_of(self, topic: str) -> UnifiedLog:
+        """The log of any topic; only that of the bench's own is archived."""
+        if topic == self.topic.name:
+            return self.log
+        return UnifiedLog(self.hot.topics().get(topic), self.hot, None, self.clock)
 
     def append(
         self,

@@ -1,0 +1,107 @@
+"""A consumer's settings, by Kafka's names in snake case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..errors import InvalidArgumentError, InvalidConfigError
+from .deserializers import Deserializer, TopicDeserializer
+from .policy import OffsetReset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConsumerConfig:
+    """Checked when made; `of` also says which names are legal.
+
+    Raises:
+        InvalidConfigError: a value that is not legal.
+    """
+
+    auto_offset_reset: str = "latest"
+    # Where to begin without a position, or when the log does not hold it (any more): "earliest",
+    # "latest", "none" (an error), or "by_duration:PT10M" (that long before now). If no record is
+    # that young, by_duration waits for one and does not take the log end; if the log begins later,
+    # it takes its start. Kafka: latest.
+
+    max_poll_records: int = 500
+    # The most that one `poll` returns; ≥ 1. Kafka: 500.
+
+    consumer_timeout_ms: int | None = None
+    # Iterating ends after this long without a record; None: never. kafka-python: never.
+
+    key_deserializer: Deserializer | None = None
+    value_deserializer: Deserializer | None = None
+    # What makes objects of keys and values: a function of the bytes, or an object with
+    # `deserialize(topic, headers, data)`. A null stays None without being asked for.
+
+    isolation_level: str = "read_uncommitted"
+    # The only one: a log has no transactions, so there is nothing that is not committed.
+
+    metadata_max_age_ms: int = 5_000
+    # How often a subscription looks for new topics and partitions; ≥ 1. Kafka: 300,000; here it
+    # takes Redis some microseconds.
+
+    def __post_init__(self) -> None:
+        OffsetReset.parse(self.auto_offset_reset)
+        if self.isolation_level != "read_uncommitted":
+            raise InvalidConfigError(
+                f"isolation_level={self.isolation_level!r} is not legal: it takes "
+                "'read_uncommitted', since there are no transactions to wait for",
+                name="isolation_level",
+                value=self.isolation_level,
+            )
+        check_count("max_poll_records", self.max_poll_records)
+        if self.consumer_timeout_ms is not None:
+            check_timeout("consumer_timeout_ms", self.consumer_timeout_ms)
+        if check_timeout("metadata_max_age_ms", self.metadata_max_age_ms) < 1:
+            raise InvalidConfigError(
+                "metadata_max_age_ms=0 is not legal: it takes a whole number ≥ 1",
+                name="metadata_max_age_ms",
+                value=0,
+            )
+        for name in ("key_deserializer", "value_deserializer"):
+            given = getattr(self, name)
+            if not (given is None or callable(given) or isinstance(given, TopicDeserializer)):
+                raise InvalidConfigError(
+                    f"{name}={given!r} is not legal: it takes a function of the bytes, or an "
+                    "object with deserialize(topic, headers, data)",
+                    name=name,
+                )
+
+    @classmethod
+    def of(cls, **settings: Any) -> ConsumerConfig:
+        """From keyword arguments.
+
+        Raises:
+            InvalidConfigError: there is no such setting, or a value is not legal.
+        """
+        legal = [field.name for field in fields(cls)]
+        for name in settings:
+            if name not in legal:
+                raise InvalidConfigError(
+                    f"there is no consumer setting {name!r}; legal: {', '.join(legal)}", name=name
+                )
+        return cls(**settings)
+
+
+def check_count(name: str, value: object) -> int:
+    """A number of records.
+
+    Raises:
+        InvalidArgumentError: not a whole number ≥ 1.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise InvalidArgumentError(f"{name}={value!r} is not a number of records ≥ 1")
+    return value
+
+
+def check_timeout(name: str, value: object) -> int:
+    """A time to wait.
+
+    Raises:
+        InvalidArgumentError: not a whole number ≥ 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidArgumentError(f"{name}={value!r} is not a number of milliseconds ≥ 0")
+    return value

@@ -1,0 +1,142 @@
+"""One partition that a consumer reads: where it is, and what was read ahead of it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from dataclasses import replace
+
+import pyarrow as pa
+
+from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
+from ..offsets import Ago, Position
+from ..record import Fetched, Record, TopicPartition, to_records
+from .policy import OffsetReset
+from .topic_log import TopicLog
+
+#: Reading record by record turns this many of a partition into objects at a time.
+RECORDS_AT_ONCE = 500
+
+logger = logging.getLogger(__name__)
+
+
+class Cursor:
+    """One partition's position, and what was read ahead of it."""
+
+    def __init__(self, topic_partition: TopicPartition, log: TopicLog, reset: OffsetReset) -> None:
+        self.topic_partition = topic_partition
+        self.log = log
+        self.paused = False
+        self.position: int | None = None  # of the next record to hand out; None: to be looked up
+        self.idle_at: int | None = None  # nothing to read until this offset is there
+        self._reset = reset
+        self._target: Position | None = reset.position  # what to look up
+        self._steps: Iterator[Fetched] | None = None
+        self._ahead: pa.RecordBatch | None = None  # read, not yet handed out
+        self._ahead_end = 0  # the position after it
+        self._objects: list[Record] = []  # the first records of `_ahead`, the next one last
+        self.failure: Exception | None = None  # to be raised by the next poll
+
+    def move(self, where: int | Position) -> None:
+        """Go on somewhere else; what was read ahead is dropped."""
+        if isinstance(where, Position):
+            self.position, self._target = None, where
+        else:
+            self.position = where
+        self.idle_at = self.failure = None
+        self._steps = self._ahead = None
+        self._objects = []
+
+    def resolve(self) -> bool:
+        """Whether there is a position now."""
+        if self.position is not None:
+            return True
+        if self._target is None:
+            raise NoOffsetForPartitionError(
+                f"{self.topic_partition} has no position and auto_offset_reset='none'; seek, or "
+                "set auto_offset_reset to 'earliest', 'latest' or 'by_duration:PT…'",
+                topic_partition=self.topic_partition,
+            )
+        partition = self.topic_partition.partition
+        end = 0
+        if isinstance(self._target, Ago):
+            # Before the search, so that records appended meanwhile end the wait.
+            end = self.log.offsets([partition])[partition].log_end
+        self.position = self.log.seek(partition, self._target)
+        if self.position is None:
+            self.idle_at = end  # Kafka, too, waits rather than take the log end
+        return self.position is not None
+
+    def fill(self) -> bool:
+        """Read ahead if nothing is at hand; returns whether something is at hand then."""
+        while self._ahead is None and self.idle_at is None and self.resolve():
+            assert self.position is not None
+            try:
+                self._step(self.position)
+            except RecoveryNeededError:
+                self.idle_at = self.position  # waits; the gap that recovery leaves is news
+            except OffsetOutOfRangeError as error:
+                self._steps = None
+                if self._reset.position is None:
+                    message = f"{error}, or set auto_offset_reset to 'earliest' or 'latest'"
+                    raise replace(error, message=message) from None
+                logger.warning("%s; auto_offset_reset=%s", error, self._reset.text)
+                self.move(self._reset.position)
+        return self._ahead is not None
+
+    def try_fill(self) -> bool:
+        """As `fill`, but an error is kept as the cursor's failure."""
+        try:
+            return self.fill()
+        except Exception as error:
+            self.failure = error
+            return False
+
+    @property
+    def ahead_bytes(self) -> int:
+        """The bytes at hand."""
+        return 0 if self._ahead is None else int(self._ahead.nbytes)
+
+    def take(self, max_records: int | None) -> pa.RecordBatch:
+        """Hand out what is at hand, as a batch."""
+        assert self._ahead is not None
+        batch = self._ahead if max_records is None else self._ahead.slice(0, max_records)
+        self._objects = []
+        self._handed_out(batch.num_rows)
+        return batch
+
+    def next_record(self) -> Record | None:
+        """Hand out the next record, None if nothing is at hand."""
+        if self._ahead is None:
+            return None
+        if not self._objects:
+            chunk = self._ahead.slice(0, RECORDS_AT_ONCE)
+            self._objects = to_records(self.topic_partition, chunk)[::-1]
+        record = self._objects.pop()
+        self._handed_out(1)
+        return record
+
+    def _handed_out(self, records: int) -> None:
+        assert self._ahead is not None
+        if records < self._ahead.num_rows:
+            self.position = self._ahead.column("offset")[records - 1].as_py() + 1
+            self._ahead = self._ahead.slice(records)
+        else:
+            self.position = self._ahead_end
+            self._ahead = None
+
+    def _step(self, position: int) -> None:
+        if self._steps is None:
+            self._steps = self.log.fetches(self.topic_partition.partition, position)
+        try:
+            step = next(self._steps, None)
+        except BaseException:
+            self._steps = None  # a generator that raised is over
+            raise
+        if step is None:
+            self._steps = None
+            self.idle_at = position
+        elif step.records.num_rows:
+            self._ahead, self._ahead_end = step.records, step.next_offset
+        else:
+            self.position = step.next_offset

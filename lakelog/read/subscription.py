@@ -1,0 +1,123 @@
+"""Which topics a consumer wants, whichever there are now."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ..errors import InvalidArgumentError
+from ..record import TopicPartition
+from ..topic import Topic, check_topic_name
+
+
+class ConsumerRebalanceListener:
+    """Is told which partitions a subscription gives and takes, from within `poll`.
+
+    By kafka-python's names: its own listeners serve as well.
+    """
+
+    def on_partitions_revoked(self, revoked: set[TopicPartition]) -> None:
+        """Before these go; positions can still be asked for."""
+
+    def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
+        """After these have come; the consumer may seek in them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """Topics by name, or all whose names match a pattern from their beginning, as `re.match` does.
+
+    Attributes:
+        names: those to read; a topic that is not there yet is waited for.
+        pattern: instead of names.
+        listener: is told of changes.
+    """
+
+    names: frozenset[str] = frozenset()
+    pattern: re.Pattern[str] | None = None
+    listener: Any = None
+
+    @classmethod
+    def of(cls, topics: Iterable[str], pattern: object, listener: object) -> Subscription:
+        """From the arguments of `Consumer.subscribe`.
+
+        Raises:
+            InvalidArgumentError: neither or both of names and pattern, a text in the place of a
+                list, a pattern that is none, or no listener.
+            InvalidTopicError: a name that no topic can have.
+        """
+        if isinstance(topics, str):
+            raise InvalidArgumentError(
+                f"topics={topics!r} is one text; subscribe to a list of names, such as [{topics!r}]"
+            )
+        names = frozenset(topics)
+        if bool(names) == bool(pattern):
+            raise InvalidArgumentError(
+                "subscribe to names or to a pattern, one of both: subscribe(['flights']) or "
+                "subscribe(pattern='flights-.*'); unsubscribe() ends a subscription"
+            )
+        for name in names:
+            check_topic_name(name)
+        for method in ("on_partitions_revoked", "on_partitions_assigned"):
+            if listener is not None and not callable(getattr(listener, method, None)):
+                raise InvalidArgumentError(
+                    f"listener={listener!r} has no {method}; make it a ConsumerRebalanceListener"
+                )
+        return cls(names, _compiled(pattern), listener)
+
+    def of_these(self, topics: Iterable[Topic]) -> list[Topic]:
+        """The topics among these that are subscribed to."""
+        if self.pattern is None:
+            return [topic for topic in topics if topic.name in self.names]
+        return [topic for topic in topics if self.pattern.match(topic.name)]
+
+    def __str__(self) -> str:
+        if self.pattern is not None:
+            return f"pattern {self.pattern.pattern!r}"
+        return f"topics {', '.join(sorted(self.names))}"
+
+
+class SeenTopics:
+    """The topics there are, listed again only when something has changed.
+
+    Args:
+        list_topics: all topics there are.
+        version: is another one whenever a topic came, went or changed; None: that is not known.
+    """
+
+    def __init__(
+        self,
+        list_topics: Callable[[], Sequence[Topic]],
+        version: Callable[[], object] | None = None,
+    ) -> None:
+        self._list = list_topics
+        self._version = version
+        self._seen: tuple[object, Sequence[Topic]] | None = None
+
+    def now(self) -> Sequence[Topic]:
+        """The topics, as of now.
+
+        Raises:
+            LakelogError: they cannot be asked for.
+        """
+        if self._version is None:
+            return self._list()
+        version = self._version()  # before the list, so that a change meanwhile is seen next time
+        if self._seen is None or self._seen[0] != version:
+            self._seen = version, self._list()
+        return self._seen[1]
+
+
+def _compiled(pattern: object) -> re.Pattern[str] | None:
+    if not pattern:
+        return None
+    try:
+        compiled: re.Pattern[str] = re.compile(pattern)  # type: ignore[call-overload]
+        compiled.match("")  # refuses a pattern of bytes
+        return compiled
+    except (re.error, TypeError) as error:
+        raise InvalidArgumentError(
+            f"pattern={pattern!r} is no regular expression: {error}"
+        ) from None
