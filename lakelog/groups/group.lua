@@ -52,6 +52,8 @@ end
 local g, told
 
 local function create(token)
+  -- Of half a transaction there may be the rest.
+  redis.call('DEL', group, members, pending, deadlines, arrived, assignments, offsets, news)
   g = {
     state = EMPTY, generation = 0, type = '', protocol = '', leader = '', since = now,
     until_ms = 0, not_before = 0, version = 0, run = RUN_ID, token = token,
@@ -252,17 +254,27 @@ local function complete()
 end
 
 -- Members whose server went on without them, or came back without what it had taken last, may hold
--- generations that it does not know. They keep their ids, and join again above all of those.
+-- generations that it does not know. They keep their ids, and join again above all of those. What
+-- follows from the members is made anew: of a script's writes the server may hold half.
 local function take_over()
   g.run = RUN_ID
-  if redis.call('HLEN', members) == 0 then
-    return
+  for _, field in ipairs(redis.call('HKEYS', group)) do
+    if string.match(field, '^[ip]:') then
+      redis.call('HDEL', group, field)
+    end
   end
-  next_generation(LOST_GENERATIONS)
+  redis.call('DEL', deadlines, arrived, assignments)
   each_member(function(id, m)
+    put(id, m)
     renew(id, m.session_ms)
   end)
-  prepare()
+  if redis.call('HLEN', members) > 0 then
+    next_generation(LOST_GENERATIONS)
+    prepare()
+  elseif g.state ~= EMPTY then
+    g.protocol, g.leader = '', ''
+    enter(EMPTY)
+  end
 end
 
 -- Does what is due: ends sessions, and rounds whose time is over.

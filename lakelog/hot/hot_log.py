@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
@@ -271,14 +272,21 @@ class HotLog:
             for server in self._servers.all()
         ]
 
-    def naming(self, topic: Topic) -> Lock:
+    @contextmanager
+    def naming(self, topic: Topic) -> Iterator[None]:
         """To be held while a topic's table or views are made in a catalog.
 
         Not every catalog refuses the second of two names that are made at once: open-source Unity
-        Catalog then has both, and answers no question about either any more.
+        Catalog then has both, and answers no question about either any more. And who planned to
+        make the table of a topic that was purged meanwhile would take the name from the next one.
+
+        Raises:
+            UnknownTopicIdError: on entry: it was deleted, and perhaps created again.
         """
         what = f"making the table or the views of topic {topic.name!r}"
-        return Lock(self._servers, self._keys.naming_lock(topic.topic_id), what)
+        with Lock(self._servers, self._keys.naming_lock(topic.topic_id), what):
+            self.topics().renewed(topic)
+            yield
 
     def naming_status(self) -> Lock:
         """As `naming`, of the table of job runs."""

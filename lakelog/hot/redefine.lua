@@ -15,7 +15,7 @@ if redis.call('HEXISTS', topics, '#purged_ms:' .. ARGV[2]) == 1 then
   return { 'PURGED' }
 end
 local definition = string.gsub(kept, '"config_version": %d+', '"config_version": ' .. ARGV[3], 1)
+redis.call('HINCRBY', topics, '#changes', 1) -- first: it refuses what is no number
 redis.call('HSET', topics, ARGV[1], definition)
 redis.call('HDEL', topics, '#deleted:' .. ARGV[2], '#deleted_ms:' .. ARGV[2])
-redis.call('HINCRBY', topics, '#changes', 1)
 return { 'OK' }

@@ -22,6 +22,8 @@ else
     return { 'CHANGED' }
   end
 end
+local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
+assert(before and before < 2 ^ 53, '#created_us is no time') -- before the first write
 if ARGV[5] ~= '' then
   local defaults = redis.call('HGET', topics, '#defaults')
   if (defaults and cjson.decode(defaults).version or 0) ~= tonumber(ARGV[5]) then
@@ -36,7 +38,6 @@ if version > 0 then
 end
 local now = redis.call('TIME')
 local created_us = tonumber(now[1]) * 1000000 + tonumber(now[2])
-local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
 created_us = string.format('%.0f', math.max(created_us, before + 1))
 local text = string.gsub(ARGV[3], '"@created_us@"', created_us)
 redis.call('HSET', topics, '#created_us', created_us, name, text)

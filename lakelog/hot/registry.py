@@ -577,8 +577,10 @@ class TopicRegistry:
         field = f"{DELETING_FIELDS}{name}"
         topic_id = self._server().call(("HGET", self._keys.topics, field))[0]
         if topic_id is not None:
+            with foreign_if_illegible(topic_id, "id of a topic that is being deleted"):
+                unfinished = uuid.UUID(topic_id.decode())
             for topic in self.deleted(name):
-                if str(topic.topic_id) == topic_id.decode():
+                if topic.topic_id == unfinished:
                     self.finish_deletion(topic)
 
     def _way_on(self, name: str) -> str:
@@ -610,8 +612,9 @@ class TopicRegistry:
             ("HKEYS", self._keys.topics),
         )
         keyspace_id, fields = self._server().call(*commands)
-        names = {field.decode() for field in fields if not field.startswith(b"#")}
-        deleted = {uuid.UUID(text) for text in _under_prefix(fields, DELETED_FIELDS)}
+        with foreign_if_illegible(fields, "set of topics' names"):
+            names = {field.decode() for field in fields if not field.startswith(b"#")}
+            deleted = {uuid.UUID(text) for text in _under_prefix(fields, DELETED_FIELDS)}
         return _keyspace_id(keyspace_id), names, deleted
 
     def _definition(self, name: str) -> tuple[Topic, _Fresh | None] | None:
@@ -649,11 +652,12 @@ class TopicRegistry:
                 found.get(f"{field}{topic_id}".encode())
                 for field in (DELETED_MS_FIELDS, PURGED_MS_FIELDS)
             )
-            topic = replace(
-                self._own(topic, keyspace_id),
-                deleted_ms=int(deleted_ms or 0),
-                purged_ms=None if purged_ms is None else int(purged_ms),
-            )
+            with foreign_if_illegible((deleted_ms, purged_ms), "pair of times of a deletion"):
+                topic = replace(
+                    self._own(topic, keyspace_id),
+                    deleted_ms=int(deleted_ms or 0),
+                    purged_ms=None if purged_ms is None else int(purged_ms),
+                )
             kept.append(topic)
         kept.sort(key=lambda topic: topic.deleted_ms or 0)
         return sorted(topics, key=lambda topic: topic.name), defaults, changes, kept
@@ -866,9 +870,9 @@ def _under(topic: Topic, defaults: KeyspaceDefaults) -> Topic:
 
 def _under_prefix(fields: Iterable[bytes], prefix: str) -> list[str]:
     """What follows the prefix in the names that have it."""
-    return [
-        field.decode().removeprefix(prefix) for field in fields if field.startswith(prefix.encode())
-    ]
+    found = [field for field in fields if field.startswith(prefix.encode())]
+    with foreign_if_illegible(found, "set of topics' ids"):
+        return [field.decode().removeprefix(prefix) for field in found]
 
 
 def _name_taken(topic: Topic) -> TopicExistsError:

@@ -23,16 +23,16 @@ if keyspace_id and keyspace_id ~= ARGV[4] then
     return used
   end
 end
+local created = tonumber(redis.call('HGET', topics, '#created_us') or '0')
+assert(created and created < 2 ^ 53, '#created_us is no time') -- before the first write
 local defaults = redis.call('HGET', topics, '#defaults')
+local under = cjson.decode(defaults or ARGV[5] ~= '' and ARGV[5] or '{}').version or 0
+redis.call('HINCRBY', topics, '#changes', 1)
 if not defaults and ARGV[5] ~= '' then
   redis.call('HSET', topics, '#defaults', ARGV[5])
-  defaults = ARGV[5]
 end
-local under = defaults and cjson.decode(defaults).version or 0
 local own = string.format('%.0f', math.max(1, tonumber(ARGV[7]) + 1 - under))
 local definition = string.gsub(ARGV[3], '"config_version": %d+', '"config_version": ' .. own, 1)
-local created = tonumber(redis.call('HGET', topics, '#created_us') or '0')
 redis.call('HSET', topics, '#keyspace_id', ARGV[4], ARGV[1], definition,
   '#created_us', string.format('%.0f', math.max(created, tonumber(ARGV[6]))))
-redis.call('HINCRBY', topics, '#changes', 1)
 return { 'OK' }

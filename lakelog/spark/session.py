@@ -78,7 +78,7 @@ def session(
         with _said():
             found = _local_session(app_name, java, cores, dict(conf or {}), set(object_stores))
     try:
-        register(found)
+        _register(found)
     except Exception as error:  # py4j's and Connect's have no common base
         # Archiving, cleanup and tables by name do without it.
         why = (str(error).strip().splitlines() or [type(error).__name__])[0]
@@ -118,8 +118,26 @@ def session_there() -> SparkSession | None:
 def register(spark: SparkSession) -> None:
     """Make ``format("lakelog")`` known to a session; `session` does so by itself.
 
-    Runs on: driver.
+    A warning names the hosts whose Python cannot import lakelog: what is read or written would fail
+    there. `reach` tells more of them.
+
+    Runs on: driver; one Spark job where executors are on other hosts.
     """
+    _register(spark)
+    if not spark.conf.get("spark.master", "").startswith("local"):
+        from .reachability import executors_without_lakelog
+
+        for place in executors_without_lakelog(spark):
+            logger.warning(
+                'lakelog cannot be imported on host %s (%s), so what format("lakelog") reads or '
+                "writes fails there; install the same lakelog on all hosts of the cluster, as a "
+                "library of it or with spark.archives",
+                place.host,
+                place.lacks,
+            )
+
+
+def _register(spark: SparkSession) -> None:
     if spark in _REGISTERED:  # Spark would say each time that it replaces one
         return
     from .datasource import LakelogDataSource

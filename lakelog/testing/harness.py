@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 from unittest import mock
 from uuid import UUID
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 from deltalake import DeltaTable
 
@@ -39,6 +40,7 @@ from ..errors import (
     PolicyViolationError,
     RecoveryNeededError,
 )
+from ..hot import TopicRegistry
 from ..hot.append import AppendCall, AppendResult
 from ..hot.hot_log import HotLog, HotSource
 from ..offsets import HotOffsets
@@ -286,6 +288,9 @@ class LogHarness(RuleBasedStateMachine):
             rows_of,
             store_clock=LaterClock(),
         )
+
+    def _registry(self) -> TopicRegistry:
+        return self.hot.topics()
 
     def _new_archiver(self) -> Archiver:
         return Archiver(self.topic, self.hot, self._new_table())
@@ -565,15 +570,18 @@ class LogHarness(RuleBasedStateMachine):
         require(path.exists(), f"{path} is gone, though the table names it")
         if path not in self._files_read:
             table = pq.ParquetFile(path, coerce_int96_timestamp_unit="us").read()
-            records = to_records(self.topic.partition(partition), table)
-            horizons_us = table["delete_horizon"].cast("int64").to_pylist()
-            horizons_ms = {
-                record.offset: horizon_us // 1000
-                for record, horizon_us in zip(records, horizons_us, strict=True)
-                if horizon_us is not None
-            }
-            self._files_read[path] = FileRows(records, horizons_ms)
+            self._files_read[path] = self._file_rows(table, partition)
         return self._files_read[path]
+
+    def _file_rows(self, table: pa.Table, partition: int) -> FileRows:
+        records = to_records(self.topic.partition(partition), table)
+        horizons_us = table["delete_horizon"].cast("int64").to_pylist()
+        horizons_ms = {
+            record.offset: horizon_us // 1000
+            for record, horizon_us in zip(records, horizons_us, strict=True)
+            if horizon_us is not None
+        }
+        return FileRows(records, horizons_ms)
 
     def _active_files(self) -> list[tuple[Path, int, int]]:
         """Path, partition and segment of each file, as delta-rs lists them."""

@@ -557,7 +557,7 @@ class LogRules(LogHarness):
         self.news = 0
         held, self.held = self.held, None
         old_table, old_log, old_archiver = self.table, self.log, self.archiver
-        topics = self.hot.topics()
+        topics = self._registry()
         deleted = topics.delete(TOPIC)
         if purged:
             gone = purge(deleted, topics, self._new_table())
@@ -566,7 +566,7 @@ class LogRules(LogHarness):
             with self.server.client() as client:
                 left = client.keys(f"*{deleted.topic_id}*")
             require(left == [], f"a purge left {left}")
-        self.topic = self.hot.topics().create(TOPIC, PARTITIONS, config)
+        self.topic = topics.create(TOPIC, PARTITIONS, config)
         self._begin()
         self._refused(UnknownTopicIdError, old_archiver.run_once)
         self._refused(UnknownTopicIdError, lambda: old_log.read(0).to_arrow())

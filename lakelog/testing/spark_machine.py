@@ -4,20 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
-from urllib.parse import urlsplit
 
+from ..archive.archiver import Archiver
 from ..archive.copy import HotRows
 from ..cold.by_name.named_table import NamedTable
 from ..cold.table import ColdTable
+from ..cold_mirror import ColdMirror
 from ..engines.engine import Engine
 from ..engines.spark import SparkEngine
+from ..hot import TopicRegistry
 from ..hot.hot_log import HotSource
 from ..spark.place import NamedRoot
+from ..topic import Topic
 from .cleanup_rules import CleanupRules
+from .harness import FileRows
 from .log_rules import LogRules
 from .machine import log_machine
+from .named_files import files_by_spark
 from .readers import Reader, Readers
 from .spark_readers import NamedReaders
 
@@ -39,14 +45,32 @@ class NamedTableMachine(LogRules):
 
     spark: ClassVar[SparkSession]
     schema: ClassVar[str]
+    tables_at: ClassVar[str]
 
     def _new_table(self) -> ColdTable:
-        root = NamedRoot(self.schema, lambda: self.spark)
-        return root.table(self.topic, HotRows(HotSource(self.server.url)))
+        return self._table_of(self.topic)
+
+    def _table_of(self, topic: Topic) -> ColdTable:
+        rows_of = HotRows(HotSource(self.server.url))
+        return self._root().table(topic, rows_of, naming=lambda: self.hot.naming(topic))
+
+    def _root(self) -> NamedRoot:
+        return NamedRoot(self.schema, lambda: self.spark)
+
+    def _registry(self) -> TopicRegistry:
+        """Tells the table of a deletion: a reader by name without Redis goes by that."""
+        mirror = ColdMirror(self._root(), self.hot.keyspace, self._table_of, self.hot)
+        return self.hot.topics(mirror)
+
+    def _new_archiver(self) -> Archiver:
+        """One that looks the topic up first: a purge drops the table that it would look at."""
+        topic = self.topic
+        current = partial(self.hot.topics().renewed, topic)
+        return Archiver(topic, self.hot, self._new_table(), current_topic=current)
 
     def _readers(self) -> Readers:
         source = HotSource(self.server.url)
-        return _FewReaders(self.log, source, self.schema, self.spark)
+        return _FewReaders(self.log, source, self.schema, self.tables_at, self.spark)
 
     def teardown(self) -> None:
         """The next story finds no tables."""
@@ -56,12 +80,24 @@ class NamedTableMachine(LogRules):
                 self.spark.sql(f"DROP TABLE {self.schema}.{row['tableName']}")
 
     def _is_table(self) -> bool:
-        return self.table.snapshot().version >= 0 and super()._is_table()
+        return bool(self.spark.catalog.tableExists(self._table_name()))
 
-    def _table_directory(self) -> Path:
+    def _active_files(self) -> list[tuple[Path, int, int]]:
+        """As Spark reads them, each time anew: a deletion vector changes what a file holds."""
+        if not self._is_table():
+            return []
+        files = files_by_spark(self.spark, self._table_name())
+        self._files_read = {
+            Path(file.path): self._file_rows(file.rows, file.partition) for file in files
+        }
+        return [(Path(file.path), file.partition, file.segment) for file in files]
+
+    def _rows_of(self, path: Path, partition: int) -> FileRows:
+        return self._files_read[path]
+
+    def _table_name(self) -> str:
         assert isinstance(self.table, NamedTable)
-        (details,) = self.spark.sql(f"DESCRIBE DETAIL {self.table.name}").collect()
-        return Path(urlsplit(details["location"]).path)
+        return self.table.name
 
     def _check_orphans(self) -> None:
         """Checks nothing: Delta itself removes what a failed write left."""
@@ -86,12 +122,14 @@ def spark_engine_machine(
 
 @contextmanager
 def named_table_machine(
-    directory: Path, spark: SparkSession, schema: str
+    directory: Path, spark: SparkSession, schema: str, tables_at: str
 ) -> Iterator[type[NamedTableMachine]]:
     """`log_machine` with a schema to keep tables in.
 
     Args:
         schema: ``catalog.schema``.
+        tables_at: as `NamedReaders` takes it.
     """
     with log_machine(directory, NamedTableMachine) as machine:
-        yield type("NamedTableMachine", (machine,), {"spark": spark, "schema": schema})
+        given = {"spark": spark, "schema": schema, "tables_at": tables_at}
+        yield type("NamedTableMachine", (machine,), given)

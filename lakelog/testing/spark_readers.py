@@ -8,22 +8,23 @@ one statement. So a hundred answers cost a few jobs.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial, reduce
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 from uuid import uuid4
 
 from ..clock import SystemClock
 from ..cold.by_name.named_table import NamedTable
+from ..cold.projection import shaped
 from ..hot.hot_log import HotSource
 from ..read.unified_log import UnifiedLog
-from ..record import Record
+from ..record import RECORDS, Record
 from ..spark.dataframe import dataframe, read
 from ..spark.datasource import NAME
 from ..spark.place import LogPlace, NamedRoot
 from ..spark.session import register
 from .model import Difference
+from .named_files import files_by_spark
 from .readers import DeltaFile, Reader, Readers
 
 if TYPE_CHECKING:
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 Told = tuple[int, "bytes | None", "bytes | None", tuple[tuple[str, "bytes | None"], ...]]
 """Offset, key, value and headers."""
-
-HOT_RANGES = 2
 
 _COLUMNS = ("offset", "key", "value", "headers")
 
@@ -172,7 +171,7 @@ class SparkReaders(Readers):
 
 
 class NamedReaders(SparkReaders):
-    """The readers of a log whose table has a name.
+    """The readers of a log whose table has a name; what the table holds is what Spark says of it.
 
     ``format("lakelog")`` is told where the tables lie: else what a worker of Spark's has seen
     before says whether it reads what is archived. A frame of that is compared too, as a reader
@@ -180,6 +179,7 @@ class NamedReaders(SparkReaders):
 
     Args:
         schema: ``catalog.schema`` where the table is.
+        tables_at: what tells those who have no session where the tables of the schema are.
     """
 
     def __init__(
@@ -187,11 +187,13 @@ class NamedReaders(SparkReaders):
         log: UnifiedLog,
         source: HotSource,
         schema: str,
+        tables_at: str,
         spark: SparkSession,
         view: str | None = None,
     ) -> None:
         super().__init__(log, LogPlace(source, NamedRoot(schema)), spark, view=view)
         self._schema = schema
+        self._tables_at = tables_at
 
     def named(self) -> dict[str, Reader]:
         """See `Readers.named`; only the readers of both tiers in this process."""
@@ -205,50 +207,38 @@ class NamedReaders(SparkReaders):
         self, partition: int, held: Sequence[Record], ranges: Sequence[tuple[int, int]]
     ) -> None:
         """See `SparkReaders.compare_sparks`."""
-        offsets = self.log.offsets([partition])[partition]
-        frames = [self._frame(partition, start, end) for start, end in ranges]
-        self._check("a frame by Spark", held, ranges, self._collected(frames))
-        end = max(offsets.archived_end, offsets.log_start)  # where the log without Redis ends
-        archived = [(min(s, end), min(e, end)) for s, e in ranges]
-        if self.log.table is not None and self.log.table.snapshot().version >= 0:
-            stored = self._stored(partition, held)
+        super().compare_sparks(partition, held, ranges)
+        if self.log.table is not None and (version := self.log.table.snapshot().version) >= 0:
+            offsets = self.log.offsets([partition])[partition]
+            end = max(offsets.archived_end, offsets.log_start)  # where the log without Redis ends
+            archived = [(min(first, end), min(last, end)) for first, last in ranges]
+            # Compaction leaves some of the log's records in Redis alone.
+            there = {
+                offset for number, _, offset in self._delta_rows(version) if number == partition
+            }
+            stored = [record for record in held if record.offset in there]
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
             self._check("a frame without Redis", stored, archived, self._collected(frames))
-        tier = self._tiers().look([partition]).hot[partition]
-        # If hot lost its tail and is not recovered yet, its log ends below what is archived.
-        low, high = offsets.local_log_start, tier.log_end
-        if low > high:
-            return  # nothing is hot, nor can be until it is recovered
-        there = [one for one in held if one.offset < high]
-        # A worker of its own plans each.
-        few = [(min(start, high), min(end, high)) for start, end in ranges[:HOT_RANGES]]
-        frames = [self._batch(partition, start, end) for start, end in few]
-        self._check("a batch by Spark", there, few, self._collected(frames))
-        begin = min(start for start, _ in few)
-        streamed = {0: self._streamed(partition, begin)}
-        self._check("a stream by Spark", there, [(begin, high)], streamed)
 
     def _options(self, partition: int, **more: str) -> dict[str, str]:
-        if self.log.table is not None and self.log.table.snapshot().version >= 0:
-            more = {"tablesAt": self._delta_root().rpartition("/")[0], **more}
-        return super()._options(partition, **more)
-
-    def _stored(self, partition: int, held: Sequence[Record]) -> list[Record]:
-        """The log's records that the table has: compaction leaves some in Redis alone."""
-        version = self.log.table.snapshot().version  # type: ignore[union-attr]
-        there = {offset for number, _, offset in self._delta_rows(version) if number == partition}
-        return [record for record in held if record.offset in there]
+        return super()._options(partition, tablesAt=self._tables_at, **more)
 
     def _cold_frame(self, partition: int, start: int, end: int) -> DataFrame:
         return read(
             self._spark, None, self._schema, self.log.topic.name, start, end, partitions=[partition]
         )
 
-    def _delta_root(self) -> str:
+    def _active_files(self, version: int) -> Iterator[DeltaFile]:
+        """The files of the table as of a version, as Spark reads them."""
         table = self.log.table
         assert isinstance(table, NamedTable)
-        (details,) = self._spark.sql(f"DESCRIBE DETAIL {table.name}").collect()
-        return str(urlsplit(details["location"]).path)
+        if version < 0:
+            return
+        for file in files_by_spark(self._spark, table.name, version):
+            offsets = file.rows["offset"].to_pylist()
+            (rows,) = file.rows.select(RECORDS.names).combine_chunks().to_batches()
+            edges = frozenset({offsets[0], offsets[-1] + 1})
+            yield DeltaFile(file.partition, file.segment, offsets, edges, shaped(rows, RECORDS))
 
 
 def _told(row: Any) -> Told:

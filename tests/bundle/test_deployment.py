@@ -301,7 +301,8 @@ def test_the_pipeline_of_the_example_is_deployed_with_the_wheel(
     target: str, deployed: Bundle, workspace: Workspace
 ) -> None:
     deployed.edit(f"# - {PIPELINE}", f"- {PIPELINE}")
-    given = required(target, external_location="s3://bucket/lakelog")
+    token = "{{secrets/lakelog/databricks_token}}"
+    given = required(target, external_location="s3://bucket/lakelog", pipeline_token=token)
     deployed.well("validate", "--strict", "-t", target, given=given)
     deployed.well("deploy", "-t", target, given=given)
     (pipeline,) = workspace.pipelines.values()
@@ -310,6 +311,9 @@ def test_the_pipeline_of_the_example_is_deployed_with_the_wheel(
     assert wheel.endswith(".whl")
     assert pipeline["configuration"]["lakelog.cold"].count(".") == 1  # catalog.schema
     assert pipeline["configuration"]["lakelog.location"] == "s3://bucket/lakelog"
+    assert pipeline["configuration"]["lakelog.starting_offsets"] == "earliest"
+    (cluster,) = pipeline["clusters"]
+    assert cluster["spark_env_vars"]["DATABRICKS_TOKEN"] == token
     (library,) = pipeline["libraries"]
     folder = library["glob"]["include"].removesuffix("/**")
     assert f"{folder}/readings.py" in workspace.files

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +22,16 @@ from lakelog.spark import auto_engine
 from lakelog.spark.auto_engine import AutoEngine, free_memory_bytes
 from lakelog.spark.engine_by_name import choose_engine
 from lakelog.spark.lazy_engine import LazySparkEngine
+
+#: Archives all there is with the default engine, and says what it held at most.
+ARCHIVE = """
+import resource, sys
+from lakelog import Lakelog
+with Lakelog.connect(*sys.argv[1:]) as lake:
+    reports = lake.archive()
+    print({choice.engine for report in reports for choice in report.engines})
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
 
 MUCH = Work.copying(100_000_000, 10_000_000_000)
 
@@ -149,3 +162,23 @@ def test_archive_cleanup_and_verify_report_what_they_ran_on(redis_url: str, tmp_
         assert {one.engines for one in verified} == {verified[0].engines}  # of the whole
         (choice,) = verified[0].engines
         assert choice.why.startswith("440 records in ")
+
+
+def test_what_it_archives_here_stays_below_512_mib(redis_url: str, tmp_path: Path) -> None:
+    """Several topics at a time, of more than that together."""
+    values = [os.urandom(64 * 1024) for _ in range(400)]
+    with Lakelog.connect(redis_url, tmp_path / "cold") as lake:
+        for number in range(6):
+            lake.topics.create(f"t{number}", 2)
+            with lake.producer(compression_type="none") as producer:
+                for _ in range(4):
+                    producer.send_batch(f"t{number}", values)
+    done = subprocess.run(
+        [sys.executable, "-c", ARCHIVE, redis_url, str(tmp_path / "cold")],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    engines, peak_kib = done.stdout.splitlines()
+    assert engines == "{'inline'}"
+    assert int(peak_kib) < 512 * 1024

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import random
 from collections.abc import Callable, Iterator
@@ -18,7 +19,7 @@ from lakelog.codec import ProducedBatch, encode
 from lakelog.config import Compression, EntryFormat
 from lakelog.errors import LakelogError
 from lakelog.hot.hot_log import HotLog
-from lakelog.hot.keys import Keys
+from lakelog.hot.keys import DELETED_FIELDS, DELETED_MS_FIELDS, DELETING_FIELDS, Keys
 from lakelog.operate.status import status
 from lakelog.record import produced_batch
 from lakelog.topic import Topic
@@ -104,6 +105,8 @@ def log(request: pytest.FixtureRequest, redis_url: str) -> Iterator[Log]:
     tiered = {"remote.storage.enable": request.param}
     topic = hot.topics().create("orders", 1, config | tiered)
     fill(hot, topic)
+    hot.topics().create("gone", 1, config | tiered)
+    hot.topics().delete("gone")
     client = redis.Redis.from_url(redis_url)
     kept = {key: client.dump(key) for key in client.scan_iter()}
     yield Log(client, hot, topic, kept, itertools.count(100))
@@ -147,6 +150,9 @@ USES: dict[str, Callable[[Log], Any]] = {
     "alter": lambda log: log.hot.topics().alter("orders", {"retention.ms": "7"}),
     "set defaults": lambda log: log.hot.topics().set_defaults({"log.retention.hours": "7"}),
     "repair": lambda log: log.hot.topics().repair(log.topic),
+    "deleted": lambda log: log.hot.topics().deleted(),
+    "create": lambda log: log.hot.topics().create("made"),
+    "create again": lambda log: log.hot.topics().create("gone"),
     "delete": lambda log: log.hot.topics().delete("orders"),
 }
 
@@ -169,7 +175,8 @@ def damage(log: Log, draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
         if how == "gone":
             client.hdel(key, field)
         else:
-            client.hset(key, draw(values) if how == "more" else field, value)
+            another = draw(st.sampled_from(PREFIXES)) + draw(values)
+            client.hset(key, another if how == "more" else field, value)
     elif kind == b"zset":
         member = draw(st.sampled_from(client.zrange(key, 0, -1)))
         if how != "more":
@@ -182,7 +189,10 @@ def damage(log: Log, draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
         if how == "gone":
             client.xdel(key, entries[at][0])
         elif how == "more":
-            client.xadd(key, {value: draw(values)}, id=f"{draw(st.integers(24, 2**64 - 1))}-1")
+            last = int(client.xinfo_stream(key)["last-generated-id"].split(b"-")[0])
+            above = draw(st.integers(min(last + 1, 2**64 - 1), 2**64 - 1))
+            with contextlib.suppress(redis.ResponseError):  # there is no higher id any more
+                client.xadd(key, {value: draw(values)}, id=f"{above}-1")
         else:
             field = draw(st.sampled_from(sorted(entries[at][1])))
             client.delete(key)
@@ -193,6 +203,9 @@ def damage(log: Log, draw: Callable[[st.SearchStrategy[Any]], Any]) -> str:
 
 # A stop goes with a start; nothing is paused here.
 SOUND = sorted(USES.keys() - {"resume"})
+
+#: What begins the fields of a registry that are no topics.
+PREFIXES = [b"", *(name.encode() for name in (DELETED_FIELDS, DELETED_MS_FIELDS, DELETING_FIELDS))]
 
 
 @pytest.mark.parametrize("name", SOUND)

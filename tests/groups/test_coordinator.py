@@ -189,6 +189,26 @@ def test_a_lost_tail_takes_a_commit_back_and_lets_no_generation_come_again(
     assert committed(bench) == 9
 
 
+def test_after_a_failover_members_join_again_above_what_may_be_lost(
+    server: RedisServer,
+    make_redis: Callable[..., RedisServer],
+    make_groups: Callable[..., GroupBench],
+) -> None:
+    joined = take_part(make_groups(server.url).coordinator)
+    replica = make_redis(replicaof=f"127.0.0.1 {server.port}")
+    with replica.client() as client, server.client() as primary:
+        eventually(lambda: client.exists(f"lakelog:group:{GROUP}"))
+        eventually(lambda: primary.wait(1, 100))
+        server.kill()
+        client.replicaof("NO", "ONE")
+    bench = make_groups(replica.url)
+    with pytest.raises(IllegalGenerationError):
+        commit(bench, joined, 6)
+    again = bench.coordinator.join(GROUP, replace(REQUEST, member_id=joined.member_id))
+    assert again.member_id == joined.member_id
+    assert again.generation_id > joined.generation_id + 1_000
+
+
 def test_after_all_is_lost_members_begin_again(
     groups: GroupBench, redis_client: redis.Redis
 ) -> None:
@@ -198,6 +218,46 @@ def test_after_all_is_lost_members_begin_again(
         groups.coordinator.heartbeat(GROUP, joined.member_id, joined.generation_id)
     assert take_part(groups.coordinator).generation_id == 1
     assert [group.group_id for group in groups.admin.list()] == [GROUP]
+
+
+KEY = f"{{lakelog:group:{GROUP}}}"
+
+
+@pytest.mark.parametrize(
+    "half",
+    [
+        [("HDEL", f"lakelog:group:{GROUP}", "p:range")],
+        [("HSET", f"lakelog:group:{GROUP}", "p:range", "7")],
+        [("HSET", f"lakelog:group:{GROUP}", "i:one", "nobody")],
+        [("ZADD", f"{KEY}:deadlines", 10**15, "nobody"), ("ZADD", f"{KEY}:arrived", 0, "nobody")],
+        [("DEL", f"{KEY}:deadlines")],
+        [("DEL", f"{KEY}:members")],
+        [("DEL", f"lakelog:group:{GROUP}")],
+    ],
+    ids=str,
+)
+def test_half_of_what_a_script_wrote_stands_in_nobodys_way(
+    server: RedisServer, make_groups: Callable[..., GroupBench], half: list[tuple[Any, ...]]
+) -> None:
+    """A server may run half a transaction that a power cut left at the end of its file."""
+    bench = make_groups(server.url)
+    take_part(bench.coordinator)
+    with server.client() as client:
+        for command in half:
+            client.execute_command(*command)
+    server.restart()
+    static = replace(REQUEST, instance_id="one")
+    bench.admin.list()
+    bench.clock.advance(1_000_000)  # whoever was there is gone
+    joined = take_part(bench.coordinator, static)
+    bench.clock.advance(1_000)
+    bench.coordinator.heartbeat(GROUP, joined.member_id, joined.generation_id, "one")
+    described = bench.admin.describe(GROUP)
+    assert [member.member_id for member in described.members] == [joined.member_id]
+    bench.coordinator.leave(GROUP, [Leaving(instance_id="one")])
+    bench.admin.delete(GROUP)
+    with server.client() as client:
+        assert client.keys("*") == []
 
 
 def whole_story(bench: GroupBench) -> None:
@@ -242,6 +302,15 @@ def test_on_a_cluster(
     for node in redis_cluster.nodes:
         with node.client() as client:
             assert client.keys("*") == []
+
+
+def test_the_rights_of_a_keyspace_are_enough(
+    make_redis: Callable[..., RedisServer], make_groups: Callable[..., GroupBench]
+) -> None:
+    """Those that an error advises; see tests/hot/test_connection.py."""
+    rights = "~lakelog:* ~{lakelog:* +@read +@write +@scripting -@dangerous +info +time"
+    server = make_redis(user=[f"lake on >secret {rights}"])
+    whole_story(make_groups(server.url.replace("//", "//lake:secret@")))
 
 
 def test_members_wait_for_each_other_on_a_cluster(

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from lakelog.back_off import BackOff
-from lakelog.errors import ConcurrentChangeError
+from lakelog.errors import ConcurrentChangeError, UnknownTopicIdError
 from lakelog.hot import HotLog, lock
 
 
@@ -48,7 +48,7 @@ def test_of_one_who_died_it_ends_by_itself(bench, monkeypatch) -> None:
         soon.setattr(lock, "LOCK_MS", 50)
         dead.__enter__()
     with bench.hot.naming(bench.topic):
-        dead.__exit__()  # late: it does not take the other's away
+        dead.__exit__(None, None, None)  # late: it does not take the other's away
         assert bench.client.keys("*:naming:*")
 
 
@@ -67,3 +67,13 @@ def test_what_was_done_under_it_is_done_though_redis_goes_before_its_end(
     with caplog.at_level("INFO"), HotLog.connect(server.url).naming_status():
         server.kill()
     assert "given back" in caplog.text
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "made again"])
+def test_nothing_is_made_in_a_catalog_for_a_topic_that_was_deleted(bench, again) -> None:
+    bench.hot.topics().delete(bench.topic.name)
+    if again:
+        bench.hot.topics().create(bench.topic.name)
+    with pytest.raises(UnknownTopicIdError), bench.hot.naming(bench.topic):
+        raise AssertionError("it was let in")
+    assert bench.client.keys("*:naming:*") == []

@@ -16,9 +16,10 @@ from lakelog.spark.place import NamedRoot
 class NamedBench(Bench):
     """As `Bench`, with its table in a schema of Spark's catalog."""
 
-    def __init__(self, url: str, spark: Any, schema: str, partitions: int) -> None:
+    def __init__(self, url: str, spark: Any, schema: str, tables_at: str, partitions: int) -> None:
         self.spark = spark
         self.schema = schema
+        self.tables_at = tables_at
         super().__init__(url, Path(), partitions, {})
 
     def table_of(self, rows_of: RowsOf) -> NamedTable:

@@ -183,17 +183,24 @@ def test_every_reader_agrees_with_a_list_in_many_logs(
 
 
 @pytest.fixture
-def make_named_story(redis_url: str, spark: Any, schema: str) -> Iterator[Callable[..., Story]]:
+def make_named_story(
+    redis_url: str, spark: Any, schema: str, tables_at: str
+) -> Iterator[Callable[..., Story]]:
     """As `tell`, of a log whose table has a name."""
     benches = []
 
     def make(beginning: Any = (), steps: Any = ()) -> Story:
-        benches.append(NamedBench(redis_url, spark, schema, partitions=2))
+        benches.append(NamedBench(redis_url, spark, schema, tables_at, partitions=2))
         return played(NamedStory(benches[-1]), beginning, steps)
 
     yield make
     for bench in benches:
         bench.hot.close()
+
+
+def named_readers(bench: NamedBench, view: str | None = None) -> NamedReaders:
+    source = HotSource(bench.url)
+    return NamedReaders(bench.log, source, bench.schema, bench.tables_at, bench.spark, view)
 
 
 def check_by_name(story: Story, chance: random.Random, count: int) -> None:
@@ -203,8 +210,7 @@ def check_by_name(story: Story, chance: random.Random, count: int) -> None:
         view = register_topic(
             bench.spark, NamedRoot(bench.schema), bench.schema, bench.topic, bench.table
         ).view
-    source = HotSource(bench.url)
-    readers = NamedReaders(bench.log, source, bench.schema, bench.spark, view)
+    readers = named_readers(bench, view)
     for partition in range(bench.topic.partitions):
         held = story.held(partition)
         readers.compare_frames(partition, held)
@@ -268,7 +274,7 @@ def test_the_readers_by_name_notice_a_frame_that_leaves_the_offsets_unsaid(make_
         ]
     )
     bench = story.bench
-    readers = NamedReaders(bench.log, HotSource(bench.url), bench.schema, bench.spark)
+    readers = named_readers(bench)
     held = story.held(0)
     with FRAME_MUTANT.applied():
         with pytest.raises(Difference, match="frame of partition 0"):

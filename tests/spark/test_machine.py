@@ -46,9 +46,9 @@ def test_what_sparks_tasks_archive_is_what_the_model_has(
 
 @pytest.mark.slow
 def test_a_log_whose_table_has_a_name_is_what_the_model_has(
-    tmp_path: Path, spark: Any, schema: str
+    tmp_path: Path, spark: Any, schema: str, tables_at: str
 ) -> None:
-    with named_table_machine(tmp_path, spark, schema) as machine:
+    with named_table_machine(tmp_path, spark, schema, tables_at) as machine:
         run(machine, examples=10, steps=20)
 
 
@@ -86,11 +86,11 @@ MUTANTS = (
 @pytest.mark.usefixtures("through_spark")  # whose queries one of them changes
 @pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.name)
 def test_the_rules_of_a_log_catch_the_mutant_of_a_table_by_name(
-    mutant: Mutant, tmp_path: Path, spark: Any, schema: str
+    mutant: Mutant, tmp_path: Path, spark: Any, schema: str, tables_at: str
 ) -> None:
     with (
         mutant.applied(),
-        named_table_machine(tmp_path, spark, schema) as machine,
+        named_table_machine(tmp_path, spark, schema, tables_at) as machine,
         pytest.raises(mutant.shows),
     ):
         run_stories(machine, seeds=6, steps=20)

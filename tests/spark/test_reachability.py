@@ -15,8 +15,17 @@ from lakelog.cli import main as cli
 from lakelog.hot import HotSource
 from lakelog.hot.reachability import Way
 from lakelog.operate.diagnosis import BROKEN, OK, Finding, places_found
-from lakelog.spark import reach
-from lakelog.spark.reachability import DRIVER, EXECUTOR, TASKS_A_CORE, Check, Place, _probe
+from lakelog.spark import reach, reachability
+from lakelog.spark.reachability import (
+    DRIVER,
+    EXECUTOR,
+    TASKS_A_CORE,
+    Check,
+    Place,
+    _probe,
+    executors_without_lakelog,
+)
+from lakelog.spark.session import register
 from lakelog.testing.servers import free_port
 
 SECRET = "s3cr3t"
@@ -92,6 +101,37 @@ def test_executors_without_lakelog_say_so(tmp_path) -> None:
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
     assert "(None, 'import of lakelog halted" in done.stdout
+
+
+def test_all_executors_here_have_lakelog(spark) -> None:
+    assert executors_without_lakelog(spark) == []
+
+
+class Cluster:
+    """A session that says its executors are elsewhere."""
+
+    def __init__(self, spark) -> None:
+        self.dataSource = spark.dataSource
+        self.conf = self
+
+    def get(self, name, default):
+        assert name == "spark.master"
+        return "spark://host:7077"
+
+
+def test_registering_on_a_cluster_names_the_hosts_without_lakelog(
+    spark, monkeypatch, caplog
+) -> None:
+    places = [
+        Place(EXECUTOR, "a", 4, "3.12.1", "0.1", None, ()),
+        Place(EXECUTOR, "b", 4, "3.12.1", None, "No module named 'lakelog'", ()),
+    ]
+    monkeypatch.setattr(reachability, "_on_executors", lambda *_: places)
+    register(spark)
+    assert caplog.messages == []  # its executors are threads of this machine
+    register(Cluster(spark))
+    (said,) = caplog.messages
+    assert "on host b (No module named 'lakelog')" in said
 
 
 def _pickled(check: Check) -> bytes:

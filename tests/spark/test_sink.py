@@ -8,6 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+from pyspark.errors import AnalysisException
 from pyspark.sql import Row
 from pyspark.sql.types import StructType
 from spark_log import SparkLog
@@ -52,6 +53,15 @@ def held(log: SparkLog, name: str | None = None) -> list[Record]:
     return records(log.lakelog.hot, log.lakelog.topics.get(name or log.name))
 
 
+def test_a_write_without_a_mode_is_refused_by_spark_itself(lakelog_spark, make_log) -> None:
+    """Its default, errorifexists, is none that it lets Python sources have."""
+    log = make_log()
+    frame = lakelog_spark.createDataFrame([("k", "v")], ROW)
+    with pytest.raises(AnalysisException, match="UNSUPPORTED_DATA_SOURCE_SAVE_MODE"):
+        write(frame, log, mode="errorifexists")
+    assert held(log) == []
+
+
 # -- what is written ---------------------------------------------------------------------------
 
 
@@ -73,6 +83,15 @@ def test_every_column_arrives_byte_for_byte(lakelog_spark, make_log) -> None:
         Record("orders", 0, 1, time_ms, b"", b"", ()),
         Record("orders", 1, 0, time_ms, b"k\0", b"\xff\0", (("h", b"1"), ("h", None))),
     ]
+
+
+def test_headers_are_left_behind_if_they_are_not_wanted(lakelog_spark, make_log) -> None:
+    log = make_log()
+    columns = "value string, headers array<struct<key:string,value:binary>>"
+    frame = lakelog_spark.createDataFrame([("v", [("h", b"1")])], columns)
+    write(frame, log, includeHeaders=False)
+    (record,) = held(log)
+    assert (record.value, record.headers) == (b"v", ())
 
 
 def test_keys_go_where_kafkas_producers_send_them_and_other_columns_stay_behind(
@@ -180,6 +199,8 @@ def test_a_topic_must_be_named_somewhere(lakelog_spark) -> None:
         ({"redis": "redis://h", "tpoic": "x"}, "no option 'tpoic'; did you mean topic"),
         ({"redis": "redis://h", "zzz": "x"}, f"legal: {', '.join(WRITE)}"),
         ({"redis": "redis://h", "kafka.acks": "all"}, "setting of a Kafka client"),
+        ({"redis": "redis://h", "kafka.group.id": "g"}, "no consumer group is used"),
+        ({"redis": "redis://h", "groupIdPrefix": "g"}, "no consumer group is made"),
         ({"redis": "redis://:secret@h"}, "passwordRef=env:NAME"),
         ({"redis": "redis://h", "acks": "all"}, "acks='all' is not legal"),
         ({"redis": "redis://h", "topic": "a/b"}, "'a/b' is not a legal topic name"),

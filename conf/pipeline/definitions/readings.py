@@ -38,7 +38,7 @@ def sensor_readings() -> DataFrame:
         "cold": setting("location") or setting("cold"),
         "keyspace": setting("keyspace"),
         "subscribe": setting("topic"),
-        "startingOffsets": "earliest",
+        "startingOffsets": setting("starting_offsets") or "earliest",
     }
     records = (
         spark.readStream.format("lakelog")
