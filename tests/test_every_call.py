@@ -514,6 +514,7 @@ QUIET = {
         "HotLog.keyspace",
         "HotLog.pause",
     ),
+    *("HotLog.pause_each", "HotLog.resume_each"),
     *(
         "HotLog.reserve_more",
         "HotLog.resume",

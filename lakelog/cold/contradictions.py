@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NoReturn
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -17,6 +18,9 @@ from ..record import TopicPartition
 from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
 from .segment import SegmentIndex
 
+#: Files that lakelog made of others, or in their place.
+_MADE = "/(clean|quarantine)-"
+
 
 def check(topic: str, files: SegmentIndex, registers: Mapping[Register, int]) -> None:
     """Check that cold holds [log_start, archived_end) of each partition, each record once.
@@ -24,8 +28,51 @@ def check(topic: str, files: SegmentIndex, registers: Mapping[Register, int]) ->
     Raises:
         ContradictionError: the first contradiction.
     """
-    for partition in sorted({register.partition for register in registers} | set(files.partitions)):
+    for partition in _in_doubt(files, registers):
         check_partition(TopicPartition(topic, partition), files, registers)
+
+
+def _in_doubt(files: SegmentIndex, registers: Mapping[Register, int]) -> list[int]:
+    """The partitions that are not plainly as they were archived, ascending.
+
+    That is so of all partitions but a few, and can be seen of all at once; a look at one costs a
+    millisecond.
+    """
+    rows = files.columns
+    numbers = [register.partition for register in registers]
+    size = 1 + max([*numbers, *files.partitions], default=-1)
+    archived_ends, log_starts = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    for register, value in registers.items():
+        if isinstance(register, ArchivedEnd):
+            archived_ends[register.partition] = value
+        elif isinstance(register, LogStart):
+            log_starts[register.partition] = value
+    doubtful = np.zeros(size, bool)
+    partition = np.asarray(rows["partition"])
+    # The end is that of the last file, and what has no files was never archived, or is all deleted.
+    ends = np.zeros(size, np.int64)
+    np.maximum.at(ends, partition, np.asarray(rows["last"]) + 1)
+    has_files = np.zeros(size, bool)
+    has_files[partition] = True
+    doubtful |= (ends != archived_ends) & (has_files | (log_starts < archived_ends))
+    # Files as an archiver wrote them, each from where the one before ended.
+    starts, before = np.asarray(rows["start_offset"]), np.zeros(len(rows), np.int64)
+    before[1:] = np.where(
+        partition[1:] == partition[:-1], np.asarray(rows["end_offset"])[:-1], before[1:]
+    )
+    rewritten = pc.match_substring_regex(rows["path"], _MADE)
+    plain = np.asarray(rows["ours"]) & ~np.asarray(rewritten) & (np.asarray(rows["records"]) > 0)
+    doubtful[partition[~plain | (starts > np.maximum(before, log_starts[partition]))]] = True
+    # Segments with a record at each offset.
+    segments = rows.group_by(["partition", "segment"], use_threads=False).aggregate(
+        [("records", "sum"), ("first", "min"), ("last", "max")]
+    )
+    first, last = np.asarray(segments["first_min"]), np.asarray(segments["last_max"])
+    whole = (np.asarray(segments["records_sum"]) == last + 1 - first) & (
+        first <= np.asarray(segments["segment"])
+    )
+    doubtful[np.asarray(segments["partition"])[~whole]] = True
+    return [int(number) for number in np.flatnonzero(doubtful)]
 
 
 def check_partition(
@@ -100,9 +147,7 @@ class _Partition:
 
     def _check_counts(self) -> None:
         """A segment never has more records than offsets, nor fewer unless it was compacted."""
-        made = self.files.filter(
-            pc.match_substring_regex(self.files["path"], "/(clean|quarantine)-")
-        )
+        made = self.files.filter(pc.match_substring_regex(self.files["path"], _MADE))
         files = self.files.filter(pc.not_equal(self.files["records"], 0))
         # What lakelog rewrote may be compacted, or span the gap between two segments.
         rewritten = pc.is_in(files["segment"], value_set=made["segment"].combine_chunks())

@@ -7,7 +7,9 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -158,6 +160,7 @@ class SegmentIndex:
         self._starts = _int64_view(_one_chunk(self.columns["start_offset"]))
         # Where files overlap, ends do not grow with starts; their running maximum does, and the
         # first file in which it exceeds an offset is the first that holds something above it.
+        self._numbers: dict[str, np.ndarray] = {}
         self._reach = _int64_view(_running_maximum(table["last"], self._slices.values()))
 
     @classmethod
@@ -232,11 +235,22 @@ class SegmentIndex:
 
     def rows_between(self, partition: int, start: int, end: int) -> pa.Table:
         """As `files_between`, as rows of `COLUMNS`."""
+        found = self.row_range(partition, start, end)
+        rows = self.columns.slice(found.start, found.stop - found.start)
+        return rows.filter(pc.greater(rows["end_offset"], start))
+
+    def row_range(self, partition: int, start: int, end: int) -> slice:
+        """Which of the rows may hold records of [start, end); where files overlap, some do not."""
         low, high = self._slices.get(partition, (0, 0))
         first = bisect_right(self._reach, start - 1, low, high)
-        beyond = bisect_right(self._starts, end - 1, first, high)
-        rows = self.columns.slice(first, beyond - first)
-        return rows.filter(pc.greater(rows["end_offset"], start))
+        return slice(first, bisect_right(self._starts, end - 1, first, high))
+
+    def numbers(self, name: str) -> np.ndarray:
+        """A column of integers, of all rows, without a copy."""
+        found = self._numbers.get(name)
+        if found is None:
+            found = self._numbers[name] = np.asarray(_one_chunk(self.columns[name]))
+        return found
 
     @staticmethod
     def file(rows: pa.Table, row: int) -> SegmentFile:
@@ -285,13 +299,18 @@ class SegmentIndex:
 
     def stand_ins(self, partition: int) -> list[OffsetRange]:
         """The ranges of files in quarantine, in offset order."""
-        rows = self.rows_of_partition(partition).select(["path", "start_offset", "end_offset"])
+        return self._stand_ins.get(partition, [])
+
+    @cached_property
+    def _stand_ins(self) -> dict[int, list[OffsetRange]]:
+        rows = self.columns.select(["partition", "path", "start_offset", "end_offset"])
         rows = rows.filter(pc.match_substring(rows["path"], "/quarantine-"))
-        return [
-            OffsetRange(row["start_offset"], row["end_offset"])
-            for row in rows.to_pylist()
-            if is_stand_in(row["path"])
-        ]
+        found: dict[int, list[OffsetRange]] = {}
+        for row in rows.to_pylist():
+            if is_stand_in(row["path"]):
+                stretch = OffsetRange(row["start_offset"], row["end_offset"])
+                found.setdefault(row["partition"], []).append(stretch)
+        return found
 
     def without(self, paths: Iterable[str]) -> SegmentIndex:
         """The index without these paths."""

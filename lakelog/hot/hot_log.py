@@ -642,6 +642,12 @@ class HotLog:
         """
         self._recovery.pause(topic_partitions)
 
+    def pause_each(
+        self, topic_partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LakelogError]:
+        """As `pause`, and returns the partitions that were not paused, with the reason."""
+        return self._recovery.pause_each(topic_partitions)
+
     def resume(self, topic_partitions: Iterable[TopicPartition]) -> bool:
         """Accepts appends again, after a clean stop or instead of one.
 
@@ -653,6 +659,15 @@ class HotLog:
             RecoveryNeededError: one has no clean mark; all others go on.
         """
         return self._recovery.resume(topic_partitions)
+
+    def resume_each(
+        self, topic_partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LakelogError | None]:
+        """As `resume`, and returns the partitions that do not go on.
+
+        With the reason each; None: the server does not let us make sure of its disk.
+        """
+        return self._recovery.resume_each(topic_partitions)
 
     def close(self) -> None:
         """Closes the connections."""

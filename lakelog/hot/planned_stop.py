@@ -14,15 +14,12 @@ def pause_all(hot: HotLog) -> list[TopicPartition]:
         The partitions that could not be marked, because they were not recovered after the last
         stop; the next start will leave a gap in them, as it would have anyway.
     """
-    unmarked = []
-    for topic_partition in _all(hot):
-        try:
-            hot.pause([topic_partition])
-        except RecoveryNeededError:
-            unmarked.append(topic_partition)
-        except UnknownTopicOrPartitionError:
-            continue  # its creation was cut short: nothing was ever appended
-    return unmarked
+    # One of an unknown topic is no concern: its creation was cut short, nothing was ever appended.
+    return [
+        topic_partition
+        for topic_partition, refused in hot.pause_each(_all(hot)).items()
+        if isinstance(refused, RecoveryNeededError)
+    ]
 
 
 def resume_all(hot: HotLog) -> list[TopicPartition]:
@@ -32,16 +29,11 @@ def resume_all(hot: HotLog) -> list[TopicPartition]:
         The partitions that have no clean mark or whose server does not let us make sure of its
         disk; the next producer or archiver recovers them, with a gap.
     """
-    left = []
-    for topic_partition in _all(hot):
-        try:
-            if not hot.resume([topic_partition]):
-                left.append(topic_partition)
-        except RecoveryNeededError:
-            left.append(topic_partition)
-        except UnknownTopicOrPartitionError:
-            continue
-    return left
+    return [
+        topic_partition
+        for topic_partition, refused in hot.resume_each(_all(hot)).items()
+        if not isinstance(refused, UnknownTopicOrPartitionError)
+    ]
 
 
 def _all(hot: HotLog) -> list[TopicPartition]:

@@ -18,7 +18,7 @@ appended after it; where that is not allowed, the log goes on all the same.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -40,6 +40,9 @@ from .producer_values import recover_arguments
 
 #: Reserves offsets, at or above one for each partition.
 Reserve = Callable[[Mapping[TopicPartition, int]], Mapping[TopicPartition, Reserved]]
+
+#: Partitions that take a step of a planned stop in one round trip.
+_TOGETHER = 256
 
 
 class Recovery:
@@ -112,9 +115,17 @@ class Recovery:
             RecoveryNeededError: a partition has not been recovered since the last stop; all others
                 were paused.
         """
-        _, refused = self._step_each(topic_partitions, "pause")
-        if refused:
+        for refused in self.pause_each(topic_partitions).values():
             raise refused
+
+    def pause_each(
+        self, topic_partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LakelogError]:
+        """As `pause`, and returns the partitions that were not paused, with the reason."""
+        refused: dict[TopicPartition, LakelogError] = {}
+        for server, group in self._by_server(topic_partitions):
+            refused |= self._step_each(server, group, "pause")
+        return refused
 
     def resume(self, topic_partitions: Iterable[TopicPartition]) -> bool:
         """Takes partitions over after a clean stop (or ends a pause) without a gap.
@@ -126,19 +137,36 @@ class Recovery:
         Raises:
             RecoveryNeededError: a partition has no clean mark; all others go on.
         """
+        left = self.resume_each(topic_partitions)
+        for refused in left.values():
+            if refused is not None:
+                raise refused
+        return not left
+
+    def resume_each(
+        self, topic_partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, LakelogError | None]:
+        """As `resume`, and returns the partitions that do not go on.
+
+        With the reason each; None: the server does not let us make sure of its disk.
+        """
+        left: dict[TopicPartition, LakelogError | None] = {}
+        for server, group in self._by_server(topic_partitions):
+            left |= self._resume(server, group)
+        return left
+
+    def _by_server(
+        self, topic_partitions: Iterable[TopicPartition]
+    ) -> Iterable[tuple[Server, list[TopicPartition]]]:
         by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
         for topic_partition in topic_partitions:
             server = self._servers.for_key(self._keys.partition(topic_partition).stream)
             by_server.setdefault(id(server), (server, []))[1].append(topic_partition)
-        done = [self._resume(*group) for group in by_server.values()]
-        for _, refused in done:
-            if refused:
-                raise refused
-        return all(allowed for allowed, _ in done)
+        return by_server.values()
 
     def _resume(
         self, server: Server, topic_partitions: list[TopicPartition]
-    ) -> tuple[bool, LakelogError | None]:
+    ) -> dict[TopicPartition, LakelogError | None]:
         with Lock(self._servers, self._lock_key(server), f"resuming {server.name}"):
             try:
                 fsync = _setting(server, "appendfsync")
@@ -154,19 +182,19 @@ class Recovery:
             except LakelogError:
                 allowed = False
             if not allowed:
-                _, refused = self._step_each(topic_partitions, "unmark")
-                return False, refused
+                refused = self._step_each(server, topic_partitions, "unmark")
+                return {**dict.fromkeys(topic_partitions), **refused}
             try:
-                unmarked, refused = self._step_each(topic_partitions, "unmark")
+                refused = self._step_each(server, topic_partitions, "unmark")
                 # It may have been set back meanwhile (by a holder whose lock expired).
                 allowed = _setting(server, "appendfsync") == "always"
             finally:
                 if fsync != "always":
                     server.call(("CONFIG", "SET", "appendfsync", fsync))
-            if allowed:
-                for topic_partition in unmarked:
-                    self._step(topic_partition, "resume")
-        return allowed, refused
+            unmarked = [tp for tp in topic_partitions if tp not in refused]
+            if not allowed:
+                return {**dict.fromkeys(unmarked), **refused}
+            return {**refused, **self._step_each(server, unmarked, "resume")}
 
     def _lock_key(self, server: Server) -> str:
         """The key of the server's lock: the same for all callers, and held by that server."""
@@ -195,25 +223,37 @@ class Recovery:
         return answer
 
     def _step_each(
-        self, topic_partitions: Iterable[TopicPartition], verb: str
-    ) -> tuple[list[TopicPartition], LakelogError | None]:
-        """Takes the step where it is possible, and returns the first refusal too."""
-        done, first_refusal = [], None
-        for topic_partition in topic_partitions:
-            try:
-                self._step(topic_partition, verb)
-                done.append(topic_partition)
-            except (RecoveryNeededError, UnknownTopicOrPartitionError) as refusal:
-                first_refusal = first_refusal or refusal
-        return done, first_refusal
+        self, server: Server, topic_partitions: Sequence[TopicPartition], verb: str
+    ) -> dict[TopicPartition, LakelogError]:
+        """Takes the step where it is possible, and returns the refusals.
+
+        Many partitions at a time: where each write is synced, that syncs them together.
+        """
+        refused: dict[TopicPartition, LakelogError] = {}
+        for start in range(0, len(topic_partitions), _TOGETHER):
+            group = topic_partitions[start : start + _TOGETHER]
+            calls = [("pause", self._keys.partition(tp).all(), [verb]) for tp in group]
+            _, replies = server.run_scripts(calls)
+            for topic_partition, reply in zip(group, replies, strict=True):
+                try:
+                    if isinstance(reply, Exception):  # once more: it may have moved
+                        self._step(topic_partition, verb)
+                    else:
+                        _check_step(topic_partition, reply[0])
+                except (RecoveryNeededError, UnknownTopicOrPartitionError) as refusal:
+                    refused[topic_partition] = refusal
+        return refused
 
     def _step(self, topic_partition: TopicPartition, verb: str) -> None:
         keys = self._keys.partition(topic_partition)
-        answer = call_script(self._servers, "pause", keys.all(), [verb])[0]
-        if answer == b"UNKNOWN_TOPIC_OR_PARTITION":
-            raise unknown_partition(topic_partition)
-        if answer == b"RECOVERY_NEEDED":
-            raise recovery_needed(topic_partition)
+        _check_step(topic_partition, call_script(self._servers, "pause", keys.all(), [verb])[0])
+
+
+def _check_step(topic_partition: TopicPartition, answer: bytes) -> None:
+    if answer == b"UNKNOWN_TOPIC_OR_PARTITION":
+        raise unknown_partition(topic_partition)
+    if answer == b"RECOVERY_NEEDED":
+        raise recovery_needed(topic_partition)
 
 
 def _setting(server: Server, name: str) -> str:

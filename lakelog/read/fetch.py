@@ -32,6 +32,7 @@ def fetches(
     end: int | None = None,
     *,
     max_bytes: int = DEFAULT_MAX_BYTES,
+    seen: Look | None = None,
 ) -> Iterator[Fetched]:
     """Steps that cover [offset, end) or, without an end, [offset, log end) without a hole.
 
@@ -46,6 +47,7 @@ def fetches(
 
     Args:
         max_bytes: of a step's records; a single larger record is a step of its own.
+        seen: a look that covers [offset, end), to begin with.
 
     Raises:
         OffsetOutOfRangeError: the offset, or one on the way, is not in the log (any more), or the
@@ -66,7 +68,8 @@ def fetches(
             if at > before:
                 looks, look = 0, None
                 continue
-        look = tiers.look([topic_partition.partition])
+        is_new = seen is None
+        look, seen = seen or tiers.look([topic_partition.partition]), None
         offsets = look.offsets[topic_partition.partition]
         if not offsets.log_start <= at <= offsets.log_end:
             out_of_range(topic_partition, at, offsets)
@@ -80,8 +83,10 @@ def fetches(
         hot = True
         if at < offsets.archived_end:
             at = yield from _cold(tiers, topic_partition, at, end, look, max_bytes)
-            if at > before:
-                looks, look = 0, None
+        if at > before:
+            looks, look = 0, None
+        elif not is_new:  # what it says may be old: it decides nothing more
+            look = None
 
 
 def _hot(

@@ -7,17 +7,20 @@ search began.
 
 from __future__ import annotations
 
+import heapq
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, groupby
+from typing import Literal
 
 import numpy as np
 import pyarrow as pa
 
 from ..config import MIB
 from ..errors import InvalidArgumentError, MissingFileError
-from ..record import RECORDS, Record, TopicPartition, to_records
+from ..record import RECORDS, Fetched, Record, TopicPartition, to_records
 from .fetch import fetches
 from .stretches import Piece, pieces, record_count
 from .tiers import Look, Tiers
@@ -33,6 +36,10 @@ TOO_MANY_RECORDS, TOO_MANY_BYTES = "records", "bytes"
 
 #: What the steps of all partitions hold together, about, and the least and the most of one step.
 _HELD_BYTES, _LEAST_STEP_BYTES, _MOST_STEP_BYTES = 32 * MIB, 16 * 1024, MIB
+
+#: A search of more partitions says how far it is about as often in a round through them all: to say
+#: it takes a look at each.
+_TOLD_EACH = 64
 
 #: Records in the first stretch that is read backward, and how it grows while it stays small.
 _FIRST_STRETCH, _GROWTH = 1_024, 4
@@ -117,6 +124,7 @@ class Search:
         page_bytes: float = math.inf,
         on_progress: Callable[[Progress], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
+        look: Look | None = None,
     ) -> Page:
         """The first matches, or backward the last.
 
@@ -125,10 +133,11 @@ class Search:
             after: `Page.next` of the page before this one, in the same direction.
             limit: how much may be read for it.
             page_bytes: it is full, too, with the match that makes it so large.
-            on_progress: called after each step.
+            on_progress: called after each step; of very many partitions, after some.
             stopped: asked after each step: whether to end with what is there.
+            look: one that covers the ranges, if there is one already.
         """
-        scans = self._scans(after or {}, backward)
+        scans = self._scans(after or {}, backward, look)
         merge = _Merge(scans, limit or SearchLimit(), on_progress, stopped)
         tables: list[pa.Table] = []
         rows = nbytes = 0
@@ -162,10 +171,13 @@ class Search:
         whole = ", ".join(f"{p}: [{start}, {end})" for p, (start, end) in self.ranges.items())
         return f"Search({self._tiers.topic.name} {whole} where {write(self.where) or 'all'})"
 
-    def _scans(self, after: Mapping[int, Place], backward: bool) -> list[_Scan]:
+    def _scans(
+        self, after: Mapping[int, Place], backward: bool, look: Look | None = None
+    ) -> list[_Scan]:
         bounds = Bounds.of(self.where)
         may = [p for p in self.ranges if bounds.partitions is None or p in bounds.partitions]
-        look = self._tiers.look(may) if may else None
+        if look is None and may:
+            look = self._tiers.look(may)
         step_bytes = _HELD_BYTES // max(1, len(may))
         step_bytes = min(_MOST_STEP_BYTES, max(_LEAST_STEP_BYTES, step_bytes))
         kind = _Backward if backward else _Forward
@@ -313,10 +325,35 @@ class _Scan:
     def _read(self) -> Iterator[bool]:
         raise NotImplementedError
 
+    def _least_of(self, last_first: Iterable[tuple[float, Piece]]) -> list[float]:
+        """The least rank of the record that is met next, before each of the pieces.
+
+        It is in the next piece, unless that may have none: then it may be in one after it. All that
+        come later have at least its rank.
+
+        Args:
+            last_first: the least rank in each piece, in the order from the one that is met last.
+        """
+        found: list[float] = []
+        for least, piece in last_first:
+            is_certain = piece.is_full and self._narrowed.keys is None
+            found.append(least if is_certain or not found else min(least, found[-1]))
+        return found
+
     def _parts(self, piece: Piece) -> list[Piece]:
         parts = self._narrowed(piece)
         self.skipped += piece.records - record_count(parts)
         return parts
+
+    def _fetches(self, start: int, end: int) -> Iterator[Fetched]:
+        return fetches(
+            self._tiers,
+            self._topic_partition,
+            start,
+            end,
+            max_bytes=self._step_bytes,
+            seen=self._narrowed.look,
+        )
 
     def _finish(self) -> None:
         self.frontier = math.inf
@@ -372,9 +409,7 @@ class _Forward(_Scan):
     def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
         super().begin(span, rank, records)
         self.at = span[0]
-        # What is to come has at least the least timestamp of the pieces that are left.
-        least = [float(piece.min_ms) for piece in self._kept]
-        self._least = np.minimum.accumulate(least[::-1])[::-1] if least else np.empty(0)
+        self._least = self._least_of((float(one.min_ms), one) for one in self._kept[::-1])[::-1]
         self._ends = [piece.end for piece in self._kept]
         self._bound()
 
@@ -393,17 +428,15 @@ class _Forward(_Scan):
 
     def _through(self, ranges: Iterable[tuple[int, int]]) -> Iterator[bool]:
         for start, end in ranges:
-            for step in fetches(
-                self._tiers, self._topic_partition, start, end, max_bytes=self._step_bytes
-            ):
+            for step in self._fetches(start, end):
                 self._met(step.records, backward=False)
                 self.at = step.next_offset
                 self._bound()
                 yield True
 
     def _bound(self) -> None:
-        left = int(np.searchsorted(self._ends, self.at, side="right")) if self._ends else 0
-        least = float(self._least[left]) if left < len(self._least) else -math.inf
+        left = bisect_right(self._ends, self.at)
+        least = self._least[left] if left < len(self._least) else -math.inf
         self.frontier = max(self._carried, least if least >= 0 else -math.inf)
         if not self._kept:
             self._finish()
@@ -420,9 +453,9 @@ class _Backward(_Scan):
     def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
         super().begin(span, rank, records)
         self.at = span[1]
-        # What is to come has at most the largest timestamp of the pieces that are left.
-        most = [-float(p.max_ms) if p.min_ms >= 0 else -math.inf for p in self._kept]
-        self._least = np.minimum.accumulate(most) if most else np.empty(0)
+        self._least = self._least_of(
+            (-float(one.max_ms) if one.min_ms >= 0 else -math.inf, one) for one in self._kept
+        )
         self._starts = [piece.start for piece in self._kept]
         self._bound()
 
@@ -443,9 +476,7 @@ class _Backward(_Scan):
             span = -(-records * (piece.end - piece.start) // max(1, piece.records))
             start = max(piece.start, end - max(1, span))
             batches, nbytes, too_large = [], 0, False
-            for step in fetches(
-                self._tiers, self._topic_partition, start, end, max_bytes=self._step_bytes
-            ):
+            for step in self._fetches(start, end):
                 batches.append(step.records)
                 nbytes += step.records.nbytes
                 too_large = nbytes > 2 * self._step_bytes and records > 1 and end - start > 1
@@ -464,8 +495,8 @@ class _Backward(_Scan):
         return records
 
     def _bound(self) -> None:
-        left = int(np.searchsorted(self._starts, self.at, side="left")) if self._starts else 0
-        least = float(self._least[left - 1]) if left else -math.inf
+        left = bisect_left(self._starts, self.at)
+        least = self._least[left - 1] if left else -math.inf
         self.frontier = max(self._carried, least)
         if not self._kept:
             self._finish()
@@ -500,7 +531,8 @@ def with_partition(records: pa.RecordBatch, partition: int) -> pa.Table:
 class _Merge:
     """The matches of several scans by rank, then partition, in tables.
 
-    The scan whose frontier is the least reads on. What lies below all frontiers is given.
+    The scan whose frontier is the least reads on. What lies below all frontiers is given. A step
+    costs the same however many scans there are, but for the logarithm.
     """
 
     def __init__(
@@ -514,24 +546,24 @@ class _Merge:
         self._limit = limit or SearchLimit()
         self._on_progress = on_progress
         self._stopped = stopped
-        self._given = 0
+        self._steps = 0
+        self._read = self._bytes = self._given = self._waiting = 0
+        self._frontiers = [(scan.frontier, number) for number, scan in enumerate(scans)]
+        self._first_ranks: list[tuple[float, int]] = []  # of those scans in which matches wait
+        heapq.heapify(self._frontiers)
         self._last, self._last_ranks = FOUND.empty_table(), np.empty(0)
         self._put_back = 0
         self.ended = EDGE
 
     def __iter__(self) -> Iterator[pa.Table]:
         while True:
-            bound, first = min(
-                ((scan.frontier, number) for number, scan in enumerate(self._scans)),
-                default=(math.inf, 0),
-            )
+            bound, first = self._frontiers[0] if self._frontiers else (math.inf, 0)
             table = self._below(bound, first)
             if table.num_rows:
                 yield table
             if bound == math.inf:
                 return
-            self._scans[first].step()
-            self._on_progress(self.progress())
+            self._step(first)
             if reached := self._reached():
                 self.ended = reached
                 table = self._below(math.inf, 0)
@@ -549,11 +581,14 @@ class _Merge:
         first = self._last.num_rows - self._put_back
         partitions = np.asarray(self._last["partition"])[first:]
         offsets, ranks = np.asarray(self._last["offset"])[first:], self._last_ranks[first:]
+        not_wanted = set(partitions.tolist())
         at = {}
         for scan in self._scans:
-            own = partitions == scan.partition
-            left, of = offsets[own], ranks[own]
-            if not len(left):
+            left, of = np.empty(0, np.int64), np.empty(0)
+            if scan.partition in not_wanted:
+                own = partitions == scan.partition
+                left, of = offsets[own], ranks[own]
+            elif len(scan.ranks):
                 left, of = np.asarray(scan.waiting["offset"]), scan.ranks
             at[scan.partition] = scan.place(left, float(of[0]) if len(of) else -math.inf)
         return at
@@ -561,31 +596,52 @@ class _Merge:
     def progress(self) -> Progress:
         scans = self._scans
         return Progress(
-            read=sum(scan.read for scan in scans),
+            read=self._read,
             skipped=sum(scan.skipped for scan in scans),
             total=sum(scan.total for scan in scans),
-            bytes=sum(scan.bytes for scan in scans),
-            matches=self._given + sum(scan.waiting.num_rows for scan in scans),
+            bytes=self._bytes,
+            matches=self._given + self._waiting,
             offsets={scan.partition: scan.at for scan in scans},
         )
 
+    def _step(self, number: int) -> None:
+        """The scan that comes first reads on."""
+        scan = self._scans[number]
+        read, nbytes, waited = scan.read, scan.bytes, len(scan.ranks)
+        scan.step()
+        heapq.heapreplace(self._frontiers, (scan.frontier, number))
+        self._read += scan.read - read
+        self._bytes += scan.bytes - nbytes
+        self._waiting += len(scan.ranks) - waited
+        if len(scan.ranks) and not waited:
+            heapq.heappush(self._first_ranks, (float(scan.ranks[0]), number))
+        self._steps += 1
+        if self._steps % max(1, len(self._scans) // _TOLD_EACH) == 0:
+            self._on_progress(self.progress())
+
     def _below(self, bound: float, first: int) -> pa.Table:
         """What comes before all that is still to be read, which begins in the scan `first`."""
+        numbers = []
+        while self._first_ranks and (
+            self._first_ranks[0] <= (bound, first) or bound == math.inf
+        ):  # of the same rank, that of the smaller partition comes first
+            numbers.append(heapq.heappop(self._first_ranks)[1])
         tables, ranks = [], []
-        for number, scan in enumerate(self._scans):
-            if not len(scan.ranks):
-                continue
-            # Of the same rank, that of the smaller partition comes first.
-            is_before = number <= first or bound == math.inf
-            count = int(np.searchsorted(scan.ranks, bound, side="right" if is_before else "left"))
-            if count:
-                tables.append(scan.waiting.slice(0, count))
-                ranks.append(scan.ranks[:count])
-                scan.take(count)
+        for number in sorted(numbers):
+            scan = self._scans[number]
+            side: Literal["left", "right"]
+            side = "right" if number <= first or bound == math.inf else "left"
+            count = int(np.searchsorted(scan.ranks, bound, side=side))
+            tables.append(scan.waiting.slice(0, count))
+            ranks.append(scan.ranks[:count])
+            scan.take(count)
+            if len(scan.ranks):
+                heapq.heappush(self._first_ranks, (float(scan.ranks[0]), number))
         if not tables:
             return FOUND.empty_table()
-        self._given += sum(table.num_rows for table in tables)
         together = pa.concat_tables(tables)
+        self._given += together.num_rows
+        self._waiting -= together.num_rows
         self._last_ranks = np.concatenate(ranks)
         if len(tables) > 1:
             # The tables are by partition, each in its order, which a stable sort keeps.
@@ -597,8 +653,8 @@ class _Merge:
     def _reached(self) -> str | None:
         if self._stopped():
             return STOPPED
-        if sum(scan.read for scan in self._scans) >= self._limit.records:
+        if self._read >= self._limit.records:
             return TOO_MANY_RECORDS
-        if sum(scan.bytes for scan in self._scans) >= self._limit.bytes:
+        if self._bytes >= self._limit.bytes:
             return TOO_MANY_BYTES
         return None

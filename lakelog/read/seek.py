@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 
 import pyarrow as pa
@@ -25,10 +25,14 @@ from ..offsets import (
 )
 from ..record import NO_TIMESTAMP_MS, OffsetAndTimestamp, TopicPartition
 from .fetch import fetches
-from .tiers import Tiers, out_of_range
+from .stretches import pieces
+from .tiers import Look, Tiers, out_of_range
 
 #: Positions that need a search in each partition; one look at the offsets decides the others.
 SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
+
+#: Of more partitions, one look at the indexes says first which have to be searched.
+_ASKED_ONE_BY_ONE = 32
 
 
 def seek_each(
@@ -37,7 +41,18 @@ def seek_each(
     """The offset of a position in each partition; None where no record has that position."""
     if isinstance(position, SOUGHT):
         asked = [tiers.topic.partition(number) for number in partitions]
-        return {one.partition: seek(tiers, one, position, clock) for one in asked}
+        target_ms = _target_ms(position, clock)
+        decided: Mapping[int, int | None] = {}
+        if target_ms is not None and len(asked) > _ASKED_ONE_BY_ONE:
+            decided = _decided_by_indexes(tiers.look(one.partition for one in asked), target_ms)
+        return {
+            one.partition: (
+                decided[one.partition]
+                if one.partition in decided
+                else seek(tiers, one, position, clock)
+            )
+            for one in asked
+        }
     look = tiers.look(partitions)
     return {number: offset_of(position, tiers, number, one) for number, one in look.offsets.items()}
 
@@ -46,18 +61,40 @@ def seek(
     tiers: Tiers, topic_partition: TopicPartition, position: Position, clock: Clock
 ) -> int | None:
     """The offset of a position; None if no record has that position."""
+    target_ms = _target_ms(position, clock)
     match position:
-        case AtTimestamp(timestamp_ms):
-            found = offset_for_timestamp(tiers, topic_partition, timestamp_ms)
-        case Ago(duration):
-            target_ms = clock.now_ms() - duration // timedelta(milliseconds=1)
-            found = offset_for_timestamp(tiers, topic_partition, max(0, target_ms))
+        case AtTimestamp() | Ago():
+            assert target_ms is not None
+            found = offset_for_timestamp(tiers, topic_partition, target_ms)
         case MaxTimestamp():
             found = max_timestamp(tiers, topic_partition)
         case _:
             number = topic_partition.partition
             return offset_of(position, tiers, number, tiers.look([number]).offsets[number])
     return None if found is None else found.offset
+
+
+def _target_ms(position: Position, clock: Clock) -> int | None:
+    """The time that a position means; None if it means none."""
+    match position:
+        case AtTimestamp(timestamp_ms):
+            return timestamp_ms
+        case Ago(duration):
+            return max(0, clock.now_ms() - duration // timedelta(milliseconds=1))
+    return None
+
+
+def _decided_by_indexes(look: Look, timestamp_ms: int) -> dict[int, int | None]:
+    """The offset of a time in those partitions where no record has to be read for it."""
+    found: dict[int, int | None] = {}
+    for number, log in look.offsets.items():
+        parts = pieces(look, number, log.log_start, log.log_end)
+        first = next((part for part in parts if part.max_ms >= timestamp_ms), None)
+        if first is None:
+            found[number] = None
+        elif first.is_cold and first.is_full and first.min_ms >= timestamp_ms:
+            found[number] = first.start
+    return found
 
 
 def offset_of(position: Position, tiers: Tiers, partition: int, offsets: LogOffsets) -> int | None:

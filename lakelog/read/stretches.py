@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-import pyarrow.compute as pc
-
 from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentIndex
 from ..offsets import HotOffsets, LogOffsets
 from ..record import OffsetRange
@@ -96,6 +94,7 @@ class Piece:
     min_ms: int  # -1: some may have none, or it is not known
     max_ms: int  # -1: none has one; `UNKNOWN_TIMESTAMP_MS`: it is not known
     is_cold: bool = False  # whether a reader gets them from cold
+    is_full: bool = True  # whether each offset surely has a record
 
 
 def pieces(look: Look, partition: int, start: int, end: int) -> list[Piece]:
@@ -129,16 +128,18 @@ def _hot_pieces(hot: HotOffsets, low: int, high: int) -> Iterator[Piece]:
 
 
 def _cold_pieces(files: SegmentIndex, partition: int, low: int, high: int) -> list[Piece]:
-    names = ["first", "last", "records", "min_timestamp_ms", "max_timestamp_ms"]
-    columns = files.rows_between(partition, low, high).select(names)
-    columns = columns.filter(pc.not_equal(columns["records"], 0))
+    rows = files.row_range(partition, low, high)
+    names = ("first", "last", "records", "min_timestamp_ms", "max_timestamp_ms")
     found: list[Piece] = []
-    for row in columns.to_pylist():
-        start, end = max(low, row["first"]), min(row["last"] + 1, high)
-        if start >= end:
+    for first, last, records, min_ms, max_ms in zip(
+        *(files.numbers(name)[rows].tolist() for name in names), strict=True
+    ):
+        start, end = max(low, first), min(last + 1, high)
+        if start >= end or not records:
             continue
-        records = row["records"] if row["records"] > 0 else end - start  # -1: not counted
-        min_ms, max_ms = row["min_timestamp_ms"], row["max_timestamp_ms"]
+        is_full = records == last + 1 - first
+        if records < 0:  # not counted
+            records = end - start
         if max_ms == UNKNOWN_TIMESTAMP_MS:
             min_ms = _NO_BOUND_MS
         if found and start < found[-1].end:  # a foreign OPTIMIZE leaves files that overlap
@@ -146,5 +147,7 @@ def _cold_pieces(files: SegmentIndex, partition: int, low: int, high: int) -> li
             start, end = before.start, max(before.end, end)
             records += before.records
             min_ms, max_ms = min(min_ms, before.min_ms), max(max_ms, before.max_ms)
-        found.append(Piece(start, end, min(records, end - start), min_ms, max_ms, is_cold=True))
+            is_full = False
+        records = min(records, end - start)
+        found.append(Piece(start, end, records, min_ms, max_ms, is_cold=True, is_full=is_full))
     return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -389,12 +389,15 @@ class TopicLog:
 
     def _clamped(
         self,
-        asked: Iterable[int],
+        asked: Sequence[int],
         given: PositionLike | Mapping[int, PositionLike],
         look: Look,
     ) -> dict[int, int]:
         """Where a position lies in each partition; at one of its ends, if it lies outside."""
         clamped = {}
+        sought: Mapping[int, int | None] = {}
+        if not isinstance(given, Mapping) and isinstance(position(given), seeking.SOUGHT):
+            sought = self.seek_each(given, asked)
         for number in asked:
             log = look.offsets[number]
             where = position(given[number] if isinstance(given, Mapping) else given)
@@ -402,7 +405,7 @@ class TopicLog:
             if isinstance(where, AtOffset):
                 offset = where.offset
             elif isinstance(where, seeking.SOUGHT):
-                offset = self.seek(number, where)
+                offset = sought[number] if number in sought else self.seek(number, where)
             else:
                 offset = seeking.offset_of(where, self._tiers, number, log)
             if offset is None:

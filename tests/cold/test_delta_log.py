@@ -14,6 +14,7 @@ from deltalake import DeltaTable
 from made_up import archive
 
 from lakelog import failpoints
+from lakelog.cold.by_path import delta_log, path_table
 from lakelog.cold.by_path.delta_log import LAST_CHECKPOINT, DeltaLog
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
@@ -119,6 +120,32 @@ def test_registers_and_files_survive_checkpoints_and_the_cleaning_up_of_the_log(
         assert list(snapshot.files) == list(newest.files)
         assert offsets(opened, snapshot) == list(range(50, newest.archived_end(0)))
     assert offsets(reader, seen) == list(range(50, seen.archived_end(0)))  # it goes on reading
+
+
+@pytest.mark.parametrize("commits", [3, CHECKPOINT_INTERVAL + 7, 2 * CHECKPOINT_INTERVAL])
+def test_the_registers_of_many_partitions_are_read_in_one_pass(
+    table, make_table, topic, monkeypatch, commits
+):
+    """To ask delta-rs for one takes a pass over the log."""
+    commit(table, topic, commits)
+    early = table.snapshot()
+    newest = table.apply(Change(registers={LogStart(0): 10}), early).snapshot
+    monkeypatch.setattr(path_table, "_ASKED_ONE_BY_ONE", 0)
+    with monkeypatch.context() as patched:
+        patched.setattr(DeltaTable, "transaction_version", None)
+        assert make_table().snapshot().registers == newest.registers
+
+    # Where the log does not say it, delta-rs does.
+    with monkeypatch.context() as patched:
+        patched.setattr(delta_log, "MAX_COMMITS_READ", 0)
+        assert make_table().snapshot().registers == newest.registers
+    opened = make_table()
+    opened._log.refresh()
+    for path in sorted((Path(table.path) / "_delta_log").glob("*.checkpoint.parquet"))[-1:]:
+        path.write_bytes(b"no Parquet")
+        assert opened._log.transactions() is None
+        path.unlink()
+        assert opened._log.transactions() is None
 
 
 def test_a_checkpoint_is_on_the_disk_before_the_log_files_it_stands_for_go(

@@ -63,8 +63,8 @@ LANES = {
         environment="databricks-17.3",
     ),
     "ipywidgets-7": Lane(
-        "the oldest widgets and charts, in a browser",
-        ("ipywidgets==7.7.1", "jupyterlab_widgets>=1.1,<2", "plotly==5.22.*"),
+        "the oldest widgets and charts, and a kernel without subshells, in a browser",
+        ("ipywidgets==7.7.1", "jupyterlab_widgets>=1.1,<2", "ipykernel==6.*", "plotly==5.22.*"),
         ("tests/explore", "tests/browser"),
     ),
 }

@@ -268,13 +268,13 @@ def test_the_mark_is_off_the_disk_before_anything_is_appended(make_redis, make_b
     bench.hot.pause([bench.tp()])
     marked = server.append_only_size()
     server.restart()
-    step, seen = Recovery._step, []
+    step_each, seen = Recovery._step_each, []
 
-    def observed_step(self, topic_partition, verb):
+    def observed_steps(self, server, topic_partitions, verb):
         seen.append((verb, *bench.client.config_get("appendfsync").values()))
-        step(self, topic_partition, verb)
+        return step_each(self, server, topic_partitions, verb)
 
-    monkeypatch.setattr(Recovery, "_step", observed_step)
+    monkeypatch.setattr(Recovery, "_step_each", observed_steps)
     assert bench.hot.resume([bench.tp()])
     assert seen == [("unmark", "always"), ("resume", "everysec")]
     # whatever a crash takes from here on, what was synced stays
@@ -313,6 +313,22 @@ def test_a_partition_that_cannot_be_paused_or_resumed_holds_up_no_other(make_ben
     with pytest.raises(RecoveryNeededError, match="orders-1"):
         bench.hot.resume(bench.topic.topic_partitions())
     assert [bench.offsets(p).paused for p in range(3)] == [False, False, False]
+
+
+def test_who_cannot_be_paused_or_resumed_is_named_among_many(make_bench):
+    """More partitions than take a step in one round trip, in each of which one has no mark."""
+    bench = make_bench(600)
+    lost = [3, 300, 599]
+    everything = bench.topic.topic_partitions()
+    for partition in lost:
+        bench.client.hset(bench.keys(partition)[1], "run_id", "f" * 40)
+    refused = bench.hot.pause_each(everything)
+    assert [tp.partition for tp in refused] == lost
+    assert {type(error) for error in refused.values()} == {RecoveryNeededError}
+    seen = bench.hot.offsets(everything)
+    assert [tp.partition for tp, one in seen.items() if not one.paused] == lost
+    assert [tp.partition for tp in bench.hot.resume_each(everything)] == lost
+    assert not any(one.paused for one in bench.hot.offsets(everything).values())
 
 
 def test_an_adoption_that_died_half_way_is_done_again(make_redis, make_bench):
@@ -363,13 +379,14 @@ def test_a_policy_that_was_set_back_meanwhile_is_noticed(make_bench, monkeypatch
     bench = make_bench()
     bench.append(NOW_MS)
     bench.hot.pause([bench.tp()])
-    step = Recovery._step
+    step_each = Recovery._step_each
 
-    def step_and_meddle(self, topic_partition, verb):
-        step(self, topic_partition, verb)
+    def step_and_meddle(self, server, topic_partitions, verb):
+        refused = step_each(self, server, topic_partitions, verb)
         bench.client.config_set("appendfsync", "everysec")
+        return refused
 
-    monkeypatch.setattr(Recovery, "_step", step_and_meddle)
+    monkeypatch.setattr(Recovery, "_step_each", step_and_meddle)
     assert not bench.hot.resume([bench.tp()])
     assert bench.hot.recover(bench.tp(), 1).gaps == (OffsetRange(1, 1 + GAP),)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Mapping
-from typing import NoReturn
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NoReturn
 
 import pytest
 from bench import Bench
@@ -260,18 +260,19 @@ def test_of_an_untiered_topic_the_gap_is_on_disk_before_an_append_follows(lossy,
     """Nothing outside of Redis remembers it."""
     it = lossy(tiered=False)
     it.lose(0)
-    step, seen = Recovery._step, []
+    step_each, seen = Recovery._step_each, []
 
-    def observed(self: Recovery, tp: TopicPartition, verb: str) -> None:
+    def observed(self: Recovery, server: Any, tps: Sequence[TopicPartition], verb: str) -> Any:
         with it.server.client() as client:
             seen.append((verb, *client.config_get("appendfsync").values()))
+        (tp,) = tps
         now = it.log().hot.offsets([tp])[tp]
         assert now.gaps
         assert now.paused
-        step(self, tp, verb)
+        return step_each(self, server, tps, verb)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Recovery, "_step", observed)
+        patch.setattr(Recovery, "_step_each", observed)
         it.log().recover(0, 0)
     assert seen == [("unmark", "always"), ("resume", "no")]
     given = [it.produce()]

@@ -225,6 +225,26 @@ def test_a_page_of_old_cold_records_reads_no_newer_partition(make_bench):
     assert last.progress.read <= 20
 
 
+@pytest.mark.parametrize("tail", [False, True], ids=["cold", "with a hot tail"])
+def test_a_page_of_many_partitions_reads_those_it_takes_records_from(make_bench, tail):
+    """Also where Redis holds their ends, of which it does not say the least timestamp."""
+    bench = make_bench(partitions=100)
+    for partition in range(100):
+        bench.append([1000 * partition + n for n in range(4)], partition=partition)
+        bench.archive(4, partition=partition)
+        bench.trim(4, partition=partition)
+        if tail:
+            bench.append([10**6 + partition], partition=partition)
+    told = []
+    page = bench.log.search().page(10, on_progress=told.append)
+    assert rows(page.records) == [(n // 4, n % 4) for n in range(10)]
+    assert page.progress.read <= 16
+    assert len(told) <= 5
+    rest = bench.log.search().page(1000, page.next)
+    assert len(rows(rest.records)) == 390 + 100 * tail
+    assert rows(rest.records)[0] == (2, 2)
+
+
 def test_it_can_be_stopped_and_goes_on(make_bench):
     bench = make_bench(partitions=2)
     for partition in range(2):

@@ -22,6 +22,7 @@ from lakelog.offsets import (
     LatestTiered,
     MaxTimestamp,
 )
+from lakelog.read import seek
 from lakelog.record import OffsetAndTimestamp
 
 # What may happen to a log; numbers say where by proportion, so that shrinking keeps them legal.
@@ -93,6 +94,18 @@ def test_every_seek_and_fetch_agrees_with_a_list(make_bench, tiered, steps):
     largest = max((r.timestamp_ms for r in held), default=-1)
     first = next((r.offset for r in held if r.timestamp_ms == largest >= 0), None)
     assert bench.log.seek(0, MaxTimestamp()) == first
+
+
+@given(steps=happenings, times=st.lists(st.integers(0, 42), min_size=1, max_size=4))
+@settings(max_examples=40)
+def test_of_many_partitions_the_indexes_say_first_where_a_time_is(make_bench, steps, times):
+    """Which is where a search of each finds it."""
+    bench = make_bench(tiered=True)
+    happen(bench, steps)
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(seek, "_ASKED_ONE_BY_ONE", 0)
+        found = [bench.log.seek_each(AtTimestamp(time_ms)) for time_ms in times]
+    assert found == [{0: bench.log.seek(0, AtTimestamp(time_ms))} for time_ms in times]
 
 
 def test_names_of_places_in_two_tiers(bench):

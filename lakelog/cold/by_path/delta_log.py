@@ -19,6 +19,7 @@ from typing import Any, NoReturn, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from deltalake import DeltaTable, Schema
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
@@ -26,8 +27,10 @@ from ...errors import (
     ColdTierError,
     ColdTierRefusedError,
     ContradictionError,
+    CorruptRecordError,
     ForeignTableError,
     LakelogError,
+    MissingFileError,
 )
 from ...format_version import check_format
 from ...json_text import parse_json
@@ -183,6 +186,41 @@ class DeltaLog:
             return None
         with naming(self.path):
             return cast("int | None", self._table.transaction_version(app_id))
+
+    def transactions(self) -> Mapping[str, int] | None:
+        """All of them by app id, from the newest checkpoint and the commits after it.
+
+        That is one pass over the log; `transaction_version` makes one each time.
+
+        Returns:
+            None if too many commits came after the checkpoint, if it is newer than this version, or
+            if a file is gone or not what delta-rs writes: then delta-rs has to be asked.
+        """
+        checkpoint = self._last_checkpoint()
+        if checkpoint > self.version:  # somebody went on meanwhile
+            return None
+        found: dict[str, int] = {}
+        if checkpoint >= 0:
+            path = self._checkpoint_file(checkpoint)
+            try:
+                with self._storage.naming(path):
+                    rows = pq.read_table(
+                        self._storage.arrow_path(path),
+                        columns=["txn"],
+                        filesystem=self._storage.filesystem(),
+                    )
+            except (MissingFileError, CorruptRecordError):
+                return None
+            if "txn" in rows.column_names:
+                kept = rows["txn"].drop_null().combine_chunks()
+                names, versions = kept.field("appId"), kept.field("version")
+                found.update(zip(names.to_pylist(), versions.to_pylist(), strict=True))
+        commits = self.commits(after=checkpoint)
+        if commits is None:
+            return None
+        for commit in commits:
+            found.update(commit.transactions)
+        return found
 
     def commit(
         self,

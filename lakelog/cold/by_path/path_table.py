@@ -83,6 +83,11 @@ BACK_OFF = CommitBackOff(
 )
 
 
+#: Of a table with more partitions, all transactions are read in one pass: to ask delta-rs for each
+#: takes a pass over the log every time (8 minutes for 10,000 partitions).
+_ASKED_ONE_BY_ONE = 100
+
+
 class PathTable(TimestampLookup[SegmentReader]):
     """A `ColdTable` at ``{root}/{topic}/{topic_id}``. Thread-safe.
 
@@ -408,7 +413,7 @@ class PathTable(TimestampLookup[SegmentReader]):
             self._log.set_properties(commit_id, dict(alteration.properties))
 
     def _registers(self, partitions: Iterable[int]) -> Mapping[Register, int]:
-        """As of the log's version: from the commits since the latest snapshot, else one by one."""
+        """As of the log's version: from the commits since the latest snapshot, else from all."""
         topic_id = self._topic.topic_id
         if self._latest.version >= 0 or self._log.version == 0:  # 0: that is one small commit
             commits = self._log.commits(after=self._latest.version)
@@ -419,6 +424,10 @@ class PathTable(TimestampLookup[SegmentReader]):
                 return MappingProxyType(registers)
         registers = {}
         count = max([self._topic.partitions, *(number + 1 for number in partitions)])
+        if count > _ASKED_ONE_BY_ONE:
+            transactions = self._log.transactions()
+            if transactions is not None:
+                return MappingProxyType(registers_in(topic_id, transactions))
         for partition in range(count):
             # A partition's first commit states all of them (see `transactions_of`; an older lakelog
             # left out the last). Asking for one that is not there costs a pass over the log.

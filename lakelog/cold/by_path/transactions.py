@@ -6,8 +6,18 @@ from collections.abc import Mapping
 from uuid import UUID
 
 from ..change import Change
-from ..registers import ArchivedEnd, CleanedEnd, LogStart, Register, ReservedEnd, app_id
+from ..registers import (
+    REGISTER_NAMES,
+    ArchivedEnd,
+    CleanedEnd,
+    LogStart,
+    Register,
+    ReservedEnd,
+    app_id,
+)
 from ..table import ColdSnapshot
+
+_KINDS = {name: kind for kind, name in REGISTER_NAMES.items()}
 
 
 def registers_of(partition: int) -> tuple[Register, ...]:
@@ -40,15 +50,13 @@ def transactions_of(
 
 def registers_in(topic_id: UUID, transactions: Mapping[str, int]) -> dict[Register, int]:
     """The registers among txn versions."""
-    partitions = set()
-    for name in transactions:
-        owner, _, rest = name.partition(f"/{topic_id}/")
-        number = rest.partition("/")[0]
-        if owner == "lakelog" and number.isdecimal():
-            partitions.add(int(number))
-    ids = {
-        app_id(topic_id, register): register
-        for partition in partitions
-        for register in registers_of(partition)
-    }
-    return {ids[name]: version for name, version in transactions.items() if name in ids}
+    found: dict[Register, int] = {}
+    ours = f"lakelog/{topic_id}/"
+    for name, version in transactions.items():
+        if not name.startswith(ours):
+            continue
+        number, _, kind = name.removeprefix(ours).partition("/")
+        register = _KINDS.get(kind)
+        if register is not None and number.isdecimal():
+            found[register(int(number))] = version
+    return found

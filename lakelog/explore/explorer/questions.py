@@ -33,7 +33,6 @@ T = TypeVar("T")
 #: Between two pictures of a tail that is followed.
 _PICTURE_S = 2.0
 
-_FOLLOWING = "following the tail …"
 NO_TOPICS = "there are no topics yet"
 
 
@@ -140,9 +139,7 @@ class Questions:
         """Shows the tail as it grows, until something else is asked."""
         ask = self.ask = replace(self.ask, where=Latest(), history=False)
         screen = self._screen
-        screen.busy(_FOLLOWING, stoppable=True)
-        with screen.quiet():
-            screen.ui.follow.value = True
+        screen.following()
 
         def work(job: Job) -> Shown:
             def on_shown(shown: Shown) -> None:
@@ -152,10 +149,7 @@ class Questions:
                     self._tell_columns(ask.topic)
                     screen.show(shown)
                     self._draw_picture(shown, following=True)
-                    screen.idle()
-                    screen.busy(_FOLLOWING, stoppable=True)
-                    with screen.quiet():
-                        screen.ui.follow.value = True
+                    screen.following()
                     job.done.set()
 
                 self.background.only_if_newest(job, show)

@@ -34,9 +34,6 @@ from .view import Ask, Shown, View
 #: Between two drawings of how far a search is.
 _PROGRESS_S = 0.2
 
-#: Partitions whose share of a search is drawn one by one.
-_DRAWN_SHARES = 64
-
 
 class Screen:
     """Draws on the widgets. It is called by one thread at a time; see `Background.lock`.
@@ -307,6 +304,15 @@ class Screen:
         self.ui.stop.disabled = not stoppable
         self._progress_s = 0.0
 
+    def following(self) -> None:
+        """Says that the tail is followed, and that nothing new waits."""
+        self.busy("following the tail …", stoppable=True)
+        hide(self.ui.new)
+        # The button is not set back in between: what is sent to a page crosses a click on it there,
+        # and ipywidgets 7 lets the later of the two count.
+        with self.quiet():
+            self.ui.follow.value = True
+
     def progress(self, progress: Progress, shares: Mapping[int, float]) -> None:
         """Says how far a search is, a few times a second."""
         now_s = time.monotonic()
@@ -321,7 +327,7 @@ class Screen:
             (at,) = progress.offsets.values()
             text += f"; at offset {at:,}"
         drawn = ""
-        if 1 < len(shares) <= _DRAWN_SHARES:
+        if len(shares) > 1:
             drawn = "".join(
                 f'<span title="partition {number}: {share:.0%}, at offset '
                 f'{progress.offsets.get(number, 0):,}"><i style="height:{100 * share:.0f}%"></i>'

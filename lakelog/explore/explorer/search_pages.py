@@ -28,6 +28,9 @@ from .paging import PAGE_BYTES
 from .rows import readable_size
 from .view import Ask, Cut
 
+#: The share of each partition is told of at most so many.
+MOST_SHARES = 64
+
 #: Is told how far a search is, and which share of each partition is done.
 OnProgress = Callable[[Progress, Mapping[int, float]], None]
 
@@ -71,6 +74,7 @@ class _Start:
     after: Mapping[int, Place]
     backward: bool
     note: str | None = None
+    look: Look | None = None  # that covers the ranges
 
     def of(self, partitions: frozenset[int]) -> _Start:
         ranges = {number: self.ranges[number] for number in sorted(partitions)}
@@ -99,6 +103,8 @@ def search_page(
             before the others are looked at.
     """
     begin = _begin(log, ask, look, start)
+    if not ask.is_bounded:  # otherwise the range was looked for later, and may reach further
+        begin = replace(begin, look=look)
     own = _own_partitions(ask, log.topic.partitions)
     first: Found | None = None
     if own and own < begin.ranges.keys() and not isinstance(ask.where, Cut):
@@ -164,10 +170,11 @@ def _page(
     stopped: Callable[[], bool],
 ) -> Page:
     search: Search = log.search_ranges(begin.ranges, ask.match)
+    is_told = len(begin.ranges) <= MOST_SHARES
 
     def told(progress: Progress) -> None:
         shares = {}
-        for number, (start, end) in begin.ranges.items():
+        for number, (start, end) in begin.ranges.items() if is_told else ():
             at, place = progress.offsets.get(number, start), begin.place(number).offset
             whole = place - start if begin.backward else end - place
             done = place - at if begin.backward else at - place
@@ -182,6 +189,7 @@ def _page(
         page_bytes=PAGE_BYTES,
         on_progress=told,
         stopped=stopped,
+        look=begin.look,
     )
 
 

@@ -6,11 +6,9 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ...cold.segment import UNKNOWN_TIMESTAMP_MS
 from ...errors import MissingFileError
-from ...offsets import HotOffsets
 from ...read.stretches import TierRange, tiers_between
 from ...read.tiers import Look
 from ...read.topic_log import TopicLog
@@ -22,25 +20,51 @@ COUNTED_RECORDS = 200_000
 
 def groups_of(look: Look) -> Groups:
     """A group for each cold file and each hot segment, cut where a tier ends; no record is read."""
-    parts: list[Groups] = []
-    for partition, log in look.offsets.items():
-        cold = _cold(look, partition)
-        hot = _hot(look.hot[partition], partition, cold, log.local_log_start)
-        for one in tiers_between(log, look.hot[partition], log.log_start, log.log_end):
-            if one.hot:
-                parts.append(_between(hot, one.start, min(one.end, log.archived_end), BOTH))
-                parts.append(_between(hot, max(one.start, log.archived_end), one.end, HOT))
-            else:
-                parts.append(_between(cold, one.start, one.end, COLD))
+    cold = _cold(look)
+    hot = _hot(look, cold)
+    size = 1 + max(look.offsets, default=-1)
+    parts = []
+    for tier, turns in _ranges(look).items():
+        groups = cold if tier == COLD else hot
+        for ranges in turns:
+            low, high = np.zeros(size, np.int64), np.zeros(size, np.int64)
+            numbers, low_of, high_of = np.array(ranges, np.int64).T
+            low[numbers], high[numbers] = low_of, high_of
+            parts.append(_between(groups, low[groups.partition], high[groups.partition], tier))
     return Groups.joined(parts)
 
 
-def _cold(look: Look, partition: int) -> Groups:
-    rows = look.cold.files.rows_of_partition(partition)
-    rows = rows.filter(pc.not_equal(rows["records"], 0))
+def _ranges(look: Look) -> dict[int, list[list[tuple[int, int, int]]]]:
+    """Partition, start and end of what is shown of each tier, one of a partition in each list."""
+    found: dict[int, list[list[tuple[int, int, int]]]] = {COLD: [], BOTH: [], HOT: []}
+    for partition, log in look.offsets.items():
+        turns = dict.fromkeys(found, 0)
+        for one in tiers_between(log, look.hot[partition], log.log_start, log.log_end):
+            parts = [(COLD, one.start, one.end)]
+            if one.hot:
+                parts = [
+                    (BOTH, one.start, min(one.end, log.archived_end)),
+                    (HOT, max(one.start, log.archived_end), one.end),
+                ]
+            for tier, low, high in parts:
+                if low < high:
+                    if turns[tier] == len(found[tier]):
+                        found[tier].append([])
+                    found[tier][turns[tier]].append((partition, low, high))
+                    turns[tier] += 1
+    return found
+
+
+def _cold(look: Look) -> Groups:
+    """The files of all partitions that were looked at."""
+    files = look.cold.files
+    partition = files.numbers("partition")
+    asked = np.zeros(1 + max([*look.offsets, *files.partitions], default=-1), bool)
+    asked[[*look.offsets]] = True
+    rows = np.flatnonzero(asked[partition] & (files.numbers("records") != 0))
 
     def column(name: str) -> Numbers:
-        return np.asarray(rows[name])
+        return files.numbers(name)[rows]
 
     start, end = column("first"), column("last") + 1
     records = column("records").astype(float)
@@ -48,34 +72,43 @@ def _cold(look: Look, partition: int) -> Groups:
     min_ms, max_ms = column("min_timestamp_ms"), column("max_timestamp_ms")
     min_ms = np.where(max_ms == UNKNOWN_TIMESTAMP_MS, -1, min_ms)
     same = np.ones(len(start), np.int64)
-    return Groups(same * partition, start, end, records, min_ms, max_ms, same * COLD, same)
+    number = partition[rows].astype(np.int64)
+    return Groups(number, start, end, records, min_ms, max_ms, same * COLD, same)
 
 
-def _hot(hot: HotOffsets, partition: int, cold: Groups, local_log_start: int) -> Groups:
+def _hot(look: Look, cold: Groups) -> Groups:
     """The segments in Redis, which tells the largest timestamp of each, and of its first entry.
 
     So their records are taken to begin where those before them end.
     """
-    before = cold.max_ms[cold.is_timed & (cold.end <= local_log_start)]
-    before_ms = int(before.max()) if len(before) else -1
+    size = 1 + max(look.offsets, default=-1)
+    local_log_start = np.zeros(size, np.int64)
+    for partition, log in look.offsets.items():
+        local_log_start[partition] = log.local_log_start
+    latest = np.full(size, -1, np.int64)
+    before = cold.where(cold.is_timed & (cold.end <= local_log_start[cold.partition]))
+    np.maximum.at(latest, before.partition, before.max_ms)
     rows = []
-    for segment in hot.segments:
-        firsts = [one for one in (segment.first_timestamp_ms, before_ms) if one >= 0]
-        first = min([*firsts, segment.max_timestamp_ms])
-        before_ms = max(before_ms, segment.max_timestamp_ms)
-        span = segment.end_offset - segment.base_offset
-        rows.append(
-            (
-                *(partition, segment.base_offset, segment.end_offset, span),
-                *(first, segment.max_timestamp_ms, HOT, 0),
+    for partition in look.offsets:
+        before_ms = int(latest[partition])
+        for segment in look.hot[partition].segments:
+            firsts = [one for one in (segment.first_timestamp_ms, before_ms) if one >= 0]
+            first = min([*firsts, segment.max_timestamp_ms])
+            before_ms = max(before_ms, segment.max_timestamp_ms)
+            span = segment.end_offset - segment.base_offset
+            rows.append(
+                (
+                    *(partition, segment.base_offset, segment.end_offset, span),
+                    *(first, segment.max_timestamp_ms, HOT, 0),
+                )
             )
-        )
     return Groups.of(rows)
 
 
-def _between(groups: Groups, low: int, high: int, tier: int) -> Groups:
-    """What lies in [low, high), spread evenly in each group."""
-    groups = groups.where((groups.start < high) & (groups.end > low) & (low < high))
+def _between(groups: Groups, low: Numbers, high: Numbers, tier: int) -> Groups:
+    """What lies in [low, high), one range for each group, spread evenly in the group."""
+    reached = (groups.start < high) & (groups.end > low) & (low < high)
+    groups, low, high = groups.where(reached), low[reached], high[reached]
     start, end = np.maximum(groups.start, low), np.minimum(groups.end, high)
     span = np.maximum(1, groups.end - groups.start)
     time = groups.max_ms - groups.min_ms

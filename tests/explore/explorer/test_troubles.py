@@ -334,6 +334,22 @@ def test_the_page_is_drawn_a_few_times_a_second_only(orders, monkeypatch):
     eventually(lambda: hands.html("progress") == "")
 
 
+def test_the_button_is_not_set_back_while_the_tail_is_followed(orders):
+    """What is sent to a page can cross a click there, which would then be lost."""
+    explorer = orders.explore()
+    hands = Hands(explorer)
+    sent = []
+    hands.find("follow").observe(lambda change: sent.append(change["new"]), names="value")
+    hands.type("follow", True)
+    for offset in (130, 131):
+        orders.send(f"news {offset}")
+        eventually(lambda offset=offset: hands.offsets()[-1] == offset)
+    assert sent == [True]
+    hands.type("follow", False)
+    eventually(lambda: hands.html("progress") == "")
+    assert sent == [True, False]
+
+
 def test_following_shows_what_the_filter_lets_through(orders):
     explorer = orders.explore()
     explorer.search("wanted")
