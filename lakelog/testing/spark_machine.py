@@ -74,10 +74,12 @@ class NamedTableMachine(LogRules):
 
     def teardown(self) -> None:
         """The next story finds no tables."""
-        super().teardown()
-        for row in self.spark.sql(f"SHOW TABLES IN {self.schema}").collect():
-            if not row["isTemporary"]:  # the session's views are shown in each schema
-                self.spark.sql(f"DROP TABLE {self.schema}.{row['tableName']}")
+        try:
+            super().teardown()
+        finally:
+            for row in self.spark.sql(f"SHOW TABLES IN {self.schema}").collect():
+                if not row["isTemporary"]:  # the session's views are shown in each schema
+                    self.spark.sql(f"DROP TABLE {self.schema}.{row['tableName']}")
 
     def _is_table(self) -> bool:
         return bool(self.spark.catalog.tableExists(self._table_name()))

@@ -141,7 +141,7 @@ def test_the_command_says_what_is_left(
     log: SparkLog, schema: str, monkeypatch: pytest.MonkeyPatch, capsys: Any
 ) -> None:
     log.create()
-    archived(log, 4, 4)
+    archived(log, 4, 8)  # a larger file is merged with the one before it
     command = ["--cold", schema, "cleanup"]
     assert cli.main([*command, "run"]) == 0
     said = capsys.readouterr().out
