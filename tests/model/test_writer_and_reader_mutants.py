@@ -20,7 +20,7 @@ from lakelog.errors import HotTierUnavailableError
 from lakelog.ingest import delivery, sender
 from lakelog.ingest.verdict import Verdict, verdict
 from lakelog.producer_calls import ProducerCall
-from lakelog.read import consumer
+from lakelog.read import cursor
 from lakelog.record import OffsetRange, RecordMetadata
 from lakelog.spark import datasource, ranges, sink_append
 from lakelog.testing.log_rules import LogRules
@@ -43,7 +43,7 @@ def _metadata_of_the_first(self: delivery.Delivery, index: int) -> RecordMetadat
     return replace(_metadata_of(self, index), offset=self.base_offset)
 
 
-_handed_out = consumer._Cursor._handed_out
+_handed_out = cursor.Cursor._handed_out
 
 
 def _one_more_handed_out(self: Any, records: int) -> None:
@@ -128,7 +128,7 @@ MUTANTS = (
         Mutant(
             "a poll that goes on behind what it left",
             "a consumer hands out each record",
-            patched(consumer._Cursor, "_handed_out", _one_more_handed_out),
+            patched(cursor.Cursor, "_handed_out", _one_more_handed_out),
         ),
     ),
     (
