@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import random
-import resource
 import sys
 from threading import Event
 
@@ -22,6 +21,7 @@ from lakelog.engines.engine import InlineEngine
 from lakelog.hot.hot_log import HotLog, HotSource
 from lakelog.record import produced_batch
 from lakelog.testing.later_clock import LaterClock
+from lakelog.testing.process_memory import status_bytes
 from lakelog.topic import Topic
 
 
@@ -54,7 +54,7 @@ def main(url: str, root: str, name: str, mode: str, *arguments: str) -> None:
         produce(hot, topic, int(arguments[0]))
     elif mode == "once":
         print(archiver(url, root, topic, hot).run_once())
-        print("peak_kib", resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+        print("peak_kib", status_bytes("VmHWM") // 1024)
     else:
         stop = Event()
         on_stop_signal(stop.set)

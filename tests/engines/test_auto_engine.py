@@ -27,12 +27,11 @@ from lakelog.spark.lazy_engine import LazySparkEngine
 ARCHIVE = """
 import sys
 from lakelog import Lakelog
+from lakelog.testing.process_memory import status_bytes
 with Lakelog.connect(*sys.argv[1:]) as lake:
     reports = lake.archive()
     print({choice.engine for report in reports for choice in report.engines})
-# Not ru_maxrss, which begins with what the process had that started this one.
-(peak,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
-print(peak.split()[1])
+print(status_bytes("VmHWM") // 1024)
 """
 
 MUCH = Work.copying(100_000_000, 10_000_000_000)

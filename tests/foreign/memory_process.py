@@ -6,7 +6,6 @@ Prints by how many bytes its memory grew at most, and how many records it saw.
 from __future__ import annotations
 
 import gc
-import re
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -23,6 +22,7 @@ from lakelog.read.where import parse
 from lakelog.record import TopicPartition
 from lakelog.spark.place import LogPlace, PathRoot
 from lakelog.spark.range_rows import range_rows
+from lakelog.testing.process_memory import status_bytes
 
 NOTHING = parse("no record has this")
 
@@ -89,12 +89,6 @@ ROLES: dict[str, Callable[[Lakelog, str, str, str], int]] = {
 
 #: Those that are not about one topic.
 MORE_ROLES = {"archive_all": archive_all}
-
-
-def status_bytes(name: str) -> int:
-    found = re.search(rf"{name}:\s+(\d+) kB", Path("/proc/self/status").read_text())
-    assert found
-    return int(found[1]) * 1024
 
 
 def main(url: str, cold: str, topic: str, role: str) -> None:
