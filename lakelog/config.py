@@ -14,7 +14,7 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
@@ -590,3 +590,20 @@ def _contradiction(config: TopicConfig, name: str, other: str, relation: str) ->
         name=name,
         value=config.text(name),
     )
+
+
+def check_names(config: type, kind: str, names: Iterable[str]) -> None:
+    """Refuses names that are no fields of a config's class.
+
+    Args:
+        kind: whose settings these are, such as "producer".
+
+    Raises:
+        InvalidConfigError: there is no such setting.
+    """
+    legal = [field.name for field in fields(config)]
+    for name in names:
+        if name not in legal:
+            raise InvalidConfigError(
+                f"there is no {kind} setting {name!r}; legal: {', '.join(legal)}", name=name
+            )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from ..back_off import BackOff
 from ..codec import resolve_compression
-from ..config import KIB, MIB, MINUTE_MS
+from ..config import KIB, MIB, MINUTE_MS, check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
 from ..hot import Acks
 
@@ -87,12 +87,7 @@ class ProducerConfig:
         Raises:
             InvalidConfigError: there is no such setting, or a value is out of bounds.
         """
-        legal = [field.name for field in fields(cls)]
-        for name in settings:
-            if name not in legal:
-                raise InvalidConfigError(
-                    f"there is no producer setting {name!r}; legal: {', '.join(legal)}", name=name
-                )
+        check_names(cls, "producer", settings)
         return cls(**settings)
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
+from ..config import check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
 from .deserializers import Deserializer, TopicDeserializer
 from .policy import OffsetReset
@@ -76,12 +77,7 @@ class ConsumerConfig:
         Raises:
             InvalidConfigError: there is no such setting, or a value is not legal.
         """
-        legal = [field.name for field in fields(cls)]
-        for name in settings:
-            if name not in legal:
-                raise InvalidConfigError(
-                    f"there is no consumer setting {name!r}; legal: {', '.join(legal)}", name=name
-                )
+        check_names(cls, "consumer", settings)
         return cls(**settings)
 
 
