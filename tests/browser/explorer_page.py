@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
+
+from playwright.sync_api import expect
 
 if TYPE_CHECKING:
     from playwright.sync_api import Locator, Page
@@ -20,6 +24,7 @@ class ExplorerPage:
         self.notes = self.part("notes")
         self.record = self.part("record")
         self.error = self.part("error")
+        self.opened_offset = self.record.locator(".ll-fields td").first
 
     def part(self, name: str) -> Locator:
         return self.root.locator(f".lakelog-{name}").first
@@ -43,18 +48,32 @@ class ExplorerPage:
         box.press_sequentially(text)
         box.press("Enter")
 
+    def open(self, offset: int) -> None:
+        """A click on a row; the record beside the table is that one's afterwards."""
+        self.row(offset).click()
+        expect(self.opened_offset).to_have_text(str(offset))
+
     # -- eyes ------------------------------------------------------------------------------------
+    # What a click asks for is shown later: a test waits for it by `expect`, and reads a text or a
+    # number itself only after it has waited for something that is shown no earlier.
 
-    def offsets(self) -> list[int]:
-        return [
-            int(text) for text in self.rows.evaluate_all("rows => rows.map(r => r.dataset.offset)")
-        ]
+    def column(self, name: str) -> Locator:
+        """A column's cells, a cell a row."""
+        return self.rows.locator(f"td.ll-c-{name}")
 
-    def tiers(self) -> list[str]:
-        return self.rows.evaluate_all("rows => rows.map(r => r.dataset.tier)")
+    def of_tier(self, tier: str) -> Locator:
+        return self.table.locator(f'tr[data-offset][data-tier="{tier}"]')
 
-    def cells(self, column: str) -> list[str]:
-        """What the rows say in a column, by its heading."""
-        headings = self.table.locator("th").all_inner_texts()
-        place = headings.index(column) + 1
-        return self.rows.locator(f"td:nth-child({place})").all_inner_texts()
+    def expect_offsets(self, offsets: Iterable[int]) -> None:
+        """Waits until the rows are these."""
+        expect(self.column("offset")).to_have_text([str(offset) for offset in offsets])
+
+    def first_offset(self) -> int:
+        return int(self.column("offset").first.inner_text())
+
+    def offset_of(self, key: str) -> int:
+        """The offset of the row that has a key."""
+        row = self.rows.filter(
+            has=self.page.locator("td.ll-c-key", has_text=re.compile(f"^{key}$"))
+        )
+        return int(row.locator("td.ll-c-offset").inner_text())

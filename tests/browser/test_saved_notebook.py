@@ -62,6 +62,7 @@ def test_what_is_kept_is_hidden_while_the_explorer_lives_and_follows_it(page: Pa
     expect(kept).to_have_count(1)
     expect(kept).to_be_hidden()
     shown = explorer.expression.locator(".ll-code")
+    expect(shown).to_contain_text("lake.log('readings')")
     first = shown.inner_text()
     explorer.press("forward")
     expect(shown).not_to_have_text(first)
@@ -82,9 +83,9 @@ def test_nbconvert_shows_the_page_and_the_charts(
     kept = converted.locator(".ll-saved")
     expect(kept).to_be_visible()
     expect(kept).to_contain_text("as of 20")
-    assert kept.locator("tbody tr").count() == 50
+    expect(kept.locator("tbody tr")).to_have_count(50)
     pictures = converted.locator("svg[role=img], img[src^='data:image/svg']")
-    assert pictures.count() == 3
+    expect(pictures).to_have_count(3)
     for picture in pictures.all():
         expect(picture).to_be_visible()
     kept.scroll_into_view_if_needed()
@@ -116,7 +117,7 @@ def test_after_a_reload_without_its_kernel_the_kept_page_is_shown(
 
     kept = page.locator(".ll-saved")
     expect(kept).to_be_visible()
-    assert kept.locator("tbody tr").count() == 50
+    expect(kept.locator("tbody tr")).to_have_count(50)
     expect(page.get_by_text("Error displaying widget")).to_be_hidden()
     kept.scroll_into_view_if_needed()
     take_picture(page, "reloaded")
