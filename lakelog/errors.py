@@ -537,6 +537,14 @@ class IllegalGenerationError(GroupError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class CommitFailedError(GroupError):
+    """Nothing was committed: the partitions may be another member's by now."""
+
+    member_id: str | None = None
+    generation_id: int | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RebalanceInProgressError(GroupError):
     """The group shares its partitions out anew; the member has to join again."""
 

@@ -60,7 +60,7 @@ from lakelog.explore.charts.partition_map import partition_ranges
 from lakelog.explore.charts.segment_map import segment_rows
 from lakelog.explore.explorer.widget import LogExplorer
 from lakelog.groups.admin import GroupAdmin
-from lakelog.groups.answers import JoinRequest, Leaving
+from lakelog.groups.answers import JoinRequest, Leaving, Pending
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
 from lakelog.hot.beats import Beats
@@ -375,6 +375,10 @@ CALLS: dict[str, Callable[[World], Any]] = {
         generation_id=w.joined.generation_id,
     ),
     "GroupCoordinator.committed": lambda w: w.coordinator.committed("readers"),
+    "GroupCoordinator.assignments": lambda w: w.coordinator.assignments("readers"),
+    "GroupCoordinator.await_news": lambda w: w.coordinator.await_news(
+        "readers", Pending(w.joined.member_id, 0, 50), 50
+    ),
     "GroupCoordinator.await_join": lambda w: w.coordinator.await_join(
         "readers", replace(MEMBER, member_id=w.joined.member_id)
     ),

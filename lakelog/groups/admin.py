@@ -17,7 +17,7 @@ from ..hot.connection import Servers
 from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..record import TopicPartition
-from .description import GroupDescription, GroupListing, GroupState, MemberDescription
+from .description import GroupDescription, GroupListing, GroupState, parse_members
 from .group_ids import check_group_id
 from .scripts import GroupScripts
 from .settings import DEFAULT_SETTINGS, GroupSettings
@@ -72,7 +72,7 @@ class GroupAdmin:
                 leader.decode(),
                 int(since_ms),
                 int(version),
-                tuple(sorted(_members(answer[8:]), key=lambda one: one.member_id)),
+                tuple(sorted(parse_members(answer[8:]), key=lambda one: one.member_id)),
             )
 
     def delete(self, group_id: str) -> None:
@@ -161,20 +161,6 @@ class GroupAdmin:
                 return answer
         raise ConcurrentChangeError(
             f"members of group {group_id!r} kept coming and going; nothing was done. Try again"
-        )
-
-
-def _members(parts: Sequence[bytes]) -> Iterable[MemberDescription]:
-    for one in zip(*[iter(parts)] * 7, strict=True):
-        member_id, instance_id, client_id, host, session_ms, metadata, assignment = one
-        yield MemberDescription(
-            member_id.decode(),
-            instance_id.decode() or None,
-            client_id.decode(),
-            host.decode(),
-            int(session_ms),
-            metadata,
-            assignment,
         )
 
 

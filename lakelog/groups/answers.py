@@ -28,6 +28,9 @@ class JoinRequest:
     #: A new member is given an id first, and joins with it: a call that is repeated after a lost
     #: answer leaves no member behind that nobody is.
     requires_known_member_id: bool = True
+    #: How many of a subscription's first bytes tell what the member asks for; 0: all. A static
+    #: member that comes back and asks for the same goes on without a round, whatever it had.
+    asked_bytes: int = 0
 
     def __post_init__(self) -> None:
         names = [name for name, _ in self.protocols]

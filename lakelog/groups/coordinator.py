@@ -27,6 +27,7 @@ from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..offsets import check_offset
 from ..record import OffsetAndMetadata, TopicPartition
 from .answers import CommittedOffset, Joined, JoinRequest, Leaving, Member, Pending, Synced
+from .description import parse_members
 from .group_ids import check_group_id
 from .offset_values import pack_offset, parse_field, unpack_offset
 from .refusals import refusal
@@ -109,6 +110,7 @@ class GroupCoordinator:
                 *(request.session_timeout_ms, request.rebalance_timeout_ms),
                 *(int(request.requires_known_member_id), new_id, token),
                 *(self._settings.initial_rebalance_delay_ms, self._settings.max_size),
+                request.asked_bytes,
                 *(part for protocol in request.protocols for part in protocol),
             ]
 
@@ -126,19 +128,8 @@ class GroupCoordinator:
             RebalanceInProgressError: another one has begun: join again.
             UnknownMemberIdError, FencedInstanceIdError: as `try_join`.
         """
-        arguments = [
-            "await",
-            request.member_id,
-            request.instance_id or "",
-            *[""] * 3,
-            0,
-            0,
-            0,
-            "",
-            "",
-            0,
-            0,
-        ]
+        of_a_join = ("", "", "", 0, 0, 0, "", "", 0, 0, 0)
+        arguments = ["await", request.member_id, request.instance_id or "", *of_a_join]
         answer = self._scripts.call("join", group_id, arguments)
         return self._read_join(group_id, answer, request)
 
@@ -234,6 +225,16 @@ class GroupCoordinator:
             for one, code in zip(leaving, codes, strict=True)
         }
 
+    def assignments(self, group_id: str) -> dict[str, bytes]:
+        """What each member has, by member id; empty bytes while the group is not stable."""
+        answer = self._scripts.call("look", group_id, [0, "describe"])
+        return {one.member_id: one.assignment for one in parse_members(answer[8:])}
+
+    def await_news(self, group_id: str, pending: Pending, most_ms: int) -> None:
+        """Waits until it is worth asking again: there is news, something is due, or it was long."""
+        timeout_ms = max(1, min(MAX_WAIT_MS, pending.due_in_ms, most_ms))
+        self._scripts.wait(group_id, pending.version, timeout_ms)
+
     # -- offsets -------------------------------------------------------------------------------
 
     def commit(
@@ -313,8 +314,7 @@ class GroupCoordinator:
     ) -> Answer:
         """Asks again whenever there is news, something is due, or the session needs it."""
         while isinstance(answer, Pending):
-            most_ms = min(MAX_WAIT_MS, answer.due_in_ms, request.session_timeout_ms // 3)
-            self._scripts.wait(group_id, answer.version, most_ms)
+            self.await_news(group_id, answer, request.session_timeout_ms // 3)
             answer = ask()
         return answer
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
@@ -67,3 +68,18 @@ class GroupListing:
     group_id: str
     protocol_type: str
     state: GroupState
+
+
+def parse_members(parts: Sequence[bytes]) -> Iterator[MemberDescription]:
+    """The members, from what ``look.lua`` says of them."""
+    for one in zip(*[iter(parts)] * 7, strict=True):
+        member_id, instance_id, client_id, host, session_ms, metadata, assignment = one
+        yield MemberDescription(
+            member_id.decode(),
+            instance_id.decode() or None,
+            client_id.decode(),
+            host.decode(),
+            int(session_ms),
+            metadata,
+            assignment,
+        )

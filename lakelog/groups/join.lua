@@ -2,7 +2,8 @@
 --
 -- ARGV: now_ms or '', verb (join, await), member_id or '', instance or '', client_id, host, type,
 -- session_ms, rebalance_ms, '1' if an id has to be given out first, an id to give out, a token if the
--- group is to be made or '', initial_delay_ms, max_size, then of each protocol its name and bytes.
+-- group is to be made or '', initial_delay_ms, max_size, how many of its first bytes tell what a member
+-- asks for (0: all; the rest is what it had), then of each protocol its name and bytes.
 -- Returns one of
 --   {'JOINED', generation, type, protocol, leader, member_id, '1' if it has no need to assign, then for
 --             the leader of each member its id, instance and bytes}
@@ -14,7 +15,7 @@
 local verb, id, instance = ARGV[2], ARGV[3], ARGV[4]
 local session_ms, rebalance_ms = tonumber(ARGV[8]), tonumber(ARGV[9])
 local must_know, new_id, token = ARGV[10] == '1', ARGV[11], ARGV[12]
-local initial_delay_ms, max_size = tonumber(ARGV[13]), tonumber(ARGV[14])
+local initial_delay_ms, max_size, asked_bytes = tonumber(ARGV[13]), tonumber(ARGV[14]), tonumber(ARGV[15])
 
 local function joined(of, has_nothing_to_do)
   local reply = { 'JOINED', int(g.generation), g.type, g.protocol, g.leader, of,
@@ -66,7 +67,7 @@ local m = {
   instance = instance, client = ARGV[5], host = ARGV[6], session_ms = session_ms,
   rebalance_ms = rebalance_ms, protocols = {},
 }
-for i = 15, #ARGV, 2 do
+for i = 16, #ARGV, 2 do
   m.protocols[#m.protocols + 1] = { ARGV[i], ARGV[i + 1] }
 end
 
@@ -108,6 +109,13 @@ local function has_changed()
     end
   end
   return false
+end
+
+local function asks_the_same(was, is)
+  if asked_bytes == 0 then
+    return was == is
+  end
+  return string.sub(was, 1, asked_bytes) == string.sub(is, 1, asked_bytes)
 end
 
 local function begin_round(of)
@@ -155,7 +163,8 @@ if id == '' then
     local was = supports(before, g.protocol)
     replace_record(new_id)
     g.version = g.version + 1
-    if g.state == STABLE and was and was == supports(m, g.protocol) and elected() == g.protocol then
+    local is = supports(m, g.protocol)
+    if g.state == STABLE and was and is and asks_the_same(was, is) and elected() == g.protocol then
       return joined(new_id, led)
     end
     return begin_round(new_id)

@@ -52,6 +52,13 @@ class Subscription:
             writer.nullable_string(self.rack_id)
         return writer.taken()
 
+    @property
+    def asked_bytes(self) -> int:
+        """How many of the first bytes are the version and the topics."""
+        writer = _writer(NEWEST_VERSION)
+        writer.array(sorted(self.topics), writer.string)
+        return len(writer.taken())
+
     @classmethod
     def decode(cls, data: bytes) -> Subscription:
         """What the bytes say.

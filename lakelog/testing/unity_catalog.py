@@ -22,8 +22,8 @@ SPARKS_OWN = "spark_catalog"
 class UnityCatalogServer:
     """A server with an empty catalog `CATALOG`; Spark reaches it through `front`, which can fail.
 
-    With an object store it has `CATALOG_ON_S3` too, whose tables lie there. It lets nobody in but
-    with keys that its STS gives for an hour. Whoever opens it says where it is, by
+    With an object store it has `CATALOG_ON_S3` too, whose tables lie there. Its STS gives keys for
+    an hour (which the store does not look at). Whoever opens it says where it is, by
     AWS_ENDPOINT_URL in the environment, of Spark's workers too.
 
     Args:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 import pytest
@@ -16,19 +17,43 @@ from bundle_files import ROOT
 from deltalake import DeltaTable
 
 from lakelog import Lakelog
+from lakelog.cold.store.unity_catalog import URL_VARIABLE
 from lakelog.embedded.java import java_home
+from lakelog.engines.engine import InlineEngine
+from lakelog.engines.spark import SparkEngine
 from lakelog.jobs import add_readings
 from lakelog.testing.connect_server import connect_server
+from lakelog.testing.unity_catalog import SPARKS_OWN, UnityCatalogServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 pyspark = pytest.importorskip("pyspark", minversion="4.1")
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture
-def connect_url(tmp_path: Path) -> Iterator[str]:
+def cold(
+    schema: str, catalog: str, tmp_path: Path, unity_server: UnityCatalogServer | None
+) -> Iterator[str]:
+    """The cold root: a folder, or a schema of a catalog that Spark's workers can ask."""
+    if catalog == SPARKS_OWN:
+        yield str(tmp_path / "cold")
+        return
+    assert unity_server is not None
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv(URL_VARIABLE, unity_server.front.url)
+        yield schema
+
+
+@pytest.fixture
+def connect_url(
+    cold: str, tmp_path: Path, unity_server: UnityCatalogServer | None
+) -> Iterator[str]:
     """A Spark that outlives the runs, as a catalog on Databricks does."""
     script = ROOT / "tests" / "spark" / "connect_server.py"
-    with connect_server(script, cwd=tmp_path) as url:  # where its tables lie
+    conf = None if unity_server is None else unity_server.spark_conf()
+    with connect_server(script, cwd=tmp_path, conf=conf) as url:  # where its tables lie
         yield url
 
 
@@ -55,7 +80,7 @@ def run(folder: Path, connect_url: str) -> None:
 
 
 def test_records_of_both_tiers_flow_into_tables_with_comments_once_each(
-    redis_url: str, tmp_path: Path, connect_url: str
+    redis_url: str, cold: str, catalog: str, spark: SparkSession, tmp_path: Path, connect_url: str
 ) -> None:
     shutil.copytree(ROOT / "conf" / "pipeline" / "definitions", tmp_path / "definitions")
     spec = {
@@ -64,13 +89,14 @@ def test_records_of_both_tiers_flow_into_tables_with_comments_once_each(
         "libraries": [{"glob": {"include": "definitions/**"}}],
         "configuration": {
             "lakelog.redis_url": redis_url,
-            "lakelog.cold": str(tmp_path / "cold"),
+            "lakelog.cold": cold,
             "lakelog.topic": "readings",
             "spark.sql.sources.default": "delta",  # as on Databricks
         },
     }
     (tmp_path / "spark-pipeline.yml").write_text(json.dumps(spec), "utf-8")  # YAML, too
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as log:
+    engine = InlineEngine() if catalog == SPARKS_OWN else SparkEngine(spark)
+    with Lakelog.connect(redis_url, cold, engine=engine) as log:
         add_readings(log, "readings", 300)
         log.archive()
         add_readings(log, "readings", 400)  # the rest is hot

@@ -569,3 +569,18 @@ def test_two_members_with_one_instance_id(groups: GroupBench) -> None:
     assert Assignment.decode(synced.assignment).partitions == tuple(ORDERS)
     with pytest.raises(GroupError, match="two consumers have one group_instance_id"):
         groups.coordinator.heartbeat(GROUP, first.member_id, first.generation_id, "i1")
+
+
+def test_a_static_member_that_asks_for_something_else_begins_a_round(groups: GroupBench) -> None:
+    def asks(*topics: str, owned: int) -> JoinRequest:
+        subscription = Subscription(topics, owned_partitions=tuple(ORDERS[:owned]))
+        protocols = (("range", subscription.encode()),)
+        return JoinRequest(protocols, instance_id="i1", asked_bytes=subscription.asked_bytes)
+
+    first = groups.coordinator.join(GROUP, asks("orders", owned=0))
+    groups.coordinator.sync(GROUP, first, shares_of(first), instance_id="i1")
+    same = groups.coordinator.join(GROUP, asks("orders", owned=3))
+    assert (same.generation_id, same.skip_assignment) == (1, True)
+    assert groups.coordinator.assignments(GROUP) == {same.member_id: shares_of(first).popitem()[1]}
+    other = groups.coordinator.join(GROUP, asks("orderz", owned=3))
+    assert (other.generation_id, other.skip_assignment) == (2, False)

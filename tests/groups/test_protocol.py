@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,3 +167,12 @@ def test_sticky_members_tell_what_they_had_as_kafka_python_does(
     )
     # Java's client writes no version before it; kafka-python's assignor does.
     assert assignor_named("sticky").user_data(owned, generation_id) == theirs.encode(header=False)
+
+
+@given(subscriptions, subscriptions)
+def test_the_first_bytes_tell_what_is_asked_for(one: Subscription, other: Subscription) -> None:
+    same_topics = dataclasses.replace(other, topics=one.topics)
+    assert one.asked_bytes == same_topics.asked_bytes
+    assert one.encode()[: one.asked_bytes] == same_topics.encode()[: one.asked_bytes]
+    if sorted(one.topics) != sorted(other.topics):
+        assert one.encode()[: one.asked_bytes] != other.encode()[: one.asked_bytes]

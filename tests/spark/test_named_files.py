@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
+from urllib.parse import urlsplit
 from uuid import uuid4
 
 import pyarrow as pa
@@ -19,9 +22,12 @@ from lakelog.cold.by_name.named_table import MOST_FILES_REFUSED, NamedTable
 from lakelog.cold.by_name.names import quoted, unquoted
 from lakelog.cold.by_name.ready_files import write_ready_file
 from lakelog.cold.change import HotRange
+from lakelog.cold.store.storage import Storage
 from lakelog.config import TopicConfig
-from lakelog.errors import ColdTierError
+from lakelog.errors import ColdTierAccessError, ColdTierError
 from lakelog.record import RECORDS, Record, TopicPartition
+from lakelog.testing.object_store import Fault, FaultyFront
+from lakelog.testing.unity_catalog import UnityCatalogServer
 from lakelog.topic import Topic
 
 VALUES = "id bigint, m map<string,struct<a:int,b:array<string>>>, d decimal(10,2), at timestamp"
@@ -231,6 +237,60 @@ def test_where_delta_takes_no_files_rows_are_written_and_files_tried_no_more(
     assert table.spark.table(table.name).count() == 100
 
 
+@pytest.fixture
+def refusing_store(unity_server: UnityCatalogServer | None) -> Iterator[str]:
+    """The URL of the object store, where it is one, by a way on which it takes no file."""
+    if unity_server is None:
+        yield ""
+        return
+    port = urlsplit(os.environ["AWS_ENDPOINT_URL"]).port
+    assert port is not None
+    front = FaultyFront(port).start()
+    front.inject(*(Fault(method, "archive", status=403, times=None) for method in ("PUT", "POST")))
+    yield front.url
+    front.stop()
+
+
+def no_keys(storage: Storage, refusing_store: str) -> Storage:
+    raise ColdTierAccessError(f"no keys that write {storage.root} for you")
+
+
+def refused_by_the_store(storage: Storage, refusing_store: str) -> Storage:
+    options = {**storage.store_options, "AWS_ENDPOINT_URL": refusing_store}
+    return Storage(storage.root, options, storage.keys)
+
+
+def elsewhere(storage: Storage, refusing_store: str) -> Storage:
+    """As when the tasks' environment and Spark's settings lead to different stores."""
+    return Storage(f"{storage.root}-elsewhere", dict(storage.store_options), storage.keys)
+
+
+@pytest.mark.parametrize(
+    ("opened", "written"),
+    [
+        (no_keys, ["rows"]),
+        (refused_by_the_store, ["files", "rows"]),
+        (elsewhere, ["files", "rows"]),
+    ],
+)
+def test_where_tasks_cannot_write_a_store_spark_writes_the_rows(
+    make_named, writes, monkeypatch, catalog, refusing_store, opened, written
+):
+    """Where the table lies in a folder, nobody needs keys."""
+    to_write = Storage.to_write
+    monkeypatch.setattr(
+        Storage, "to_write", lambda storage: opened(to_write(storage), refusing_store)
+    )
+    topic = Topic("orders", uuid4(), 1)
+    table = make_named(topic)
+    grow(table, topic, 30, 75)
+    on_s3 = catalog == UnityCatalogServer.CATALOG_ON_S3
+    assert writes == (written if on_s3 else ["files"]) * 2
+    assert table.spark.table(table.name).count() == 75
+    batches = table.read(table.snapshot().files, 0, 75)
+    assert [at for one in batches for at in one.column("offset").to_pylist()] == list(range(75))
+
+
 # -- without Spark -----------------------------------------------------------------------------
 
 
@@ -268,7 +328,7 @@ def metadata(**changed: Any) -> dict[str, Any]:
 
 
 def test_a_file_has_the_tables_own_names_and_the_same_rows(tmp_path) -> None:
-    layout = FileLayout.of(str(tmp_path), metadata(), pa.schema([]))
+    layout = FileLayout.of(Storage(str(tmp_path)), metadata(), pa.schema([]))
     assert layout is not None
     assert layout.partition_columns == ("c-p", "c-s")
     hot = HotRange(TopicPartition("orders", 3), uuid4(), 0, 0, 2000)
@@ -305,14 +365,14 @@ def test_a_file_has_the_tables_own_names_and_the_same_rows(tmp_path) -> None:
     ],
 )
 def test_columns_that_files_do_not_fit_have_no_layout(changed) -> None:
-    assert FileLayout.of("/t", metadata(**changed), pa.schema([])) is None
+    assert FileLayout.of(Storage("/t"), metadata(**changed), pa.schema([])) is None
 
 
 def test_columns_of_others_that_may_be_null_do_not_matter() -> None:
     theirs = {"theirs": column("theirs", {"type": "map", "keyType": "string", "valueType": "long"})}
-    assert FileLayout.of("/t", metadata(**theirs), pa.schema([])) is not None
+    assert FileLayout.of(Storage("/t"), metadata(**theirs), pa.schema([])) is not None
     other = metadata() | {"partitionColumns": ["partition"]}
-    assert FileLayout.of("/t", other, pa.schema([])) is None
+    assert FileLayout.of(Storage("/t"), other, pa.schema([])) is None
 
 
 @pytest.mark.parametrize("parts", [("a", "b", "c"), ("ä`b", "``", "x.y")])

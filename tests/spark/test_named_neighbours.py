@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from pyspark.errors import StreamingQueryException
 from spark_log import SPARKS_OWN, Row, SparkLog, rows_of
 
 from lakelog import Lakelog
-from lakelog.errors import ForeignTableError
+from lakelog.archive.trouble import NOT_ARCHIVED
+from lakelog.errors import ColdTierError, ForeignTableError
+from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
 from lakelog.testing.object_store import Fault
 from lakelog.testing.unity_catalog import UnityCatalogServer
@@ -107,6 +110,52 @@ def test_while_the_catalog_refuses_commits_all_is_read_and_then_archived_once(
         forbid()
         assert read == list(range(15, 30))
         archived.result()
+    assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
+
+
+@pytest.mark.slow
+def test_while_the_catalog_is_down_the_tail_is_consumed_and_archived_once_it_is_back(
+    log: SparkLog, spark: Any, schema: str, forbid: Any, unity_server: UnityCatalogServer
+) -> None:
+    """It takes a minute and more: Spark and lakelog try again for so long, each in turn."""
+    log.create(1, lakelog_flush_rows=1).append(20)
+    log.archive()
+    orders = log.lakelog.log("orders")
+    consumer = log.lakelog.consumer(auto_offset_reset="earliest")
+    consumer.assign([TopicPartition("orders", 0)])
+    seen: list[int] = []
+
+    def has_read(end: int) -> bool:
+        polled = consumer.poll(100).values()
+        seen.extend(record.offset for records in polled for record in records)
+        return seen == list(range(end))
+
+    eventually(lambda: has_read(20))
+    stop, reports = threading.Event(), []
+    run = log.lakelog.archive_continuously(stop=stop)
+    with ThreadPoolExecutor(1) as thread:
+        archived = thread.submit(lambda: reports.extend(run))
+        try:
+            unity_server.front.inject(
+                *(Fault(method, "", status=503, times=None) for method in ("GET", "POST", "DELETE"))
+            )
+            log.append(10)
+            eventually(lambda: [one for one in run.troubles() if one.tries > 1])
+            (trouble,) = run.troubles()
+            assert (trouble.topic, trouble.state) == ("orders", NOT_ARCHIVED)
+            eventually(lambda: has_read(30))
+            with pytest.raises(ColdTierError) as away, Lakelog.connect(log.url, schema) as other:
+                list(other.log("orders").read(0).records())
+            assert away.value.retriable
+            assert not archived.done()
+            forbid()
+            eventually(lambda: sum(report.records for report in reports) == 10)
+            eventually(lambda: run.troubles() == ())
+        finally:
+            forbid()
+            stop.set()
+        archived.result()
+    assert [record.offset for record in orders.read(0).records()] == list(range(30))
     assert rows_of(spark.table(f"{schema}.orders")) == log.expected()
 
 

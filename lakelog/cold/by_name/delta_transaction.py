@@ -18,19 +18,21 @@ import json
 import logging
 import os
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from ...engines.spark import spark_context
-from ...errors import LakelogError
+from ...errors import ColdTierRefusedError, LakelogError
 from ..schema import TOPIC_ID_PROPERTY
 from ..store.storage import Storage
 from ..store_errors import one_line
 from .file_layout import FileLayout
+from .location import plain_url
 from .names import unquoted
 
 if TYPE_CHECKING:
@@ -71,10 +73,6 @@ _FEATURES = frozenset(
 #: The newest writer version that names no features, and the one that does.
 _LEGACY, _WITH_FEATURES = 6, 7
 
-#: Where the driver and its tasks may both write. Object stores want keys that the catalog hands to
-#: Spark alone.
-_SCHEMES = ("file:",)
-
 
 @dataclass(frozen=True, slots=True)
 class DeltaTransaction:
@@ -102,12 +100,15 @@ class DeltaTransaction:
         app_id: str,
         txn_version: int,
         known: int,
+        storage: Callable[[], Storage | None],
     ) -> DeltaTransaction | None:
         """Begin on the newest version; None where files cannot be handed to this table.
 
         Args:
             name: as SQL takes it.
             values: the value columns to write.
+            storage: the table's place as it is read, asked for if that is an object store, whose
+                keys are Spark's own; None: nobody else reads it.
             known: a version of the table up to which the txn version is known to be free.
         """
         if "DATABRICKS_RUNTIME_VERSION" in os.environ or spark_context(spark) is None:
@@ -122,7 +123,7 @@ class DeltaTransaction:
                     return None
                 newest = _class(spark, "scala.Option").empty()
                 transaction = table.startTransaction(newest)
-                layout = _layout(transaction, topic, values)
+                layout = _layout(transaction, topic, values, storage)
                 if layout is None:
                     return None
                 if transaction.snapshot().version() == known:
@@ -136,6 +137,31 @@ class DeltaTransaction:
             return None
         return cls(layout, is_taken, spark, transaction, app_id, txn_version)
 
+    def _check_seen(self, adds: Iterable[Mapping[str, Any]]) -> None:
+        """Whether Delta finds the files where tasks put them.
+
+        Tasks and Spark are told by different settings how to open an object store. If those led to
+        two places, the commit would name files that no reader finds. One file tells.
+
+        Raises:
+            ColdTierRefusedError: it does not.
+        """
+        if self.layout.storage.is_local:
+            return
+        log = self._transaction.deltaLog()
+        path = _class(self._spark, "org.apache.hadoop.fs.Path")
+        for add in islice(adds, 1):
+            there = path(log.dataPath(), add["path"])
+            files = there.getFileSystem(log.newDeltaHadoopConf())
+            size = files.getFileStatus(there).getLen() if files.exists(there) else None
+            if size != add["size"]:
+                raise ColdTierRefusedError(
+                    f"{there.toString()} was written with {add['size']} bytes and Spark finds "
+                    f"{'no such file' if size is None else f'{size} there'}: the environment of "
+                    "the tasks and Spark's settings lead to different stores",
+                    path=there.toString(),
+                )
+
     def commit(
         self, adds: Iterable[Mapping[str, Any]], note: str, metrics: Mapping[str, int]
     ) -> int:
@@ -146,6 +172,8 @@ class DeltaTransaction:
             metrics: of the operation, for the table's history.
         """
         spark, transaction = self._spark, self._transaction
+        adds = list(adds)
+        self._check_seen(adds)
         txn = {
             "appId": self._app_id,
             "version": self._txn_version,
@@ -189,7 +217,12 @@ def _table(spark: SparkSession, parts: list[str]) -> Any:
     return catalogs.catalog(catalog).loadTable(identifier)
 
 
-def _layout(transaction: Any, topic: Topic, values: pa.Schema) -> FileLayout | None:
+def _layout(
+    transaction: Any,
+    topic: Topic,
+    values: pa.Schema,
+    storage: Callable[[], Storage | None],
+) -> FileLayout | None:
     """The layout of files for the table as it is; None if it asks for more than files."""
     protocol = json.loads(transaction.protocol().json())["protocol"]
     metadata = json.loads(transaction.metadata().json())["metaData"]
@@ -201,11 +234,27 @@ def _layout(transaction: Any, topic: Topic, values: pa.Schema) -> FileLayout | N
         return None
     if properties.get(TOPIC_ID_PROPERTY) != str(topic.topic_id):
         return None  # somebody put another table in its place
-    folder = transaction.deltaLog().dataPath().toUri().toString()
-    if not folder.startswith(_SCHEMES):
+    to = _to_write(transaction.deltaLog().dataPath().toUri().toString(), storage)
+    if to is None:
         return None
     filter_keys = topic.config["lakelog.key.bloom.filter"]
-    return FileLayout.of(Storage(folder).root, metadata, values, filter_keys=filter_keys)
+    return FileLayout.of(to, metadata, values, filter_keys=filter_keys)
+
+
+def _to_write(folder: str, storage: Callable[[], Storage | None]) -> Storage | None:
+    """A table's folder, opened to be written by tasks; None if Spark alone can.
+
+    Raises:
+        ColdTierError, MissingExtraError: nobody gives keys for it.
+    """
+    if folder.startswith("file:"):
+        return Storage(folder)
+    read_at = storage()
+    if read_at is None or read_at.root != plain_url(folder):
+        return None
+    to = read_at.to_write()
+    to.to_hand_on()  # so that tasks have keys that last
+    return to
 
 
 def _append(spark: SparkSession, note: str) -> Any:

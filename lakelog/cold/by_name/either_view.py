@@ -25,6 +25,7 @@ from ...errors import (
 from ...record import OffsetAndTimestamp, OffsetRange
 from ..projection import projection
 from ..segment import SegmentFile
+from ..store.storage import Storage
 from ..store_errors import one_line
 from .delta_actions import NotDirectError
 from .history import Commit
@@ -78,6 +79,11 @@ class EitherView:
         """The folder or URL that the table is read at; None while Spark reads it."""
         log = self._usable()
         return None if log is None else log.lies_at
+
+    def storage(self) -> Storage | None:
+        """The place that the table is read at, as it is opened; None while Spark reads it."""
+        found = self._directly(lambda log: log.storage())
+        return found[0] if found else None
 
     # -- looking ---------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from ..schema import FILE_SCHEMA, PARTITION_COLUMNS, leaf_paths, writer_options
+from ..store.storage import Storage
 
 _PHYSICAL_NAME = "delta.columnMapping.physicalName"
 _FIELD_ID = "delta.columnMapping.id"
@@ -41,14 +42,14 @@ class FileLayout:
     """How files for a table are made. Picklable.
 
     Args:
-        folder: the table's, as a URL or a path.
+        storage: the table's folder, opened to be written.
         columns: what a file has.
         stored: the same as they are called in files.
         partition_columns: what `PARTITION_COLUMNS` are called in add actions.
         filter_keys: whether files have Bloom filters of keys.
     """
 
-    folder: str
+    storage: Storage
     columns: pa.Schema
     stored: pa.Schema
     partition_columns: tuple[str, ...]
@@ -57,7 +58,7 @@ class FileLayout:
     @classmethod
     def of(
         cls,
-        folder: str,
+        storage: Storage,
         metadata: Mapping[str, Any],
         values: pa.Schema,
         *,
@@ -77,7 +78,7 @@ class FileLayout:
         if any(field is None for field in stored):
             return None
         partition_columns = tuple(_name(said[name]) for name in PARTITION_COLUMNS)
-        return cls(folder, columns, pa.schema(stored), partition_columns, filter_keys)
+        return cls(storage, columns, pa.schema(stored), partition_columns, filter_keys)
 
     @property
     def values(self) -> pa.Schema:

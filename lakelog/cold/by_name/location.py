@@ -140,9 +140,14 @@ class PlainLocation:
         """See `Location.forget`: it has no other."""
 
 
+def plain_url(location: str) -> str:
+    """A place as `Storage` names it: without Hadoop's own scheme, nor a slash at its end."""
+    scheme, separator, rest = location.rstrip("/").partition(":/")
+    return f"{_SCHEMES.get(scheme, scheme)}{separator}{rest}"
+
+
 def _storage(location: str, keys: TableKeys | None) -> Storage:
-    scheme, separator, rest = location.partition(":/")
-    location = f"{_SCHEMES.get(scheme, scheme)}{separator}{rest}"
+    location = plain_url(location)
     remote = location.partition("://")[0] in OBJECT_STORES
     try:
         if keys is not None and remote:

@@ -62,6 +62,11 @@ class LogView:
         with self._lock:
             return None if self._log is None else self._log.storage.root
 
+    def storage(self) -> Storage:
+        """The folder or URL that the table is read at, as it is opened."""
+        with self._lock:
+            return (self._log or self._there()).storage
+
     def renew(self) -> None:
         """Ask for other keys the next time that any are needed."""
         with self._lock:

@@ -34,6 +34,7 @@ from ...engines.choice import BY_NAME
 from ...engines.chosen import chosen
 from ...engines.spark import SparkEngine, TaskTraceback
 from ...errors import (
+    ColdTierAccessError,
     ColdTierError,
     ColdTierRefusedError,
     ContradictionError,
@@ -469,7 +470,14 @@ class NamedTable(TimestampLookup[EitherView]):
         app_id, epoch = self._txn(commit.note)
         known = commit.note.on
         return DeltaTransaction.begin(
-            self.spark, self.name, self._topic, values, app_id, epoch, known
+            self.spark,
+            self.name,
+            self._topic,
+            values,
+            app_id,
+            epoch,
+            known,
+            self._reader.storage,
         )
 
     def _hand_over(
@@ -487,6 +495,9 @@ class NamedTable(TimestampLookup[EitherView]):
         try:
             files = list(SparkEngine(self.spark).run(write, commit.ranges))
         except Exception as error:
+            if isinstance(error, ColdTierAccessError) and not layout.storage.is_local:
+                layout.storage.renew()
+                return None, error  # Spark has keys of its own
             if isinstance(error, LakelogError) or isinstance(error.__cause__, TaskTraceback):
                 raise
             return None, error

@@ -25,7 +25,6 @@ from ..parquet.file_writer import write_file
 from ..row_groups import row_groups
 from ..rows import RowTally, archived_rows
 from ..segment import file_name
-from ..store.storage import Storage
 from ..value_statistics import ValueStatistics, counted_values
 from .file_layout import FileLayout
 from .notes import Slice
@@ -65,7 +64,7 @@ def write_ready_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> R
 
 
 def _write_file(add: HotRange, *, layout: FileLayout, rows_of: RowsOf) -> ReadyFile:
-    storage = Storage(layout.folder)
+    storage = layout.storage
     partition, segment = add.topic_partition.partition, add.segment
     folders = [f"partition={partition}", f"partition={partition}/segment={segment}"]
     name = f"{folders[-1]}/{file_name('archive', add.start_offset, add.end_offset, uuid4().hex)}"

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import InitVar, dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -37,7 +37,7 @@ from . import vended_credentials
 from .delta_runtime import check_not_forked
 from .object_store import ObjectStore, arrow_filesystem, object_store
 from .store_options import StoreOptions
-from .vended_credentials import Keys, PathKeys, Vended
+from .vended_credentials import Keys, PathKeys, TableKeys, Vended
 
 OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
@@ -118,6 +118,12 @@ class Storage:
         if not self.store_options.vended:
             return self
         return Storage(self.root, dict(self.store_options), PathKeys(path))
+
+    def to_write(self) -> Storage:
+        """The same place, to be written: the keys of a catalog's table are for reading else."""
+        if not isinstance(self.keys, TableKeys):
+            return self
+        return Storage(self.root, dict(self.store_options), replace(self.keys, writes=True))
 
     def delta_options(self) -> dict[str, str]:
         """What delta-rs needs beside the path. Ask again each time: vended keys are renewed.

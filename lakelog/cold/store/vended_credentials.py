@@ -4,7 +4,8 @@
 |-------------|-----------------------------------|---------------------------------------------|
 | `PathKeys`  | a path of an external location    | EXTERNAL USE LOCATION on the location; for  |
 |             |                                   | a registered table, EXTERNAL USE SCHEMA too |
-| `TableKeys` | a table of a catalog, to read it  | SELECT, and EXTERNAL USE SCHEMA             |
+| `TableKeys` | a table of a catalog, to read it; | SELECT, and EXTERNAL USE SCHEMA;            |
+|             | or to write it too                | MODIFY besides                              |
 
 And a login, see `unity_catalog`. Executors often have none. The driver's credentials travel to them
 in pickles, never as text, and have some life left when they go to a process that cannot renew them.
@@ -95,7 +96,7 @@ class PathKeys:
 
 @dataclass(frozen=True, slots=True)
 class TableKeys:
-    """Those that read a catalog's table.
+    """Those that read a catalog's table, or write it too.
 
     Args:
         table_id: the catalog's own.
@@ -105,15 +106,17 @@ class TableKeys:
     catalog: UnityCatalog
     table_id: str
     name: str = field(compare=False)
+    writes: bool = False
 
     def ask(self) -> Vended:
         """See `Keys.ask`."""
         return _asked(
             self.catalog,
             "temporary-table-credentials",
-            {"table_id": self.table_id, "operation": "READ"},
+            {"table_id": self.table_id, "operation": "READ_WRITE" if self.writes else "READ"},
             self.name,
-            "Check that you have SELECT on it and EXTERNAL USE SCHEMA on its schema, and that the "
+            f"Check that you have SELECT{' and MODIFY' if self.writes else ''} on it and EXTERNAL "
+            "USE SCHEMA on its schema, and that the "
             "metastore allows external data access",
         )
 
