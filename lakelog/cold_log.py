@@ -16,7 +16,7 @@ from .cleanup.cleanup import STEPS, Cleanup, Removal, clean_all, vacuumed
 from .cleanup.plan import CleanupPlan, plan_purge
 from .cleanup.report import CleanupReport
 from .clock import Clock, SystemClock
-from .cold.catalogue import Catalogue
+from .cold.catalogue import Catalogue, topic_by_name
 from .cold.purged import PurgedTopic
 from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine
@@ -113,7 +113,10 @@ class ArchivedTopics:
         with self._lock:
             is_old = time.monotonic() - self._read_s >= CATALOGUE_LASTS_S
             found = None if is_old else self._topics.get(name)
-        return found or self.catalogue().topic(name, self._place)
+        assert self._place.cold is not None
+        return found or topic_by_name(
+            self._place.cold, self._place.keyspace, name, self.catalogue()
+        )
 
 
 class ColdLog:

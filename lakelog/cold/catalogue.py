@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 from uuid import UUID
 
 from ..errors import (
@@ -170,6 +171,36 @@ class Catalogue:
             return found
         own = {name: _of_keyspace(self.keyspace, tables) for name, tables in found.items()}
         return {name: tables for name, tables in own.items() if tables}
+
+
+class Listed(Protocol):
+    """A cold root that lists its tables; see `ColdRoot.catalogue`."""
+
+    def catalogue(self, keyspace: str | None = None, only: str | None = None) -> Catalogue: ...
+
+
+def topic_by_name(
+    root: Listed, keyspace: str | None, name: str, listed: Catalogue | None = None
+) -> Topic:
+    """The topic of a name, asked for by it where a list has none.
+
+    Of a table at a location, a catalog's list may not say that it is a topic's.
+
+    Args:
+        listed: what the root has just listed; None: it is asked.
+
+    Raises:
+        UnknownTopicOrPartitionError, AmbiguousTopicError, ColdTierError, NewerVersionError: as
+            `Catalogue.topic`.
+    """
+    listed = root.catalogue(keyspace) if listed is None else listed
+    try:
+        return listed.topic(name, root)
+    except UnknownTopicOrPartitionError:
+        asked = root.catalogue(keyspace, name)
+        if not asked.tables and not asked.broken:
+            raise
+        return asked.topic(name, root)
 
 
 def _of_keyspace(keyspace: str, tables: Sequence[Topic]) -> list[Topic]:

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 from ..clock import Clock, SystemClock
 from ..codec.value_columns import value_schema
 from ..cold.by_name.names import quoted
+from ..cold.catalogue import topic_by_name
 from ..cold.table import ColdSnapshot, ColdTable
 from ..config import MIB
 from ..errors import InvalidArgumentError
@@ -128,7 +129,7 @@ def read(
 def _cold_alone(place: LogPlace, name: str) -> Tiers:
     if place.cold is None:
         raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
-    topic = place.cold.catalogue(place.keyspace).topic(name, place.cold)
+    topic = topic_by_name(place.cold, place.keyspace, name)
     table = place.cold.table(topic)
     return Tiers(topic, NothingHot(lambda *_: table), table)
 

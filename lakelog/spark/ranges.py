@@ -25,7 +25,7 @@ from ..offsets import (
 )
 from ..read.record_count import count_records
 from ..read.seek import SOUGHT, offset_of, seek
-from ..read.stretches import Stretch, stretches_between
+from ..read.stretches import Stretch, stretches_between, tiers_between
 from ..read.tiers import Look, Tiers, out_of_range
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
@@ -187,15 +187,22 @@ def sized_range(look: Look, topic: Topic, partition: int, start: int, end: int) 
 
 
 def size_of(look: Look, partition: int, start: int, end: int) -> float:
-    """About how many stored bytes a range takes, by the average of the partition."""
+    """About how many stored bytes a range takes, by the averages of the partition's tiers.
+
+    An average of each: a short stream in Redis takes many times as much a record.
+    """
     hot = look.hot[partition]
     held = count_records(look, partition, hot.local_log_start, hot.log_end).records
-    size_bytes = float(hot.size_bytes)
-    if not held:
-        files = look.cold.files.rows_of_partition(partition)
-        held = pc.sum(files["records"]).as_py() or 1
-        size_bytes = float(pc.sum(files["size_bytes"]).as_py() or 0)
-    return max(1.0, size_bytes / held) * count_records(look, partition, start, end).records
+    files = look.cold.files.rows_of_partition(partition)
+    archived = pc.sum(files["records"]).as_py() or 0
+    of_hot = hot.size_bytes / held if held > 0 else 0.0
+    of_cold = (pc.sum(files["size_bytes"]).as_py() or 0) / archived if archived > 0 else 0.0
+    size_bytes = 0.0
+    for tier in tiers_between(look.offsets[partition], hot, start, end):
+        records = count_records(look, partition, tier.start, tier.end).records
+        each = (of_hot or of_cold) if tier.hot else (of_cold or of_hot)
+        size_bytes += max(1.0, each) * records
+    return size_bytes
 
 
 def split(

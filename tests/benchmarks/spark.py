@@ -14,6 +14,9 @@ looking at both tiers, headers, the commit, fsync and trim.
 Frame: all columns of the archived records into Spark's noop sink, through `log.dataframe` and
 through the Delta reader alone. Tail: the same of records that are in Redis only.
 
+Small partitions: `format("lakelog")` over hundreds of them, most of it archived, and the Delta
+reader over what is archived.
+
 Prints one Markdown table; exits with 1 when a goal of it is missed. Needs 3 GB of memory for Redis
 and as much disk below --dir and where the broker has its data.
 """
@@ -49,6 +52,9 @@ ARCHIVE_GOALS = {"path": {100: 8.0, KIB: 3.0}, "name": {100: 2.0, KIB: 1.5}}
 FRAME_GOAL = 1.1  # times the plain Delta reader
 TAIL_GOAL = 300_000  # records/s
 
+SMALL_PARTITIONS, OF_EACH = 300, 100
+SMALL_GOAL = 1.0  # times the plain Delta reader
+
 
 @dataclass(frozen=True)
 class Goal:
@@ -76,7 +82,9 @@ class Ours:
 
     def __init__(self, redis_url: str, cold: str, keyspace: str, spark: Any) -> None:
         self.lakelog = Lakelog.connect(redis_url, cold, keyspace=keyspace, engine="spark")
+        self.url = redis_url
         self.cold = cold
+        self.keyspace = keyspace
         self.spark = spark
 
     def filled(self, case: Case) -> Topic:
@@ -240,6 +248,47 @@ def frame_goals(case: Case, ours: Ours, rounds: int) -> list[Goal]:
     ]
 
 
+def small_goal(ours: Ours, rounds: int) -> Goal:
+    settings = {"retention.ms": -1, "local.retention.ms": 0}
+    topic = ours.lakelog.topics.create("small", SMALL_PARTITIONS, settings)
+
+    def append(records: int) -> None:
+        with ours.lakelog.producer() as producer:
+            for partition in range(SMALL_PARTITIONS):
+                producer.send_batch(topic.name, rows(records, 100), partition=partition)
+
+    append(OF_EACH)
+    ours.lakelog.archive(topic.name)
+    append(1)
+    path = Storage(ours.cold).table_path(topic)
+    options = {"redis": ours.url, "keyspace": ours.keyspace, "cold": ours.cold}
+
+    def by_format() -> Any:
+        reader = ours.spark.read.format("lakelog").options(**options)
+        return reader.option("subscribe", topic.name).load()
+
+    def plain() -> Any:
+        return ours.spark.read.format("delta").load(path)
+
+    expected = SMALL_PARTITIONS * (OF_EACH + 1)
+    if (found := by_format().count()) != expected:
+        raise RuntimeError(f"read {found} of {expected} records")
+    noop(plain())
+    format_s, plain_s = [], []
+    for _ in range(rounds):
+        plain_s.append(seconds(lambda: noop(plain())))
+        format_s.append(seconds(lambda: noop(by_format())))
+    ours.drop(topic)
+    ratio = min(format_s) / min(plain_s)
+    return Goal(
+        f'`format("lakelog")`, {SMALL_PARTITIONS} partitions of {OF_EACH + 1} records',
+        f"{min(format_s):.2f} s",
+        f"the Delta reader over what is archived {min(plain_s):.2f} s",
+        f"{ratio:.2f} × its time (≤ {SMALL_GOAL:g})",
+        ratio <= SMALL_GOAL,
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--bootstrap-servers", help="of a Kafka broker")
@@ -265,7 +314,7 @@ def main() -> int:
             if arguments.bootstrap_servers:
                 kafka = Kafka(arguments.bootstrap_servers, spark, folder)
             frame_goals(WARM, ours["path"], 2)
-            goals = []
+            goals = [small_goal(ours["path"], arguments.rounds)]
             for case in cases:
                 goals += archive_goals(case, ours, kafka, arguments.rounds)
                 goals += frame_goals(case, ours["path"], arguments.rounds)

@@ -17,7 +17,9 @@ from lakelog.read.record_count import RecordCount, count_records
 from lakelog.read.stretches import Stretch
 from lakelog.read.tiers import Look
 from lakelog.record import OffsetRange, TopicPartition
+from lakelog.spark.datasource import LakelogReader
 from lakelog.spark.offsets_json import StreamOffset, parse_offsets
+from lakelog.spark.options import parse
 from lakelog.spark.ranges import (
     SHARED_BYTES,
     SHARED_RANGES,
@@ -225,3 +227,18 @@ def test_a_limit_is_shared_out_by_what_there_is_and_starves_nobody(available, li
     assert sum(shares.values()) <= limit + len(available)
     if sum(available.values()) <= limit:
         assert shares == available
+
+
+def test_a_record_in_redis_does_not_make_what_is_archived_large(make_log) -> None:
+    """A stream of one record takes kilobytes there; 300 partitions were read by 100 tasks."""
+    log = make_log(40)
+    for partition in range(40):
+        log.append(100, partition)
+    log.archive()
+    options = parse(log.options(startingOffsets="earliest"), streaming=False)
+    (archived,) = LakelogReader(options).partitions()[:1]
+    for partition in range(40):
+        log.append(1, partition)
+    tasks = LakelogReader(options).partitions()
+    assert len(tasks) == 2
+    assert len(tasks[0].ranges) == len(archived.ranges) == SHARED_RANGES

@@ -216,14 +216,18 @@ class NamedRoot:
         unity = known_catalog(catalog) or catalog_of(self.spark(), catalog)
         if unity is not None:
             try:
-                names = self._of_topics(unity)
+                names = self._of_topics(unity, named=prefix)
                 return dict.fromkeys(name for name in names if name.startswith(prefix))
             except (ColdTierAccessError, MissingExtraError) as error:
                 logger.info("Spark lists the tables of %s, not its catalog: %s", self, error)
         return delta_tables(self.spark(), catalog, schema, prefix)
 
-    def _of_topics(self, unity: UnityCatalog) -> set[str]:
+    def _of_topics(self, unity: UnityCatalog, named: str = "") -> set[str]:
         """The tables of topics, as the catalog says.
+
+        Args:
+            named: a Delta table of this name is one too: of a table at a location, open-source
+                Unity Catalog does not say what properties it has.
 
         Raises:
             ColdTierError, MissingExtraError: see `UnityCatalog.tables`.
@@ -232,7 +236,10 @@ class NamedRoot:
             str(one["name"])
             for one in unity.tables(*parse_schema(self.schema))
             if one.get("table_type") != "VIEW"
-            and TOPIC_ID_PROPERTY in (one.get("properties") or ())
+            and (
+                TOPIC_ID_PROPERTY in (one.get("properties") or ())
+                or (one["name"] == named and one.get("data_source_format") == "DELTA")
+            )
         }
 
     def _view(self, name: TableName, lies_at: str | None) -> EitherView:
