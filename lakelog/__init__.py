@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .record import (
         PRODUCED,
         RECORDS,
+        OffsetAndMetadata,
         OffsetAndTimestamp,
         Record,
         RecordMetadata,
@@ -69,6 +70,7 @@ _HOMES = {
     "LatestTiered": "offsets",
     "LogOffsets": "offsets",
     "MaxTimestamp": "offsets",
+    "OffsetAndMetadata": "record",
     "OffsetAndTimestamp": "record",
     "PRODUCED": "record",
     "Producer": "ingest.producer",
@@ -101,6 +103,7 @@ __all__ = [
     "LatestTiered",
     "LogOffsets",
     "MaxTimestamp",
+    "OffsetAndMetadata",
     "OffsetAndTimestamp",
     "Producer",
     "Record",

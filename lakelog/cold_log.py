@@ -22,6 +22,7 @@ from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine
 from .errors import InvalidArgumentError
 from .explore.explorer.launch import launch
+from .groups.coordinator import GroupCoordinator
 from .offsets import PositionLike
 from .operate.deletion import chosen, is_expired, purge
 from .operate.status import Status, TopicFailure, status
@@ -187,7 +188,9 @@ class ColdLog:
             InvalidConfigError: no such field, or a value that is not legal.
             InvalidTopicError: a name that no topic can have.
         """
-        consumer = Consumer(self.log, ConsumerConfig.of(**config), self._seen_topics())
+        consumer = Consumer(
+            self.log, ConsumerConfig.of(**config), self._seen_topics(), self._coordinator()
+        )
         if topics:
             consumer.subscribe(topics)
         return consumer
@@ -400,6 +403,10 @@ class ColdLog:
     def _seen_topics(self) -> SeenTopics:
         """For a subscription."""
         return SeenTopics(self.topics.list)
+
+    def _coordinator(self) -> GroupCoordinator | None:
+        """For consumers in groups."""
+        return None
 
     def _archived_of(self) -> Callable[[str], TopicLog] | None:
         """What the explorer reads while Redis does not answer."""

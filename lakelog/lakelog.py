@@ -38,6 +38,7 @@ from .errors import (
     by_topic,
 )
 from .groups.admin import GroupAdmin
+from .groups.coordinator import GroupCoordinator
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
@@ -523,6 +524,11 @@ class Lakelog(ColdLog):
 
     def _seen_topics(self) -> SeenTopics:
         return SeenTopics(self.topics.list, self.topics.version)
+
+    def _coordinator(self) -> GroupCoordinator:
+        return GroupCoordinator(
+            self.hot.connections, self._place.source.keyspace, clock=self._given_clock
+        )
 
     def _producer_of(self) -> Callable[[], Producer]:
         return self.producer

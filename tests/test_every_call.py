@@ -163,6 +163,9 @@ class World:
         self.consumer = self.lake.consumer()
         self.consumer.assign([TP])
         self.consumer.poll(100)
+        self.member = self.lake.consumer("orders", group_id="polled", auto_offset_reset="earliest")
+        while not self.member.poll(100):
+            pass
         self.quarantine = self.lake.quarantine("orders", 0)
         self.archiver = self.lake.archiver("orders")
         self.glancers = self.hot.glancers()
@@ -325,6 +328,13 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Consumer.seek_to_end": lambda w: (w.consumer.seek_to_end(TP), w.consumer.poll(9)),
     "Consumer.position": lambda w: w.consumer.position(TP),
     "Consumer.seek_to_timestamp": lambda w: w.consumer.seek_to_timestamp(TP, FIRST_MS + 1000),
+    "Consumer.commit": lambda w: w.member.commit(timeout_ms=50),
+    "Consumer.commit_async": lambda w: w.member.commit_async().result(30),
+    "Consumer.committed": lambda w: w.member.committed(TP),
+    "Consumer.lag": lambda w: w.consumer.lag(TP),
+    "Consumer.highwater": lambda w: w.consumer.highwater(TP),
+    "TopicLog.lag": lambda w: w.log.lag(0, 3),
+    "Consumer.poll of a member": lambda w: w.member.poll(50),
     "Producer.send": lambda w: w.producer.send("orders", b"v").result(5),
     "Producer.send unknown": lambda w: w.producer.send("unknown", b"v").result(5),
     "Producer.send_batch": lambda w: w.producer.send_batch("orders", [b"v"] * 5),
@@ -344,9 +354,11 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.connect": lambda w: HotLog.connect(w.url).now_ms(),
     "HotLog.inspection": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
     "HotLog.max_timestamp": lambda w: w.hot.max_timestamp(TP),
+    "HotLog.first_steps": lambda w: w.hot.first_steps({TP: (0, 60)}, max_bytes=1 << 20),
     "HotLog.memory_bytes": lambda w: w.hot.memory_bytes([TP]),
     "HotLog.now_ms": lambda w: w.hot.now_ms(),
     "HotLog.offset_for_timestamp": lambda w: w.hot.offset_for_timestamp(TP, 0),
+    "HotLog.offsets_for_timestamp": lambda w: w.hot.offsets_for_timestamp([TP], 0),
     "HotLog.offsets": lambda w: w.hot.offsets([TP]),
     "HotLog.quarantine": lambda w: w.hot.quarantine(TP, w.topic.topic_id).held(),
     "HotLog.raise_log_start": lambda w: w.hot.raise_log_start(TP, 1),
@@ -508,7 +520,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
 QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
-    *("Consumer.subscription", "Consumer.unsubscribe"),
+    *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
     *(
         "Consumer.resume",

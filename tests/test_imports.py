@@ -50,7 +50,7 @@ ALLOWED = {
     "ingest": {"codec", "hot"},
     "cleanup": {"cold", "engines"},
     "archive": {"hot", "cold", "engines"},
-    "read": {"hot", "cold"},
+    "read": {"hot", "cold", "groups"},
     "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
     "operate": {"engines", "hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
     "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},

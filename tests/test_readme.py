@@ -189,6 +189,11 @@ def test_a_query_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyP
     run_section("lakelog/read/README.md", "SQL")
 
 
+def test_a_group_goes_on_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/groups/README.md", "Read together")
+
+
 def test_members_share_a_topic_as_it_shows() -> None:
     run_section("lakelog/groups/README.md", "Who reads what")
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..config import INT32_MAX
 from ..errors import InvalidConfigError
-from .assignors import Assignor, RebalanceProtocol, assignor_named
+from .assignors import ASSIGNORS, Assignor, RebalanceProtocol, assignor_named
 
 #: Kafka's rule for instance ids, which is that for the names of topics.
 _INSTANCE_ID = re.compile(r"[a-zA-Z0-9._-]{1,249}")
@@ -101,6 +101,8 @@ def chosen_assignors(strategy: object) -> tuple[Assignor, ...]:
             found.append(one)
         elif isinstance(one, type) and issubclass(one, Assignor):
             found.append(one())
+        elif (name := getattr(one, "name", None)) in ASSIGNORS:  # as kafka-python's classes are
+            found.append(ASSIGNORS[name])
         else:
             raise _illegal(
                 "partition_assignment_strategy", one, "give the name of an assignor, or an Assignor"

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 from uuid import UUID
 
 from ..errors import (
@@ -56,6 +56,16 @@ class MemberState(str, Enum):
     UNJOINED = "<unjoined>"
     REBALANCING = "<rebalancing>"  # it joins, or waits for the leader
     STABLE = "<stable>"
+
+
+class ConsumerGroupMetadata(NamedTuple):
+    """Who a consumer is in its group, as kafka-python has it."""
+
+    group_id: str | None
+    generation_id: int = NO_GENERATION
+    member_id: str = NO_MEMBER_ID
+    group_instance_id: str | None = None
+    state: MemberState = MemberState.UNJOINED
 
 
 class Membership:
@@ -128,6 +138,17 @@ class Membership:
     @property
     def state(self) -> MemberState:
         return self._state
+
+    def metadata(self) -> ConsumerGroupMetadata:
+        """All of this at one moment."""
+        with self._lock:
+            return ConsumerGroupMetadata(
+                self.group_id,
+                self._generation_id,
+                self._member_id,
+                self.config.group_instance_id,
+                self._state,
+            )
 
     # -- taking part ---------------------------------------------------------------------------
 

@@ -292,7 +292,10 @@ class Server:
     def block_ms(self, most_ms: int) -> int:
         """How long a command may block, so that its answer comes before the socket gives up."""
         timeout_s = self.options.get("socket_timeout")
-        return most_ms if timeout_s is None else max(1, min(most_ms, int(timeout_s * 500)))
+        if timeout_s is None:
+            return most_ms
+        # An idle server looks only every 100 ms (its hz) which blocked commands are over.
+        return max(1, min(most_ms, int(timeout_s * 500), int(timeout_s * 1000) - 150))
 
     def call(self, *commands: Command) -> list[Any]:
         """Runs plain commands in one round trip; the first error reply is raised, translated."""

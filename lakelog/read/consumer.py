@@ -1,38 +1,37 @@
-"""Reads partitions in turn, each from a position of its own."""
+"""Reads partitions in turn, each from a position of its own, alone or as a member of a group."""
 
 from __future__ import annotations
 
-import logging
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from datetime import datetime
+from math import inf
+from types import TracebackType
 from typing import Any
 
 import pyarrow as pa
 
-from ..config import MIB
-from ..errors import (
-    InvalidArgumentError,
-    UnknownTopicIdError,
-    UnknownTopicOrPartitionError,
-)
+from ..errors import InvalidArgumentError
+from ..groups.coordinator import GroupCoordinator
+from ..groups.membership import ConsumerGroupMetadata, Membership, Owner
 from ..offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
-from ..record import OffsetAndTimestamp, Record, TopicPartition, to_records
+from ..record import OffsetAndMetadata, OffsetAndTimestamp, Record, TopicPartition, to_records
 from ..topic import Topic
+from .assigned_partitions import AssignedPartitions
 from .consumer_config import ConsumerConfig, check_count, check_timeout
 from .cursor import RECORDS_AT_ONCE, Cursor
 from .deserializers import Deserializers
+from .following import Following, FollowsAll, FollowsGroup
+from .group_offsets import GroupOffsets, OnCommit
+from .lag import Lag
 from .policy import OffsetReset
 from .subscription import SeenTopics, Subscription
 from .topic_log import TopicLog
 
 #: A wait without an end wakes up this often, to notice signals.
 _WAIT_MS = 60_000
-
-#: What one poll hands out, if that is more than one record: Kafka's default of fetch.max.bytes.
-_POLL_BYTES = 50 * MIB
-
-logger = logging.getLogger(__name__)
 
 
 class Consumer:
@@ -43,12 +42,20 @@ class Consumer:
     On a server that may have lost its tail, a position past the log end waits; after recovery it
     goes on above the gap.
 
+    With a ``group_id`` it also commits how far it has come, and goes on from there; what it
+    subscribes to, it shares with the other members of the group. It has to be polled more often
+    than every ``max_poll_interval_ms``, or the others take its partitions.
+
     Not thread-safe, like Kafka's: use one thread for each consumer.
 
     Args:
         logs: gives the log of a topic, all of one hot tier; `Lakelog.log`.
         config: what else it does.
         topics: tells which topics there are; None: it can only be assigned partitions.
+        coordinator: of groups; None: there are none.
+
+    Raises:
+        InvalidArgumentError: a ``group_id``, and there are no groups.
     """
 
     def __init__(
@@ -56,41 +63,47 @@ class Consumer:
         logs: Callable[[str], TopicLog],
         config: ConsumerConfig | None = None,
         topics: SeenTopics | None = None,
+        coordinator: GroupCoordinator | None = None,
     ) -> None:
         self._logs = logs
         self.config = config or ConsumerConfig()
-        self._reset = OffsetReset.parse(self.config.auto_offset_reset)
         self._deserializers = Deserializers(
             self.config.key_deserializer, self.config.value_deserializer
         )
         self._seen_topics = topics
-        self._subscription: Subscription | None = None
-        self._look_s = 0.0  # when the subscription looks again for topics; monotonic
-        self._topics: dict[str, TopicLog] = {}
-        self._cursors: dict[TopicPartition, Cursor] = {}  # in the order of their turns
+        self._coordinator = coordinator
+        self._offsets = self._group_offsets()
+        find_starts = None if self._offsets is None else self._offsets.find_starts
+        self._reading = AssignedPartitions(
+            OffsetReset.parse(self.config.auto_offset_reset), find_starts
+        )
+        self._following: Following | None = None  # None: partitions are assigned by hand
 
     # -- which partitions, from where ------------------------------------------------------------
 
     def assign(self, partitions: Iterable[TopicPartition | tuple[str, int]]) -> None:
         """Read exactly these partitions; those assigned before keep their position.
 
+        With a ``group_id`` they begin where the group has come, and `commit` commits; but the
+        consumer is no member, and shares with nobody.
+
         Raises:
             UnknownTopicOrPartitionError: one does not exist; nothing was changed.
             InvalidArgumentError: there is a subscription.
         """
-        if self._subscription is not None:
+        if self._following is not None:
             raise InvalidArgumentError(
-                f"this consumer is subscribed to {self._subscription}, which says what it reads; "
-                "call unsubscribe() before assign()"
+                f"this consumer is subscribed to {self._following.subscription}, which says what "
+                "it reads; call unsubscribe() before assign()"
             )
         wanted = [TopicPartition(*one) for one in partitions]
-        topics = {tp.topic: self._topics.get(tp.topic) or self._logs(tp.topic) for tp in wanted}
+        known = self._reading.logs()
+        logs = {topic: known.get(topic) or self._logs(topic) for topic, _ in wanted}
         for tp in wanted:
-            topics[tp.topic].topic.partition(tp.partition)
-        self._topics = topics
-        self._cursors = {
-            tp: self._cursors.get(tp) or Cursor(tp, topics[tp.topic], self._reset) for tp in wanted
-        }
+            logs[tp.topic].topic.partition(tp.partition)
+        if self._offsets is not None:
+            self._offsets.auto_commit()
+        self._reading.replace({tp: logs[tp.topic] for tp in wanted})
 
     def subscribe(
         self,
@@ -98,13 +111,15 @@ class Consumer:
         pattern: str | None = None,
         listener: Any = None,
     ) -> None:
-        """Read all partitions of these topics, as they come and go; takes the place of an earlier
-        subscription.
+        """Read these topics, as they come and go; takes the place of an earlier subscription.
 
-        The next `poll` (or iteration) finds them, and looks again every ``metadata_max_age_ms``: a
-        topic that is made later and one that grows are read where ``auto_offset_reset`` says, one
-        that is deleted leaves, and one that is made again begins anew. Partitions that stay keep
-        their position.
+        With a ``group_id``, the next polls join the group, which shares out the partitions among
+        its members. Without one, the consumer reads all of them.
+
+        The next `poll` (or iteration) finds the topics, and looks again every
+        ``metadata_max_age_ms``: a topic that is made later and one that grows are read where
+        ``auto_offset_reset`` says, one that is deleted leaves, and one that is made again begins
+        anew. Partitions that stay keep their position.
 
         Args:
             topics: names.
@@ -119,27 +134,38 @@ class Consumer:
             raise InvalidArgumentError(
                 "this consumer cannot list topics; get it from Lakelog.consumer, or call assign()"
             )
-        if self._subscription is None and self._cursors:
+        if self._following is None and len(self._reading):
             raise InvalidArgumentError(
-                f"partitions are assigned ({', '.join(map(str, self._cursors))}); call "
-                "unsubscribe() before subscribe()"
+                f"partitions are assigned ({', '.join(map(str, self._reading.partitions()))}); "
+                "call unsubscribe() before subscribe()"
             )
-        self._subscription = Subscription.of(topics, pattern, listener)
-        self._look_s = 0.0
+        subscription = Subscription.of(topics, pattern, listener)
+        if self._following is not None:
+            self._following.subscribe(subscription)
+        else:
+            self._following = self._followed(subscription, self._seen_topics)
 
     def subscription(self) -> set[str] | None:
         """The names that are subscribed to, or that a pattern has found; None: no subscription."""
-        if self._subscription is None:
+        if self._following is None:
             return None
-        return set(self._subscription.names or self._topics)
+        return set(self._following.subscription.names or self._reading.logs())
 
     def unsubscribe(self) -> None:
-        """Give up the subscription, or what was assigned."""
-        subscription, self._subscription = self._subscription, None
-        if subscription is not None and subscription.listener is not None and self._cursors:
-            subscription.listener.on_partitions_revoked(self.assignment())
-        self._cursors = {}
-        self._topics = {}
+        """Give up the subscription, or what was assigned; leave the group.
+
+        What was read is committed before, if ``enable_auto_commit``.
+        """
+        following, self._following = self._following, None
+        try:
+            if following is not None:
+                following.end()
+            elif self._offsets is not None:
+                self._offsets.auto_commit()
+        finally:
+            if self._offsets is not None:
+                self._offsets.membership = None
+            self._reading.replace({})
 
     def topics(self) -> set[str]:
         """The names of all topics there are."""
@@ -151,8 +177,8 @@ class Consumer:
         return None if found is None else set(range(found.partitions))
 
     def assignment(self) -> set[TopicPartition]:
-        """The partitions that are read."""
-        return set(self._cursors)
+        """The partitions that are read; of a member, its share."""
+        return self._reading.partitions()
 
     def seek(self, partition: TopicPartition, offset: int) -> None:
         """Go on at an offset. Whether the log holds it shows at the next poll.
@@ -160,16 +186,16 @@ class Consumer:
         Raises:
             InvalidArgumentError: not an offset, or the partition is not assigned.
         """
-        self._cursor(partition).move(check_offset(offset))
+        self._reading.of(partition).move(check_offset(offset))
 
     def seek_to_beginning(self, *partitions: TopicPartition) -> None:
         """Go on at the log start, looked up at the next poll or `position`; default: all."""
-        for cursor in self._chosen(partitions):
+        for cursor in self._reading.chosen(partitions):
             cursor.move(Earliest())
 
     def seek_to_end(self, *partitions: TopicPartition) -> None:
         """Go on at the log end, looked up at the next poll or `position`; default: all."""
-        for cursor in self._chosen(partitions):
+        for cursor in self._reading.chosen(partitions):
             cursor.move(Latest())
 
     def seek_to_timestamp(self, partition: TopicPartition, timestamp: int | str | datetime) -> int:
@@ -182,7 +208,7 @@ class Consumer:
             timestamp: epoch milliseconds, an aware datetime, or a time in any way that
                 `typed_time` reads.
         """
-        cursor = self._cursor(partition)
+        cursor = self._reading.of(partition)
         target = AtTimestamp(timestamp_ms(timestamp))
         end = cursor.log.offsets([partition.partition])[partition.partition].log_end
         found = cursor.log.seek(partition.partition, target)
@@ -196,23 +222,24 @@ class Consumer:
         Raises:
             NoOffsetForPartitionError: it has none and auto_offset_reset is ``none``.
         """
-        cursor = self._cursor(partition)
+        cursor = self._reading.of(partition)
+        self._reading.find_starts()
         cursor.resolve()
         return cursor.position
 
     def pause(self, *partitions: TopicPartition) -> None:
         """Hand out nothing of these until `resume`; default: all."""
-        for cursor in self._chosen(partitions):
+        for cursor in self._reading.chosen(partitions):
             cursor.paused = True
 
     def resume(self, *partitions: TopicPartition) -> None:
         """Hand out records of these again; default: all."""
-        for cursor in self._chosen(partitions):
+        for cursor in self._reading.chosen(partitions):
             cursor.paused = False
 
     def paused(self) -> set[TopicPartition]:
         """The partitions that are paused."""
-        return {tp for tp, cursor in self._cursors.items() if cursor.paused}
+        return {cursor.topic_partition for cursor in self._reading if cursor.paused}
 
     # -- records ---------------------------------------------------------------------------------
 
@@ -246,7 +273,7 @@ class Consumer:
         }
         given = {tp: records for tp, records in found.items() if records}
         if not given:
-            _raise_failure(self._active())
+            self._reading.raise_failure()
         return given
 
     def poll_arrow(
@@ -275,31 +302,117 @@ class Consumer:
         two records take effect at once.
         """
         self._check_assigned()
-        while self._cursors or self._subscription is not None:
+        while len(self._reading) or self._following is not None:
             cursor = self._await(_deadline(self.config.consumer_timeout_ms))
             if cursor is None:
                 return
             for _ in range(RECORDS_AT_ONCE):
                 # The caller may have done anything to the consumer since the last record.
-                if self._cursors.get(cursor.topic_partition) is not cursor or cursor.paused:
+                if cursor not in self._reading or cursor.paused:
+                    break
+                if time.monotonic() >= self._due_s():
                     break
                 record = cursor.next_record()
                 if record is None:
                     break
                 if not self._deserialized(cursor.topic_partition, [record]):
-                    _raise_failure([cursor])
+                    cursor.raise_failure()
                 yield record
-            self._last(cursor)
+            self._reading.last(cursor)
+
+    # -- how far the group has come --------------------------------------------------------------
+
+    def commit(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        timeout_ms: int | None = None,
+    ) -> None:
+        """Store how far the group has come: all of it, or nothing.
+
+        Args:
+            offsets: of each partition the offset of the next record to read; default: the
+                positions of all partitions that are read.
+            timeout_ms: how long to try again while Redis is away; default 10 s.
+
+        Raises:
+            CommitFailedError: the consumer is no member any more, or missed a rebalance: its
+                partitions may be another's.
+            RebalanceInProgressError: not now; poll, then commit again.
+            OffsetMetadataTooLargeError: a text beside an offset is too long.
+            InvalidArgumentError: there is no ``group_id``, or these are no offsets.
+        """
+        if timeout_ms is not None:
+            check_timeout("timeout_ms", timeout_ms)
+        self._group().commit(offsets, timeout_ms)
+
+    def commit_async(
+        self,
+        offsets: Mapping[TopicPartition, OffsetAndMetadata] | None = None,
+        callback: OnCommit | None = None,
+    ) -> Future[None]:
+        """As `commit`, from a thread of its own; commits keep their order.
+
+        Args:
+            callback: called with the offsets, and with the error or None, by a later `poll`,
+                commit or `close` of this consumer.
+
+        Returns:
+            What has the error, or None, once it is done.
+        """
+        return self._group().commit_async(offsets, callback)
+
+    def committed(
+        self, partition: TopicPartition, metadata: bool = False
+    ) -> int | OffsetAndMetadata | None:
+        """What the group has committed of a partition; None: nothing.
+
+        Args:
+            metadata: give the text beside the offset too.
+
+        Raises:
+            InvalidArgumentError: there is no ``group_id``.
+        """
+        topic_partition = TopicPartition(*partition)
+        found = self._group().committed([topic_partition]).get(topic_partition)
+        return found if found is None or metadata else found.offset
+
+    def group_metadata(self) -> ConsumerGroupMetadata:
+        """Who this consumer is in its group, and whether it has its partitions."""
+        offsets = self._offsets
+        if offsets is None or offsets.membership is None:
+            return ConsumerGroupMetadata(
+                self.config.group_id, group_instance_id=self.config.group_instance_id
+            )
+        return offsets.membership.metadata()
+
+    def lag(self, partition: TopicPartition) -> Lag:
+        """How far the position is behind the log end: in records, and in time.
+
+        Raises:
+            InvalidArgumentError: the partition is not assigned.
+        """
+        position = self.position(partition)
+        if position is None:  # nothing is young enough for it yet
+            position = self.end_offsets([partition])[partition]
+        return self._reading.of(partition).log.lag(partition.partition, position)
 
     # -- where partitions begin and end ----------------------------------------------------------
 
     def beginning_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The log start offset of each."""
-        return self._offsets(partitions, Earliest())
+        return self._offsets_of(partitions, Earliest())
 
     def end_offsets(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The log end offset of each: that of the next record to be appended."""
-        return self._offsets(partitions, Latest())
+        return self._offsets_of(partitions, Latest())
+
+    def highwater(self, partition: TopicPartition) -> int | None:
+        """The log end of an assigned partition; see `end_offsets`.
+
+        Raises:
+            InvalidArgumentError: it is not assigned.
+        """
+        return self.end_offsets([self._reading.of(partition).topic_partition])[partition]
 
     def offsets_for_times(
         self, timestamps: Mapping[TopicPartition, int | str | datetime]
@@ -320,15 +433,33 @@ class Consumer:
 
     # -- end -------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Give up the subscription or the assignment. Connections stay open: the logs have them."""
-        self.unsubscribe()
+    def close(self, autocommit: bool = True) -> None:
+        """Give up the subscription or the assignment, and leave the group.
+
+        Connections stay open: the logs have them.
+
+        Args:
+            autocommit: commit what was read, if ``enable_auto_commit``. Leaving a ``with`` by an
+                exception does not: the last record may not be done.
+        """
+        if self._offsets is not None and not autocommit:
+            self._offsets.stop_auto_commit()
+        try:
+            self.unsubscribe()
+        finally:
+            if self._offsets is not None:
+                self._offsets.close()
 
     def __enter__(self) -> Consumer:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        self.close()
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close(autocommit=kind is None)
 
     # -- how -------------------------------------------------------------------------------------
 
@@ -339,26 +470,7 @@ class Consumer:
         self._check_assigned()
         if self._await(deadline) is None:
             return {}
-        polled: dict[TopicPartition, list[pa.RecordBatch]] = {}
-        left = max_records
-        size_bytes = 0
-        turns = [cursor for cursor in self._active() if cursor.idle_at is None]
-        share = None if left is None else -(-left // len(turns))
-        while turns and left != 0:
-            cursor = turns.pop(0)
-            if not cursor.try_fill():
-                self._last(cursor)
-                continue
-            if polled and size_bytes + cursor.ahead_bytes > _POLL_BYTES:
-                break  # it comes first in the next poll
-            self._last(cursor)
-            batch = cursor.take(share if left is None or share is None else min(share, left))
-            polled.setdefault(cursor.topic_partition, []).append(batch)
-            size_bytes += batch.nbytes
-            if left is not None:
-                left -= batch.num_rows
-                turns.append(cursor)
-        return polled
+        return self._reading.take(max_records)
 
     def _await(self, deadline: float | None) -> Cursor | None:
         """The first cursor in turn that has a record at hand; None when the time is over.
@@ -366,44 +478,86 @@ class Consumer:
         Raises:
             Exception: a cursor failed in an earlier call, or has failed now and no other is ready.
         """
-        _raise_failure(self._active())
+        self._reading.raise_failure()
         while True:
-            self._follow()
-            active = self._active()
-            self._wait_for_news(active, self._wait_ms(deadline))
-            for cursor in active:
-                if cursor.try_fill():
-                    return cursor
-            if self._are_gone(active):
+            self._follow(_left_ms(deadline))
+            self._reading.find_starts()
+            self._reading.wait_for_news(self._wait_ms(deadline))
+            cursor = self._reading.ready()
+            if cursor is not None:
+                return cursor
+            if self._following is not None and self._following.are_gone(self._reading.active()):
                 continue
-            _raise_failure(active)
+            self._reading.raise_failure()
             if deadline is not None and time.monotonic() >= deadline:
                 return None
 
-    def _wait_for_news(self, active: list[Cursor], timeout_ms: int) -> None:
-        """Ask for news of the cursors at the log end; wait only if there is nothing else to do."""
-        waiting = {
-            cursor.topic_partition: cursor.idle_at
-            for cursor in active
-            if cursor.idle_at is not None
-        }
-        if not active:
-            time.sleep(timeout_ms / 1000)
-        elif waiting:
-            # Even while others have records, so that a busy partition does not hide the rest.
-            all_idle = len(waiting) == len(active)
-            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0)
-            for topic_partition in news:
-                self._cursors[topic_partition].idle_at = None
-            if all_idle and not news:
-                _look_where_nothing_came(active)
+    def _follow(self, timeout_ms: int) -> None:
+        if self._offsets is not None:
+            self._offsets.tell()
+            self._offsets.auto_commit_if_due()
+        if self._following is not None:
+            self._following.follow(timeout_ms)
+
+    def _due_s(self) -> float:
+        """When there is something to do beside reading; monotonic."""
+        due_s = inf if self._following is None else self._following.due_s
+        return due_s if self._offsets is None else min(due_s, self._offsets.due_s)
 
     def _wait_ms(self, deadline: float | None) -> int:
         """How long to wait for a record before there is something else to do."""
-        left_ms = _left_ms(deadline)
-        if self._subscription is None:
+        left_ms, due_s = _left_ms(deadline), self._due_s()
+        if due_s == inf:
             return left_ms
-        return min(left_ms, max(0, round((self._look_s - time.monotonic()) * 1000)))
+        return max(0, min(left_ms, round((due_s - time.monotonic()) * 1000)))
+
+    def _followed(self, subscription: Subscription, seen: SeenTopics) -> Following:
+        around = (subscription, seen, self._logs, self._reading, self.config.metadata_max_age_ms)
+        offsets, coordinator = self._offsets, self._coordinator
+        if offsets is None or coordinator is None:
+            return FollowsAll(*around)
+
+        def join(owner: Owner, counts: Callable[[], Mapping[str, int]]) -> Membership:
+            config = self.config.member_config(socket.gethostname())
+            return Membership(coordinator, offsets.group_id, owner, counts, config)
+
+        following = FollowsGroup(*around, join, offsets)
+        offsets.membership = following.membership
+        return following
+
+    def _group_offsets(self) -> GroupOffsets | None:
+        if self.config.group_id is None:
+            return None
+        if self._coordinator is None:
+            raise InvalidArgumentError(
+                f"group_id={self.config.group_id!r}: groups lie in Redis, and this log has none. "
+                "Read without a group, or connect with a redis_url"
+            )
+        interval_ms = (
+            self.config.auto_commit_interval_ms if self.config.enable_auto_commit else None
+        )
+        return GroupOffsets(
+            self._coordinator,
+            self.config.group_id,
+            self._log,
+            interval_ms,
+            lambda: self._consumed(),
+        )
+
+    def _consumed(self) -> dict[TopicPartition, OffsetAndMetadata]:
+        return {
+            cursor.topic_partition: OffsetAndMetadata(cursor.position)
+            for cursor in self._reading
+            if cursor.position is not None
+        }
+
+    def _group(self) -> GroupOffsets:
+        if self._offsets is None:
+            raise InvalidArgumentError(
+                "this consumer has no group to commit for; make it with group_id='…'",
+                name="group_id",
+            )
+        return self._offsets
 
     def _listed(self) -> Sequence[Topic]:
         if self._seen_topics is None:
@@ -412,92 +566,25 @@ class Consumer:
             )
         return self._seen_topics.now()
 
-    def _follow(self) -> None:
-        """Give and take partitions as the subscription's topics come and go."""
-        if self._subscription is None or time.monotonic() < self._look_s:
-            return
-        logs = {}
-        for topic in self._subscription.of_these(self._listed()):
-            known = self._topics.get(topic.name)
-            same = known is not None and known.topic.topic_id == topic.topic_id
-            if known is not None and same and known.topic.partitions >= topic.partitions:
-                logs[topic.name] = known
-                continue
-            try:
-                logs[topic.name] = self._logs(topic.name)
-            except UnknownTopicOrPartitionError:
-                continue  # deleted since
-        wanted = {
-            TopicPartition(name, number): log
-            for name, log in logs.items()
-            for number in range(log.topic.partitions)
-        }
-        revoked = {
-            tp
-            for tp, cursor in self._cursors.items()
-            if tp not in wanted or wanted[tp].topic.topic_id != cursor.log.topic.topic_id
-        }
-        assigned = wanted.keys() - (self._cursors.keys() - revoked)
-        listener = self._subscription.listener
-        if revoked and listener is not None:
-            listener.on_partitions_revoked(revoked)
-        self._topics = logs
-        self._cursors = {
-            **{tp: cursor for tp, cursor in self._cursors.items() if tp not in revoked},
-            **{tp: Cursor(tp, wanted[tp], self._reset) for tp in wanted if tp in assigned},
-        }
-        self._look_s = time.monotonic() + self.config.metadata_max_age_ms / 1000
-        if assigned and listener is not None:
-            listener.on_partitions_assigned(assigned)
-
-    def _are_gone(self, cursors: list[Cursor]) -> bool:
-        """Whether those that failed did so since their topics were deleted; they are left then."""
-        failed = [one for one in cursors if isinstance(one.failure, UnknownTopicIdError)]
-        if self._subscription is None or not failed:
-            return False
-        self._look_s = 0.0
-        self._follow()
-        return not any(self._cursors.get(one.topic_partition) is one for one in failed)
-
     def _deserialized(self, topic_partition: TopicPartition, records: list[Record]) -> list[Record]:
         """The records with their objects; those before the first that has none."""
         made, failure = self._deserializers.apply(records)
         if failure is not None:
-            cursor = self._cursors[topic_partition]
+            cursor = self._reading.of(topic_partition)
             cursor.move(failure.offset)
             cursor.failure = failure
         return made
 
-    def _active(self) -> list[Cursor]:
-        return [cursor for cursor in self._cursors.values() if not cursor.paused]
-
     def _check_assigned(self) -> None:
-        if not self._cursors and self._subscription is None:
+        if not len(self._reading) and self._following is None:
             raise InvalidArgumentError(
                 "nothing is to be read; call subscribe() with topics, or assign() with partitions"
             )
 
-    def _last(self, cursor: Cursor) -> None:
-        """Let the others have their turn first."""
-        if self._cursors.get(cursor.topic_partition) is cursor:
-            self._cursors[cursor.topic_partition] = self._cursors.pop(cursor.topic_partition)
-
-    def _cursor(self, partition: TopicPartition) -> Cursor:
-        found = self._cursors.get(partition)
-        if found is None:
-            raise InvalidArgumentError(
-                f"{partition} is not assigned to this consumer; assigned are "
-                f"{', '.join(map(str, self._cursors)) or 'none'}"
-            )
-        return found
-
-    def _chosen(self, partitions: tuple[TopicPartition, ...]) -> list[Cursor]:
-        return [self._cursor(tp) for tp in partitions] or list(self._cursors.values())
-
     def _log(self, topic: str) -> TopicLog:
-        return self._topics.get(topic) or self._logs(topic)
+        return self._reading.logs().get(topic) or self._logs(topic)
 
-    def _offsets(
+    def _offsets_of(
         self, partitions: Iterable[TopicPartition], where: Earliest | Latest
     ) -> dict[TopicPartition, int]:
         wanted = [TopicPartition(*one) for one in partitions]
@@ -512,29 +599,6 @@ class Consumer:
         if isinstance(where, Earliest):
             return {tp: offsets[tp].log_start for tp in wanted}
         return {tp: offsets[tp].log_end for tp in wanted}
-
-
-def _look_where_nothing_came(cursors: list[Cursor]) -> None:
-    """Makes dropped topics and deleted offsets raise errors, since nothing ever comes there."""
-    by_topic: dict[str, list[Cursor]] = {}
-    for cursor in cursors:
-        by_topic.setdefault(cursor.topic_partition.topic, []).append(cursor)
-    for waiting in by_topic.values():
-        log = waiting[0].log
-        seen = log.hot.offsets(
-            [cursor.topic_partition for cursor in waiting], topic_id=log.topic.topic_id
-        )
-        for cursor in waiting:
-            idle_at = cursor.idle_at
-            if idle_at is not None and seen[cursor.topic_partition].local_log_start > idle_at:
-                cursor.idle_at = None
-
-
-def _raise_failure(cursors: list[Cursor]) -> None:
-    for cursor in cursors:
-        if cursor.failure is not None:
-            failure, cursor.failure = cursor.failure, None
-            raise failure
 
 
 def _deadline(timeout_ms: int | None) -> float | None:

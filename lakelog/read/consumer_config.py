@@ -7,6 +7,8 @@ from typing import Any
 
 from ..config import check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
+from ..groups.group_ids import check_group_id
+from ..groups.member_config import MemberConfig, chosen_assignors
 from .deserializers import Deserializer, TopicDeserializer
 from .policy import OffsetReset
 
@@ -43,6 +45,35 @@ class ConsumerConfig:
     # How often a subscription looks for new topics and partitions; ≥ 1. Kafka: 300,000; here it
     # takes Redis some microseconds.
 
+    group_id: str | None = None
+    # Whose offsets it commits and goes on from, and with whom it shares what it subscribes to.
+    # None: nobody's, and it shares with nobody.
+
+    group_instance_id: str | None = None
+    # A static member: when it starts again within its session, it goes on with what it had.
+
+    client_id: str = "lakelog"
+    # What others see of a member.
+
+    enable_auto_commit: bool = True
+    # Commit positions by itself: every so often, before partitions go, and at the end.
+
+    auto_commit_interval_ms: int = 5_000
+    # How often. Kafka: 5,000.
+
+    session_timeout_ms: int = 45_000
+    # A member of which nothing was heard for so long is out. Kafka: 45,000.
+
+    heartbeat_interval_ms: int = 3_000
+    # How often it says that it lives, and hears of a rebalance. Kafka: 3,000.
+
+    max_poll_interval_ms: int = 300_000
+    # A member that is not polled for so long leaves; it is also how long others wait for it in a
+    # rebalance. Kafka: 300,000.
+
+    partition_assignment_strategy: Any = ("range", "cooperative-sticky")
+    # Names of assignors, or assignors, the preferred one first; see `lakelog.groups`. Kafka: these.
+
     def __post_init__(self) -> None:
         OffsetReset.parse(self.auto_offset_reset)
         if self.isolation_level != "read_uncommitted":
@@ -61,6 +92,17 @@ class ConsumerConfig:
                 name="metadata_max_age_ms",
                 value=0,
             )
+        if not isinstance(self.enable_auto_commit, bool):
+            raise InvalidConfigError(
+                f"enable_auto_commit={self.enable_auto_commit!r} is not legal: it takes True or "
+                "False",
+                name="enable_auto_commit",
+                value=self.enable_auto_commit,
+            )
+        check_timeout("auto_commit_interval_ms", self.auto_commit_interval_ms)
+        if self.group_id is not None:
+            check_group_id(self.group_id)
+        self.member_config()
         for name in ("key_deserializer", "value_deserializer"):
             given = getattr(self, name)
             if not (given is None or callable(given) or isinstance(given, TopicDeserializer)):
@@ -69,6 +111,25 @@ class ConsumerConfig:
                     "object with deserialize(topic, headers, data)",
                     name=name,
                 )
+
+    def member_config(self, client_host: str = "") -> MemberConfig:
+        """What a membership goes by.
+
+        Args:
+            client_host: where the consumer runs.
+
+        Raises:
+            InvalidConfigError: a value that is not legal.
+        """
+        return MemberConfig(
+            assignors=chosen_assignors(self.partition_assignment_strategy),
+            group_instance_id=self.group_instance_id,
+            client_id=self.client_id,
+            client_host=client_host,
+            session_timeout_ms=self.session_timeout_ms,
+            heartbeat_interval_ms=self.heartbeat_interval_ms,
+            max_poll_interval_ms=self.max_poll_interval_ms,
+        )
 
     @classmethod
     def of(cls, **settings: Any) -> ConsumerConfig:

@@ -21,11 +21,23 @@ logger = logging.getLogger(__name__)
 
 
 class Cursor:
-    """One partition's position, and what was read ahead of it."""
+    """One partition's position, and what was read ahead of it.
 
-    def __init__(self, topic_partition: TopicPartition, log: TopicLog, reset: OffsetReset) -> None:
+    Args:
+        reset: where to begin without a position.
+        asks_group: its group may have committed one; see `start_at`.
+    """
+
+    def __init__(
+        self,
+        topic_partition: TopicPartition,
+        log: TopicLog,
+        reset: OffsetReset,
+        asks_group: bool = False,
+    ) -> None:
         self.topic_partition = topic_partition
         self.log = log
+        self.asks_group = asks_group
         self.paused = False
         self.position: int | None = None  # of the next record to hand out; None: to be looked up
         self.idle_at: int | None = None  # nothing to read until this offset is there
@@ -43,9 +55,15 @@ class Cursor:
             self.position, self._target = None, where
         else:
             self.position = where
+        self.asks_group = False
         self.idle_at = self.failure = None
         self._steps = self._ahead = None
         self._objects = []
+
+    def start_at(self, committed: int | None) -> None:
+        """Begin where the group has come; None: it has committed nothing."""
+        self.asks_group = False
+        self.position = committed
 
     def resolve(self) -> bool:
         """Whether there is a position now."""
@@ -91,6 +109,16 @@ class Cursor:
         except Exception as error:
             self.failure = error
             return False
+
+    def raise_failure(self) -> None:
+        """Raises what stopped it, once.
+
+        Raises:
+            Exception: that.
+        """
+        if self.failure is not None:
+            failure, self.failure = self.failure, None
+            raise failure
 
     @property
     def ahead_bytes(self) -> int:

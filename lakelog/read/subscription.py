@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Set
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,6 +23,13 @@ class ConsumerRebalanceListener:
 
     def on_partitions_assigned(self, assigned: set[TopicPartition]) -> None:
         """After these have come; the consumer may seek in them."""
+
+    def on_partitions_lost(self, lost: set[TopicPartition]) -> None:
+        """After these went without warning: other members of the group may read them already.
+
+        By default as if they were revoked, as in Kafka; but what is committed then is refused.
+        """
+        self.on_partitions_revoked(lost)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +79,19 @@ class Subscription:
         if self.pattern is None:
             return [topic for topic in topics if topic.name in self.names]
         return [topic for topic in topics if self.pattern.match(topic.name)]
+
+    def tell_revoked(self, partitions: Set[TopicPartition]) -> None:
+        if partitions and self.listener is not None:
+            self.listener.on_partitions_revoked(set(partitions))
+
+    def tell_lost(self, partitions: Set[TopicPartition]) -> None:
+        if partitions and self.listener is not None:
+            told = getattr(self.listener, "on_partitions_lost", self.listener.on_partitions_revoked)
+            told(set(partitions))
+
+    def tell_assigned(self, partitions: Set[TopicPartition]) -> None:
+        if self.listener is not None:
+            self.listener.on_partitions_assigned(set(partitions))
 
     def __str__(self) -> str:
         if self.pattern is not None:

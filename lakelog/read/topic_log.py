@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -21,11 +22,19 @@ from ..offsets import (
     check_offset,
     position,
 )
-from ..record import Fetched, OffsetAndTimestamp, OffsetRange, TopicPartition, empty_records
+from ..record import (
+    Fetched,
+    OffsetAndTimestamp,
+    OffsetRange,
+    TopicPartition,
+    empty_records,
+    to_records,
+)
 from ..topic import Topic
 from . import seek as seeking
 from .fetch import DEFAULT_MAX_BYTES, fetches
 from .hot_tier import HotTier
+from .lag import Lag, lag_of
 from .range_read import RangeRead
 from .record_count import count_records
 from .sample import DEFAULT_SAMPLE_RECORDS, sample
@@ -137,6 +146,27 @@ class TopicLog:
         return seeking.offset_for_timestamp(
             self._tiers, self.topic.partition(partition), target.timestamp_ms
         )
+
+    def lag(self, partition: int, position: int) -> Lag:
+        """How far a reader whose next offset that is lies behind the log end.
+
+        The age is counted by this log's clock.
+
+        Raises:
+            InvalidArgumentError: not an offset.
+        """
+        check_offset(position)
+        self.topic.partition(partition)
+        while True:
+            look = self._tiers.look([partition])
+            start = max(position, look.offsets[partition].log_start)
+            first_ms = partial(self._timestamp_ms, partition, start)
+            now_ms = self._clock.now_ms()
+            try:
+                return lag_of(look, partition, position, first_ms, now_ms, self._tiers.table)
+            except MissingFileError:
+                if not self._tiers.outdated(look):
+                    raise
 
     # -- reading ---------------------------------------------------------------------------------
 
@@ -427,6 +457,14 @@ class TopicLog:
         if isinstance(where, AtOffset):
             return where.offset
         return seeking.seek(self._tiers, topic_partition, where, self._clock)
+
+    def _timestamp_ms(self, partition: int, offset: int) -> int | None:
+        """That of the first record at or behind an offset."""
+        records = self.fetch(partition, offset, max_bytes=1).records
+        if not records.num_rows:
+            return None
+        (first,) = to_records(self.topic.partition(partition), records.slice(0, 1))
+        return first.timestamp_ms
 
     def _log_end(self, topic_partition: TopicPartition) -> int:
         found = seeking.seek(self._tiers, topic_partition, Latest(), self._clock)

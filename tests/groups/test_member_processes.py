@@ -128,10 +128,10 @@ def test_a_member_that_only_sends_heartbeats_is_one(
     start: Callable[..., MemberProcess], bench: GroupBench
 ) -> None:
     """Its session is much shorter than it is quiet."""
-    quiet = start(500)
+    quiet = start(2_000)
     assert quiet.told("attend")["partitions"] == ALL
     clock = bench.servers.for_key(GROUP)
     begin = int(clock.call(("TIME",))[0][0])
-    eventually(lambda: int(clock.call(("TIME",))[0][0]) > begin + 2)
+    eventually(lambda: int(clock.call(("TIME",))[0][0]) > begin + 4)
     assert quiet.told("commit 5") == {"committed": True}
     assert bench.coordinator.committed(GROUP)[TopicPartition("orders", 3)].committed.offset == 5

@@ -1,0 +1,185 @@
+"""The partitions that a consumer reads: whose turn it is, what is at hand, waiting for more."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping
+
+import pyarrow as pa
+
+from ..config import MIB
+from ..errors import InvalidArgumentError
+from ..record import TopicPartition
+from .cursor import Cursor
+from .policy import OffsetReset
+from .topic_log import TopicLog
+
+#: What one poll hands out, if that is more than one record: Kafka's default of fetch.max.bytes.
+_POLL_BYTES = 50 * MIB
+
+
+class AssignedPartitions:
+    """Cursors in the order of their turns.
+
+    Args:
+        reset: where a partition begins that has no position.
+        find_starts: moves cursors to where their group has come; None: there is no group.
+    """
+
+    def __init__(
+        self,
+        reset: OffsetReset,
+        find_starts: Callable[[Collection[Cursor]], None] | None = None,
+    ) -> None:
+        self._reset = reset
+        self._find_starts = find_starts
+        self._cursors: dict[TopicPartition, Cursor] = {}
+
+    # -- which ---------------------------------------------------------------------------------
+
+    def __iter__(self) -> Iterator[Cursor]:
+        return iter(self._cursors.values())
+
+    def __len__(self) -> int:
+        return len(self._cursors)
+
+    def __contains__(self, cursor: Cursor) -> bool:
+        return self._cursors.get(cursor.topic_partition) is cursor
+
+    def partitions(self) -> set[TopicPartition]:
+        return set(self._cursors)
+
+    def logs(self) -> dict[str, TopicLog]:
+        """By topic."""
+        return {tp.topic: cursor.log for tp, cursor in self._cursors.items()}
+
+    def gone(self, wanted: Mapping[TopicPartition, TopicLog]) -> set[TopicPartition]:
+        """Those that `replace` would let go: not wanted, or of a topic that was made again."""
+        return {
+            tp
+            for tp, cursor in self._cursors.items()
+            if tp not in wanted or wanted[tp].topic.topic_id != cursor.log.topic.topic_id
+        }
+
+    def replace(self, wanted: Mapping[TopicPartition, TopicLog]) -> None:
+        """Read these and no others; those that stay keep their position."""
+        self.remove(self.gone(wanted))
+        self.add({tp: log for tp, log in wanted.items() if tp not in self._cursors})
+        for tp, log in wanted.items():
+            self._cursors[tp].log = log
+
+    def add(self, logs: Mapping[TopicPartition, TopicLog]) -> None:
+        """Read these too, from their start."""
+        for tp, log in logs.items():
+            self._cursors[tp] = Cursor(tp, log, self._reset, self._find_starts is not None)
+
+    def remove(self, partitions: Collection[TopicPartition]) -> None:
+        """Read these no more."""
+        for tp in partitions:
+            self._cursors.pop(tp, None)
+
+    def of(self, partition: TopicPartition) -> Cursor:
+        """The cursor of a partition.
+
+        Raises:
+            InvalidArgumentError: it is not assigned.
+        """
+        found = self._cursors.get(partition)
+        if found is None:
+            raise InvalidArgumentError(
+                f"{partition} is not assigned to this consumer; assigned are "
+                f"{', '.join(map(str, self._cursors)) or 'none'}"
+            )
+        return found
+
+    def chosen(self, partitions: tuple[TopicPartition, ...]) -> list[Cursor]:
+        """The cursors of these; of all, if there are none."""
+        return [self.of(tp) for tp in partitions] or list(self)
+
+    def active(self) -> list[Cursor]:
+        """Those that are not paused."""
+        return [cursor for cursor in self if not cursor.paused]
+
+    def find_starts(self) -> None:
+        """Moves those that have no position yet to where their group has come."""
+        asking = [cursor for cursor in self if cursor.asks_group]
+        if asking and self._find_starts is not None:
+            self._find_starts(asking)
+
+    # -- records -------------------------------------------------------------------------------
+
+    def last(self, cursor: Cursor) -> None:
+        """Let the others have their turn first."""
+        if cursor in self:
+            self._cursors[cursor.topic_partition] = self._cursors.pop(cursor.topic_partition)
+
+    def take(self, max_records: int | None) -> dict[TopicPartition, list[pa.RecordBatch]]:
+        """Hands out what is at hand, in turns; see `Consumer.poll`."""
+        polled: dict[TopicPartition, list[pa.RecordBatch]] = {}
+        left = max_records
+        size_bytes = 0
+        turns = [cursor for cursor in self.active() if cursor.idle_at is None]
+        share = None if left is None else -(-left // len(turns))
+        while turns and left != 0:
+            cursor = turns.pop(0)
+            if not cursor.try_fill():
+                self.last(cursor)
+                continue
+            if polled and size_bytes + cursor.ahead_bytes > _POLL_BYTES:
+                break  # it comes first in the next poll
+            self.last(cursor)
+            batch = cursor.take(share if left is None or share is None else min(share, left))
+            polled.setdefault(cursor.topic_partition, []).append(batch)
+            size_bytes += batch.nbytes
+            if left is not None:
+                left -= batch.num_rows
+                turns.append(cursor)
+        return polled
+
+    def ready(self) -> Cursor | None:
+        """The first in turn that has a record at hand."""
+        return next((cursor for cursor in self.active() if cursor.try_fill()), None)
+
+    def wait_for_news(self, timeout_ms: int) -> None:
+        """Ask for news of those at the log end; wait only if there is nothing else to do."""
+        active = self.active()
+        waiting = {
+            cursor.topic_partition: cursor.idle_at
+            for cursor in active
+            if cursor.idle_at is not None
+        }
+        if not active:
+            time.sleep(timeout_ms / 1000)
+        elif waiting:
+            # Even while others have records, so that a busy partition does not hide the rest.
+            all_idle = len(waiting) == len(active)
+            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0)
+            for topic_partition in news:
+                self._cursors[topic_partition].idle_at = None
+            if all_idle and not news:
+                _look_where_nothing_came(active)
+
+    def raise_failure(self) -> None:
+        """Raises what stopped a cursor, once.
+
+        Raises:
+            Exception: the failure of the first that has one.
+        """
+        for cursor in self.active():
+            cursor.raise_failure()
+
+
+def _look_where_nothing_came(cursors: list[Cursor]) -> None:
+    """Makes dropped topics and deleted offsets raise errors, since nothing ever comes there."""
+    by_topic: dict[str, list[Cursor]] = {}
+    for cursor in cursors:
+        by_topic.setdefault(cursor.topic_partition.topic, []).append(cursor)
+    for waiting in by_topic.values():
+        log = waiting[0].log
+        seen = log.hot.offsets(
+            [cursor.topic_partition for cursor in waiting], topic_id=log.topic.topic_id
+        )
+        for cursor in waiting:
+            idle_at = cursor.idle_at
+            if idle_at is not None and seen[cursor.topic_partition].local_log_start > idle_at:
+                cursor.idle_at = None

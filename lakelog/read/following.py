@@ -1,0 +1,282 @@
+"""What a subscription reads: all partitions of its topics, or this member's share of them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from math import inf
+from typing import Protocol
+
+from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
+from ..groups.membership import Membership, Owner
+from ..record import TopicPartition
+from ..topic import Topic
+from .assigned_partitions import AssignedPartitions
+from .cursor import Cursor
+from .group_offsets import GroupOffsets
+from .subscription import SeenTopics, Subscription
+from .topic_log import TopicLog
+
+#: A member that reads, or waits for records, looks this often whether its group shares out anew.
+ATTEND_S = 0.5
+#: And this often while it waits for the others, and reads on what it keeps.
+JOINING_S = 0.02
+
+
+class Following(Protocol):
+    """Gives a consumer its partitions and takes them."""
+
+    subscription: Subscription
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Follow other topics from now on."""
+        ...
+
+    def follow(self, timeout_ms: int) -> None:
+        """Give and take; wait no longer than that, and only if there is nothing to read."""
+        ...
+
+    @property
+    def due_s(self) -> float:
+        """When to call `follow` again at the latest; monotonic."""
+        ...
+
+    def are_gone(self, cursors: Iterable[Cursor]) -> bool:
+        """Whether those that failed did so since their topics were deleted; they are left then."""
+        ...
+
+    def end(self) -> None:
+        """Give all up."""
+        ...
+
+
+class _Topics:
+    """The topics there are, looked at now and then, and their logs."""
+
+    def __init__(self, seen: SeenTopics, logs: Callable[[str], TopicLog], max_age_ms: int) -> None:
+        self._seen = seen
+        self._logs = logs
+        self._max_age_s = max_age_ms / 1000
+        self._due_s = -inf
+        self.now: Mapping[str, Topic] = {}
+
+    @property
+    def due_s(self) -> float:
+        return self._due_s
+
+    def look_again(self) -> None:
+        self._due_s = -inf
+
+    def look(self) -> bool:
+        """Whether it was time to look."""
+        if time.monotonic() < self._due_s:
+            return False
+        self.now = {topic.name: topic for topic in self._seen.now()}
+        self._due_s = time.monotonic() + self._max_age_s
+        return True
+
+    def logs(self, names: Iterable[str], known: Mapping[str, TopicLog]) -> dict[str, TopicLog]:
+        """The logs of those that are there; one that is known is not opened again."""
+        found = {}
+        for name in names:
+            topic, log = self.now.get(name), known.get(name)
+            if (
+                topic is not None
+                and log is not None
+                and log.topic.topic_id == topic.topic_id
+                and log.topic.partitions >= topic.partitions
+            ):
+                found[name] = log
+                continue
+            try:
+                found[name] = self._logs(name)
+            except UnknownTopicOrPartitionError:
+                continue  # deleted since
+        return found
+
+
+class FollowsAll:
+    """Reads all partitions of its topics, and shares them with nobody.
+
+    Args:
+        seen: which topics there are.
+        logs: opens one.
+        reading: what is given and taken.
+        max_age_ms: how often it looks.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        seen: SeenTopics,
+        logs: Callable[[str], TopicLog],
+        reading: AssignedPartitions,
+        max_age_ms: int,
+    ) -> None:
+        self.subscription = subscription
+        self._topics = _Topics(seen, logs, max_age_ms)
+        self._reading = reading
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """See `Following.subscribe`."""
+        self.subscription = subscription
+        self._topics.look_again()
+
+    @property
+    def due_s(self) -> float:
+        return self._topics.due_s
+
+    def follow(self, timeout_ms: int) -> None:
+        """See `Following.follow`."""
+        if not self._topics.look():
+            return
+        names = [topic.name for topic in self.subscription.of_these(self._topics.now.values())]
+        wanted = {
+            TopicPartition(name, number): log
+            for name, log in self._topics.logs(names, self._reading.logs()).items()
+            for number in range(log.topic.partitions)
+        }
+        revoked = self._reading.gone(wanted)
+        assigned = wanted.keys() - (self._reading.partitions() - revoked)
+        self.subscription.tell_revoked(revoked)
+        self._reading.replace(wanted)
+        if assigned:
+            self.subscription.tell_assigned(assigned)
+
+    def are_gone(self, cursors: Iterable[Cursor]) -> bool:
+        """See `Following.are_gone`."""
+        failed = [one for one in cursors if isinstance(one.failure, UnknownTopicIdError)]
+        if not failed:
+            return False
+        self._topics.look_again()
+        self.follow(0)
+        return not any(one in self._reading for one in failed)
+
+    def end(self) -> None:
+        """See `Following.end`."""
+        self.subscription.tell_revoked(self._reading.partitions())
+        self._reading.replace({})
+
+
+class FollowsGroup(Owner):
+    """Reads what its group assigns it.
+
+    Args:
+        join: makes the membership, of its owner and of what tells the partitions of topics.
+        offsets: the group's, committed before partitions go.
+        seen, logs, reading, max_age_ms: see `FollowsAll`.
+    """
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        seen: SeenTopics,
+        logs: Callable[[str], TopicLog],
+        reading: AssignedPartitions,
+        max_age_ms: int,
+        join: Callable[[Owner, Callable[[], Mapping[str, int]]], Membership],
+        offsets: GroupOffsets,
+    ) -> None:
+        self.subscription = subscription
+        self._topics = _Topics(seen, logs, max_age_ms)
+        self._reading = reading
+        self._offsets = offsets
+        self._is_settled = False
+        self._attended_s = -inf
+        self.membership = join(self, self._partition_counts)
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """See `Following.subscribe`."""
+        self.subscription = subscription
+        self._topics.look_again()
+        self._attended_s = -inf
+
+    @property
+    def due_s(self) -> float:
+        pause_s = ATTEND_S if self._is_settled else JOINING_S
+        return min(self._topics.due_s, self._attended_s + pause_s)
+
+    def follow(self, timeout_ms: int) -> None:
+        """See `Following.follow`."""
+        if self._topics.look():
+            self._look()
+        # What is kept is read on, while the others are waited for.
+        wait_ms = 0 if len(self._reading) else self._until_look_ms(timeout_ms)
+        self._is_settled = False
+        self._is_settled = self.membership.attend(wait_ms)
+        self._attended_s = time.monotonic()
+
+    def are_gone(self, cursors: Iterable[Cursor]) -> bool:
+        """See `Following.are_gone`."""
+        failed = [one for one in cursors if isinstance(one.failure, UnknownTopicIdError)]
+        if not failed:
+            return False
+        self._topics.look_again()
+        self.follow(0)
+        for one in failed:
+            topic = self._topics.now.get(one.topic_partition.topic)
+            if one in self._reading and (topic is None or topic.topic_id != one.log.topic.topic_id):
+                self._reading.remove([one.topic_partition])
+        return not any(one in self._reading for one in failed)
+
+    def end(self) -> None:
+        """See `Following.end`: leaves the group."""
+        self.membership.leave()
+
+    # -- as the owner of a membership ----------------------------------------------------------
+
+    def revoked(self, partitions: set[TopicPartition]) -> None:
+        """See `Owner.revoked`."""
+        try:
+            self._offsets.auto_commit()
+            self.subscription.tell_revoked(partitions)
+        finally:
+            self._reading.remove(partitions)
+
+    def lost(self, partitions: set[TopicPartition]) -> None:
+        """See `Owner.lost`."""
+        try:
+            self.subscription.tell_lost(partitions)
+        finally:
+            self._reading.remove(partitions)
+
+    def assigned(self, partitions: set[TopicPartition]) -> None:
+        """See `Owner.assigned`."""
+        self._add(partitions)
+        self.subscription.tell_assigned(partitions)
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _partition_counts(self) -> Mapping[str, int]:
+        return {name: topic.partitions for name, topic in self._topics.now.items()}
+
+    def _until_look_ms(self, timeout_ms: int) -> int:
+        left_s = self._topics.due_s - time.monotonic()
+        return max(0, min(timeout_ms, round(left_s * 1000)))
+
+    def _look(self) -> None:
+        """Asks for what a pattern finds now, and begins anew in topics that were made again."""
+        names = self.subscription.names
+        if self.subscription.pattern is not None:
+            found = self.subscription.of_these(self._topics.now.values())
+            names = frozenset(topic.name for topic in found)
+        self.membership.subscribe(names)
+        made_again = [
+            cursor.topic_partition
+            for cursor in self._reading
+            if cursor.topic_partition.topic in self._topics.now
+            and self._topics.now[cursor.topic_partition.topic].topic_id != cursor.log.topic.topic_id
+        ]
+        self._reading.remove(made_again)
+        self._add(self.membership.partitions - self._reading.partitions())
+
+    def _add(self, partitions: Iterable[TopicPartition]) -> None:
+        """Those whose topics are there; of the others, the leader will hear."""
+        logs = self._topics.logs({tp.topic for tp in partitions}, self._reading.logs())
+        self._reading.add(
+            {
+                tp: logs[tp.topic]
+                for tp in sorted(partitions)
+                if tp.topic in logs and tp.partition < logs[tp.topic].topic.partitions
+            }
+        )
