@@ -19,7 +19,7 @@ LITTLE = {
     "commits": ["--commits", "3", "6", "--rounds", "2"],
     "continuous": ["--idle-topics", "3", "--idle-seconds", "1"],
     "engines": ["--scale", "0.002", "--rounds", "1"],
-    "explore": [],
+    "explore": ["--partitions", "80"],
     "freshness": ["--rate", "100", "--seconds", "3"],
     "hot": [],
     "named": ["--commits", "2", "--records", "100", "--rounds", "2"],

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -44,6 +45,10 @@ _OPTIONS = {
     kind: pa.ipc.IpcWriteOptions(compression=name, use_threads=False)
     for kind, name in {Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}.items()
 }
+#: Buffers of so few bytes together are decompressed by this thread: to wake others takes them ten
+#: times as long as the work does.
+_DECOMPRESSED_HERE = 64 * KIB
+_ALONE = pa.ipc.IpcReadOptions(use_threads=False)
 _SCHEMA_BYTES = PRODUCED.serialize().size  # what a stream writer puts before the message
 _BYTES = pa.int64()
 _TIMESTAMP_BYTES = 8
@@ -127,13 +132,14 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
         raise corrupt(entry_id, f"its CRC-32C is {crc32c(message)!r}, stored is {fields[3]!r}")
     time_ms = append_time_ms(entry_id, fields[4:])
     # Arrow reserves what a compressed buffer declares before it looks at the rest of it.
-    largest = max(buffer_lengths(message) or (), default=0)
+    lengths = buffer_lengths(message) or ()  # none: it is not compressed
+    largest = max(lengths, default=0)
     if largest > max(INT32_MAX, _TIMESTAMP_BYTES * entry_id.record_count):
         raise corrupt(entry_id, f"it declares a buffer of {largest} bytes")
     try:
-        batch = pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
+        batch = _read(message, sum(lengths))
         batch.validate(full=True)  # a right CRC only says that the bytes are the writer's
-    except (pa.ArrowException, EOFError, OSError, ValueError) as error:
+    except (pa.ArrowException, EOFError, OSError, ValueError, StopIteration) as error:
         raise corrupt(entry_id, f"it is no Arrow record batch ({error})") from error
     if batch.num_rows != entry_id.record_count:
         raise corrupt(
@@ -143,6 +149,24 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     if flaw is not None:
         raise corrupt(entry_id, f"of its records, {flaw}")
     return batch, time_ms
+
+
+def _read(message: bytes, compressed_bytes: int) -> pa.RecordBatch:
+    """The message's records.
+
+    Args:
+        compressed_bytes: what its compressed buffers hold; 0: none is compressed.
+    """
+    if not 0 < compressed_bytes <= _DECOMPRESSED_HERE:
+        return pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
+    # Arrow hands each buffer to a pool of threads, unless a stream is told not to.
+    stream = pa.ipc.open_stream(_schema_message() + message, options=_ALONE)
+    return stream.read_next_batch()
+
+
+@cache
+def _schema_message() -> bytes:
+    return bytes(PRODUCED.serialize().to_pybytes())
 
 
 def produced_flaw(records: pa.RecordBatch) -> str | None:

@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..offsets import HotOffsets, HotSegment, check_offset
 from ..once_a_process import OnceAProcess
-from ..record import Fetched, OffsetAndTimestamp, TopicPartition
+from ..record import MAX_OFFSET, Fetched, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
 from ..topic import STATUS_TABLE, Topic
 from . import time_index
@@ -52,6 +52,8 @@ from .server_info import ServerInfo, server_info
 
 READ_STEP_BYTES = 8 * MIB
 REPLICA_TIMEOUT_MS = 5_000
+#: Partitions that are searched by time in one round trip; each may bring some entries.
+_SOUGHT_AT_ONCE = 64
 
 
 class HotLog:
@@ -376,6 +378,65 @@ class HotLog:
             topic_id=topic_id,
             before_large=before_large,
         )
+
+    def first_steps(
+        self,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        max_bytes: int,
+        topic_id: UUID | None = None,
+    ) -> dict[TopicPartition, Fetched]:
+        """What `read` gives first of [start, end) in each partition, in one round trip a server.
+
+        It may hold all of that at once. Left out are partitions that need a closer look, such as
+        one whose records were trimmed or are damaged: `read` says what is the matter.
+        """
+        return self._fetcher.first_steps(ranges, max_bytes=max_bytes, topic_id=topic_id)
+
+    def offsets_for_timestamp(
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        timestamp_ms: int,
+        *,
+        topic_id: UUID | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """As `offset_for_timestamp`, of many partitions in few round trips.
+
+        Left out are those that need a closer look.
+        """
+        asked = list(topic_partitions)
+        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+        for at in range(0, len(asked), _SOUGHT_AT_ONCE):
+            found |= self._sought(asked[at : at + _SOUGHT_AT_ONCE], timestamp_ms, topic_id)
+        return found
+
+    def _sought(
+        self, asked: Sequence[TopicPartition], timestamp_ms: int, topic_id: UUID | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        arguments = [timestamp_ms, "" if topic_id is None else str(topic_id)]
+        by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
+        for tp in asked:
+            server = self._servers.for_key(self._keys.partition(tp).stream)
+            by_server.setdefault(id(server), (server, []))[1].append(tp)
+        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+        ranges: dict[TopicPartition, tuple[int, int]] = {}
+        for server, group in by_server.values():
+            _, replies = server.run_scripts(
+                [("find_timestamp", self._keys.partition(tp).all(), arguments) for tp in group]
+            )
+            for tp, reply in zip(group, replies, strict=True):
+                if isinstance(reply, Exception):
+                    continue
+                if reply[0] == b"NONE":
+                    found[tp] = None
+                elif reply[0] == b"OK":
+                    ranges[tp] = (int(reply[1]), MAX_OFFSET)
+        steps = self.first_steps(ranges, max_bytes=MIB, topic_id=topic_id)
+        for tp, step in steps.items():
+            first = time_index.first_in(step.records, timestamp_ms)
+            if first is not None:
+                found[tp] = first
+        return found
 
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None

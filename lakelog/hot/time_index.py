@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..record import Fetched, OffsetAndTimestamp
@@ -16,14 +17,21 @@ def first_at_or_after(
 ) -> OffsetAndTimestamp | None:
     """The earliest offset from ``start`` whose timestamp is at or after the target."""
     for fetched in read_from(start):
-        records = fetched.records
-        timestamps = records.column("timestamp").cast("int64")
-        index = pc.index(pc.greater_equal(timestamps, timestamp_ms * 1000), True).as_py()
-        if index >= 0:
-            return OffsetAndTimestamp(
-                records.column("offset")[index].as_py(), timestamps[index].as_py() // 1000
-            )
+        found = first_in(fetched.records, timestamp_ms)
+        if found is not None:
+            return found
     return None
+
+
+def first_in(records: pa.RecordBatch, timestamp_ms: int) -> OffsetAndTimestamp | None:
+    """The first of some records whose timestamp is at or after the target."""
+    timestamps = records.column("timestamp").cast("int64")
+    row = pc.index(pc.greater_equal(timestamps, timestamp_ms * 1000), True).as_py()
+    if row < 0:
+        return None
+    return OffsetAndTimestamp(
+        records.column("offset")[row].as_py(), timestamps[row].as_py() // 1000
+    )
 
 
 def largest(read_from: ReadFrom, start: int) -> OffsetAndTimestamp | None:

@@ -43,10 +43,30 @@ class HotTier(Protocol):
         """Steps to the log end, or to an offset if that comes first."""
         ...
 
+    def first_steps(
+        self,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        max_bytes: int,
+        topic_id: UUID | None = None,
+    ) -> dict[TopicPartition, Fetched]:
+        """The first step of `read` of each [start, end), without those that need a closer look."""
+        ...
+
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
     ) -> OffsetAndTimestamp | None:
         """The earliest offset whose timestamp is at or after the target, or None."""
+        ...
+
+    def offsets_for_timestamp(
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        timestamp_ms: int,
+        *,
+        topic_id: UUID | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """As `offset_for_timestamp`, of those partitions that need no closer look."""
         ...
 
     def max_timestamp(
@@ -118,11 +138,31 @@ class NothingHot:
             )
         yield from ()
 
+    def first_steps(
+        self,
+        ranges: Mapping[TopicPartition, tuple[int, int]],
+        *,
+        max_bytes: int,
+        topic_id: UUID | None = None,
+    ) -> dict[TopicPartition, Fetched]:
+        """See `HotTier.first_steps`: all of them need a closer look."""
+        return {}
+
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None
     ) -> OffsetAndTimestamp | None:
         """See `HotTier.offset_for_timestamp`."""
         return None
+
+    def offsets_for_timestamp(
+        self,
+        topic_partitions: Iterable[TopicPartition],
+        timestamp_ms: int,
+        *,
+        topic_id: UUID | None = None,
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """See `HotTier.offsets_for_timestamp`."""
+        return dict.fromkeys(topic_partitions)
 
     def max_timestamp(
         self, topic_partition: TopicPartition, *, topic_id: UUID | None = None

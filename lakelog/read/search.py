@@ -12,6 +12,7 @@ import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from itertools import chain, groupby
 from typing import Literal
 
@@ -22,7 +23,7 @@ from ..config import MIB
 from ..errors import InvalidArgumentError, MissingFileError
 from ..record import RECORDS, Fetched, Record, TopicPartition, to_records
 from .fetch import fetches
-from .stretches import Piece, pieces, record_count
+from .stretches import Piece, piece_at, pieces, record_count
 from .tiers import Look, Tiers
 from .where import Bounds, Where
 from .where.expression import matching
@@ -30,6 +31,10 @@ from .where.grammar import write
 
 #: What a search gives: `RECORDS`, and which partition each is of.
 FOUND = pa.schema([pa.field("partition", pa.int32(), nullable=False), *RECORDS])
+
+#: Gives what is read first of [start, end) in each of some partitions, as far as Redis tells at
+#: once; see `HotTier.first_steps`.
+FirstSteps = Callable[[Mapping[TopicPartition, tuple[int, int]]], Mapping[TopicPartition, Fetched]]
 
 FULL, EDGE, STOPPED = "full", "edge", "stopped"
 TOO_MANY_RECORDS, TOO_MANY_BYTES = "records", "bytes"
@@ -39,7 +44,10 @@ _HELD_BYTES, _LEAST_STEP_BYTES, _MOST_STEP_BYTES = 32 * MIB, 16 * 1024, MIB
 
 #: A search of more partitions says how far it is about as often in a round through them all: to say
 #: it takes a look at each.
-_TOLD_EACH = 64
+_TOLD_EACH = 16
+
+#: Of so many partitions, Redis is asked for the first records in one round trip.
+_ASKED_AT_ONCE = 64
 
 #: Records in the first stretch that is read backward, and how it grows while it stays small.
 _FIRST_STRETCH, _GROWTH = 1_024, 4
@@ -138,7 +146,7 @@ class Search:
             look: one that covers the ranges, if there is one already.
         """
         scans = self._scans(after or {}, backward, look)
-        merge = _Merge(scans, limit or SearchLimit(), on_progress, stopped)
+        merge = _Merge(scans, self._first_steps(), limit or SearchLimit(), on_progress, stopped)
         tables: list[pa.Table] = []
         rows = nbytes = 0
         for table in merge:
@@ -156,7 +164,7 @@ class Search:
         return Page(found, merge.next(), merge.ended, merge.progress())
 
     def __iter__(self) -> Iterator[pa.Table]:
-        yield from _Merge(self._scans({}, backward=False))
+        yield from _Merge(self._scans({}, backward=False), self._first_steps())
 
     def records(self) -> Iterator[Record]:
         """The matches one by one."""
@@ -171,15 +179,31 @@ class Search:
         whole = ", ".join(f"{p}: [{start}, {end})" for p, (start, end) in self.ranges.items())
         return f"Search({self._tiers.topic.name} {whole} where {write(self.where) or 'all'})"
 
+    def _first_steps(self) -> FirstSteps:
+        tiers, step_bytes = self._tiers, self._step_bytes()
+
+        def first_steps(
+            ranges: Mapping[TopicPartition, tuple[int, int]],
+        ) -> Mapping[TopicPartition, Fetched]:
+            return tiers.hot.first_steps(
+                ranges, max_bytes=step_bytes, topic_id=tiers.topic.topic_id
+            )
+
+        return first_steps
+
+    def _step_bytes(self) -> int:
+        return min(
+            _MOST_STEP_BYTES, max(_LEAST_STEP_BYTES, _HELD_BYTES // max(1, len(self.ranges)))
+        )
+
     def _scans(
         self, after: Mapping[int, Place], backward: bool, look: Look | None = None
     ) -> list[_Scan]:
         bounds = Bounds.of(self.where)
-        may = [p for p in self.ranges if bounds.partitions is None or p in bounds.partitions]
+        may = {p for p in self.ranges if bounds.partitions is None or p in bounds.partitions}
         if look is None and may:
-            look = self._tiers.look(may)
-        step_bytes = _HELD_BYTES // max(1, len(may))
-        step_bytes = min(_MOST_STEP_BYTES, max(_LEAST_STEP_BYTES, step_bytes))
+            look = self._tiers.look(sorted(may))
+        step_bytes = self._step_bytes()
         kind = _Backward if backward else _Forward
         scans: list[_Scan] = []
         for partition, (start, end) in self.ranges.items():
@@ -188,16 +212,23 @@ class Search:
                 end = min(end, place.offset)
             else:
                 start = max(start, place.offset)
-            found: list[Piece] = []
-            if look is not None and partition in may:
-                found = pieces(look, partition, *_within((start, end), bounds))
-            kept = [piece for piece in found if bounds.may_match(piece.min_ms, piece.max_ms)]
-            narrowed = _Narrowed(self._tiers, look, partition, bounds.keys)
+            narrowed = _Narrowed(
+                self._tiers, look if partition in may else None, partition, bounds.keys
+            )
             topic_partition = self._tiers.topic.partition(partition)
-            scan = kind(self._tiers, topic_partition, self.where, kept, narrowed, step_bytes)
-            scan.begin((start, max(start, end)), place.rank, record_count(found))
+            scan = kind(self._tiers, topic_partition, self.where, bounds, narrowed, step_bytes)
+            scan.begin((start, max(start, end)), place.rank)
             scans.append(scan)
         return scans
+
+
+@cache
+def _nothing() -> pa.Table:
+    # Not when this module is imported: pyarrow then looks for pandas.
+    return FOUND.empty_table()
+
+
+_NO_RANKS, _NO_OFFSETS = np.empty(0), np.empty(0, np.int64)
 
 
 def _rows_within(table: pa.Table, size_bytes: float) -> int:
@@ -275,15 +306,18 @@ class _Narrowed:
 class _Scan:
     """A partition's matches in the order they are met, and how far it has come.
 
+    There may be thousands, of which a page reads a few. So where its records lie in detail is
+    looked up by `open`, once it comes first.
+
     Args:
-        kept: what may hold matches, by offset.
-        narrowed: what of a piece to read.
+        bounds: of `where`.
+        narrowed: what of a piece to read; without a look, nothing can match.
 
     Attributes:
         at: where it is: all before, or backward all from there on, was searched.
         frontier: the least rank that what is still to come can have; infinite: nothing is.
         waiting: the matches that were not taken yet, a `FOUND` table, as they were met.
-        ranks: theirs, ascending.
+        ranks, offsets: theirs; ranks ascend.
     """
 
     def __init__(
@@ -291,36 +325,101 @@ class _Scan:
         tiers: Tiers,
         topic_partition: TopicPartition,
         where: Where,
-        kept: list[Piece],
+        bounds: Bounds,
         narrowed: _Narrowed,
         step_bytes: int,
     ) -> None:
         self._tiers = tiers
-        self._topic_partition = topic_partition
+        self.topic_partition = topic_partition
         self._where = where
-        self._kept = kept
+        self._bounds = bounds
+        self._kept: list[Piece] = []  # what may hold matches, by offset
         self._narrowed = narrowed
         self._step_bytes = step_bytes
-        self._steps = self._read()
+        self._steps: Iterator[bool] | None = None  # None: not open yet
+        self._first: Fetched | None = None  # read ahead
         self._carried = -math.inf  # the rank of the last record met
         self._span = (0, 0)
         self.partition = topic_partition.partition
         self.total = self.skipped = self.read = self.bytes = self.at = 0
         self.frontier = -math.inf
-        self.waiting = FOUND.empty_table()
-        self.ranks = np.empty(0)
+        self.waiting = _nothing()
+        self.ranks, self.offsets = _NO_RANKS, _NO_OFFSETS
 
-    def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
-        """Set what it is to cover, of how many records, and the rank it goes on from."""
+    def begin(self, span: tuple[int, int], rank: float) -> None:
+        """Set what it is to cover, and the rank it goes on from."""
         self._span = span
         self._carried = rank
-        self.total = records
-        self.skipped = records - record_count(self._kept)
+        self.at = self._edge()
+        look = self._narrowed.look
+        start, end = span if look is None else _within(span, self._bounds)
+        if look is not None:
+            log = look.offsets[self.partition]
+            self.total = max(0, min(end, log.log_end) - max(start, log.log_start))
+        if not self.total:
+            self._steps = iter(())
+            self._finish()
+            return
+        self.frontier = max(self._carried, self._glance((start, end)))
+
+    def open(self) -> None:
+        """Looks up where its records lie. Its frontier may be farther off afterwards."""
+        look = self._narrowed.look
+        if self._steps is not None or look is None:
+            return
+        found = pieces(look, self.partition, *_within(self._span, self._bounds))
+        bounds = self._bounds
+        self._kept = [piece for piece in found if bounds.may_match(piece.min_ms, piece.max_ms)]
+        self.total = record_count(found)
+        self.skipped = self.total - record_count(self._kept)
+        self._steps = self._read()
+        self._open()
+        self._bound()
 
     def step(self) -> None:
-        """Reads on."""
-        if next(self._steps, None) is None:
+        """Reads on; it is open."""
+        if self._steps is None or next(self._steps, None) is None:
             self._finish()
+
+    def first_range(self) -> tuple[int, int] | None:
+        """What it reads first, if nothing of it was read yet and Redis has it."""
+        raise NotImplementedError
+
+    def read_ahead(self, first: Fetched) -> None:
+        """What was read of `first_range`."""
+        self._first = first
+
+    def _ahead(self, start: int, end: int) -> Fetched | None:
+        """What was read ahead, if it begins there and goes no further."""
+        first, self._first = self._first, None
+        if first is None or first.start_offset != start or first.next_offset > end:
+            return None
+        return first
+
+    def _edge(self) -> int:
+        """Where it begins."""
+        raise NotImplementedError
+
+    def _glance(self, span: tuple[int, int]) -> float:
+        """No more than the least rank in the pieces that are kept of a span."""
+        raise NotImplementedError
+
+    def _first_file(self, offset: int, *, backward: bool) -> Piece | None:
+        """The file that is read first, if it surely has a match's least rank."""
+        look = self._narrowed.look
+        if look is None or self._bounds.keys is not None:
+            return None
+        piece = piece_at(look, self.partition, offset, backward=backward)
+        if piece is None or not piece.is_full or piece.min_ms < 0:
+            return None
+        return piece if self._bounds.may_match(piece.min_ms, piece.max_ms) else None
+
+    def _open(self) -> None:
+        """The least ranks and the edges of the kept pieces."""
+        raise NotImplementedError
+
+    def _bound(self) -> None:
+        raise NotImplementedError
 
     def _read(self) -> Iterator[bool]:
         raise NotImplementedError
@@ -348,7 +447,7 @@ class _Scan:
     def _fetches(self, start: int, end: int) -> Iterator[Fetched]:
         return fetches(
             self._tiers,
-            self._topic_partition,
+            self.topic_partition,
             start,
             end,
             max_bytes=self._step_bytes,
@@ -375,43 +474,62 @@ class _Scan:
         found = matching(self._where, records, self.partition)
         if not found.num_rows:
             return
+        offsets = np.asarray(found.column("offset"))
         if found.num_rows < records.num_rows:
-            at = np.searchsorted(np.asarray(records.column("offset")), np.asarray(found["offset"]))
-            ranks = ranks[at]
+            ranks = ranks[np.searchsorted(np.asarray(records.column("offset")), offsets)]
         table = with_partition(found, self.partition)
         if backward:
             table = table.take(pa.array(np.arange(table.num_rows)[::-1]))
-            ranks = ranks[::-1]
-        self.waiting = pa.concat_tables([self.waiting, table])
-        self.ranks = np.concatenate([self.ranks, ranks])
+            ranks, offsets = ranks[::-1], offsets[::-1]
+        if len(self.ranks):
+            table = pa.concat_tables([self.waiting, table])
+            ranks = np.concatenate([self.ranks, ranks])
+            offsets = np.concatenate([self.offsets, offsets])
+        self.waiting, self.ranks, self.offsets = table, ranks, offsets
 
     def take(self, count: int) -> None:
         """The first of the waiting matches are given."""
         self.waiting = self.waiting.slice(count)
-        self.ranks = self.ranks[count:]
+        self.ranks, self.offsets = self.ranks[count:], self.offsets[count:]
 
-    def place(self, left: np.ndarray, rank: float) -> Place:
+    def place(self) -> Place:
+        """Where a search goes on that saw all that was met."""
+        return Place(self.at, self._carried)
+
+    def place_before(self, left: np.ndarray, rank: float) -> Place:
         """Where a search goes on that saw none of some matches.
 
         Args:
-            left: their offsets.
+            left: their offsets; at least one.
             rank: of the first of them.
         """
-        if len(left):
-            return Place(self._before(left), rank)
-        return Place(self.at, self._carried)
+        return Place(self._before(left), rank)
 
     def _before(self, offsets: np.ndarray) -> int:
         raise NotImplementedError
 
 
 class _Forward(_Scan):
-    def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
-        super().begin(span, rank, records)
-        self.at = span[0]
+    def _edge(self) -> int:
+        return self._span[0]
+
+    def _glance(self, span: tuple[int, int]) -> float:
+        first = self._first_file(span[0], backward=False)
+        return -math.inf if first is None else float(first.min_ms)
+
+    def _open(self) -> None:
         self._least = self._least_of((float(one.min_ms), one) for one in self._kept[::-1])[::-1]
         self._ends = [piece.end for piece in self._kept]
-        self._bound()
+
+    def first_range(self) -> tuple[int, int] | None:
+        if self.read or not self._kept or self._kept[0].is_cold:
+            return None
+        run: list[Piece] = []
+        for piece in self._kept:
+            if piece.is_cold or (run and run[-1].end != piece.start):
+                break
+            run.append(piece)
+        return run[0].start, run[-1].end
 
     def _read(self) -> Iterator[bool]:
         if self._narrowed.keys is None:
@@ -428,7 +546,9 @@ class _Forward(_Scan):
 
     def _through(self, ranges: Iterable[tuple[int, int]]) -> Iterator[bool]:
         for start, end in ranges:
-            for step in self._fetches(start, end):
+            first = self._ahead(start, end)
+            rest = self._fetches(start if first is None else first.next_offset, end)
+            for step in rest if first is None else chain([first], rest):
                 self._met(step.records, backward=False)
                 self.at = step.next_offset
                 self._bound()
@@ -450,14 +570,24 @@ class _Forward(_Scan):
 
 
 class _Backward(_Scan):
-    def begin(self, span: tuple[int, int], rank: float, records: int) -> None:
-        super().begin(span, rank, records)
-        self.at = span[1]
+    def _edge(self) -> int:
+        return self._span[1]
+
+    def _glance(self, span: tuple[int, int]) -> float:
+        first = self._first_file(span[1], backward=True)
+        return -math.inf if first is None else -float(first.max_ms)
+
+    def _open(self) -> None:
         self._least = self._least_of(
             (-float(one.max_ms) if one.min_ms >= 0 else -math.inf, one) for one in self._kept
         )
         self._starts = [piece.start for piece in self._kept]
-        self._bound()
+
+    def first_range(self) -> tuple[int, int] | None:
+        if self.read or not self._kept or self._kept[-1].is_cold:
+            return None
+        last = self._kept[-1]
+        return _stretch_before(last, last.end, _FIRST_STRETCH), last.end
 
     def _read(self) -> Iterator[bool]:
         records = _FIRST_STRETCH
@@ -472,11 +602,12 @@ class _Backward(_Scan):
         """Reads a piece, about so many records at first; returns how many the next one may be."""
         end = piece.end
         while end > piece.start:
-            # As if spread evenly; rounded up, so that it always gets on.
-            span = -(-records * (piece.end - piece.start) // max(1, piece.records))
-            start = max(piece.start, end - max(1, span))
+            start = _stretch_before(piece, end, records)
             batches, nbytes, too_large = [], 0, False
-            for step in self._fetches(start, end):
+            first = self._ahead(start, end)
+            if first is not None and first.next_offset < end:
+                first = None  # read on below from the start
+            for step in self._fetches(start, end) if first is None else [first]:
                 batches.append(step.records)
                 nbytes += step.records.nbytes
                 too_large = nbytes > 2 * self._step_bytes and records > 1 and end - start > 1
@@ -509,6 +640,13 @@ class _Backward(_Scan):
         return int(offsets.max()) + 1
 
 
+def _stretch_before(piece: Piece, end: int, records: int) -> int:
+    """About so many records below `end`, as if they were spread evenly over the piece."""
+    # Rounded up, so that it always gets on.
+    span = -(-records * (piece.end - piece.start) // max(1, piece.records))
+    return max(piece.start, end - max(1, span))
+
+
 def _joined(kept: Iterable[Piece]) -> list[tuple[int, int]]:
     ranges: list[tuple[int, int]] = []
     for piece in kept:
@@ -538,6 +676,7 @@ class _Merge:
     def __init__(
         self,
         scans: list[_Scan],
+        first_steps: FirstSteps,
         limit: SearchLimit | None = None,
         on_progress: Callable[[Progress], None] = lambda _: None,
         stopped: Callable[[], bool] = lambda: False,
@@ -547,11 +686,14 @@ class _Merge:
         self._on_progress = on_progress
         self._stopped = stopped
         self._steps = 0
+        self._first_steps = first_steps
+        self._read_ahead_to = 0  # the scans before were read ahead, or are not to be
+        self._by_partition = {scan.partition: scan for scan in scans}
         self._read = self._bytes = self._given = self._waiting = 0
         self._frontiers = [(scan.frontier, number) for number, scan in enumerate(scans)]
         self._first_ranks: list[tuple[float, int]] = []  # of those scans in which matches wait
         heapq.heapify(self._frontiers)
-        self._last, self._last_ranks = FOUND.empty_table(), np.empty(0)
+        self._last, self._last_ranks = _nothing(), _NO_RANKS
         self._put_back = 0
         self.ended = EDGE
 
@@ -584,13 +726,13 @@ class _Merge:
         not_wanted = set(partitions.tolist())
         at = {}
         for scan in self._scans:
-            left, of = np.empty(0, np.int64), np.empty(0)
             if scan.partition in not_wanted:
                 own = partitions == scan.partition
-                left, of = offsets[own], ranks[own]
+                at[scan.partition] = scan.place_before(offsets[own], float(ranks[own][0]))
             elif len(scan.ranks):
-                left, of = np.asarray(scan.waiting["offset"]), scan.ranks
-            at[scan.partition] = scan.place(left, float(of[0]) if len(of) else -math.inf)
+                at[scan.partition] = scan.place_before(scan.offsets, float(scan.ranks[0]))
+            else:
+                at[scan.partition] = scan.place()
         return at
 
     def progress(self) -> Progress:
@@ -607,6 +749,13 @@ class _Merge:
     def _step(self, number: int) -> None:
         """The scan that comes first reads on."""
         scan = self._scans[number]
+        stood, _ = self._frontiers[0]
+        scan.open()
+        if scan.frontier > stood:  # others may come before it
+            heapq.heapreplace(self._frontiers, (scan.frontier, number))
+            return
+        if len(self._scans) >= _ASKED_AT_ONCE and scan.first_range() is not None:
+            self._read_ahead(number)
         read, nbytes, waited = scan.read, scan.bytes, len(scan.ranks)
         scan.step()
         heapq.heapreplace(self._frontiers, (scan.frontier, number))
@@ -619,6 +768,29 @@ class _Merge:
         if self._steps % max(1, len(self._scans) // _TOLD_EACH) == 0:
             self._on_progress(self.progress())
 
+    def _read_ahead(self, number: int) -> None:
+        """Reads of many scans what they read first: it takes a round trip, as that of one does.
+
+        All of them come first alike: nothing is known of when their records are.
+        """
+        asked: dict[TopicPartition, tuple[int, int]] = {}
+        at = max(number, self._read_ahead_to)
+        if at > number:
+            return
+        while at < len(self._scans) and len(asked) < _ASKED_AT_ONCE:
+            scan = self._scans[at]
+            at += 1
+            if scan.frontier <= self._frontiers[0][0]:
+                scan.open()
+                span = scan.first_range()
+                if span is not None and scan.frontier <= self._frontiers[0][0]:
+                    asked[scan.topic_partition] = span
+        self._read_ahead_to = at
+        if len(asked) < 2:
+            return
+        for topic_partition, first in self._first_steps(asked).items():
+            self._by_partition[topic_partition.partition].read_ahead(first)
+
     def _below(self, bound: float, first: int) -> pa.Table:
         """What comes before all that is still to be read, which begins in the scan `first`."""
         numbers = []
@@ -626,6 +798,8 @@ class _Merge:
             self._first_ranks[0] <= (bound, first) or bound == math.inf
         ):  # of the same rank, that of the smaller partition comes first
             numbers.append(heapq.heappop(self._first_ranks)[1])
+        if not numbers:
+            return _nothing()
         tables, ranks = [], []
         for number in sorted(numbers):
             scan = self._scans[number]
@@ -637,8 +811,6 @@ class _Merge:
             scan.take(count)
             if len(scan.ranks):
                 heapq.heappush(self._first_ranks, (float(scan.ranks[0]), number))
-        if not tables:
-            return FOUND.empty_table()
         together = pa.concat_tables(tables)
         self._given += together.num_rows
         self._waiting -= together.num_rows

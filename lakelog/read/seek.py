@@ -44,7 +44,7 @@ def seek_each(
         target_ms = _target_ms(position, clock)
         decided: Mapping[int, int | None] = {}
         if target_ms is not None and len(asked) > _ASKED_ONE_BY_ONE:
-            decided = _decided_by_indexes(tiers.look(one.partition for one in asked), target_ms)
+            decided = _decided_together(tiers, asked, target_ms)
         return {
             one.partition: (
                 decided[one.partition]
@@ -82,6 +82,27 @@ def _target_ms(position: Position, clock: Clock) -> int | None:
         case Ago(duration):
             return max(0, clock.now_ms() - duration // timedelta(milliseconds=1))
     return None
+
+
+def _decided_together(
+    tiers: Tiers, asked: list[TopicPartition], timestamp_ms: int
+) -> dict[int, int | None]:
+    """The offset of a time in those partitions where no file has to be read for it."""
+    # Hot first, as for one partition.
+    hot = tiers.hot.offsets_for_timestamp(asked, timestamp_ms, topic_id=tiers.topic.topic_id)
+    by_partition = {one.partition: one for one in asked}
+    look = tiers.look(by_partition)
+    found = _decided_by_indexes(look, timestamp_ms)
+    for number, log in look.offsets.items():
+        one = by_partition[number]
+        if number in found or one not in hot or log.gaps:
+            continue
+        # In no file: then it is what Redis says, unless that lies below the log start.
+        in_cold = look.cold.files.first_with_timestamp(number, timestamp_ms, log.log_start)
+        seen = hot[one]
+        if next(in_cold, None) is None and (seen is None or seen.offset >= log.log_start):
+            found[number] = None if seen is None else seen.offset
+    return found
 
 
 def _decided_by_indexes(look: Look, timestamp_ms: int) -> dict[int, int | None]:

@@ -109,6 +109,42 @@ def pieces(look: Look, partition: int, start: int, end: int) -> list[Piece]:
     return found
 
 
+def piece_at(look: Look, partition: int, offset: int, *, backward: bool = False) -> Piece | None:
+    """The file that a reader in a partition's log meets first, without looking at any other.
+
+    Args:
+        offset: where it begins to read; backward, the last it reads plus one.
+
+    Returns:
+        None if that is no file alone: it is hot, in a gap, or in files that overlap.
+    """
+    log = look.offsets[partition]
+    low, high = log.log_start, log.local_log_start
+    inside = low < offset <= high if backward else low <= offset < high
+    if not inside or log.gaps:
+        return None
+    files = look.cold.files
+    rows = files.row_range(partition, low if backward else offset, offset if backward else high)
+    if rows.start >= rows.stop:
+        return None
+    row = rows.stop - 1 if backward else rows.start
+    first, last, records, min_ms, max_ms = (
+        int(files.numbers(name)[row])
+        for name in ("first", "last", "records", "min_timestamp_ms", "max_timestamp_ms")
+    )
+    beside = row - 1 if backward else row + 1
+    if rows.start <= beside < rows.stop:
+        if backward and int(files.numbers("last")[beside]) >= first:
+            return None
+        if not backward and int(files.numbers("start_offset")[beside]) <= last:
+            return None
+    is_here = first < offset if backward else last >= offset
+    if records <= 0 or not is_here or max_ms == UNKNOWN_TIMESTAMP_MS:
+        return None
+    is_full = records == last + 1 - first
+    return Piece(first, last + 1, records, min_ms, max_ms, is_cold=True, is_full=is_full)
+
+
 def record_count(found: Iterable[Piece]) -> int:
     """How many records they hold at most."""
     return sum(piece.records for piece in found)

@@ -18,8 +18,10 @@ from lakelog.cold import row_groups
 from lakelog.cold.by_path.path_table import PathTable
 from lakelog.errors import InvalidArgumentError, MissingFileError, UnknownTopicOrPartitionError
 from lakelog.read import search as searching
+from lakelog.read import seek as seeking
 from lakelog.read.search import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, SearchLimit, records_of
 from lakelog.read.tiers import Tiers
+from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import Record
 
 Row = tuple[int, int]  # partition and offset
@@ -76,6 +78,17 @@ def test_it_finds_what_a_list_says_it_should(make_bench, beginning, steps, seed)
         getattr(story, kind)(*arguments)
     held = [story.held(partition) for partition in range(2)]
     log = story.bench.log
+    # Of many partitions, what Redis has is read and sought together.
+    together = {searching: "_ASKED_AT_ONCE", seeking: "_ASKED_ONE_BY_ONE"}
+    with pytest.MonkeyPatch.context() as patch:
+        for module, name in together.items() if chance.random() < 0.7 else ():
+            patch.setattr(module, name, 1)
+        _check_searches(log, held, chance)
+
+
+def _check_searches(log: UnifiedLog, held: list[list[Record]], chance: random.Random) -> None:
+    for time_ms in (0, 5, 20, 41):
+        assert log.seek_each(f"@{time_ms}") == {n: log.seek(n, f"@{time_ms}") for n in range(2)}
 
     everything = log.search()
     assert rows(everything.to_arrow()) == merged(held)

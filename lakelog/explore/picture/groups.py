@@ -17,6 +17,9 @@ from .histogram import BOTH, COLD, HOT, Groups, Numbers
 #: So many records are counted one by one in a time that is looked at.
 COUNTED_RECORDS = 200_000
 
+#: In so many files and hot segments: each takes a read.
+COUNTED_GROUPS = 500
+
 
 def groups_of(look: Look) -> Groups:
     """A group for each cold file and each hot segment, cut where a tier ends; no record is read."""
@@ -138,12 +141,12 @@ def counted(
     """The groups, with those that are longer than a step, or uncertain, counted record by record.
 
     Only those that reach into the window, and none if together they have more than
-    `COUNTED_RECORDS`, or a file of theirs is gone.
+    `COUNTED_RECORDS`, they are more than `COUNTED_GROUPS`, or a file of theirs is gone.
     """
     long = (groups.max_ms - groups.min_ms >= step_ms) | (groups.certain == 0)
     long &= (groups.min_ms < window[1]) & (groups.max_ms >= window[0]) & (groups.records > 0)
     long &= groups.is_timed | (groups.certain == 0)
-    if not long.any() or groups.records[long].sum() > COUNTED_RECORDS:
+    if not 0 < long.sum() <= COUNTED_GROUPS or groups.records[long].sum() > COUNTED_RECORDS:
         return groups
     parts = [groups.where(~long)]
     chosen = groups.where(long)
