@@ -20,6 +20,7 @@ from lakelog.cold.by_name.notes import Slice
 from lakelog.cold.change import HotRange
 from lakelog.cold.segment import SegmentFile
 from lakelog.config import TopicConfig
+from lakelog.testing.unity_catalog import UnityCatalogServer
 from lakelog.topic import Topic
 
 
@@ -194,8 +195,10 @@ class _Commit:
 
 @pytest.mark.parametrize("way", ["by_files", "by_rows"])
 def test_a_look_that_finds_nothing_new_asks_for_no_history(
-    make_named, monkeypatch, request, way
+    make_named, monkeypatch, request, catalog, way
 ) -> None:
+    if catalog == UnityCatalogServer.CATALOG_ON_S3:
+        way = "by_rows"  # tasks get keys for a table that is read where it lies
     if way == "by_rows":
         request.getfixturevalue("by_rows")
     topic = Topic("orders", uuid4(), 1)

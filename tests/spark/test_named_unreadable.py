@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,14 +15,15 @@ from made_up import archive
 from lakelog.cold.by_name.named_table import NamedTable
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
+from lakelog.cold.store.storage import Storage
 from lakelog.errors import CorruptRecordError, MissingFileError
 from lakelog.record import to_records
+from lakelog.testing.object_store import s3_options
 from lakelog.topic import Topic
 
-Hurt = Callable[[Path], object]
-KINDS: dict[str, Hurt] = {
-    "missing": Path.unlink,
-    "damaged": lambda path: path.write_bytes(b"PAR1" + bytes(300)),
+KINDS: dict[str, Callable[[Storage, str], object]] = {
+    "missing": Storage.delete_file,
+    "damaged": lambda storage, path: storage.write_bytes(path, b"PAR1" + bytes(300)),
 }
 
 
@@ -40,12 +42,19 @@ def filled(make_named: Any, topic: Topic) -> NamedTable:
     return table
 
 
-def file_of(table: NamedTable, offset: int) -> Path:
-    """Where Spark put the row."""
+def hurt(kind: str, table: NamedTable, offset: int) -> None:
+    """Delete or damage the file where Spark put the row."""
     (row,) = table.spark.sql(
         f"SELECT _metadata.file_path FROM {table.name} WHERE offset = {offset}"
     ).collect()
-    return Path(unquote(urlsplit(row[0]).path))
+    place = urlsplit(row[0])
+    if place.scheme == "file":
+        path = unquote(place.path)
+        storage = Storage(str(Path(path).parent))
+    else:
+        path = f"s3://{place.netloc}{unquote(place.path)}"
+        storage = Storage(f"s3://{place.netloc}", s3_options(os.environ["AWS_ENDPOINT_URL"]))
+    KINDS[kind](storage, path)
 
 
 def offsets(table: NamedTable, topic: Topic, start: int, end: int) -> list[int]:
@@ -65,7 +74,7 @@ def offsets(table: NamedTable, topic: Topic, start: int, end: int) -> list[int]:
 def test_archive_and_reads_beside_a_file_go_on_in_new_processes_too(
     make_named, filled, topic, kind, at
 ):
-    KINDS[kind](file_of(filled, at))
+    hurt(kind, filled, at)
     low = at // 30 * 30
     for end in (100, 110):
         table = make_named(topic)  # knows no more than the history says
@@ -83,7 +92,7 @@ def test_archive_and_reads_beside_a_file_go_on_in_new_processes_too(
 def test_somebody_elses_commit_stops_nobody_while_a_file_cannot_be_read(
     make_named, filled, topic, kind
 ):
-    KINDS[kind](file_of(filled, 40))
+    hurt(kind, filled, 40)
     filled.spark.sql(f"UPDATE {filled.name} SET value = NULL WHERE segment = 0 AND offset < 5")
     for table in (filled, make_named(topic)):
         snapshot = table.snapshot()
@@ -97,7 +106,7 @@ def test_somebody_elses_commit_stops_nobody_while_a_file_cannot_be_read(
 
 @pytest.mark.parametrize("kind", ["damaged", pytest.param("missing", marks=pytest.mark.slow)])
 def test_retention_takes_the_segment_of_such_a_file_out_unread(make_named, filled, topic, kind):
-    KINDS[kind](file_of(filled, 10))
+    hurt(kind, filled, 10)
     table = make_named(topic)
     snapshot = table.snapshot()
     removes = tuple(file for file in snapshot.files if file.segment == 0)
