@@ -17,14 +17,15 @@ class Heartbeats:
 
     Args:
         beat: a bound method; returns the seconds until its next call.
+        first_s: the seconds until its first call.
         name: of the thread.
     """
 
-    def __init__(self, beat: Callable[[], float], name: str) -> None:
+    def __init__(self, beat: Callable[[], float], first_s: float, name: str) -> None:
         self._stopped = threading.Event()
         self._thread = threading.Thread(
             target=_run,
-            args=(weakref.WeakMethod(cast("MethodType", beat)), self._stopped),
+            args=(weakref.WeakMethod(cast("MethodType", beat)), first_s, self._stopped),
             name=name,
             daemon=True,
         )
@@ -40,8 +41,9 @@ class Heartbeats:
         self._stopped.set()
 
 
-def _run(method: weakref.WeakMethod[Callable[[], float]], stopped: threading.Event) -> None:
-    pause_s = 0.0
+def _run(
+    method: weakref.WeakMethod[Callable[[], float]], pause_s: float, stopped: threading.Event
+) -> None:
     while not stopped.wait(pause_s):
         beat = method()
         if beat is None:

@@ -274,7 +274,9 @@ class Membership:
             self._is_attending = True
             self._attended_s = time.monotonic()
         if self._heartbeats is None or not self._heartbeats.is_alive:
-            self._heartbeats = Heartbeats(self._beat, f"lakelog-heartbeats-{self.group_id}")
+            first_s = self.config.heartbeat_interval_ms / 1000
+            name = f"lakelog-heartbeats-{self.group_id}"
+            self._heartbeats = Heartbeats(self.beat, first_s, name)
 
     def _act_on_news(self) -> None:
         """Does what the other thread has heard."""
@@ -477,7 +479,7 @@ class Membership:
 
     # -- the other thread ----------------------------------------------------------------------
 
-    def _beat(self) -> float:
+    def beat(self) -> float:
         """Says that the member lives; returns the seconds until it is to do so again."""
         pause_s = self.config.heartbeat_interval_ms / 1000
         with self._lock:
