@@ -193,6 +193,13 @@ class World:
         )
         self.batch = ProducedBatch(entries, 99, 0, 0, 0)
 
+    @property
+    def offsets(self) -> Path:
+        """A file of what a group is to have committed."""
+        file = self.declared.with_name("offsets.csv")
+        file.write_text("orders,0,3\n")
+        return file
+
     def connect(self) -> Lakelog:
         return Lakelog.connect(self.url, self.cold, engine="inline", storage_options=self.options)
 
@@ -508,6 +515,19 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog sql": lambda w: w.cli("sql", "select sum(length(value)) from orders"),
     "lakelog delete-records": lambda w: w.cli("delete-records", "orders", "-p", "0", "--before=2"),
     "lakelog doctor": lambda w: w.cli("doctor"),
+    "lakelog groups list": lambda w: w.cli("groups", "list", "--state"),
+    "lakelog groups describe": lambda w: w.cli("groups", "describe", "--all-groups"),
+    "lakelog groups export": lambda w: w.cli("groups", "export", "--group", "idle"),
+    "lakelog groups reset-offsets": lambda w: w.cli(
+        *("groups", "reset-offsets", "--group", "idle", "--topic", "orders", "--to-latest")
+    ),
+    "lakelog groups import": lambda w: w.cli(
+        "groups", "import", str(w.offsets), "--group", "idle", "--execute"
+    ),
+    "lakelog groups delete-offsets": lambda w: w.cli(
+        "groups", "delete-offsets", "--group", "idle", "--topic", "orders:1"
+    ),
+    "lakelog groups delete": lambda w: w.cli("groups", "delete", "--group", "idle"),
     "lakelog hot pause": lambda w: w.cli("hot", "pause"),
     "lakelog hot resume": lambda w: w.cli("hot", "resume"),
     "lakelog offsets": lambda w: w.cli("offsets", "--topic", "orders", "--time=-3"),
