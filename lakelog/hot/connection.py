@@ -212,7 +212,7 @@ class Wire:
         """
         try:
             if self.fileno() < 0:
-                raise ConnectionError("the connection was closed")
+                raise BrokenPipeError("the connection was closed")
             return self._connection.read_response()
         except ResponseError as error:
             return error
