@@ -386,6 +386,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     ),
     "GroupCoordinator.committed": lambda w: w.coordinator.committed("readers"),
     "GroupCoordinator.assignments": lambda w: w.coordinator.assignments("readers"),
+    "GroupCoordinator.await_change": lambda w: w.coordinator.await_change("readers", 0, 50),
     "GroupCoordinator.await_news": lambda w: w.coordinator.await_news(
         "readers", Pending(w.joined.member_id, 0, 50), 50
     ),

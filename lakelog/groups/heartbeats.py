@@ -22,9 +22,10 @@ class Heartbeats:
 
     def __init__(self, beat: Callable[[], float], name: str) -> None:
         self._stopped = threading.Event()
+        self._hurried = threading.Event()
         self._thread = threading.Thread(
             target=_run,
-            args=(weakref.WeakMethod(cast("MethodType", beat)), self._stopped),
+            args=(weakref.WeakMethod(cast("MethodType", beat)), self._stopped, self._hurried),
             name=name,
             daemon=True,
         )
@@ -35,14 +36,27 @@ class Heartbeats:
         """Whether the thread runs; it does not in a process that was forked since."""
         return self._thread.is_alive()
 
+    def hurry(self) -> None:
+        """The next call begins now."""
+        self._hurried.set()
+
     def stop(self) -> None:
         """No call begins after this; one may be under way."""
         self._stopped.set()
+        self._hurried.set()
 
 
-def _run(method: weakref.WeakMethod[Callable[[], float]], stopped: threading.Event) -> None:
+def _run(
+    method: weakref.WeakMethod[Callable[[], float]],
+    stopped: threading.Event,
+    hurried: threading.Event,
+) -> None:
     pause_s = 0.0
-    while not stopped.wait(pause_s):
+    while True:
+        hurried.wait(pause_s)
+        hurried.clear()
+        if stopped.is_set():
+            return
         beat = method()
         if beat is None:
             return

@@ -422,6 +422,8 @@ class Membership:
             self._state = MemberState.STABLE
             self._generation_id = joined.generation_id
             self._joined = self._given = None
+        if self._heartbeats is not None:
+            self._heartbeats.hurry()  # from now on it listens for who comes
         taken = had - assigned
         try:
             if taken:
@@ -499,7 +501,13 @@ class Membership:
                 self._coordinator.await_join(self.group_id, pending)
             else:
                 instance_id = self.config.group_instance_id
-                self._coordinator.heartbeat(self.group_id, member_id, generation_id, instance_id)
+                version = self._coordinator.heartbeat(
+                    self.group_id, member_id, generation_id, instance_id
+                )
+                # Not until the next heartbeat is due: whoever joins waits for this member.
+                most_ms = round(1000 * min(pause_s, left_s))
+                self._coordinator.await_change(self.group_id, version, most_ms)
+                return 0.0
         except GroupError as error:
             self._hear(error, epoch)
         except Exception as error:
