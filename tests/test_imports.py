@@ -96,6 +96,7 @@ UNDERSCORED = {
     "_exit",  # of os
     "_run_exitfuncs",  # of atexit, which has no other name for it
     "_replace",  # of named tuples
+    "_sock",  # of redis-py's connections, which tell their file descriptor in no other way
     "_jvm",  # of PySpark, which has no other way to Delta's transactions
     "_jsparkSession",
     "_gateway_client",

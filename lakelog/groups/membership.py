@@ -117,6 +117,7 @@ class Membership:
         self._must_join = False
         self._is_lost = False
         self._failure: Exception | None = None
+        self._version: int | None = None  # of the group, at the last heartbeat; None: not known
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -274,7 +275,9 @@ class Membership:
             self._is_attending = True
             self._attended_s = time.monotonic()
         if self._heartbeats is None or not self._heartbeats.is_alive:
-            self._heartbeats = Heartbeats(self._beat, f"lakelog-heartbeats-{self.group_id}")
+            first_s = self.config.heartbeat_interval_ms / 1000
+            name = f"lakelog-heartbeats-{self.group_id}"
+            self._heartbeats = Heartbeats(self.beat, self.listen, first_s, name)
 
     def _act_on_news(self) -> None:
         """Does what the other thread has heard."""
@@ -479,7 +482,7 @@ class Membership:
 
     # -- the other thread ----------------------------------------------------------------------
 
-    def _beat(self) -> float:
+    def beat(self) -> float:
         """Says that the member lives; returns the seconds until it is to do so again."""
         pause_s = self.config.heartbeat_interval_ms / 1000
         with self._lock:
@@ -504,10 +507,7 @@ class Membership:
                 version = self._coordinator.heartbeat(
                     self.group_id, member_id, generation_id, instance_id
                 )
-                # Not until the next heartbeat is due: whoever joins waits for this member.
-                most_ms = round(1000 * min(pause_s, left_s))
-                self._coordinator.await_change(self.group_id, version, most_ms)
-                return 0.0
+                self._note_version(version, epoch)
         except GroupError as error:
             self._hear(error, epoch)
         except Exception as error:
@@ -515,6 +515,29 @@ class Membership:
                 self._hear(error, epoch)
             logger.info("no heartbeat of %r in group %r: %s", member_id, self.group_id, error)
         return max(0.0, min(pause_s, left_s))
+
+    def listen(self, most_s: float) -> bool:
+        """Waits for news of the group, so that who joins need not wait for the next heartbeat.
+
+        Returns:
+            Whether it has waited: there is nothing to hear before a heartbeat was answered, nor
+            while another round is known to begin.
+        """
+        with self._lock:
+            version, self._version = self._version, None
+        if version is None or most_s <= 0:
+            return False
+        try:
+            self._coordinator.await_change(self.group_id, version, round(1000 * most_s))
+        except LakelogError as error:
+            logger.info("no news of group %r: %s", self.group_id, error)
+            return False
+        return True
+
+    def _note_version(self, version: int, epoch: int) -> None:
+        with self._lock:
+            if epoch == self._epoch and not self._must_join:
+                self._version = version
 
     def _current_generation(self) -> int:
         """That which the coordinator goes by, ahead of the partitions' while the leader assigns."""

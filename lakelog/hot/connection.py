@@ -13,7 +13,7 @@ import hashlib
 import inspect
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
@@ -182,18 +182,59 @@ class Wire:
                 except ResponseError as error:
                     replies.append(error)
         except BaseException as error:
-            connection.disconnect()  # replies may still be under way on it
-            if isinstance(error, BusyLoadingError) and not replies:
-                raise translate(error, "the URL") from error  # a refusal, though of that class
-            if isinstance(error, (RedisError, OSError)):
-                raise HotTierUnavailableError(
-                    f"Redis did not answer ({_reason(error)}); whether the command was executed "
-                    "is unknown. Check that it runs and can be reached, then try again",
-                    sent=True,
-                    run_id=self.run_id,
-                ) from error
+            self._failed(error, is_first=not replies)
             raise
         return replies
+
+    def begin(self, command: Command) -> None:
+        """Sends a command; `finish` returns its reply.
+
+        Raises:
+            HotTierUnavailableError: as `exchange`.
+        """
+        try:
+            self._connection.send_packed_command(_writes([command]))
+        except BaseException as error:
+            self._failed(error, is_first=True)
+            raise
+
+    def finish(self) -> Any:
+        """The reply to what was begun, an error as a value; waits for it.
+
+        Raises:
+            HotTierUnavailableError: as `exchange`.
+        """
+        try:
+            if self.fileno() < 0:
+                raise ConnectionError("the connection was closed")
+            return self._connection.read_response()
+        except ResponseError as error:
+            return error
+        except BaseException as error:
+            self._failed(error, is_first=True)
+            raise
+
+    def fileno(self) -> int:
+        """Of the socket, to wait for a reply beside others; -1: the connection was closed."""
+        socket = self._connection._sock  # type: ignore[attr-defined]
+        return -1 if socket is None else int(socket.fileno())
+
+    def _failed(self, error: BaseException, *, is_first: bool) -> None:
+        """Drops the connection, since replies may still be under way on it.
+
+        Raises:
+            LakelogError: what the error is one of ours for.
+        """
+        self._connection.disconnect()
+        if isinstance(error, BusyLoadingError) and is_first:
+            raise translate(error, "the URL") from error  # a refusal, though of that class
+        if isinstance(error, (RedisError, OSError)):
+            raise HotTierUnavailableError(
+                f"Redis did not answer ({_reason(error)}); whether the command was executed "
+                "is unknown. Check that it runs and can be reached, then try again",
+                sent=True,
+                run_id=self.run_id,
+            ) from error
 
     def drop(self) -> None:
         """Closes the connection, so that the next exchange makes a new handshake."""
@@ -319,6 +360,14 @@ class Server:
             raise translate(reply, self.name, stream) from reply
         return bool(reply)
 
+    def begin(self, command: Command) -> BlockedCommand:
+        """Sends a command that blocks, on a connection that it holds until its answer is taken.
+
+        Raises:
+            LakelogError: see `wire`.
+        """
+        return BlockedCommand(self.wire(self._waiting), command)
+
     def run_scripts(
         self,
         calls: Sequence[tuple[str, Sequence[str], Sequence[Any]]],
@@ -346,10 +395,43 @@ class Server:
         self._waiting.disconnect()
 
 
+class BlockedCommand:
+    """A command under way on a connection of its own.
+
+    Args:
+        wire: opens the connection.
+    """
+
+    def __init__(self, wire: AbstractContextManager[Wire], command: Command) -> None:
+        with ExitStack() as opened:
+            self._wire = opened.enter_context(wire)
+            self._wire.begin(command)
+            self._held = opened.pop_all()
+
+    def fileno(self) -> int:
+        """Readable once there is an answer."""
+        return self._wire.fileno()
+
+    def answer(self) -> Any:
+        """The reply, an error as a value; waits for it. The connection is free again.
+
+        Raises:
+            HotTierUnavailableError: see `Wire.exchange`.
+        """
+        with self._held:
+            return self._wire.finish()
+
+    def drop(self) -> None:
+        """Gives it up, with its connection."""
+        with self._held:
+            self._wire.drop()
+
+
 class Servers(Protocol):
     """Where keys live."""
 
     def for_key(self, key: str) -> Server: ...
+    def slot(self, key: str) -> int: ...
     def all(self) -> list[Server]: ...
     def refresh(self) -> None: ...
     def close(self) -> None: ...
@@ -363,6 +445,10 @@ class SingleServer:
 
     def for_key(self, key: str) -> Server:
         return self._server
+
+    def slot(self, key: str) -> int:
+        """A command takes keys of one slot; here, there is but one."""
+        return 0
 
     def all(self) -> list[Server]:
         return [self._server]
@@ -387,8 +473,13 @@ class ClusterServers:
         self._slots: list[tuple[int, int, Server]] = []
         self.refresh()
 
+    def slot(self, key: str) -> int:
+        """A command takes keys of one slot."""
+        found: int = key_slot(key.encode())
+        return found
+
     def for_key(self, key: str) -> Server:
-        slot = key_slot(key.encode())
+        slot = self.slot(key)
         if self._is_stale:
             self.refresh()
         for first, last, server in self._slots:

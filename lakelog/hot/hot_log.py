@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -35,6 +34,7 @@ from .append import (
     check_call,
     read_answer,
 )
+from .arrivals import Arrivals
 from .beats import Beats
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
 from .declared import Declared, parse_gaps
@@ -52,9 +52,6 @@ from .server_info import ServerInfo, server_info
 
 READ_STEP_BYTES = 8 * MIB
 REPLICA_TIMEOUT_MS = 5_000
-#: Blocking reads ask for less than the socket time-out and go around again.
-MAX_BLOCK_MS = 4_000
-CLUSTER_POLL_MS = 50
 #: Partitions that are searched by time in one round trip; each may bring some entries.
 _SOUGHT_AT_ONCE = 64
 
@@ -79,7 +76,7 @@ class HotLog:
         self._fetcher = Fetcher(servers, self._keys)
         self._recovery = Recovery(servers, self._keys, clock)
         self._fsync_checked: set[int] = set()
-        self._woken: dict[TopicPartition, int] = {}  # the position at which a wait ended last
+        self._arrivals = Arrivals(servers, self._keys, self._ahead)
 
     @classmethod
     def connect(
@@ -487,52 +484,11 @@ class HotLog:
         Returns:
             The partitions that have; empty when the time is over.
         """
-        deadline = time.monotonic() + timeout_ms / 1000
-        while positions:
-            left_ms = max(0, int((deadline - time.monotonic()) * 1000))
-            server, *others = self._servers.all()
-            if not others:
-                ready = self._block(server, positions, min(left_ms, server.block_ms(MAX_BLOCK_MS)))
-                if not ready and left_ms:  # what was appended may have been trimmed at once
-                    ready = self._ahead(positions)
-                ready = self._woken_for_something(positions, ready, left_ms)
-            else:
-                # XREAD takes keys of one slot only; a look at all log ends is one trip a node.
-                ready = self._ahead(positions)
-                if not ready:
-                    time.sleep(min(left_ms, CLUSTER_POLL_MS) / 1000)
-            if ready or left_ms == 0:
-                return ready
-        return set()
-
-    def _woken_for_something(
-        self, positions: Mapping[TopicPartition, int], ready: set[TopicPartition], left_ms: int
-    ) -> set[TopicPartition]:
-        """Leaves out those that an entry past the log end wakes again and again: half a
-        transaction, until the partition is recovered, or an entry that somebody else added.
-        """
-        again = {tp: positions[tp] for tp in ready if self._woken.get(tp) == positions[tp]}
-        self._woken.update((tp, positions[tp]) for tp in ready)
-        if again:
-            ready = ready - (again.keys() - self._ahead(again))
-            if not ready:
-                time.sleep(min(left_ms, CLUSTER_POLL_MS) / 1000)
-        return ready
+        return self._arrivals.wait(positions, timeout_ms)
 
     def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         found = self.offsets(positions)
         return {tp for tp, offsets in found.items() if offsets.log_end > positions[tp]}
-
-    def _block(
-        self, server: Server, positions: Mapping[TopicPartition, int], block_ms: int
-    ) -> set[TopicPartition]:
-        by_stream = {self._keys.partition(tp).stream: tp for tp in positions}
-        # Everything after the largest id that ends below the position; 0-0 is before every id.
-        after = [f"{n - 1}-{2**64 - 1}" if n else "0-0" for n in positions.values()]
-        block = ("BLOCK", block_ms) if block_ms else ()
-        reply = server.call(("XREAD", "COUNT", 1, *block, "STREAMS", *by_stream, *after))[0]
-        streams = reply if isinstance(reply, dict) else [pair[0] for pair in reply or ()]
-        return {by_stream[stream.decode()] for stream in streams}
 
     # -- change --------------------------------------------------------------------------------
 

@@ -46,6 +46,9 @@ _HELD_BYTES, _LEAST_STEP_BYTES, _MOST_STEP_BYTES = 32 * MIB, 16 * 1024, MIB
 #: it takes a look at each.
 _TOLD_EACH = 16
 
+#: A page is begun again so often, if compaction thins out files between the look and the read.
+_THINNED_PAGES = 3
+
 #: Of so many partitions, Redis is asked for the first records in one round trip.
 _ASKED_AT_ONCE = 64
 
@@ -145,7 +148,34 @@ class Search:
             stopped: asked after each step: whether to end with what is there.
             look: one that covers the ranges, if there is one already.
         """
-        scans = self._scans(after or {}, backward, look)
+        for _ in range(_THINNED_PAGES):
+            page = self._page(
+                records, after or {}, backward, limit, page_bytes, on_progress, stopped, look
+            )
+            if page is not None:
+                return page
+            look = None  # what was seen is not there any more
+        page = self._page(
+            records, after or {}, backward, limit, page_bytes, on_progress, stopped, None, last=True
+        )
+        assert page is not None
+        return page
+
+    def _page(
+        self,
+        records: int,
+        after: Mapping[int, Place],
+        backward: bool,
+        limit: SearchLimit | None,
+        page_bytes: float,
+        on_progress: Callable[[Progress], None],
+        stopped: Callable[[], bool],
+        look: Look | None,
+        *,
+        last: bool = False,
+    ) -> Page | None:
+        """See `page`; None: files were thinned out as it read them, so its order may be wrong."""
+        scans = self._scans(after, backward, look)
         merge = _Merge(scans, self._first_steps(), limit or SearchLimit(), on_progress, stopped)
         tables: list[pa.Table] = []
         rows = nbytes = 0
@@ -158,6 +188,8 @@ class Search:
                 merge.put_back(table.num_rows - tables[-1].num_rows)
                 merge.ended = FULL
                 break
+        if not last and any(scan.is_thinned for scan in scans):
+            return None
         found = pa.concat_tables([FOUND.empty_table(), *tables])
         if backward:
             found = found.take(pa.array(np.arange(found.num_rows)[::-1]))
@@ -316,6 +348,7 @@ class _Scan:
     Attributes:
         at: where it is: all before, or backward all from there on, was searched.
         frontier: the least rank that what is still to come can have; infinite: nothing is.
+        is_thinned: whether it had said of a rank that none is less, and then met one.
         waiting: the matches that were not taken yet, a `FOUND` table, as they were met.
         ranks, offsets: theirs; ranks ascend.
     """
@@ -338,6 +371,7 @@ class _Scan:
         self._step_bytes = step_bytes
         self._steps: Iterator[bool] | None = None  # None: not open yet
         self._first: Fetched | None = None  # read ahead
+        self.is_thinned = False
         self._carried = -math.inf  # the rank of the last record met
         self._span = (0, 0)
         self.partition = topic_partition.partition
@@ -456,6 +490,7 @@ class _Scan:
 
     def _finish(self) -> None:
         self.frontier = math.inf
+        self.total = self.read + self.skipped  # by now that is known, whatever was thinned out
 
     def _met(self, records: pa.RecordBatch, backward: bool) -> None:
         """Take in what was read, which is in the order of offsets."""
@@ -468,6 +503,10 @@ class _Scan:
         if backward:
             times = np.where(micros < 0, -math.inf, -(micros // 1000))[::-1]
         ranks = np.maximum.accumulate(np.maximum(times, self._carried))
+        if ranks[0] < self.frontier:
+            # Compaction removed the record that it was said of. Others may be given already.
+            self.is_thinned = True
+            ranks = np.maximum(ranks, self.frontier)
         self._carried = float(ranks[-1])
         if backward:
             ranks = ranks[::-1]

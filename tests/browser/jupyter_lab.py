@@ -118,3 +118,26 @@ class JupyterLab:
             return url
         self.stop()
         raise RuntimeError(f"no JupyterLab:\n{(self.home / 'lab.log').read_text()[-4000:]}")
+
+
+def write_notebook(path: Path, *cells: str) -> None:
+    """A notebook of code cells, which was not run."""
+    code = [
+        {
+            "cell_type": "code",
+            "execution_count": None,
+            "id": f"cell-{number}",
+            "metadata": {},
+            "outputs": [],
+            "source": source.strip(),
+        }
+        for number, source in enumerate(cells)
+    ]
+    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
+    notebook = {
+        "cells": code,
+        "metadata": {"kernelspec": kernel},
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    path.write_text(json.dumps(notebook), "utf-8")

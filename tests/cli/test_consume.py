@@ -120,6 +120,16 @@ def test_an_expression_that_cannot_be_read_is_pointed_at(run: Run) -> None:
     )
 
 
+def test_a_text_of_a_megabyte_is_looked_for_and_a_longer_one_is_refused(run: Run) -> None:
+    assert numbers(run, "--where", "x" * 1_000_000) == []
+    shown, said = run("t", "--where", "x" * 1_100_000, code=1)
+    assert shown == ""
+    assert said == (
+        "lakelog: an expression of 1,100,000 characters is too long: at most 1,048,576 are read. "
+        "Search for a part of the text, or for fewer values at a time\n"
+    )
+
+
 # -- as what -------------------------------------------------------------------------------------
 
 

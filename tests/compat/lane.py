@@ -67,6 +67,11 @@ LANES = {
         ("ipywidgets==7.7.1", "jupyterlab_widgets>=1.1,<2", "ipykernel==6.*", "plotly==5.22.*"),
         ("tests/explore", "tests/browser"),
     ),
+    "voila": Lane(
+        "the notebooks as Voilà shows them, in a browser",
+        ("voila",),
+        ("tests/browser/in_voila.py",),  # pytest collects a file of that name only if it is asked
+    ),
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from lakelog.errors import UnknownTopicOrPartitionError
-from lakelog.hot import HotLog
+from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
+from lakelog.hot import HotLog, arrivals
 from lakelog.record import TopicPartition
+from lakelog.testing.eventually import eventually
 
 NOW_MS = 1_700_000_000_000
 LONG_MS = 60_000  # a test that waits so long has failed
@@ -72,3 +75,106 @@ def test_a_short_socket_timeout_ends_no_wait(make_bench, redis_url):
 def test_an_unknown_partition_is_an_error(bench):
     with pytest.raises(UnknownTopicOrPartitionError):
         bench.hot.wait({TopicPartition("orders", 9): 0}, 20)
+
+
+# -- on a cluster, where each partition is in a slot of its own ------------------------------------
+
+
+@pytest.fixture
+def spread(redis_cluster, make_bench):
+    """Twelve partitions over three nodes."""
+    return make_bench(12, url=redis_cluster.url)
+
+
+def blocked(cluster):
+    found = 0
+    for node in cluster.nodes:
+        with node.client() as client:
+            found += client.info("clients")["blocked_clients"]
+    return found
+
+
+def waiting(bench, positions):
+    woken = []
+    thread = threading.Thread(target=lambda: woken.append(bench.hot.wait(positions, LONG_MS)))
+    thread.start()
+    return thread, woken
+
+
+def test_an_append_wakes_whichever_node_has_it(spread, redis_cluster):
+    positions = {spread.tp(n): 0 for n in range(12)}
+    for number in range(12):
+        thread, woken = waiting(spread, positions)
+        eventually(lambda: blocked(redis_cluster) == 12)
+        spread.append(NOW_MS, partition=number)
+        thread.join()
+        assert woken == [{spread.tp(number)}]
+        positions[spread.tp(number)] = 1
+
+
+def test_reads_without_news_are_asked_again(spread, redis_cluster):
+    positions = {spread.tp(n): 0 for n in range(12)}
+    for number in range(40):
+        assert spread.hot.wait(positions, 1 + number % 3) == set()
+    assert blocked(redis_cluster) == 12
+    spread.append(NOW_MS, partition=5)
+    assert spread.hot.wait(positions, LONG_MS) == {spread.tp(5)}
+    assert blocked(redis_cluster) == 11
+
+
+def test_reads_that_nobody_asks_again_end(spread, redis_cluster, monkeypatch):
+    monkeypatch.setattr(arrivals, "MAX_BLOCK_MS", 50)
+    for position in range(5):
+        spread.hot.wait({spread.tp(n): position for n in range(12)}, 1)
+    eventually(lambda: blocked(redis_cluster) == 0)
+    spread.append(NOW_MS, partition=3)
+    assert spread.hot.wait({spread.tp(3): 0, spread.tp(4): 0}, LONG_MS) == {spread.tp(3)}
+
+
+def test_what_was_trimmed_at_once_is_noticed_on_a_cluster_too(
+    redis_cluster, make_bench, monkeypatch
+):
+    monkeypatch.setattr(arrivals, "MAX_BLOCK_MS", 50)
+    bench = make_bench(
+        3,
+        url=redis_cluster.url,
+        remote_storage_enable=False,
+        retention_ms=-1,
+        lakelog_retention_entries=0,
+    )
+    bench.append(NOW_MS, partition=1)
+    assert bench.hot.wait({bench.tp(n): 0 for n in range(3)}, LONG_MS) == {bench.tp(1)}
+
+
+def test_more_partitions_than_reads_are_looked_at(redis_cluster, make_bench, monkeypatch):
+    monkeypatch.setattr(arrivals, "MAX_READS", 4)
+    bench = make_bench(6, url=redis_cluster.url)
+    positions = {bench.tp(n): 0 for n in range(6)}
+    assert bench.hot.wait(positions, 20) == set()
+    thread, woken = waiting(bench, positions)
+    bench.append(NOW_MS, partition=4)
+    thread.join()
+    assert woken == [{bench.tp(4)}]
+
+
+def test_waits_of_many_threads_do_not_meet(spread):
+    def first_of(number):
+        return spread.hot.wait({spread.tp(number): 0, spread.tp((number + 1) % 12): 1}, LONG_MS)
+
+    with ThreadPoolExecutor(12) as pool:
+        found = [pool.submit(first_of, number) for number in range(12)]
+        for number in range(12):
+            spread.append(NOW_MS, partition=number)
+        assert [one.result() for one in found] == [{spread.tp(number)} for number in range(12)]
+
+
+def test_after_a_close_a_wait_connects_anew(spread):
+    positions = {spread.tp(n): 0 for n in range(12)}
+    spread.hot.wait(positions, 1)
+    spread.hot.close()
+    spread.append(NOW_MS, partition=2)
+    ready = set()
+    while not ready:
+        with contextlib.suppress(HotTierUnavailableError):  # of a read that the close ended
+            ready = spread.hot.wait(positions, LONG_MS)
+    assert ready == {spread.tp(2)}

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from lakelog.cold import row_groups
 from lakelog.cold.by_path.path_table import PathTable
+from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError, MissingFileError, UnknownTopicOrPartitionError
 from lakelog.read import search as searching
 from lakelog.read import seek as seeking
@@ -324,3 +325,28 @@ def test_wrong_questions_are_refused(make_bench):
     with pytest.raises(InvalidArgumentError, match="limit of records"):
         SearchLimit(records=0)
     assert 'where key = "a"' in repr(log.search('key="a"'))
+
+
+@pytest.mark.parametrize("backward", [False, True])
+def test_a_file_that_is_thinned_between_the_look_and_the_read_keeps_the_order(make_bench, backward):
+    story = Story(make_bench(partitions=2, **{"cleanup.policy": "compact"}))
+    bench = story.bench
+    thinned, kept = [100, 101, 102], [50, 51, 52]
+    files = [thinned, kept] if not backward else [[*kept], [-one + 150 for one in kept]]
+    for times in files:
+        story.append(0, times, EntryFormat.FIELDS)
+        story.archive(0, 100)
+    story.append(1, [60, 70], EntryFormat.FIELDS)
+    for partition in range(2):
+        story.archive(partition, 100)
+        bench.trim(bench.log.offsets()[partition].log_end, partition=partition)
+    search = bench.log.search()
+    look = bench.log.tiers().look(range(2))
+    story.compact(0, lambda offsets: offsets[: len(thinned)], True, False)
+    story.vacuum()
+    held = [story.held(partition) for partition in range(2)]
+    page = search.page(100, backward=backward, look=look)
+    assert rows(page.records) == merged(held, backward)
+    assert page.progress.share == 1.0
+    assert page.progress.read == page.progress.total == 5
+    assert sorted(rows(search.to_arrow())) == sorted(merged(held))

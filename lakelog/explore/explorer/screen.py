@@ -28,7 +28,7 @@ from .resend import Resend, editable, edited
 from .rows import columns_of, records_shown, row_name, rows
 from .segment_map import SegmentMap
 from .table_html import marked_row_html, table_html
-from .take_along import code, download_html
+from .take_along import code, download_html, shortened
 from .view import Ask, Shown, View
 
 #: Between two drawings of how far a search is.
@@ -118,7 +118,7 @@ class Screen:
         """Draws the rows shown as code."""
         if self.shown is None:
             return
-        text = escape(code(self.shown, self.ui.code.value))
+        text = escape(shortened(code(self.shown, self.ui.code.value)))
         self.ui.expression.value = f'<span class="ll-code">{text}</span>'
 
     def download(self, kind: str) -> None:

@@ -32,6 +32,9 @@ FILES = {"csv": "CSV", "jsonl": "JSON lines", "parquet": "Parquet"}
 #: The largest file that goes into the page as a link.
 LINKED_BYTES = 16 << 20
 
+#: So much of a call is shown on a page, and kept in a notebook.
+SHOWN_CHARACTERS = 4_000
+
 
 def code(shown: Shown, form: str = PYTHON) -> str:
     """The call that gives the rows shown, or for `LINK` that shows them.
@@ -51,6 +54,13 @@ def code(shown: Shown, form: str = PYTHON) -> str:
     if form == LINK:
         return _link(shown)
     raise InvalidArgumentError(f"{form!r} is none of {', '.join(CODES)}", value=form)
+
+
+def shortened(text: str) -> str:
+    """A call as it is shown: cut if it holds a very long text; it says where all of it is."""
+    if len(text) <= SHOWN_CHARACTERS:
+        return text
+    return f"{text[:SHOWN_CHARACTERS]} … ({len(text):,} characters; explorer.code() has them all)"
 
 
 def _frame(view: View) -> str:

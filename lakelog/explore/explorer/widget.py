@@ -25,7 +25,7 @@ from .questions import NO_TOPICS, Questions
 from .rows import columns_of, row_name, rows
 from .saved_output import SavedOutput, saved_html
 from .screen import Screen
-from .take_along import PYTHON, code, save
+from .take_along import PYTHON, code, save, shortened
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
 #: How long to wait for a page before something is shown. A page that comes in time is part of the
@@ -320,7 +320,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         else:
             held = shown.offsets[view.partition]
             log = f"{view.topic}-{view.partition} [{held.log_start}, {held.log_end})"
-        lines = [f"{log}  {view.expression}", page_text(found, columns_of(shown)), *shown.notes]
+        lines = [
+            f"{log}  {shortened(view.expression)}",
+            page_text(found, columns_of(shown)),
+            *shown.notes,
+        ]
         if self.error is not None:
             lines.append(f"error: {self.error}")
         return "\n".join(lines)
@@ -350,7 +354,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             rows(shown, screen.zone(), screen.ui.format.value),
             columns_of(shown),
             view.topic if view.partition is None else f"{view.topic}-{view.partition}",
-            code(shown, PYTHON),
+            shortened(code(shown, PYTHON)),
             shown.notes,
         )
         return html, repr(self)

@@ -56,6 +56,11 @@ MAX_DEPTH = 100
 
 MAX_CHARACTERS = 1 << 20
 
+#: So that neither reading an expression nor asking each record takes minutes. A list is one
+#: comparison, however long it is.
+MAX_COMPARISONS, MAX_STEPS = 1_000, 10_000
+
+_TOKEN = re.compile(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[()\[]|\.(?=[^\W\d])|\w+", re.DOTALL)
 _SPECIAL = re.compile(
     r"""[\s(]*(?:not[\s(]+)*
     (?:(?:key|value|headers?|time|offset|partition|size)
@@ -97,7 +102,10 @@ def parse(text: str, zone: tzinfo | None = timezone.utc, now: datetime | None = 
     if not text.strip():
         return Always()
     if len(text) > MAX_CHARACTERS:
-        raise InvalidArgumentError(f"an expression of {len(text):,} characters is too long")
+        raise InvalidArgumentError(
+            f"an expression of {len(text):,} characters is too long: at most {MAX_CHARACTERS:,} "
+            "are read. Search for a part of the text, or for fewer values at a time"
+        )
     if not _SPECIAL.match(text):
         return Text(_utf8(text.strip(), text))
     _check_depth(text)
@@ -166,10 +174,17 @@ def _refused(text: str, at: int, why: str) -> InvalidArgumentError:
 
 
 def _check_depth(text: str) -> None:
-    """Brackets and ``not`` within each other, outside of quotes."""
-    brackets = negations = 0
-    for found in re.finditer(r"\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*'|[()]|\w+", text, re.DOTALL):
+    """Brackets and ``not`` within each other, comparisons and steps, outside of quotes."""
+    brackets = negations = joined = steps = 0
+    for found in re.finditer(_TOKEN, text):
         token = found[0]
+        joined += token.lower() in ("and", "or")
+        steps += token in (".", "[")
+        if joined >= MAX_COMPARISONS:
+            why = f"more than {MAX_COMPARISONS:,} comparisons: those of one field fit into in (…)"
+            raise _refused(text, found.start(), why)
+        if steps > MAX_STEPS:
+            raise _refused(text, found.start(), f"more than {MAX_STEPS:,} steps into members")
         brackets += {"(": 1, ")": -1}.get(token, 0)
         if token != "(":
             negations = negations + 1 if token.lower() == "not" else 0

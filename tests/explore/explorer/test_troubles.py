@@ -411,3 +411,22 @@ def test_following_goes_on_by_the_retry_button_when_redis_is_back(make_redis, tm
         assert not hands.visible("error")
         assert hands.find("follow").value
         explorer.close()
+
+
+def test_a_text_of_a_megabyte_is_looked_for_and_a_longer_one_is_refused(orders):
+    text = "long" * 250_000
+    orders.send(f"before {text} behind")
+    hands = Hands(orders.explore())
+    hands.type("search", text)
+    assert hands.offsets() == [130]
+    is_said_in_full = text in hands.explorer.code()
+    assert is_said_in_full
+    assert len(hands.html("expression")) < 10_000
+    hands.type("search", text + "x")
+    assert hands.offsets() == []
+    hands.type("search", text * 2)
+    assert "Search for a part of the text" in hands.html("error")
+    assert len(hands.html("error")) < 1_000
+    hands.type("search", "text 101")
+    assert hands.offsets() == [101]
+    assert not hands.visible("error")

@@ -304,6 +304,8 @@ def test_texts_as_they_are_typed(text, where):
         ("time = true", 7, "a time is a text"),
         ("(" * 200 + "key exists" + ")" * 200, MAX_DEPTH, "levels deep"),
         ("not " * 5000 + "key exists", 4 * MAX_DEPTH, "levels deep"),
+        ("size > 1 and " * 80_000 + "key exists", 999 * 13 + 9, r"1,000 comparisons: .* in \("),
+        ("value" + ".a" * 400_000 + " exists", 5 + 2 * 10_000, "10,000 steps into members"),
     ],
 )
 def test_errors_point_at_the_character(text, at, said):

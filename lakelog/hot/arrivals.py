@@ -1,0 +1,218 @@
+"""Waiting until something is appended, in streams of any servers."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ..errors import LakelogError
+from ..record import TopicPartition
+from .connection import BlockedCommand, Servers, moved, translate
+from .keys import Keys
+
+#: Blocking reads ask for less than the socket time-out and go around again.
+MAX_BLOCK_MS = 4_000
+#: How often log ends are looked at where no blocking read tells of news.
+POLL_MS = 50
+#: A blocking read takes keys of one slot and holds a connection. Beyond so many, log ends are
+#: looked at now and then instead.
+MAX_READS = 64
+#: An idle server answers what is over up to 100 ms late (its hz). One that has not by then hangs.
+LATE_S = 1.0
+
+#: The streams of one blocking read, each with the id behind which something is news.
+_Streams = tuple[tuple[str, str], ...]
+
+
+class Arrivals:
+    """Waits for what is appended. Thread-safe.
+
+    On one server a single read covers all partitions. On a Redis Cluster there is one for each
+    slot, side by side; those that had no news when the wait ended are kept, since the next wait
+    asks most of them again.
+
+    Args:
+        ahead: which partitions have something at or above a position; asks every server once.
+    """
+
+    def __init__(
+        self,
+        servers: Servers,
+        keys: Keys,
+        ahead: Callable[[Mapping[TopicPartition, int]], set[TopicPartition]],
+    ) -> None:
+        self._servers = servers
+        self._keys = keys
+        self._ahead = ahead
+        self._woken: dict[TopicPartition, int] = {}  # the position at which a wait ended last
+        self._lock = threading.Lock()
+        self._kept: dict[_Streams, list[_Read]] = defaultdict(list)
+        self._process = os.getpid()
+
+    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+        """See `HotLog.wait`."""
+        deadline_s = time.monotonic() + timeout_ms / 1000
+        while positions:
+            left_ms = max(0, int((deadline_s - time.monotonic()) * 1000))
+            groups = self._groups(positions)
+            if len(groups) == 1 or (left_ms and len(groups) <= MAX_READS):
+                ready = self._first(groups, min(left_ms, MAX_BLOCK_MS))
+                if not ready and left_ms:  # what was appended may have been trimmed at once
+                    ready = self._ahead(positions)
+                ready = self._woken_for_something(positions, ready, left_ms)
+            else:
+                ready = self._ahead(positions)
+                if not ready:
+                    time.sleep(min(left_ms, POLL_MS) / 1000)
+            if ready or left_ms == 0:
+                return ready
+        return set()
+
+    def _groups(self, positions: Mapping[TopicPartition, int]) -> list[_Group]:
+        """What one read each can wait for: streams of one slot."""
+        by_slot: dict[int, _Group] = {}
+        for tp, position in positions.items():
+            stream = self._keys.partition(tp).stream
+            group = by_slot.setdefault(self._servers.slot(stream), _Group({}, []))
+            group.partitions[stream] = tp
+            # Behind the largest id that ends below the position; 0-0 is before every id.
+            after = f"{position - 1}-{2**64 - 1}" if position else "0-0"
+            group.streams.append((stream, after))
+        return list(by_slot.values())
+
+    def _first(self, groups: Sequence[_Group], block_ms: int) -> set[TopicPartition]:
+        """The partitions that have news first; none if there is no news in that time."""
+        self._let_go_of_old_ones()
+        end_s = time.monotonic() + block_ms / 1000
+        open_reads: list[tuple[_Read, _Group]] = []
+        found: set[TopicPartition] = set()
+        is_one = len(groups) == 1
+        try:
+            for group in groups:
+                # Those that are kept may as well block for as long as they can.
+                read = self._begun(tuple(group.streams), block_ms if is_one else MAX_BLOCK_MS)
+                open_reads.append((read, group))
+            if is_one:
+                return self._news(*open_reads[0], open_reads)
+            for read in _answered([read for read, _ in open_reads], end_s - time.monotonic()):
+                group = next(group for one, group in open_reads if one is read)
+                found |= self._news(read, group, open_reads)
+        finally:
+            self._keep([read for read, _ in open_reads])
+        return found
+
+    def _news(
+        self, read: _Read, group: _Group, open_reads: list[tuple[_Read, _Group]]
+    ) -> set[TopicPartition]:
+        open_reads.remove((read, group))
+        reply = read.answer()
+        if moved(reply):
+            self._servers.refresh()
+            return set()
+        if isinstance(reply, Exception):
+            raise translate(reply, read.where, group.streams[0][0]) from reply
+        streams = reply if isinstance(reply, dict) else [pair[0] for pair in reply or ()]
+        return {group.partitions[stream.decode()] for stream in streams}
+
+    # -- reads under way -----------------------------------------------------------------------
+
+    def _begun(self, streams: _Streams, block_ms: int) -> _Read:
+        now_s = time.monotonic()
+        with self._lock:
+            for number, read in enumerate(self._kept.get(streams, ())):
+                if read.ends_s > now_s:
+                    return self._kept[streams].pop(number)
+        server = self._servers.for_key(streams[0][0])
+        names, after = zip(*streams, strict=True)
+        asked_ms = server.block_ms(block_ms)
+        block: Sequence[Any] = ("BLOCK", asked_ms) if block_ms else ()
+        command = ("XREAD", "COUNT", 1, *block, "STREAMS", *names, *after)
+        return _Read(streams, server.begin(command), server.name, time.monotonic() + asked_ms / 1e3)
+
+    def _keep(self, reads: Sequence[_Read]) -> None:
+        with self._lock:
+            for read in reads:
+                self._kept[read.streams].append(read)
+
+    def _let_go_of_old_ones(self) -> None:
+        """Takes the answers of kept reads whose time is over: nobody asked for them again."""
+        now_s = time.monotonic()
+        with self._lock:
+            if os.getpid() != self._process:  # forked: the connections are the parent's
+                self._kept.clear()
+                self._process = os.getpid()
+            over = [one for reads in self._kept.values() for one in reads if one.ends_s <= now_s]
+            gone = [*_answered(over, 0), *(one for one in over if one.ends_s + LATE_S <= now_s)]
+            for read in gone:
+                if read in self._kept[read.streams]:
+                    self._kept[read.streams].remove(read)
+            for streams in [streams for streams, reads in self._kept.items() if not reads]:
+                del self._kept[streams]
+        for read in dict.fromkeys(gone):
+            if read.ends_s + LATE_S <= now_s:
+                read.drop()
+                continue
+            with contextlib.suppress(LakelogError):  # whoever asks that server next will hear of it
+                read.answer()
+
+    def _woken_for_something(
+        self, positions: Mapping[TopicPartition, int], ready: set[TopicPartition], left_ms: int
+    ) -> set[TopicPartition]:
+        """Leaves out those that an entry past the log end wakes again and again: half a
+        transaction, until the partition is recovered, or an entry that somebody else added.
+        """
+        again = {tp: positions[tp] for tp in ready if self._woken.get(tp) == positions[tp]}
+        self._woken.update((tp, positions[tp]) for tp in ready)
+        if again:
+            ready = ready - (again.keys() - self._ahead(again))
+            if not ready:
+                time.sleep(min(left_ms, POLL_MS) / 1000)
+        return ready
+
+
+class _Group:
+    """Streams of one slot, and whose they are."""
+
+    def __init__(
+        self, partitions: dict[str, TopicPartition], streams: list[tuple[str, str]]
+    ) -> None:
+        self.partitions = partitions
+        self.streams = streams
+
+
+class _Read:
+    """A blocking read under way."""
+
+    def __init__(
+        self, streams: _Streams, command: BlockedCommand, where: str, ends_s: float
+    ) -> None:
+        self.streams = streams
+        self.where = where
+        self.ends_s = ends_s  # answered by then, monotonic
+        self._command = command
+
+    def fileno(self) -> int:
+        return self._command.fileno()
+
+    def answer(self) -> Any:
+        return self._command.answer()
+
+    def drop(self) -> None:
+        self._command.drop()
+
+
+def _answered(reads: Sequence[_Read], within_s: float) -> list[_Read]:
+    """Those that have an answer, as soon as one has; none if none has in that time."""
+    closed = [read for read in reads if read.fileno() < 0]
+    if closed or not reads:
+        return closed
+    with selectors.DefaultSelector() as selector:
+        for number, read in enumerate(reads):
+            selector.register(read, selectors.EVENT_READ, number)
+        return [reads[key.data] for key, _ in selector.select(max(0.0, within_s))]
