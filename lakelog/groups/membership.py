@@ -216,7 +216,9 @@ class Membership:
         with self._lock:
             epoch, member_id, generation_id = self._epoch, self._member_id, self._generation_id
             was_stable = self._state is MemberState.STABLE
-            is_lost = self._is_lost
+            is_lost, failure = self._is_lost, self._failure
+        if isinstance(failure, FencedInstanceIdError):
+            raise failure
         if is_lost or generation_id == NO_GENERATION:
             raise self._commit_failed(member_id, generation_id)
         try:

@@ -456,8 +456,8 @@ def test_of_two_with_one_instance_id_the_first_ends(world: World, config: Member
     for _ in range(2):
         with pytest.raises(FencedInstanceIdError):
             one.member.attend()
-    with pytest.raises(CommitFailedError):
-        one.member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
+        with pytest.raises(FencedInstanceIdError):
+            one.member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
     assert other.error is None
 
 
