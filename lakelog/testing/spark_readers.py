@@ -23,7 +23,7 @@ from ..spark.dataframe import dataframe, read
 from ..spark.datasource import NAME
 from ..spark.place import LogPlace, NamedRoot
 from ..spark.session import register
-from .model import Difference
+from .model import Difference, require
 from .named_files import files_by_spark
 from .readers import DeltaFile, Reader, Readers
 
@@ -208,13 +208,21 @@ class NamedReaders(SparkReaders):
     ) -> None:
         """See `SparkReaders.compare_sparks`."""
         super().compare_sparks(partition, held, ranges)
-        if self.log.table is not None and (version := self.log.table.snapshot().version) >= 0:
+        if self.log.table is not None and (cold := self.log.table.snapshot()).version >= 0:
             offsets = self.log.offsets([partition])[partition]
-            end = max(offsets.archived_end, offsets.log_start)  # where the log without Redis ends
+            end = max(offsets.archived_end, offsets.log_start)
+            ends = max(cold.archived_end(partition), cold.log_start(partition))
+            require(
+                ends == end,
+                f"without Redis partition {partition} ends at {ends}, but {end} is where what is "
+                "archived or deleted ends",
+            )
             archived = [(min(first, end), min(last, end)) for first, last in ranges]
             # Compaction leaves some of the log's records in Redis alone.
             there = {
-                offset for number, _, offset in self._delta_rows(version) if number == partition
+                offset
+                for number, _, offset in self._delta_rows(cold.version)
+                if number == partition
             }
             stored = [record for record in held if record.offset in there]
             frames = [self._cold_frame(partition, start, end) for start, end in archived]
