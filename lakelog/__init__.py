@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from .cold_log import ColdLog
     from .config import TopicConfig
     from .errors import LakelogError
+    from .groups.share.share_values import AcknowledgeType
     from .ingest.producer import Producer
     from .lakelog import Lakelog
     from .offsets import (
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
         MaxTimestamp,
     )
     from .read.consumer import Consumer
+    from .read.share.share_consumer import ShareConsumer
     from .read.subscription import ConsumerRebalanceListener
     from .read.topic_log import TopicLog
     from .read.unified_log import UnifiedLog
@@ -55,6 +57,7 @@ __version__ = "0.1.0"
 
 #: Where each public name lives. They are imported when first used: `import lakelog` stays quick.
 _HOMES = {
+    "AcknowledgeType": "groups.share.share_values",
     "Ago": "offsets",
     "AtOffset": "offsets",
     "AtTimestamp": "offsets",
@@ -77,6 +80,7 @@ _HOMES = {
     "RECORDS": "record",
     "Record": "record",
     "RecordMetadata": "record",
+    "ShareConsumer": "read.share.share_consumer",
     "TimestampType": "record",
     "Topic": "topic",
     "TopicConfig": "config",
@@ -88,6 +92,7 @@ _HOMES = {
 __all__ = [
     "PRODUCED",
     "RECORDS",
+    "AcknowledgeType",
     "Ago",
     "AtOffset",
     "AtTimestamp",
@@ -108,6 +113,7 @@ __all__ = [
     "Producer",
     "Record",
     "RecordMetadata",
+    "ShareConsumer",
     "TimestampType",
     "Topic",
     "TopicConfig",

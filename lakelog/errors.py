@@ -591,6 +591,22 @@ class OffsetMetadataTooLargeError(GroupError, ValueError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class InvalidRecordStateError(GroupError):
+    """Records that were acknowledged are not held by the member (any more); see the message."""
+
+    topic_partition: TopicPartition
+    offsets: Sequence[OffsetRange]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TooManyRangesError(GroupError):
+    """Acknowledgements would have cut a share-partition into too many pieces; none was taken."""
+
+    topic_partition: TopicPartition
+    max_ranges: int
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class SchemaError(GroupError, ValueError):
     """What a member of a group sent is not in the bytes of Kafka's consumer protocol."""
 

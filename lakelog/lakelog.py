@@ -39,6 +39,8 @@ from .errors import (
 )
 from .groups.admin import GroupAdmin
 from .groups.coordinator import GroupCoordinator
+from .groups.share.admin import ShareGroupAdmin
+from .groups.share.share_partitions import SharePartitions
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
@@ -46,6 +48,9 @@ from .operate.deletion import purge, undelete
 from .operate.quarantine import Quarantine
 from .operate.restore import RestoredTopic, restore
 from .operate.status import Status, status
+from .read.share.dead_letters import DeadLetters
+from .read.share.share_consumer import ShareConsumer
+from .read.share.share_consumer_config import ShareConsumerConfig
 from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .read.unified_log import UnifiedLog
@@ -83,6 +88,8 @@ class Lakelog(ColdLog):
         self.topics = self.hot.topics(self._mirror)
         #: The groups of consumers: which there are, who is in them.
         self.groups = GroupAdmin(self.hot.connections, keyspace, clock=clock)
+        #: The share groups: how far each has come, who holds what.
+        self.share_groups = ShareGroupAdmin(self.hot.connections, keyspace, clock=clock)
         self._clock = clock or _HotClock(self.hot)
 
     @overload
@@ -213,6 +220,45 @@ class Lakelog(ColdLog):
             ProducerConfig.of(**config),
             clock=self._given_clock,
         )
+
+    def share_consumer(self, *topics: str, **config: Any) -> ShareConsumer:
+        """A consumer of a share group, which takes records of topics from one queue with others.
+
+        Args:
+            topics: to subscribe to.
+            config: fields of `ShareConsumerConfig`; ``group_id`` is needed.
+
+        Raises:
+            InvalidConfigError: no such field, a value that is not legal, or no group.
+            InvalidGroupIdError: not an id.
+            UnknownTopicOrPartitionError: there is no such dead-letter topic.
+            InvalidTopicError: a name that no topic can have.
+        """
+        chosen = ShareConsumerConfig.of(**config)
+        settings = chosen.group_settings
+        dead_letters = None
+        if settings.dead_letter_topic is not None:
+            self.topics.get(settings.dead_letter_topic)
+            dead_letters = DeadLetters(
+                chosen.group_id,
+                settings.dead_letter_topic,
+                settings.delivery_count_limit,
+                self.log,
+                self.producer,
+            )
+        shares = SharePartitions(
+            self.hot.connections,
+            chosen.group_id,
+            self._place.source.keyspace,
+            settings,
+            self._given_clock,
+        )
+        consumer = ShareConsumer(
+            self.log, chosen, shares, self._seen_topics(), self.hot, dead_letters
+        )
+        if topics:
+            consumer.subscribe(topics)
+        return consumer
 
     def log(self, topic: str | Topic) -> UnifiedLog:
         """The topic as one log over both tiers.

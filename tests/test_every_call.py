@@ -62,6 +62,9 @@ from lakelog.explore.explorer.widget import LogExplorer
 from lakelog.groups.admin import GroupAdmin
 from lakelog.groups.answers import JoinRequest, Leaving, Pending
 from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.share.admin import ShareGroupAdmin
+from lakelog.groups.share.share_partitions import SharePartitions
+from lakelog.groups.share.share_values import Acknowledgement, Outcome
 from lakelog.hot import AppendCall, HotLog, TopicRegistry, lock, planned_stop
 from lakelog.hot.beats import Beats
 from lakelog.hot.glance import Glancer
@@ -95,6 +98,7 @@ from lakelog.operate.verification import verify
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
 from lakelog.read.search import Search
+from lakelog.read.share.share_consumer import ShareConsumer
 from lakelog.read.where import parse
 from lakelog.record import OffsetAndMetadata, produced_batch
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
@@ -174,6 +178,13 @@ class World:
         self.coordinator.sync("readers", joined, {joined.member_id: b""})
         self.joined = joined
         self.coordinator.commit("idle", {TP: OffsetAndMetadata(3)})
+        self.shares = SharePartitions(self.hot.connections, "workers")
+        self.shares.acquire(TP, self.topic.topic_id, "ada", 5, begin=0)
+        self.worker = self.lake.share_consumer(
+            "orders", group_id="others", share_auto_offset_reset="earliest"
+        )
+        while not self.worker.poll(100, 5):
+            pass
         entries = encode(
             produced_batch([(FIRST_MS, b"k", b"v", ())]),
             EntryFormat.FIELDS,
@@ -181,6 +192,13 @@ class World:
             max_entry_bytes=1 << 20,
         )
         self.batch = ProducedBatch(entries, 99, 0, 0, 0)
+
+    @property
+    def offsets(self) -> Path:
+        """A file of what a group is to have committed."""
+        file = self.declared.with_name("offsets.csv")
+        file.write_text("orders,0,3\n")
+        return file
 
     def connect(self) -> Lakelog:
         return Lakelog.connect(self.url, self.cold, engine="inline", storage_options=self.options)
@@ -403,6 +421,20 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "GroupAdmin.delete_offsets": lambda w: w.lake.groups.delete_offsets("idle", [TP]),
     "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("readers"),
     "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
+    "SharePartitions.acquire": lambda w: w.shares.acquire(TP, w.topic.topic_id, "ada", 5, begin=0),
+    "SharePartitions.acknowledge": lambda w: w.shares.acknowledge(
+        TP, w.topic.topic_id, "ada", [Acknowledgement(0, 5, 1, Outcome.RENEW)]
+    ),
+    "SharePartitions.describe": lambda w: w.shares.describe(TP),
+    "SharePartitions.forget": lambda w: w.shares.forget(TP),
+    "ShareConsumer.poll": lambda w: w.worker.poll(50),
+    "ShareConsumer.commit_sync": lambda w: w.worker.commit_sync(),
+    "ShareConsumer.commit_async": lambda w: w.worker.commit_async(),
+    "ShareGroupAdmin.list": lambda w: w.lake.share_groups.list(),
+    "ShareGroupAdmin.describe": lambda w: w.lake.share_groups.describe("others"),
+    "Lakelog.share_consumer": lambda w: w.lake.share_consumer(
+        "orders", group_id="more", errors_deadletterqueue_topic_name="local"
+    ).poll(50),
     "Beats.alive": lambda w: w.hot.beats().alive(),
     "Beats.leave": lambda w: w.hot.beats().leave("a", {}, 1000),
     "Beats.end": lambda w: w.hot.beats().end("a"),
@@ -484,6 +516,19 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog sql": lambda w: w.cli("sql", "select sum(length(value)) from orders"),
     "lakelog delete-records": lambda w: w.cli("delete-records", "orders", "-p", "0", "--before=2"),
     "lakelog doctor": lambda w: w.cli("doctor"),
+    "lakelog groups list": lambda w: w.cli("groups", "list", "--state"),
+    "lakelog groups describe": lambda w: w.cli("groups", "describe", "--all-groups"),
+    "lakelog groups export": lambda w: w.cli("groups", "export", "--group", "idle"),
+    "lakelog groups reset-offsets": lambda w: w.cli(
+        *("groups", "reset-offsets", "--group", "idle", "--topic", "orders", "--to-latest")
+    ),
+    "lakelog groups import": lambda w: w.cli(
+        "groups", "import", str(w.offsets), "--group", "idle", "--execute"
+    ),
+    "lakelog groups delete-offsets": lambda w: w.cli(
+        "groups", "delete-offsets", "--group", "idle", "--topic", "orders:1"
+    ),
+    "lakelog groups delete": lambda w: w.cli("groups", "delete", "--group", "idle"),
     "lakelog hot pause": lambda w: w.cli("hot", "pause"),
     "lakelog hot resume": lambda w: w.cli("hot", "resume"),
     "lakelog offsets": lambda w: w.cli("offsets", "--topic", "orders", "--time=-3"),
@@ -512,6 +557,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog topics purge": lambda w: w.cli("topics", "purge", "over"),
     "TopicRegistry.delete": lambda w: w.lake.topics.delete("altered"),
     "Consumer.close": lambda w: w.consumer.close(),
+    "ShareConsumer.unsubscribe": lambda w: w.worker.unsubscribe(),
+    "ShareConsumer.close": lambda w: w.worker.close(),
+    "ShareGroupAdmin.delete": lambda w: w.lake.share_groups.delete("others"),
     "Producer.close": lambda w: w.producer.close(200),
     "HotLog.close": lambda w: HotLog.connect(w.url).close(),
     "Lakelog.close": lambda w: w.lake.close(),
@@ -522,6 +570,12 @@ QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
+    *("ShareConsumer.subscribe", "ShareConsumer.subscription"),
+    *("ShareConsumer.acknowledge", "ShareConsumer.acknowledge_offset"),
+    *(
+        "ShareConsumer.acquisition_lock_timeout_ms",
+        "ShareConsumer.set_acknowledgement_commit_callback",
+    ),
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
     *(
         "Consumer.resume",
@@ -567,6 +621,7 @@ CLASSES = (
     ),
     *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotQuarantine, Quarantine, Archiver),
     *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun, GroupCoordinator, GroupAdmin),
+    *(SharePartitions, ShareConsumer, ShareGroupAdmin),
 )
 
 

@@ -52,7 +52,17 @@ ALLOWED = {
     "archive": {"hot", "cold", "engines"},
     "read": {"hot", "cold", "groups"},
     "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
-    "operate": {"engines", "hot", "cold", "cleanup", "archive", "read", "spark", "embedded"},
+    "operate": {
+        "engines",
+        "groups",
+        "hot",
+        "cold",
+        "cleanup",
+        "archive",
+        "read",
+        "spark",
+        "embedded",
+    },
     "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {
         "codec",

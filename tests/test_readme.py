@@ -202,6 +202,19 @@ def test_offsets_are_moved_as_it_shows() -> None:
     run_section("lakelog/groups/README.md", "Moving offsets")
 
 
+def test_a_share_group_works_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/groups/share/README.md", "A queue of jobs")
+
+
+def test_a_plain_redis_client_reads_what_it_shows(
+    redis_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    places = {"redis://localhost:6379": redis_url}
+    run_section("lakelog/hot/README.md", "With a plain Redis client", places=places)
+
+
 def test_groups_are_looked_after_as_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

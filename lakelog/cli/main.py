@@ -24,6 +24,7 @@ from . import (
     demo,
     doctor,
     grep,
+    groups,
     help,
     hot,
     offsets,
@@ -69,6 +70,7 @@ COMMANDS = (
     grep,
     sql,
     offsets,
+    groups,
     archive,
     cleanup,
     register,
@@ -110,7 +112,7 @@ class _CommandLine(argparse.ArgumentParser):
 
 
 #: To argparse, what follows them would be an option if it is -10m.
-_TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until"}
+_TAKES_POSITION = {"--from", "--to", "--before", "--time", "--until", "--shift-by"}
 
 
 def parser() -> argparse.ArgumentParser:

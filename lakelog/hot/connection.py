@@ -88,9 +88,15 @@ SCRIPTS = {
     "groups/look": "allow-oom",
     "groups/remove": "allow-oom",
     "groups/listing": "allow-oom",
+    "groups/share/acquire": "allow-oom",
+    "groups/share/acknowledge": "allow-oom",
+    "groups/share/look": "no-writes,allow-oom",
+    "groups/share/forget": "allow-oom",
 }
 _ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock"}
 _ALONE |= {"groups/listing"}  # of no partition and no group
+#: folder → what stands in front of its other scripts.
+_SHARED = {"groups/share/": "groups/share/share", "groups/": "groups/group", "hot/": "hot/common"}
 
 
 class RawConnection(Protocol):
@@ -141,7 +147,7 @@ def script_text(name: str, run: Run) -> str:
     path = name if "/" in name else f"hot/{name}"
     if name in _ALONE:
         return header + _file_text(path)
-    shared = "groups/group" if path.startswith("groups/") else "hot/common"
+    shared = next(of for folder, of in _SHARED.items() if path.startswith(folder))
     run_ids = f"local RUN_ID, REPLICATION_ID = '{run.run_id}', '{run.took_over}'\n"
     return "".join((header, run_ids, *map(_file_text, ("hot/run", shared, path))))
 

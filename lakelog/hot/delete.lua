@@ -10,13 +10,13 @@ if st[1] ~= ARGV[1] or tonumber(st[2]) > tonumber(ARGV[3]) then
   return 0
 end
 if ARGV[2] == '0' then
-  return redis.call('UNLINK', stream, state, segments, times, producers, KEYS[6])
+  return redis.call('UNLINK', stream, state, segments, times, producers, KEYS[6], KEYS[7])
 end
-for _, i in ipairs({ 1, 3, 4, 5, 6, 2 }) do
+for _, i in ipairs({ 1, 3, 4, 5, 6, 7, 2 }) do
   if redis.call('EXISTS', KEYS[i]) == 1 then
-    redis.call('RENAME', KEYS[i], KEYS[i + 6])
+    redis.call('RENAME', KEYS[i], KEYS[i + 7])
     if ARGV[2] ~= '' then
-      redis.call('PEXPIRE', KEYS[i + 6], ARGV[2])
+      redis.call('PEXPIRE', KEYS[i + 7], ARGV[2])
     end
   end
 end

@@ -34,11 +34,11 @@ if st[1] == ARGV[1] then
   return { 'ALTERED' }
 end
 local is_foreign = redis.call('EXISTS', stream) == 1
-local is_half_back = is_foreign and redis.call('EXISTS', KEYS[7]) == 0
-if not st[1] and redis.call('EXISTS', KEYS[8]) == 1 and (is_half_back or not is_foreign) then
-  for _, i in ipairs({ 1, 3, 4, 5, 6, 2 }) do
-    if redis.call('EXISTS', KEYS[i + 6]) == 1 then
-      redis.call('RENAME', KEYS[i + 6], KEYS[i])
+local is_half_back = is_foreign and redis.call('EXISTS', KEYS[8]) == 0
+if not st[1] and redis.call('EXISTS', KEYS[9]) == 1 and (is_half_back or not is_foreign) then
+  for _, i in ipairs({ 1, 3, 4, 5, 6, 7, 2 }) do
+    if redis.call('EXISTS', KEYS[i + 7]) == 1 then
+      redis.call('RENAME', KEYS[i + 7], KEYS[i])
       redis.call('PERSIST', KEYS[i])
     end
   end
@@ -49,7 +49,7 @@ if not st[1] and is_foreign then
   return { 'FOREIGN_KEY', redis.call('TYPE', stream).ok }
 end
 local is_new = string.find(',' .. ARGV[6] .. ',', ',' .. RUN_ID .. ',', 1, true)
-redis.call('DEL', stream, state, segments, times, producers, KEYS[6])
+redis.call('DEL', stream, state, segments, times, producers, KEYS[6], KEYS[7])
 redis.call('HSET', state, 'topic_id', ARGV[1], 'generation', ARGV[2], 'config_version', ARGV[3],
   'settings', ARGV[4], 'run_id', is_new and RUN_ID or '', 'log_end', ARGV[8], 'log_start', ARGV[9],
   'local_log_start', ARGV[8],

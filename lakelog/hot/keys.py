@@ -9,11 +9,13 @@
 | ``{<stream>}:times`` | sorted set | time index: offset, scored by the largest timestamp up to it |
 | ``{<stream>}:producers`` | hash | producer id → epoch and its last five calls |
 | ``{<stream>}:quarantine`` | hash | entries moved aside, see ``quarantine.lua`` |
+| ``{<stream>}:shares`` | hash | group id → its ranges, see ``groups/share/share.lua`` |
 | ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
 | ``{<stream>}:deleted:{topic_id}:{kind}`` | as above | what is kept of a deleted topic |
 | ``{keyspace}:groups`` | hash | group id → its creation, see ``groups/listing.lua`` |
 | ``{keyspace}:group:{group_id}`` | hash | a group of consumers, see ``groups/group.lua`` |
 | ``{<group>}:{kind}`` | | what belongs to it, of each kind that has something |
+| ``{keyspace}:share_groups`` | hash | [group id, topic, partition] of what lies in ``:shares`` |
 | ``{keyspace}:archivers`` | hash | archiver id → how it is doing, see `beats` |
 | ``{keyspace}:resume:{n}`` | string | a server's lock while a planned stop ends |
 | ``{keyspace}:naming:{topic_id}`` | string | a lock while a topic gets its names in a catalog |
@@ -42,8 +44,8 @@ from ..record import TopicPartition
 
 DEFAULT_KEYSPACE = "lakelog"
 
-_KINDS = ("stream", "state", "segments", "times", "producers", "quarantine")
-_COMPANIONS = ("state", "segments", "times", "producers", "quarantine", "rebuilt")
+_KINDS = ("stream", "state", "segments", "times", "producers", "quarantine", "shares")
+_COMPANIONS = ("state", "segments", "times", "producers", "quarantine", "shares", "rebuilt")
 _OF_GROUPS = ("members", "pending", "deadlines", "arrived", "assignments", "offsets", "news")
 
 # Fields of {keyspace}:topics; the scripts spell them too.
@@ -87,6 +89,7 @@ class PartitionKeys:
     times: str
     producers: str
     quarantine: str
+    shares: str
     rebuilt: str
 
     def all(self) -> tuple[str, ...]:
@@ -95,7 +98,7 @@ class PartitionKeys:
 
     def lasting(self) -> tuple[str, ...]:
         """The keys that live as long as the partition."""
-        return (*self.all(), self.quarantine)
+        return (*self.all(), self.quarantine, self.shares)
 
     def kept(self, topic_id: UUID) -> tuple[str, ...]:
         """Under what `lasting` is kept when that creation of the topic was deleted."""
@@ -135,6 +138,10 @@ class Keys:
     @property
     def archivers(self) -> str:
         return f"{self.keyspace}:archivers"
+
+    @property
+    def share_groups(self) -> str:
+        return f"{self.keyspace}:share_groups"
 
     @property
     def groups(self) -> str:

@@ -22,7 +22,7 @@ from ..cold.store_errors import error_class, first_sentence
 from ..errors import ColdTierError, ColdTierRefusedError, ForeignTableError
 from ..failpoints import failpoint
 from ..topic import STATUS_TABLE
-from .status_rows import STATUS, RunKey, check_times
+from .status_rows import DURATION, OLD_DURATION, STATUS, RunKey, check_times
 from .status_table import (
     COMMITS,
     DESCRIPTION,
@@ -63,6 +63,7 @@ class NamedStatusTable:
         self._spark = spark
         self._naming = naming  # held while the table is made
         self._is_made = False
+        self._columns: frozenset[str] = frozenset()  # as the table has them
         self._looked_back = False  # for rows that are too old
         self._merged_files = MERGED_FILES
         self.name = TableName(*parse_schema(schema), STATUS_TABLE)
@@ -123,10 +124,13 @@ class NamedStatusTable:
     def _is_there(self) -> bool:
         if not self._is_made:
             self._is_made = bool(self._spark().catalog.tableExists(str(self.name)))
+        if self._is_made and not self._columns:
+            self._columns = frozenset(self._spark().table(str(self.name)).columns)
         return self._is_made
 
     def _create(self) -> None:
         if self._is_there():
+            self._add_duration()
             return
         properties = ", ".join(
             f"{quoted_text(name)} = {quoted_text(value)}" for name, value in PROPERTIES.items()
@@ -138,6 +142,15 @@ class NamedStatusTable:
                 f"COMMENT {quoted_text(DESCRIPTION)} TBLPROPERTIES ({properties})",
             )
 
+    def _add_duration(self) -> None:
+        """Gives a table that an older lakelog made the column that it lacks."""
+        if DURATION in self._columns:
+            return
+        with self._naming():  # two who add it would get in each other's way
+            if DURATION not in self._spark().table(str(self.name)).columns:
+                run(self._spark(), f"ALTER TABLE {self.name} ADD COLUMNS ({DURATION} BIGINT)")
+        self._columns |= {DURATION}
+
     def _write(self, rows: pa.Table, key: RunKey | None) -> None:
         writer = self._frame(rows).coalesce(1).writeTo(str(self.name))
         if key is not None:
@@ -146,7 +159,10 @@ class NamedStatusTable:
 
     def _frame(self, rows: pa.Table) -> DataFrame:
         values = [tuple(row[name] for name in STATUS.names) for row in rows.to_pylist()]
-        return self._spark().createDataFrame(values, COLUMNS)
+        frame = self._spark().createDataFrame(values, COLUMNS)
+        if OLD_DURATION not in self._columns:
+            return frame
+        return frame.selectExpr("*", f"CAST(NULL AS DOUBLE) AS {OLD_DURATION}")
 
     def _landed(self, rows: pa.Table) -> bool:
         first = rows.slice(0, 1).to_pylist()[0]
@@ -160,11 +176,22 @@ class NamedStatusTable:
     def _where(self, condition: str) -> pa.Table:
         # As a number, which does not depend on the session's time zone.
         names = ", ".join(
-            "unix_micros(recorded_at) AS recorded_at" if name == "recorded_at" else f"`{name}`"
+            "unix_micros(recorded_at) AS recorded_at"
+            if name == "recorded_at"
+            else self._duration()
+            if name == DURATION
+            else f"`{name}`"
             for name in STATUS.names
         )
         sql = f"SELECT {names} FROM {self.name} WHERE {condition}"
         return check_times(table_of(self._spark(), sql).cast(STATUS), str(self.name))
+
+    def _duration(self) -> str:
+        if OLD_DURATION not in self._columns:
+            return DURATION
+        old_ms = f"CAST(round({OLD_DURATION} * 1000) AS BIGINT)"
+        known = DURATION in self._columns
+        return f"{f'coalesce({DURATION}, {old_ms})' if known else old_ms} AS {DURATION}"
 
     def _maintain(self) -> None:
         """As in `PathStatusTable`, by what the catalog tells; a failure is logged."""

@@ -21,7 +21,7 @@ from ..cold.store_errors import error_class, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
 from ..topic import STATUS_TABLE
-from .status_rows import STATUS, RunKey, check_times
+from .status_rows import DURATION, OLD_DURATION, STATUS, RunKey, check_times
 from .status_table import (
     COMMITS,
     DESCRIPTION,
@@ -121,7 +121,10 @@ class PathStatusTable:
                 f"{self._storage.advice()}",
                 path=self.path,
             ) from error
-        missing = set(STATUS.names) - {field.name for field in table.schema().fields}
+        there = {field.name for field in table.schema().fields}
+        missing = set(STATUS.names) - there
+        if OLD_DURATION in there:
+            missing.discard(DURATION)  # the next rows bring it
         if missing:
             raise ForeignTableError(
                 f"{self.path} should hold the rows of job runs, but has no column "
@@ -180,7 +183,12 @@ class PathStatusTable:
     def _rows(self, table: DeltaTable, condition: Any) -> pa.Table:
         with self._reading():
             dataset = table.to_pyarrow_dataset()
-            rows = dataset.to_table(columns=STATUS.names, filter=condition).cast(STATUS)
+            columns: dict[str, Any] = {name: pc.field(name) for name in STATUS.names}
+            if OLD_DURATION in dataset.schema.names:
+                old_ms = pc.round(pc.field(OLD_DURATION) * 1000).cast(pa.int64())
+                known = DURATION in dataset.schema.names
+                columns[DURATION] = pc.coalesce(pc.field(DURATION), old_ms) if known else old_ms
+            rows = dataset.to_table(columns=columns, filter=condition).cast(STATUS)
         return check_times(rows, self.path)
 
     @contextmanager
@@ -201,6 +209,7 @@ class PathStatusTable:
             table,
             rows,
             mode="append",
+            schema_mode="merge",  # a table that an older lakelog made gets the columns it lacks
             commit_properties=CommitProperties(app_transactions=transactions),
         )
 

@@ -206,9 +206,9 @@ class JobRun:
             self._tell_failure(error, started_s)
             raise
         failpoint("jobs.before_rows")
-        seconds = time.monotonic() - started_s
+        duration_s = time.monotonic() - started_s
         effects, troubles = effects_of(reports), troubles_of(reports)
-        rows = status_rows(self.key, standing, effects, seconds, done=True, troubles=troubles)
+        rows = status_rows(self.key, standing, effects, duration_s, done=True, troubles=troubles)
         if rows.num_rows:
             rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
@@ -241,11 +241,11 @@ class JobRun:
                 logger.warning("where things stand cannot be told now: %s", failure)
                 is_whole = False
             standing = Standing((), None, time.time_ns() // 1_000_000)
-        seconds = time.monotonic() - started_s
+        duration_s = time.monotonic() - started_s
         try:
             done = effects_of(reports) if is_whole else {}
             troubles = troubles or troubles_of(reports)
-            rows = status_rows(self.key, standing, done, seconds, error=error, troubles=troubles)
+            rows = status_rows(self.key, standing, done, duration_s, error=error, troubles=troubles)
             if rows.num_rows:
                 in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
         except Exception as failure:

@@ -14,7 +14,8 @@
 | lost_offsets         | bigint    | offsets skipped after unclean stops of Redis, far more than   |
 |                      |           | the records that may be lost; `lakelog status` bounds those   |
 | redis_*              | bigint    | of the whole hot tier, the same in all rows; null: no limit   |
-| seconds              | double    | since the run began                                           |
+| duration_ms          | bigint    | since the run began; `seconds` in tables that an older        |
+|                      |           | lakelog made, which keep that column for its rows             |
 | done                 | boolean   | the last rows of a run that ended well                        |
 | error                | string    | why the run failed; null: it did not                          |
 
@@ -65,11 +66,14 @@ STATUS = pa.schema(
         pa.field("redis_used_bytes", pa.int64()),
         pa.field("redis_max_bytes", pa.int64()),
         pa.field("redis_headroom_bytes", pa.int64()),
-        pa.field("seconds", pa.float64()),
+        pa.field("duration_ms", pa.int64()),
         pa.field("done", pa.bool_()),
         pa.field("error", pa.string()),
     ]
 )
+
+#: What an older lakelog called `DURATION`, in seconds.
+DURATION, OLD_DURATION = "duration_ms", "seconds"
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +88,7 @@ def status_rows(
     key: RunKey,
     standing: Standing,
     effects: Mapping[TopicPartition, Effect],
-    seconds: float,
+    duration_s: float,
     *,
     done: bool = False,
     error: str | None = None,
@@ -109,7 +113,7 @@ def status_rows(
         "run_id": key.run_id,
         "job": key.job,
         "recorded_at": standing.now_ms * 1000,
-        "seconds": seconds,
+        "duration_ms": round(1000 * duration_s),
         "done": done,
         "error": error,
     }

@@ -47,8 +47,8 @@ class TroubleRows:
             ColdTierError: the table takes no commit.
         """
         standing = Standing((), None, time.time_ns() // 1_000_000)
-        seconds = time.monotonic() - self._began_s
-        rows = status_rows(self._key, standing, {}, seconds, troubles=troubles)
+        duration_s = time.monotonic() - self._began_s
+        rows = status_rows(self._key, standing, {}, duration_s, troubles=troubles)
         if rows.num_rows:
             open_status_table(self._root, self._naming).append(rows)
 

@@ -51,7 +51,7 @@ def show(
             {"LAKELOG_DIRECTORY": str(directory), "LAKELOG_TOPIC": "readings"},
         )
         started.append(voila)
-        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page = browser.new_page(viewport={"width": 1280, "height": 1000}, timezone_id="UTC")
         pages.append(page)
         voila.open(page)
         return page

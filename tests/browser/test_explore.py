@@ -87,7 +87,7 @@ def page(
     folder = tmp_path_factory.mktemp("notebooks")
     shutil.copy(NOTEBOOK, folder)
     lab = make_lab(folder, LAKELOG_DIRECTORY=str(directory), LAKELOG_TOPIC="readings")
-    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page = browser.new_page(viewport={"width": 1280, "height": 1000}, timezone_id="UTC")
     page.on("request", lambda request: hosts.add(urlsplit(request.url).hostname or ""))
     lab.open(page, NOTEBOOK.name)
     lab.run_all(page)

@@ -56,7 +56,7 @@ def page(
     folder = tmp_path_factory.mktemp("notebooks")
     write_notebook(folder / "resend.ipynb", CELL)
     lab = make_lab(folder, LAKELOG_DIRECTORY=str(directory))
-    page = browser.new_page(viewport={"width": 1280, "height": 1000})
+    page = browser.new_page(viewport={"width": 1280, "height": 1000}, timezone_id="UTC")
     lab.open(page, "resend.ipynb")
     lab.run_all(page)
     page.keyboard.press("Control+b")  # the file list goes

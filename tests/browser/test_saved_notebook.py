@@ -46,7 +46,7 @@ def page(
         lakelog.archive("readings")
         add_readings(lakelog, "readings", 700)
         lab = make_lab(folder, LAKELOG_DIRECTORY=str(directory), LAKELOG_TOPIC="readings")
-        page = browser.new_page(viewport={"width": 1280, "height": 1000})
+        page = browser.new_page(viewport={"width": 1280, "height": 1000}, timezone_id="UTC")
         lab.open(page, NOTEBOOK.name)
         lab.run_all(page)
         page.keyboard.press("Control+b")  # the file list goes
@@ -77,7 +77,7 @@ def test_nbconvert_shows_the_page_and_the_charts(
     command = [sys.executable, "-m", "jupyter", "nbconvert", "--to", "html", NOTEBOOK.name]
     subprocess.run(command, cwd=folder, check=True, capture_output=True)
     made = folder / NOTEBOOK.with_suffix(".html").name
-    converted = browser.new_page(viewport={"width": 1280, "height": 1000})
+    converted = browser.new_page(viewport={"width": 1280, "height": 1000}, timezone_id="UTC")
     converted.goto(made.as_uri())
 
     kept = converted.locator(".ll-saved")

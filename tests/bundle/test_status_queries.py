@@ -49,7 +49,7 @@ def row(topic: str | None = "orders", partition: int | None = 0, **more: Any) ->
         "redis_used_bytes": 5 * GB,
         "redis_max_bytes": 10 * GB,
         "redis_headroom_bytes": 5 * GB,
-        "seconds": 1.0,
+        "duration_ms": 1000,
         "done": False,
     }
     return {**whole, **more}
@@ -206,20 +206,20 @@ def rows_of(spark: Any, name: str) -> list[dict[str, Any]]:
 
 #: Orders with two partitions, one of which lags; clicks with one; an hour and more of rows.
 TWO_TOPICS = [
-    row(log_end=1000, minutes_ago=90, seconds=1.0, records=1000),
-    row(partition=1, log_end=1000, minutes_ago=90, seconds=1.0),
-    row(topic="clicks", log_end=0, minutes_ago=90, seconds=1.0),
-    row(log_end=6400, seconds=9.0, done=True, records=5400),
+    row(log_end=1000, minutes_ago=90, duration_ms=1000, records=1000),
+    row(partition=1, log_end=1000, minutes_ago=90, duration_ms=1000),
+    row(topic="clicks", log_end=0, minutes_ago=90, duration_ms=1000),
+    row(log_end=6400, duration_ms=9000, done=True, records=5400),
     row(
         partition=1,
         log_end=1000,
         archive_lag_records=70,
         archive_lag_ms=30 * MINUTE_MS,
         lost_offsets=7,
-        seconds=9.0,
+        duration_ms=9000,
         done=True,
     ),
-    row(topic="clicks", log_end=0, seconds=9.0, done=True),
+    row(topic="clicks", log_end=0, duration_ms=9000, done=True),
     cold_only(run_id="3", minutes_ago=2, records=12),
     # a run that failed before it saw anything, and one that goes on
     cold_only(topic=None, partition=None, run_id="2", error="ColdTierError: full", minutes_ago=5),

@@ -35,7 +35,27 @@ def rows_of(key: RunKey, *topics: str, **more: Any) -> pa.Table:
     return status_rows(key, seen, {TopicPartition("orders", 0): Effect(50, 100, 50)}, 1.25, **asked)
 
 
+def as_older(rows: pa.Table) -> pa.Table:
+    """The rows as an older lakelog wrote them: seconds were a column, milliseconds were none."""
+    at = rows.schema.get_field_index("duration_ms")
+    seconds = pa.array([ms / 1000 for ms in rows["duration_ms"].to_pylist()], pa.float64())
+    return rows.set_column(at, "seconds", seconds)
+
+
 Make = Callable[[], StatusTable]
+
+
+def an_older_table_is_read_and_goes_on(make: Make, older: pa.Table) -> None:
+    """Of a table that holds the older rows of ``rows_of(RunKey("archive", "old"), "orders")``."""
+    old, new = RunKey("archive", "old"), RunKey("archive", "new")
+    assert make().rows_of(old).equals(older)
+    assert make().done_rows(old).equals(older)
+    rows = rows_of(new, "orders", "clicks", now_ms=NOW_MS + 1)
+    assert make().append(rows, new).sort_by("topic").equals(rows.sort_by("topic"))
+    assert make().append(rows, new).num_rows == 2  # done once
+    read = make().read()
+    assert read["duration_ms"].to_pylist() == [1250] * 3
+    assert read.schema == STATUS
 
 
 def rows_come_back_as_they_were(make: Make) -> None:

@@ -62,7 +62,7 @@ def test_a_run_tells_what_it_did_and_where_things_stand(log: Lakelog) -> None:
         assert (row["archive_lag_records"], row["archive_lag_ms"]) == (0, None)
         assert row["redis_used_bytes"] > 0
         assert row["cold_size_bytes"] > 0
-        assert row["seconds"] > 0
+        assert row["duration_ms"] > 0
 
 
 def test_a_run_that_was_done_does_nothing_and_answers_the_same(log: Lakelog) -> None:

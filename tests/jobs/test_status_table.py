@@ -10,8 +10,16 @@ from threading import Barrier
 
 import pyarrow as pa
 import pytest
-from deltalake import DeltaTable, write_deltalake
-from status_contract import CONTRACT, NOW_MS, Make, rows_of
+from deltalake import CommitProperties, DeltaTable, write_deltalake
+from deltalake.transaction import Transaction
+from status_contract import (
+    CONTRACT,
+    NOW_MS,
+    Make,
+    an_older_table_is_read_and_goes_on,
+    as_older,
+    rows_of,
+)
 
 from lakelog import failpoints
 from lakelog.back_off import BackOff
@@ -26,7 +34,7 @@ from lakelog.errors import (
 from lakelog.jobs import path_status_table as module
 from lakelog.jobs.path_status_table import PathStatusTable
 from lakelog.jobs.status_rows import RunKey
-from lakelog.jobs.status_table import KEPT_DAYS
+from lakelog.jobs.status_table import KEPT_DAYS, app_id
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 
 DAY_MS = 86_400_000
@@ -40,6 +48,19 @@ def table(tmp_path: Path) -> PathStatusTable:
 @pytest.mark.parametrize("rule", CONTRACT, ids=lambda rule: rule.__name__)
 def test_a_table_at_a_path_keeps_the_contract(rule: Callable[[Make], None], tmp_path: Path) -> None:
     rule(lambda: PathStatusTable(Storage(str(tmp_path))))
+
+
+def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(tmp_path: Path) -> None:
+    rows = rows_of(RunKey("archive", "old"), "orders")
+    table = PathStatusTable(Storage(str(tmp_path)))
+    write_deltalake(
+        table.path,
+        as_older(rows),
+        commit_properties=CommitProperties(
+            app_transactions=[Transaction(app_id(RunKey("archive", "old")), 1)]
+        ),
+    )
+    an_older_table_is_read_and_goes_on(lambda: PathStatusTable(Storage(str(tmp_path))), rows)
 
 
 def test_a_table_in_an_object_store_keeps_the_contract(s3_storage: Storage) -> None:

@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING
 
 import pytest
 from spark_log import SPARKS_OWN
-from status_contract import CONTRACT, NOW_MS, rows_of
+from status_contract import (
+    CONTRACT,
+    NOW_MS,
+    an_older_table_is_read_and_goes_on,
+    as_older,
+    rows_of,
+)
 
 from lakelog import Lakelog
 from lakelog.errors import CorruptRecordError, ForeignTableError
@@ -37,6 +43,15 @@ def table(spark: SparkSession, schema: str) -> NamedStatusTable:
 @pytest.mark.parametrize("rule", CONTRACT[:2], ids=lambda rule: rule.__name__)
 def test_a_table_by_name_keeps_the_contract(rule, spark: SparkSession, schema: str) -> None:
     rule(lambda: NamedStatusTable(schema, lambda: spark))
+
+
+def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(
+    spark: SparkSession, schema: str
+) -> None:
+    rows = rows_of(RunKey("archive", "old"), "orders")
+    name = NamedStatusTable(schema, lambda: spark).name
+    spark.createDataFrame(as_older(rows)).write.format("delta").saveAsTable(str(name))
+    an_older_table_is_read_and_goes_on(lambda: NamedStatusTable(schema, lambda: spark), rows)
 
 
 def test_a_second_end_of_a_run_is_passed_over_also_without_a_look(table: NamedStatusTable) -> None:

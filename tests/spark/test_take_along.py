@@ -23,17 +23,29 @@ EXPRESSIONS = (
     f"time >= {EPOCH_MS // 1000 + 5} and partition = 0",
     'not time < "2040-01-01" or offset in (3, 4)',
     "time exists and offset >= 35",
+    'header.source = "web"',
+    'header.source != "web"',
+    'not header.source = "web" and header.trace exists',
+    'header.source in ("web", "none") or header["it\'s \\\\"] contains "x"',
+    'header.trace < "2" or header.source starts with 0x77',
 )
 
 
 def test_conditions_mean_the_same_to_spark(make_log, spark) -> None:
     log = make_log()
     keys = [b"k0", b"k1", None, b"", b"\x80\xff"]
+    headers = [
+        (),
+        (("source", b"web"), ("trace", b"1")),
+        (("source", None), ("source", b"app"), ("trace", b"3")),
+        (("it's \\", b"xyz"), ("source", b"")),
+    ]
     records = [
         Record(
             *("orders", 0, n, EPOCH_MS + 1000 * n),
             keys[n % 5],
             None if n % 6 == 0 else b"order %d" % n,
+            headers[n % 4],
         )
         for n in range(20)
     ]

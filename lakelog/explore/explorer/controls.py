@@ -9,6 +9,7 @@ import ipywidgets as widgets
 from ...typed_time import UTC
 from .decode import FORMATS
 from .pointer import AWAY, OVER
+from .reader_zone import ZONE_TELLER
 from .style import CSS
 from .take_along import CODES, FILES, PYTHON
 from .view import DEFAULT_PAGE_RECORDS
@@ -56,7 +57,7 @@ class Controls:
             hide(widget)
         for widget in (
             *(self.segment, self.segment_map),
-            *(self.pointer, self.picked, self.members, self.sort),
+            *(self.pointer, self.picked, self.reader_zone, self.members, self.sort),
         ):
             hide(widget)
 
@@ -149,6 +150,8 @@ class Controls:
             "zone",
             "190px",
         )
+        # The page's own script sets it.
+        self.reader_zone = _classed(widgets.Text(continuous_update=False), "reader-zone")
         self.page_records = _classed(
             widgets.Dropdown(
                 options=sorted({*_PAGES, DEFAULT_PAGE_RECORDS}),
@@ -274,6 +277,10 @@ class Controls:
             self.segment_map,
             self.pointer,
             self.picked,
+            self.reader_zone,
+            widgets.HTML(
+                ZONE_TELLER, layout=widgets.Layout(height="0px", margin="0px", overflow="hidden")
+            ),
         ]
 
     def all(self) -> list[Any]:

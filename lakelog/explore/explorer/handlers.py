@@ -22,10 +22,11 @@ from ...offsets import (
 )
 from ...read.search import SearchLimit
 from ...read.where import Always, parse
-from ...typed_time import read_time, zone_named
+from ...typed_time import UTC, read_time, zone_named
 from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide
 from .key_history import history_of
 from .questions import Questions
+from .reader_zone import UTC_NAMES
 from .resend import Resend
 from .screen import Screen, chosen_ms
 from .taken_time import taken_html
@@ -59,6 +60,7 @@ class Handlers:
         self._on_click(ui.whole, self._clicked_whole)
         self._on_change(ui.timestamp, self._typed_time)
         self._on_change(ui.zone, self._chose_zone)
+        self._on_change(ui.reader_zone, self._told_zone)
         self._on_change(ui.page_records, self._chose_page_records)
         self._on_change(ui.format, lambda _: self._screen.draw_rows())
         self._on_change(ui.full, lambda _: self._screen.draw_rows())
@@ -259,6 +261,20 @@ class Handlers:
         if self._questions.error is not None and self._questions.error is self._zone_error:
             self._questions.succeed()
         self._screen.draw_rows()
+        self._screen.draw_picture()
+
+    def _told_zone(self, name: str) -> None:
+        """The reader's zone: it is taken unless another one was chosen."""
+        if self._ui.zone.value != UTC or name in UTC_NAMES:
+            return
+        try:
+            zone_named(name)
+        except InvalidArgumentError:  # a newer one than this machine knows
+            return
+        with self._screen.quiet():
+            self._ui.zone.value = name
+        self._screen.draw_rows()
+        self._screen.draw_picture()
 
     def _chose_page_records(self, records: int) -> None:
         self._questions.start(replace(self._questions.from_here(), page_records=records))

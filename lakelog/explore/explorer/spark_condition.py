@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ...read.where import Always, Where
 from ...read.where.expression import (
     All,
@@ -11,6 +13,7 @@ from ...read.where.expression import (
     Either,
     Exists,
     Field,
+    Header,
     Not,
     Number,
     OneOf,
@@ -28,8 +31,8 @@ def spark_condition(where: Where) -> str | None:
     Each part is false, not null, of a record that lacks the field: then ``NOT`` means the same.
 
     Returns:
-        None if Spark has no words for it: it does not tell the text "70" in a JSON value from the
-        number, and headers are a list.
+        None if Spark has no words for it: it does not tell the text "70" in a JSON value, or in a
+        header that is compared with a number, from the number.
     """
     match where:
         case Always():
@@ -53,6 +56,11 @@ def spark_condition(where: Where) -> str | None:
         case Contains(Bytes(name), str() | bytes() as literal, at_start):
             call = "startswith" if at_start else "contains"
             return _contains(name, as_bytes(literal), call)
+        case Contains(Header(name), str() | bytes() as literal, at_start):
+            call = "startswith" if at_start else "contains"
+            return _any_header(name, f"{call}(h.value, {_bytes(as_bytes(literal))})")
+        case Exists(Header(name)):
+            return _any_header(name, "true")
         case Exists(Bytes(name)):
             return f"({name} IS NOT NULL)"
         case Exists(Time()):
@@ -65,6 +73,8 @@ def _compared(field: Field, sign: str, literal: object) -> str | None:
     match field:
         case Bytes(name) if isinstance(literal, (str, bytes)):
             return f"coalesce({name} {_SIGNS[sign]} {_bytes(as_bytes(literal))}, false)"
+        case Header(name) if isinstance(literal, (str, bytes)):
+            return _any_header(name, f"h.value {_SIGNS[sign]} {_bytes(as_bytes(literal))}")
         case Number(name) if number:
             column = "length(value)" if name == "size" else f"`{name}`"
             return f"coalesce({column} {_SIGNS[sign]} {literal}, false)"
@@ -72,6 +82,14 @@ def _compared(field: Field, sign: str, literal: object) -> str | None:
             time = "unix_millis(timestamp)"
             return f"coalesce({time} >= 0 AND {time} {_SIGNS[sign]} {literal}, false)"
     return None
+
+
+def _any_header(name: str, holds: str) -> str:
+    """That one of the headers of a name has such a value."""
+    plain = re.fullmatch(r"[\w.-]+", name, re.ASCII)
+    written = f"'{name}'" if plain else f"decode({_bytes(name.encode())}, 'UTF-8')"
+    inner = f"h.key = {written} AND coalesce({holds}, false)"
+    return f"coalesce(exists(headers, h -> {inner}), false)"
 
 
 def _contains(name: str, text: bytes, call: str = "contains") -> str:

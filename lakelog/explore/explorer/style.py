@@ -43,6 +43,7 @@ CSS = """
 .lakelog-explorer .ll-axis { position: relative; height: 1.5em; margin: 5px 8px 0; font-size: 80%;
   opacity: .75; overflow: hidden; font-variant-numeric: tabular-nums; }
 .lakelog-explorer .ll-axis span { position: absolute; white-space: nowrap; padding-left: 3px;
+  box-sizing: border-box; overflow: hidden;
   border-left: 1px solid var(--ll-line); }
 .lakelog-explorer .lakelog-chosen { margin: -6px 0 -2px; height: 22px; padding: 0 8px; }
 .lakelog-explorer .ll-told { display: flex; flex-wrap: wrap; justify-content: space-between;

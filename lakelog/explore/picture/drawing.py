@@ -171,13 +171,19 @@ def _marks(marks: Iterable[Mark], start: int, end: int) -> str:
 
 def _axis(start: int, end: int, zone: tzinfo) -> str:
     parts = []
-    for time_ms, label in ticks(start, end, zone, _TICKS):
-        left = 100 * (time_ms - start) / (end - start)
-        if left > 95:  # it would not fit
-            continue
+    placed = [
+        (100 * (time_ms - start) / (end - start), time_ms, label)
+        for time_ms, label in ticks(start, end, zone, _TICKS)
+    ]
+    placed = [one for one in placed if one[0] <= 95]  # others would not fit
+    for (left, time_ms, label), right in zip(
+        placed, [*(one[0] for one in placed[1:]), 100.0], strict=True
+    ):
         moment = at(time_ms, zone)
         parts.append(
-            f'<span style="left:{left:.2f}%" title="{escape(moment.isoformat())}">'
+            # In a narrow page a label is cut, not written over the next one.
+            f'<span style="left:{left:.2f}%;max-width:{right - left:.2f}%" '
+            f'title="{escape(moment.isoformat())}">'
             f"{escape(label)}</span>"
         )
     return "".join(parts)

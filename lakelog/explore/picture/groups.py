@@ -95,13 +95,17 @@ def _hot(look: Look, cold: Groups) -> Groups:
     for partition in look.offsets:
         before_ms = int(latest[partition])
         for segment in look.hot[partition].segments:
+            start = max(
+                segment.base_offset, min(int(local_log_start[partition]), segment.end_offset)
+            )
             firsts = [one for one in (segment.first_timestamp_ms, before_ms) if one >= 0]
+            if start > segment.base_offset and before_ms >= 0:
+                firsts = [before_ms]  # its first entry was trimmed
             first = min([*firsts, segment.max_timestamp_ms])
             before_ms = max(before_ms, segment.max_timestamp_ms)
-            span = segment.end_offset - segment.base_offset
             rows.append(
                 (
-                    *(partition, segment.base_offset, segment.end_offset, span),
+                    *(partition, start, segment.end_offset, segment.end_offset - start),
                     *(first, segment.max_timestamp_ms, HOT, 0),
                 )
             )

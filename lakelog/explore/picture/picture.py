@@ -53,4 +53,5 @@ def pictures(
         return Picture(coarse, marks, is_zoomed)
     on_coarse(Picture(coarse, marks, is_zoomed))
     groups = counted(log, look, groups, time, coarse.step_ms, stopped)
+    marks = tuple(marks_of(groups, look.offsets))  # by now it is known when records are
     return Picture(histogram(groups, time, steps), marks, is_zoomed)

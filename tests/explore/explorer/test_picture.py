@@ -130,6 +130,23 @@ def test_too_many_records_are_not_counted_one_by_one(orders, monkeypatch):
     assert zoomed.records == pytest.approx(5, abs=0.5)
 
 
+def test_the_archived_end_is_marked_when_the_first_record_is_that_waits(shop):
+    """Also while the segment in Redis began with records that are archived and trimmed."""
+    shop.topic()
+    shop.send(*(str(number) for number in range(100)))
+    shop.lakelog.archive("orders")
+    shop.send(*(str(number) for number in range(100, 130)))
+    opened = OpenedTopic(shop.lakelog.log("orders"))
+    coarse: list[Any] = []
+    fine = pictures(opened.log, opened.look([0]), on_coarse=coarse.append)
+    first_ms = EPOCH_MS + 100 * 1000
+    (mark,) = fine.marks
+    assert (mark.kind, mark.start_ms) == ("archived", first_ms)
+    for picture in coarse:  # about there
+        (mark,) = picture.marks
+        assert first_ms - 1000 <= mark.start_ms <= first_ms
+
+
 # -- drawn ---------------------------------------------------------------------------------------
 
 

@@ -77,7 +77,10 @@ def test_what_spark_has_no_words_for_is_said(sales):
     explorer = sales.explore("sales", where="value.n > 12")
     for form in ("Spark DataFrame", "Spark SQL"):
         assert explorer.code(form).count("to be filtered: value.n > 12") == 1
-    assert spark_condition(parse('header.a = "b" or key = "k1"')) is None
+    assert spark_condition(parse('header.a > 7 or key = "k1"')) is None
+    assert spark_condition(parse('header.a = "b"')) == (
+        "coalesce(exists(headers, h -> h.key = 'a' AND coalesce(h.value = X'62', false)), false)"
+    )
     assert spark_condition(parse('not key = "a"')) == "NOT coalesce(key = X'61', false)"
 
 

@@ -440,3 +440,19 @@ def test_an_untiered_topic_is_all_hot(redis_url):
         assert Hands(explorer).html("table").count('data-tier="hot"') == 1
         assert "Delta" not in Hands(explorer).html("told")
         explorer.close()
+
+
+def test_the_readers_zone_is_taken_until_one_is_chosen(orders):
+    hands = Hands(orders.explore())
+    assert "2023-11-14 22:13:20.000Z" in hands.html("table")
+    for name in ("Etc/UTC", "Mars/Olympus"):
+        hands.type("reader-zone", name)
+        assert hands.find("zone").value == "UTC"
+    hands.type("reader-zone", "Asia/Tokyo")
+    assert hands.find("zone").value == "Asia/Tokyo"
+    assert ">2023-11-15 07:13:20.000+09:00<" in hands.html("table")
+    assert "15 Nov 2023" in hands.html("told")
+    hands.type("zone", "Europe/Berlin")
+    assert "14 Nov 2023 23:13" in hands.html("told")
+    hands.type("reader-zone", "America/New_York")  # as after the page was opened anew
+    assert hands.find("zone").value == "Europe/Berlin"

@@ -1,0 +1,1 @@
+"""The consumer of a share group: records from one queue, read wherever they are."""
