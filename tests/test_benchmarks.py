@@ -17,6 +17,7 @@ LITTLE = {
     "cleanup": ["--scale", "0.002", "--rounds", "2"],
     "cold": ["--segments", "3", "6", "--rounds", "2"],
     "commits": ["--commits", "3", "6", "--rounds", "2"],
+    "consume": ["--scale", "0.002", "--rounds", "1"],
     "continuous": ["--idle-topics", "3", "--idle-seconds", "1"],
     "engines": ["--scale", "0.002", "--rounds", "1"],
     "explore": ["--partitions", "80"],

@@ -21,10 +21,8 @@ from .description import GroupDescription, GroupListing, GroupState, parse_membe
 from .group_ids import check_group_id
 from .scripts import GroupScripts
 from .settings import DEFAULT_SETTINGS, GroupSettings
-from .share.admin import ShareGroupAdmin
 
 _TRIES = 10
-SHARE_PROTOCOL_TYPE = "share"
 
 
 class GroupAdmin:
@@ -44,22 +42,16 @@ class GroupAdmin:
     ) -> None:
         self._scripts = GroupScripts(servers, Keys(keyspace), clock)
         self._settings = settings
-        self._share_groups = ShareGroupAdmin(servers, keyspace, clock)
 
     def list(self) -> builtins.list[GroupListing]:
-        """All groups, by id; share groups too, of the protocol type ``share``."""
+        """All groups, by id. Share groups are listed by `ShareGroupAdmin`."""
         described = map(self.describe, self._scripts.listed())
-        found = [
+        return [
             GroupListing(group.group_id, group.protocol_type, group.state)
             for group in described
             if group.state
             is not GroupState.DEAD  # it was listed and never made, or is being removed
         ]
-        found += [
-            GroupListing(one.group_id, SHARE_PROTOCOL_TYPE, one.state)
-            for one in self._share_groups.list()
-        ]
-        return sorted(found, key=lambda one: one.group_id)
 
     def describe(self, group_id: str) -> GroupDescription:
         """The group as it is now; `GroupState.DEAD` if there is none."""

@@ -3,7 +3,7 @@
 -- ARGV: now_ms or '', verb, then
 --   sync       member_id, instance, generation, type, protocol, then of the leader of each member its id
 --              and assignment. Returns {'SYNCED', type, protocol, assignment} or {'PENDING', version, ms}
---   heartbeat  member_id, instance, generation. Returns {'OK'}
+--   heartbeat  member_id, instance, generation. Returns {'OK', version}
 --   leave      of each that leaves its id and instance. Returns the code of each: {'OK', …}
 -- or {an error's code}.
 
@@ -43,7 +43,10 @@ end
 renew(id, member(id).session_ms)
 
 if verb == 'heartbeat' then
-  return answer(g.state == PREPARING and 'REBALANCE_IN_PROGRESS' or 'OK')
+  if g.state == PREPARING then
+    return answer('REBALANCE_IN_PROGRESS')
+  end
+  return answer('OK', int(g.version))
 end
 
 if ARGV[6] ~= '' and ARGV[6] ~= g.type or ARGV[7] ~= '' and ARGV[7] ~= g.protocol then

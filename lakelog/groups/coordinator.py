@@ -194,18 +194,22 @@ class GroupCoordinator:
 
     def heartbeat(
         self, group_id: str, member_id: str, generation_id: int, instance_id: str | None = None
-    ) -> None:
+    ) -> int:
         """The member is alive: its session lasts from now.
+
+        Returns:
+            The version of the group, for `await_change`.
 
         Raises:
             RebalanceInProgressError, IllegalGenerationError, UnknownMemberIdError,
             FencedInstanceIdError: as `try_sync`; after the first of these the session lasts too.
         """
         arguments = ["heartbeat", member_id, instance_id or "", generation_id]
-        (code,) = self._scripts.call("attend", group_id, arguments)
+        code, *version = self._scripts.call("attend", group_id, arguments)
         if code != b"OK":
             request = JoinRequest((), member_id=member_id, instance_id=instance_id)
             raise self._refused(group_id, code.decode(), request, generation_id)
+        return int(version[0])
 
     def leave(self, group_id: str, leaving: Sequence[Leaving]) -> dict[Leaving, GroupError | None]:
         """Ends memberships now, rather than when sessions end.
@@ -232,8 +236,11 @@ class GroupCoordinator:
 
     def await_news(self, group_id: str, pending: Pending, most_ms: int) -> None:
         """Waits until it is worth asking again: there is news, something is due, or it was long."""
-        timeout_ms = max(1, min(MAX_WAIT_MS, pending.due_in_ms, most_ms))
-        self._scripts.wait(group_id, pending.version, timeout_ms)
+        self.await_change(group_id, pending.version, min(pending.due_in_ms, most_ms))
+
+    def await_change(self, group_id: str, version: int, most_ms: int) -> None:
+        """Waits until the group is newer than that, as when somebody joins; not for long."""
+        self._scripts.wait(group_id, version, max(1, min(MAX_WAIT_MS, most_ms)))
 
     # -- offsets -------------------------------------------------------------------------------
 

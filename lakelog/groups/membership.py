@@ -117,6 +117,7 @@ class Membership:
         self._must_join = False
         self._is_lost = False
         self._failure: Exception | None = None
+        self._version: int | None = None  # of the group, at the last heartbeat; None: not known
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -215,7 +216,9 @@ class Membership:
         with self._lock:
             epoch, member_id, generation_id = self._epoch, self._member_id, self._generation_id
             was_stable = self._state is MemberState.STABLE
-            is_lost = self._is_lost
+            is_lost, failure = self._is_lost, self._failure
+        if isinstance(failure, FencedInstanceIdError):
+            raise failure
         if is_lost or generation_id == NO_GENERATION:
             raise self._commit_failed(member_id, generation_id)
         try:
@@ -276,7 +279,7 @@ class Membership:
         if self._heartbeats is None or not self._heartbeats.is_alive:
             first_s = self.config.heartbeat_interval_ms / 1000
             name = f"lakelog-heartbeats-{self.group_id}"
-            self._heartbeats = Heartbeats(self.beat, first_s, name)
+            self._heartbeats = Heartbeats(self.beat, self.listen, first_s, name)
 
     def _act_on_news(self) -> None:
         """Does what the other thread has heard."""
@@ -424,6 +427,8 @@ class Membership:
             self._state = MemberState.STABLE
             self._generation_id = joined.generation_id
             self._joined = self._given = None
+        if self._heartbeats is not None:
+            self._heartbeats.hurry()  # from now on it listens for who comes
         taken = had - assigned
         try:
             if taken:
@@ -501,7 +506,10 @@ class Membership:
                 self._coordinator.await_join(self.group_id, pending)
             else:
                 instance_id = self.config.group_instance_id
-                self._coordinator.heartbeat(self.group_id, member_id, generation_id, instance_id)
+                version = self._coordinator.heartbeat(
+                    self.group_id, member_id, generation_id, instance_id
+                )
+                self._note_version(version, epoch)
         except GroupError as error:
             self._hear(error, epoch)
         except Exception as error:
@@ -509,6 +517,29 @@ class Membership:
                 self._hear(error, epoch)
             logger.info("no heartbeat of %r in group %r: %s", member_id, self.group_id, error)
         return max(0.0, min(pause_s, left_s))
+
+    def listen(self, most_s: float) -> bool:
+        """Waits for news of the group, so that who joins need not wait for the next heartbeat.
+
+        Returns:
+            Whether it has waited: there is nothing to hear before a heartbeat was answered, nor
+            while another round is known to begin.
+        """
+        with self._lock:
+            version, self._version = self._version, None
+        if version is None or most_s <= 0:
+            return False
+        try:
+            self._coordinator.await_change(self.group_id, version, round(1000 * most_s))
+        except LakelogError as error:
+            logger.info("no news of group %r: %s", self.group_id, error)
+            return False
+        return True
+
+    def _note_version(self, version: int, epoch: int) -> None:
+        with self._lock:
+            if epoch == self._epoch and not self._must_join:
+                self._version = version
 
     def _current_generation(self) -> int:
         """That which the coordinator goes by, ahead of the partitions' while the leader assigns."""

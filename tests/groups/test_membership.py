@@ -150,6 +150,18 @@ def test_who_comes_gets_a_share_and_who_leaves_gives_it_back(
     assert world.bench.admin.describe(GROUP).state is GroupState.STABLE
 
 
+@BOTH
+def test_who_comes_is_heard_of_before_the_next_heartbeat_is_due(
+    world: World, config: MemberConfig
+) -> None:
+    """It is far beyond the end of the test."""
+    calm = replace(config, session_timeout_ms=1_000_000, heartbeat_interval_ms=300_000)
+    one = world.member(calm).start()
+    world.shared(one)
+    other = world.member(calm).start()
+    world.shared(one, other)
+
+
 def test_eager_members_give_all_up_before_each_round(world: World) -> None:
     one = world.member(EAGER).start()
     world.shared(one)
@@ -444,8 +456,8 @@ def test_of_two_with_one_instance_id_the_first_ends(world: World, config: Member
     for _ in range(2):
         with pytest.raises(FencedInstanceIdError):
             one.member.attend()
-    with pytest.raises(CommitFailedError):
-        one.member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
+        with pytest.raises(FencedInstanceIdError):
+            one.member.commit({tp: OffsetAndMetadata(7) for tp in ALL})
     assert other.error is None
 
 

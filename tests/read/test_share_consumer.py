@@ -21,6 +21,8 @@ from lakelog.errors import (
 )
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.record import Record
+from lakelog.testing.eventually import eventually
+from lakelog.testing.servers import RedisClusterServers, RedisServer
 
 TP = TopicPartition("jobs", 0)
 LOCK_MS = 30_000
@@ -418,3 +420,47 @@ def test_what_is_not_legal_is_refused(lake: Lakelog, consumer: Consumers) -> Non
     assert ada.subscription() == set()
     with pytest.raises(InvalidArgumentError):
         ada.poll()
+
+
+def test_consumers_of_a_cluster_take_from_all_its_servers(
+    redis_cluster: RedisClusterServers,
+) -> None:
+    with Lakelog.connect(redis_cluster.url, engine="inline") as lake:
+        lake.topics.create("jobs", 6, {"remote.storage.enable": False})
+        with lake.producer() as producer:
+            for n in range(12):
+                producer.send("jobs", f"job {n}", partition=n % 6)
+        settings = {"group_id": "workers", "share_auto_offset_reset": "earliest"}
+        with (
+            lake.share_consumer("jobs", **settings) as ada,
+            lake.share_consumer("jobs", **settings) as bob,
+        ):
+            got = polled(ada, 7) + polled(bob)
+            assert sorted(record.value for record in got) == sorted(
+                b"job %d" % n for n in range(12)
+            )
+            assert set(ada.commit_sync().values()) | set(bob.commit_sync().values()) == {None}
+            assert ada.poll(20) == {}
+
+
+def test_what_was_said_while_redis_was_away_is_sent_later(
+    make_redis: Callable[..., RedisServer],
+) -> None:
+    server = make_redis()
+    url = f"{server.url}?socket_timeout=1&socket_connect_timeout=1"
+    with Lakelog.connect(url, engine="inline") as lake:
+        lake.topics.create("jobs", 1, {"remote.storage.enable": False})
+        send(lake, 0, 4)
+        with lake.share_consumer(
+            "jobs", group_id="workers", share_auto_offset_reset="earliest"
+        ) as ada:
+            assert offsets(ada) == [0, 1, 2, 3]
+            server.stop()
+            error = ada.commit_sync()[TP]
+            assert error is not None
+            assert error.retriable
+            server.start()
+            eventually(lambda: ada.commit_sync() in ({TP: None}, {}))
+            found = SharePartitions(lake.hot.connections, "workers").describe(TP)
+            assert found is not None
+            assert (found.start_offset, found.ranges) == (4, ())
