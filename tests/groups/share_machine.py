@@ -187,6 +187,31 @@ class ShareMachine(RuleBasedStateMachine):
             else:
                 self.acknowledge_all(number, outcome)
 
+    @rule(number=MEMBERS, outcome=SAID)
+    def say_at_once(self, number: int, outcome: Outcome) -> None:
+        self.acquire(number, 3)
+        self.acknowledge_all(number, outcome)
+        self.acquire((number + 1) % 3, 3)
+
+    @rule(number=MEMBERS, early_ms=st.integers(0, 1), outcome=SAID)
+    def come_late(self, number: int, early_ms: int, outcome: Outcome) -> None:
+        """It takes some, and others ask when its time is over, or just not; then it says so."""
+        self.acquire(number, 3)
+        held = [*self.members[number].held]
+        self.time_passes(LOCK_MS - early_ms)
+        self.acquire((number + early_ms) % 3, 3)
+        said = [Acknowledgement(one.start, one.end, one.epoch, outcome) for one in held]
+        self._say(self.members[number], _disjoint(said))
+
+    @rule(number=MEMBERS, more=st.integers(1, 2))
+    def say_too_much(self, number: int, more: int) -> None:
+        """Of what it holds, and of what comes behind that."""
+        self.acquire(number, 2)
+        self.acquire((number + 1) % 3, 2)
+        for one in self.members[number].held[-1:]:
+            said = [Acknowledgement(one.start, one.end + more, one.epoch, Outcome.ACCEPT)]
+            self._say(self.members[number], said)
+
     @rule(number=MEMBERS, written=st.booleans())
     def write_dead_letters(self, number: int, written: bool) -> None:
         member = self.members[number]
@@ -281,6 +306,7 @@ class ShareMachine(RuleBasedStateMachine):
         self.append(8)
         for member in self.members:
             member.held, member.dead = [], []
+        self.acquire(0, 3)
 
     def _refused(self, topic_id: object) -> None:
         try:
