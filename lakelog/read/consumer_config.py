@@ -86,12 +86,7 @@ class ConsumerConfig:
         check_count("max_poll_records", self.max_poll_records)
         if self.consumer_timeout_ms is not None:
             check_timeout("consumer_timeout_ms", self.consumer_timeout_ms)
-        if check_timeout("metadata_max_age_ms", self.metadata_max_age_ms) < 1:
-            raise InvalidConfigError(
-                "metadata_max_age_ms=0 is not legal: it takes a whole number ≥ 1",
-                name="metadata_max_age_ms",
-                value=0,
-            )
+        check_max_age(self.metadata_max_age_ms)
         if not isinstance(self.enable_auto_commit, bool):
             raise InvalidConfigError(
                 f"enable_auto_commit={self.enable_auto_commit!r} is not legal: it takes True or "
@@ -103,14 +98,7 @@ class ConsumerConfig:
         if self.group_id is not None:
             check_group_id(self.group_id)
         self.member_config()
-        for name in ("key_deserializer", "value_deserializer"):
-            given = getattr(self, name)
-            if not (given is None or callable(given) or isinstance(given, TopicDeserializer)):
-                raise InvalidConfigError(
-                    f"{name}={given!r} is not legal: it takes a function of the bytes, or an "
-                    "object with deserialize(topic, headers, data)",
-                    name=name,
-                )
+        check_deserializers(self.key_deserializer, self.value_deserializer)
 
     def member_config(self, client_host: str = "") -> MemberConfig:
         """What a membership goes by.
@@ -140,6 +128,36 @@ class ConsumerConfig:
         """
         check_names(cls, "consumer", settings)
         return cls(**settings)
+
+
+def check_max_age(metadata_max_age_ms: object) -> None:
+    """How old what is known of topics may be.
+
+    Raises:
+        InvalidArgumentError: not a whole number ≥ 1.
+    """
+    if check_timeout("metadata_max_age_ms", metadata_max_age_ms) < 1:
+        raise InvalidConfigError(
+            "metadata_max_age_ms=0 is not legal: it takes a whole number ≥ 1",
+            name="metadata_max_age_ms",
+            value=0,
+        )
+
+
+def check_deserializers(key_deserializer: object, value_deserializer: object) -> None:
+    """What makes objects of bytes.
+
+    Raises:
+        InvalidConfigError: neither a function nor an object as kafka-python has them.
+    """
+    both = {"key_deserializer": key_deserializer, "value_deserializer": value_deserializer}
+    for name, given in both.items():
+        if not (given is None or callable(given) or isinstance(given, TopicDeserializer)):
+            raise InvalidConfigError(
+                f"{name}={given!r} is not legal: it takes a function of the bytes, or an "
+                "object with deserialize(topic, headers, data)",
+                name=name,
+            )
 
 
 def check_count(name: str, value: object) -> int:

@@ -10,8 +10,7 @@ from unittest import mock
 
 import pytest
 from group_machine import Differs, GroupMachine
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from machine_run import run
 
 from lakelog.hot import connection
 from lakelog.hot.connection import connect
@@ -29,25 +28,9 @@ def group_machine(directory: Path) -> Iterator[type[GroupMachine]]:
         server.kill()
 
 
-def run(
-    machine: type[GroupMachine], examples: int, steps: int = 50, *, shrink: bool = True
-) -> None:
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            derandomize=True,
-            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            deadline=None,
-        ),
-    )
-
-
 def test_a_group_does_what_the_model_does(tmp_path: Path) -> None:
     with group_machine(tmp_path) as machine:
-        run(machine, 60)
+        run(machine, 60, 50)
 
 
 @pytest.mark.slow
@@ -136,4 +119,4 @@ def mutated(file: str, changes: Mapping[str, str]) -> Iterator[None]:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_machine_notices(name: str, tmp_path: Path) -> None:
     with mutated(*MUTANTS[name]), group_machine(tmp_path) as machine, pytest.raises(Differs):
-        run(machine, 150, shrink=False)
+        run(machine, 150, 50, shrink=False)

@@ -9,8 +9,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from machine_run import run
 from member_machine import Broken, MemberMachine
 from test_machine import MUTANTS, mutated
 
@@ -32,20 +31,6 @@ def member_machine(directory: Path) -> Iterator[type[MemberMachine]]:
     finally:
         lake.close()
         server.kill()
-
-
-def run(machine: type[MemberMachine], examples: int, steps: int, *, shrink: bool = True) -> None:
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            derandomize=True,
-            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            deadline=None,
-        ),
-    )
 
 
 def test_members_share_whatever_happens(tmp_path: Path) -> None:

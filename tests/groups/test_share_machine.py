@@ -11,8 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from hypothesis import HealthCheck, Phase, settings
-from hypothesis.stateful import run_state_machine_as_test
+from machine_run import run
 from share_machine import Differs, ShareMachine
 
 from lakelog.embedded.redis_program import RedisProgram
@@ -34,27 +33,11 @@ def share_machine(
         server.kill()
 
 
-def run(
-    machine: type[ShareMachine], examples: int, steps: int = 40, *, shrink: bool = True
-) -> None:
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=examples,
-            stateful_step_count=steps,
-            derandomize=True,
-            phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
-            suppress_health_check=list(HealthCheck),
-            deadline=None,
-        ),
-    )
-
-
 def test_a_share_group_does_what_the_model_does(
     tmp_path: Path, redis_program: RedisProgram
 ) -> None:
     with share_machine(tmp_path, redis_program) as machine:
-        run(machine, 40)
+        run(machine, 40, 40)
 
 
 @pytest.mark.slow
@@ -131,4 +114,4 @@ def mutated(file: str, changes: Mapping[str, str]) -> Iterator[None]:
 @pytest.mark.parametrize("name", MUTANTS)
 def test_the_machine_notices(name: str, tmp_path: Path) -> None:
     with mutated(*MUTANTS[name]), share_machine(tmp_path) as machine, pytest.raises(Differs):
-        run(machine, 150, shrink=False)
+        run(machine, 150, 40, shrink=False)

@@ -9,8 +9,8 @@ from ...config import check_names
 from ...errors import InvalidConfigError
 from ...groups.group_ids import check_group_id
 from ...groups.share.settings import ShareGroupSettings
-from ..consumer_config import check_count, check_timeout
-from ..deserializers import Deserializer, TopicDeserializer
+from ..consumer_config import check_count, check_deserializers, check_max_age
+from ..deserializers import Deserializer
 from ..policy import OffsetReset
 
 MODES = ("implicit", "explicit")
@@ -72,20 +72,8 @@ class ShareConsumerConfig:
             )
         _ = self.group_settings
         check_count("max_poll_records", self.max_poll_records)
-        if check_timeout("metadata_max_age_ms", self.metadata_max_age_ms) < 1:
-            raise InvalidConfigError(
-                "metadata_max_age_ms=0 is not legal: it takes a whole number ≥ 1",
-                name="metadata_max_age_ms",
-                value=0,
-            )
-        for name in ("key_deserializer", "value_deserializer"):
-            given = getattr(self, name)
-            if not (given is None or callable(given) or isinstance(given, TopicDeserializer)):
-                raise InvalidConfigError(
-                    f"{name}={given!r} is not legal: it takes a function of the bytes, or an "
-                    "object with deserialize(topic, headers, data)",
-                    name=name,
-                )
+        check_max_age(self.metadata_max_age_ms)
+        check_deserializers(self.key_deserializer, self.value_deserializer)
 
     @property
     def is_explicit(self) -> bool:
