@@ -72,7 +72,10 @@ MUTANTS: dict[str, tuple[str, Mapping[str, str]]] = {
         "acquire",
         {"take(share.end_offset, ": "take(share.end_offset + (left > 4 and 1 or 0), "},
     ),
-    "the state of another topic is taken": ("share", {"if v[2] ~= topic_id then": "if false then"}),
+    "the state of another topic is taken": (
+        "share",
+        {"if found[1] ~= topic_id then": "if not found[2] then"},
+    ),
     "rejected records come again": (
         "acknowledge",
         {"return undelivered(r.count, has_dead_letters)": "return free(AVAILABLE, r.count)"},
