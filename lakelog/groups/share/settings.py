@@ -25,8 +25,8 @@ class ShareGroupSettings:
     partition_max_record_locks: int = 2_000
     # With how many ranges a partition gives out nothing new; ≥ 1. Kafka's
     # ``group.share.partition.max.record.locks`` counts records, of which it keeps each by itself.
-    # What costs here are ranges: 2,000 take 16 KB and some ms of Redis's time for each call, a
-    # million records in one of them nothing more than one record.
+    # What costs here are ranges: 2,000 take 24 KB, and each call some 4 ms of Redis's time; a
+    # million records in one of them cost what one record does. Measured on 2 cores.
 
     dead_letter_topic: str | None = None
     # ``errors.deadletterqueue.topic.name``: where records go that were delivered too often, or
