@@ -60,7 +60,6 @@ COMMIT_GOAL = 1.0
 MEMBERS, MEMBERS_PARTITIONS, REBALANCE_GOAL_S = 20, 100, 1.0
 GROUPS, GROUP_PARTITIONS, GROUPS_GOAL_BYTES, IDLE_GOAL = 1_000, 10, 5 * MIB, 0.02
 
-FIRST_MS = 1_700_000_000_000
 WAIT_MS = 10_000
 
 
@@ -103,6 +102,10 @@ class Kafka:
 
     def __init__(self, servers: str) -> None:
         self.servers = servers
+        self._run = uuid4().hex[:8]  # topics of earlier runs may be there
+
+    def topic(self, name: str) -> str:
+        return f"{name}-{self._run}"
 
     def fill(self, name: str, batches: Sequence[pa.RecordBatch]) -> None:
         from confluent_kafka import Producer
@@ -115,7 +118,9 @@ class Kafka:
                 for partition in range(PARTITIONS):
                     while True:
                         try:
-                            producer.produce(name, value, key, partition, timestamp=time_ms)
+                            producer.produce(
+                                self.topic(name), value, key, partition, timestamp=time_ms
+                            )
                             break
                         except BufferError:
                             producer.poll(0.1)
@@ -125,7 +130,8 @@ class Kafka:
         from confluent_kafka.admin import AdminClient, NewTopic
 
         admin = AdminClient({"bootstrap.servers": self.servers})
-        admin.create_topics([NewTopic(name, partitions, 1)])[name].result()
+        topic = self.topic(name)
+        admin.create_topics([NewTopic(topic, partitions, 1)])[topic].result()
 
     def consumer(self, name: str, **config: Any) -> Any:
         import confluent_kafka
@@ -141,7 +147,9 @@ class Kafka:
         )
         found.assign(
             [
-                confluent_kafka.TopicPartition(name, number, confluent_kafka.OFFSET_BEGINNING)
+                confluent_kafka.TopicPartition(
+                    self.topic(name), number, confluent_kafka.OFFSET_BEGINNING
+                )
                 for number in range(PARTITIONS)
             ]
         )
@@ -151,7 +159,8 @@ class Kafka:
         consumer = self.consumer(name)
         seen = 0
         while seen < records:
-            seen += len(consumer.consume(AT_ONCE, WAIT_MS / 1000))
+            # It waits until it has as many as it is asked for.
+            seen += len(consumer.consume(min(AT_ONCE, records - seen), WAIT_MS / 1000))
         consumer.close()
 
     def kafka_python(self, name: str, records: int) -> None:
@@ -163,7 +172,9 @@ class Kafka:
             enable_auto_commit=False,
             max_poll_records=AT_ONCE,
         )
-        consumer.assign([kafka.TopicPartition(name, number) for number in range(PARTITIONS)])
+        consumer.assign(
+            [kafka.TopicPartition(self.topic(name), number) for number in range(PARTITIONS)]
+        )
         seen = 0
         while seen < records:
             seen += sum(map(len, consumer.poll(WAIT_MS).values()))
@@ -266,11 +277,11 @@ def delivery_goal(ours: Ours, kafka: Kafka | None, count: int) -> Goal:
         reader = kafka.consumer(name)
 
         def append(value: bytes) -> None:
-            peer.produce(name, value, partition=0)
+            peer.produce(kafka.topic(name), value, partition=0)
             peer.flush()
 
         theirs = delivered_us(
-            count, lambda: [one.value() for one in reader.consume(100, 1.0)], append
+            count, lambda: [one.value() for one in reader.consume(1, 1.0)], append
         )
         reader.close()
     return compared("append → delivered", mine, theirs, DELIVERY_GOAL, share=0.99)
@@ -309,14 +320,15 @@ def each_us(count: int, call: Callable[[], object]) -> list[float]:
 def seek_goal(ours: Ours, kafka: Kafka | None, count: int, records: int) -> Goal:
     name = "seek"
     made = rows(records, 100)
-    times_ms = pa.array(range(FIRST_MS, FIRST_MS + records), pa.int64())
+    first_ms = time.time_ns() // 1_000_000 - records  # a broker deletes what is old
+    times_ms = pa.array(range(first_ms, first_ms + records), pa.int64())
     made = made.set_column(made.schema.get_field_index("timestamp_ms"), "timestamp_ms", times_ms)
     batches = [made.slice(first, 1000) for first in range(0, records, 1000)]
     ours.fill(name, batches)
     chance = random.Random(1)
 
     def target() -> tuple[int, int]:
-        return chance.randrange(PARTITIONS), FIRST_MS + chance.randrange(records)
+        return chance.randrange(PARTITIONS), first_ms + chance.randrange(records)
 
     with ours.consumer(name) as consumer:
 
@@ -339,7 +351,7 @@ def seek_goal(ours: Ours, kafka: Kafka | None, count: int, records: int) -> Goal
 
         def seek_there() -> None:
             partition, time_ms = target()
-            asked = confluent_kafka.TopicPartition(name, partition, time_ms)
+            asked = confluent_kafka.TopicPartition(kafka.topic(name), partition, time_ms)
             found = reader.offsets_for_times([asked], WAIT_MS / 1000)
             reader.assign(found)
             (first,) = reader.consume(1, WAIT_MS / 1000)
@@ -365,7 +377,10 @@ def commit_goal(ours: Ours, kafka: Kafka | None, count: int) -> Goal:
 
         kafka.make(name, PARTITIONS)
         committer = kafka.consumer(name)
-        there = [confluent_kafka.TopicPartition(name, number, 0) for number in range(PARTITIONS)]
+        there = [
+            confluent_kafka.TopicPartition(kafka.topic(name), number, 0)
+            for number in range(PARTITIONS)
+        ]
         committer.commit(offsets=there, asynchronous=False)  # finds the coordinator
         theirs = each_us(count, lambda: committer.commit(offsets=there, asynchronous=False))
         committer.close()
