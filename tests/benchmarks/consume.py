@@ -39,7 +39,7 @@ from uuid import uuid4
 import psutil
 import pyarrow as pa
 from archive import PARTITIONS, Case, rows
-from spark import Goal, seconds
+from spark import Goal, seconds, told
 
 from lakelog import Consumer, Lakelog, TopicPartition
 from lakelog.config import KIB, MIB
@@ -502,13 +502,7 @@ def main() -> int:
                 goals.append(groups_goal(ours, server, scaled(GROUPS, 5), scaled(5, 1)))
         finally:
             server.kill()
-    print("| what | measured | against | ratio |\n|---|---:|---|---:|")
-    for goal in goals:
-        print(f"| {goal.what} | {goal.measured} | {goal.against} | {goal.ratio} |")
-    missed = [goal.what for goal in goals if not goal.reached]
-    for what in missed:
-        print(f"missed: {what}", file=sys.stderr)
-    return 1 if missed else 0
+    return told(goals)
 
 
 if __name__ == "__main__":

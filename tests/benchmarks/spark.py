@@ -28,7 +28,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -71,6 +71,17 @@ def seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
+
+
+def told(goals: Sequence[Goal]) -> int:
+    """Prints the table, and what was missed; the exit code."""
+    print("| what | measured | against | ratio |\n|---|---:|---|---:|")
+    for goal in goals:
+        print(f"| {goal.what} | {goal.measured} | {goal.against} | {goal.ratio} |")
+    missed = [goal.what for goal in goals if not goal.reached]
+    for what in missed:
+        print(f"missed: {what}", file=sys.stderr)
+    return 1 if missed else 0
 
 
 def noop(frame: Any) -> None:
@@ -321,13 +332,7 @@ def main() -> int:
         finally:
             spark.stop()
             server.kill()
-    print("| what | measured | against | ratio |\n|---|---:|---|---:|")
-    for goal in goals:
-        print(f"| {goal.what} | {goal.measured} | {goal.against} | {goal.ratio} |")
-    missed = [goal.what for goal in goals if not goal.reached]
-    for what in missed:
-        print(f"missed: {what}", file=sys.stderr)
-    return 1 if missed else 0
+    return told(goals)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,16 @@
-"""Runs a state machine of groups: always the same stories."""
+"""Runs a state machine of groups: always the same stories, perhaps with other scripts."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
+
+from lakelog.hot import connection
 
 
 def run(
@@ -21,3 +28,29 @@ def run(
             deadline=None,
         ),
     )
+
+
+@contextmanager
+def scripts_changed(is_of: Callable[[str], bool], changes: Mapping[str, str]) -> Iterator[None]:
+    """The scripts whose names `is_of` takes have other text in the place of each that is named.
+
+    Raises:
+        LookupError: a script that is called has no such text any more.
+    """
+    original = connection.script_text
+
+    def changed(name: str, *of: Any) -> str:
+        text = original(name, *of)
+        if is_of(name):
+            for old, new in changes.items():
+                if old not in text:
+                    raise LookupError(f"{name}.lua has no {old!r} any more")
+                text = text.replace(old, new)
+        return text
+
+    connection.script_sha.cache_clear()
+    try:
+        with mock.patch.object(connection, "script_text", changed):
+            yield
+    finally:
+        connection.script_sha.cache_clear()

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
 from group_machine import Differs, GroupMachine
-from machine_run import run
+from machine_run import run, scripts_changed
 
-from lakelog.hot import connection
 from lakelog.hot.connection import connect
 from lakelog.testing.servers import RedisServer
 
@@ -93,27 +90,13 @@ MUTANTS: dict[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-@contextmanager
-def mutated(file: str, changes: Mapping[str, str]) -> Iterator[None]:
-    original = connection.script_text
-
-    def changed(name: str, *of: Any) -> str:
-        text = original(name, *of)
+def mutated(file: str, changes: Mapping[str, str]) -> AbstractContextManager[None]:
+    def is_of(name: str) -> bool:
         # Those in front of which `group.lua` is loaded.
         is_of_groups = name.startswith("groups/") and not name.startswith("groups/share/")
-        if file in (name, "groups/group") and is_of_groups and "listing" not in name:
-            for old, new in changes.items():
-                if old not in text:
-                    raise LookupError(f"{file}.lua has no {old!r} any more")
-                text = text.replace(old, new)
-        return text
+        return file in (name, "groups/group") and is_of_groups and "listing" not in name
 
-    connection.script_sha.cache_clear()
-    try:
-        with mock.patch.object(connection, "script_text", changed):
-            yield
-    finally:
-        connection.script_sha.cache_clear()
+    return scripts_changed(is_of, changes)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

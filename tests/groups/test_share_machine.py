@@ -5,17 +5,15 @@ noticed.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any
-from unittest import mock
 
 import pytest
-from machine_run import run
+from machine_run import run, scripts_changed
 from share_machine import Differs, ShareMachine
 
 from lakelog.embedded.redis_program import RedisProgram
-from lakelog.hot import HotLog, connection
+from lakelog.hot import HotLog
 from lakelog.testing.servers import RedisServer
 
 
@@ -93,25 +91,12 @@ MUTANTS: dict[str, tuple[str, Mapping[str, str]]] = {
 }
 
 
-@contextmanager
-def mutated(file: str, changes: Mapping[str, str]) -> Iterator[None]:
-    original = connection.script_text
+def mutated(file: str, changes: Mapping[str, str]) -> AbstractContextManager[None]:
+    def is_of(name: str) -> bool:
+        is_shared = file == "share" and name.startswith("groups/share/")
+        return name == f"groups/share/{file}" or is_shared
 
-    def changed(name: str, *of: Any) -> str:
-        text = original(name, *of)
-        if name == f"groups/share/{file}" or (file == "share" and name.startswith("groups/share/")):
-            for old, new in changes.items():
-                if old not in text:
-                    raise LookupError(f"{file}.lua has no {old!r} any more")
-                text = text.replace(old, new)
-        return text
-
-    connection.script_sha.cache_clear()
-    try:
-        with mock.patch.object(connection, "script_text", changed):
-            yield
-    finally:
-        connection.script_sha.cache_clear()
+    return scripts_changed(is_of, changes)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

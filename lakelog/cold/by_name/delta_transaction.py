@@ -18,10 +18,9 @@ import json
 import logging
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -137,7 +136,7 @@ class DeltaTransaction:
             return None
         return cls(layout, is_taken, spark, transaction, app_id, txn_version)
 
-    def _check_seen(self, adds: Iterable[Mapping[str, Any]]) -> None:
+    def _check_seen(self, adds: Sequence[Mapping[str, Any]]) -> None:
         """Whether Delta finds the files where tasks put them.
 
         Tasks and Spark are told by different settings how to open an object store. If those led to
@@ -150,7 +149,7 @@ class DeltaTransaction:
             return
         log = self._transaction.deltaLog()
         path = _class(self._spark, "org.apache.hadoop.fs.Path")
-        for add in islice(adds, 1):
+        for add in adds[:1]:
             there = path(log.dataPath(), add["path"])
             files = there.getFileSystem(log.newDeltaHadoopConf())
             size = files.getFileStatus(there).getLen() if files.exists(there) else None
