@@ -140,6 +140,8 @@ class Questions:
         ask = self.ask = replace(self.ask, where=Latest(), history=False)
         screen = self._screen
         screen.following()
+        with screen.quiet():
+            screen.ui.follow.value = True  # once: a page that is drawn later must not undo a click
 
         def work(job: Job) -> Shown:
             def on_shown(shown: Shown) -> None:

@@ -305,13 +305,12 @@ class Screen:
         self._progress_s = 0.0
 
     def following(self) -> None:
-        """Says that the tail is followed, and that nothing new waits."""
+        """Says that the tail is followed, and that nothing new waits.
+
+        The button is not touched: what is sent to a page crosses a click on it there.
+        """
         self.busy("following the tail …", stoppable=True)
         hide(self.ui.new)
-        # The button is not set back in between: what is sent to a page crosses a click on it there,
-        # and ipywidgets 7 lets the later of the two count.
-        with self.quiet():
-            self.ui.follow.value = True
 
     def progress(self, progress: Progress, shares: Mapping[int, float]) -> None:
         """Says how far a search is, a few times a second."""

@@ -350,6 +350,23 @@ def test_the_button_is_not_set_back_while_the_tail_is_followed(orders):
     assert sent == [True, False]
 
 
+def test_a_click_that_ends_the_following_while_a_page_is_drawn_is_not_undone(orders):
+    hands = Hands(orders.explore())
+    button = hands.find("follow")
+    sent = []
+
+    def untick(change):
+        if "news 130" in change["new"] and not sent:
+            button.observe(lambda change: sent.append(change["new"]), names="value")
+            button.value = False
+
+    hands.find("table").observe(untick, names="value")
+    hands.type("follow", True)
+    orders.send("news 130")
+    eventually(lambda: sent and hands.html("progress") == "")
+    assert sent == [False]
+
+
 def test_following_shows_what_the_filter_lets_through(orders):
     explorer = orders.explore()
     explorer.search("wanted")
