@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .hot.append import AppendResult
     from .hot.declared_topics import TopicChange
     from .ingest.batch_outcome import BatchOutcome
-    from .operate.restore import RestoredTopic
+    from .operate.restore import RestoredTopics
     from .record import OffsetRange, TopicPartition
 
 
@@ -159,7 +159,7 @@ class KeyspaceInUseError(LakelogError):
 class RestoreFailedError(LakelogError):
     """Some topics could not be restored, the rest was. Fields: that, and the errors by topic."""
 
-    restored: Sequence[RestoredTopic]
+    restored: RestoredTopics
     errors: Mapping[str, LakelogError]
 
 

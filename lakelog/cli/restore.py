@@ -9,15 +9,14 @@ from .connect import open_log
 from .output import Failed, Message, Page, Table
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from ..operate.restore import RestoredTopic
+    from ..operate.restore import RestoredTopics
 
 _EPILOG = """\
 After a total loss of Redis (FLUSHALL, a new server, a disk that is gone) the archived records lie
 in the cold root, and the tables there tell the topics: ids, partitions, settings, the keyspace's
 defaults. This makes the topics again. Their logs go on above every offset that was ever given out.
-Without TOPIC, all that were lost. Topics that are there stay as they are.
+Without TOPIC, all that were lost. Topics that are there stay as they are. The groups come back too,
+as they were recorded last: offsets that Redis has not, or only an earlier commit of.
 
 examples:
   lakelog --redis redis://localhost --cold ./cold restore --dry-run
@@ -60,7 +59,7 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
     return _page(restored)
 
 
-def _page(restored: Sequence[RestoredTopic]) -> Page:
+def _page(restored: RestoredTopics) -> Page:
     from ..operate.restore import NOT_RESTORED
 
     rows = [
@@ -75,6 +74,19 @@ def _page(restored: Sequence[RestoredTopic]) -> Page:
         for found in one.partitions
     ]
     parts: dict[str, Table | Message] = {"restored": Table(rows, empty="no topic was lost")}
+    if restored.groups:
+        groups = [
+            {
+                "group": group.group_id,
+                "type": group.group_type.value,
+                "topic": one.topic_partition.topic,
+                "partition": one.topic_partition.partition,
+                "goes_on_at": one.committed.offset,
+            }
+            for group in restored.groups
+            for one in group.offsets
+        ]
+        parts["groups"] = Table(groups, title="groups:")
     if rows:
         note = f"not restored, since no table tells it: {NOT_RESTORED}"
         parts["not_restored"] = Message(note, {"not_restored": NOT_RESTORED})
