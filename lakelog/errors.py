@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from .hot.append import AppendResult
     from .hot.declared_topics import TopicChange
     from .ingest.batch_outcome import BatchOutcome
-    from .operate.restore import RestoredTopics
+    from .operate.recorded_groups.recorder import RestoredGroup
+    from .operate.restore import RestoredTopic
     from .record import OffsetRange, TopicPartition
 
 
@@ -159,8 +160,9 @@ class KeyspaceInUseError(LakelogError):
 class RestoreFailedError(LakelogError):
     """Some topics could not be restored, the rest was. Fields: that, and the errors by topic."""
 
-    restored: RestoredTopics
+    restored: Sequence[RestoredTopic]
     errors: Mapping[str, LakelogError]
+    groups: Sequence[RestoredGroup] = ()  # what came back of groups
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

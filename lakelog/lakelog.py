@@ -517,8 +517,9 @@ class Lakelog(ColdLog):
         if errors:
             raise RestoreFailedError(
                 f"{len(restored)} topics were restored, but not {by_topic(errors)}",
-                restored=restored,
+                restored=tuple(restored),
                 errors=errors,
+                groups=restored.groups,
             )
         return restored
 

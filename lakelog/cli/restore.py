@@ -9,7 +9,10 @@ from .connect import open_log
 from .output import Failed, Message, Page, Table
 
 if TYPE_CHECKING:
-    from ..operate.restore import RestoredTopics
+    from collections.abc import Sequence
+
+    from ..operate.recorded_groups.recorder import RestoredGroup
+    from ..operate.restore import RestoredTopic
 
 _EPILOG = """\
 After a total loss of Redis (FLUSHALL, a new server, a disk that is gone) the archived records lie
@@ -55,11 +58,11 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
             restored = log.restore(arguments.topics or None)
         except RestoreFailedError as error:
             said = [f"{name}: {describe(one)}" for name, one in error.errors.items()]
-            raise Failed(_page(error.restored), "\n".join(said)) from error
-    return _page(restored)
+            raise Failed(_page(error.restored, error.groups), "\n".join(said)) from error
+    return _page(restored, restored.groups)
 
 
-def _page(restored: RestoredTopics) -> Page:
+def _page(restored: Sequence[RestoredTopic], groups: Sequence[RestoredGroup]) -> Page:
     from ..operate.restore import NOT_RESTORED
 
     rows = [
@@ -74,8 +77,8 @@ def _page(restored: RestoredTopics) -> Page:
         for found in one.partitions
     ]
     parts: dict[str, Table | Message] = {"restored": Table(rows, empty="no topic was lost")}
-    if restored.groups:
-        groups = [
+    if groups:
+        offsets = [
             {
                 "group": group.group_id,
                 "type": group.group_type.value,
@@ -83,10 +86,10 @@ def _page(restored: RestoredTopics) -> Page:
                 "partition": one.topic_partition.partition,
                 "goes_on_at": one.committed.offset,
             }
-            for group in restored.groups
+            for group in groups
             for one in group.offsets
         ]
-        parts["groups"] = Table(groups, title="groups:")
+        parts["groups"] = Table(offsets, title="groups:")
     if rows:
         note = f"not restored, since no table tells it: {NOT_RESTORED}"
         parts["not_restored"] = Message(note, {"not_restored": NOT_RESTORED})
