@@ -82,7 +82,7 @@ class GroupKeeper:
 
     def _expire(self) -> None:
         if self._records.expiry_is_due(EXPIRY_INTERVAL_MS):
-            self._admin.expire_offsets()
+            self._admin.expire_all_offsets()
 
     def _record(self) -> None:
         if self._recorder is not None:

@@ -423,7 +423,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.record_groups": lambda w: w.lake.record_groups(),
     "TopicRegistry.keyspace_id": lambda w: w.lake.topics.keyspace_id(),
     "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
-    "GroupAdmin.expire_offsets of all": lambda w: w.lake.groups.expire_offsets(),
+    "GroupAdmin.expire_all_offsets": lambda w: w.lake.groups.expire_all_offsets(),
     "SharePartitions.acquire": lambda w: w.shares.acquire(TP, w.topic.topic_id, "ada", 5, begin=0),
     "SharePartitions.acknowledge": lambda w: w.shares.acknowledge(
         TP, w.topic.topic_id, "ada", [Acknowledgement(0, 5, 1, Outcome.RENEW)]

@@ -130,15 +130,8 @@ class GroupAdmin:
         answer = self._unchanged(group_id, act)
         return {tp: bool(there) for tp, there in zip(asked, answer[1:], strict=True)}
 
-    def expire_offsets(self, group_id: str | None = None) -> int:
+    def expire_offsets(self, group_id: str) -> int:
         """Removes the offsets that have expired, and a group if nothing is left of it.
-
-        `Lakelog.archive`, `archive_continuously` and `cleanup` see to it, every ten minutes at
-        most.
-
-        Args:
-            group_id: None for all groups; then those of which nothing can have expired are read in
-                a few round trips, and not asked one by one.
 
         Returns:
             How many went.
@@ -146,8 +139,6 @@ class GroupAdmin:
         Raises:
             GroupIdNotFoundError: there is no such group.
         """
-        if group_id is None:
-            return self._expire_all()
 
         def act(group: GroupDescription) -> Sequence[Any]:
             topics = group.subscribed_topics
@@ -161,7 +152,12 @@ class GroupAdmin:
             self._scripts.unlist(group_id, token)
         return int(gone)
 
-    def _expire_all(self) -> int:
+    def expire_all_offsets(self) -> int:
+        """As `expire_offsets`, of all groups; those of which nothing can have expired cost little.
+
+        `Lakelog.archive`, `archive_continuously` and `cleanup` see to it, every ten minutes at
+        most.
+        """
         gone = 0
         now_ms = self._records.now_ms()
         for group_id, group in self._records.read().groups.items():
