@@ -570,6 +570,7 @@ QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
+    "TopicLog.is_below_hot",
     *("ShareConsumer.subscribe", "ShareConsumer.subscription"),
     *("ShareConsumer.acknowledge", "ShareConsumer.acknowledge_offset"),
     *(

@@ -51,7 +51,17 @@ ALLOWED = {
     "cleanup": {"cold", "engines"},
     "archive": {"hot", "cold", "engines"},
     "read": {"hot", "cold", "groups"},
-    "spark": {"codec", "engines", "embedded", "hot", "cold", "ingest", "archive", "read"},
+    "spark": {
+        "codec",
+        "engines",
+        "embedded",
+        "hot",
+        "cold",
+        "groups",
+        "ingest",
+        "archive",
+        "read",
+    },
     "operate": {
         "engines",
         "groups",

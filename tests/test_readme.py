@@ -184,6 +184,11 @@ def test_a_consumer_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.Monk
     run_section("lakelog/read/README.md", "Consumers")
 
 
+def test_an_event_loop_reads_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/read/README.md", "Beside an event loop")
+
+
 def test_a_query_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/read/README.md", "SQL")

@@ -205,6 +205,10 @@ class TopicLog:
         _check_max_bytes(max_bytes)
         return fetches(self._tiers, topic_partition, offset, max_bytes=max_bytes)
 
+    def is_below_hot(self, partition: int, offset: int) -> bool:
+        """Whether the offset is known to lie below the hot records; asks nobody."""
+        return not self._tiers.may_be_hot(self.topic.partition(partition), offset)
+
     def read(
         self,
         partition: int,

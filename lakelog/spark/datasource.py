@@ -46,6 +46,7 @@ from ..read.stretches import Stretch
 from ..read.tiers import Look, Tiers, out_of_range
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
+from .group_progress import GroupProgress
 from .kafka_columns import source_schema
 from .offsets_json import Gaps, Offsets, StreamOffset
 from .options import OF_TRIGGERS, ReadOptions, check, parse, parse_write
@@ -206,14 +207,18 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
 
     A stream's position is where it will read next in each partition. Partitions that come later are
     read from their first record on, and so are topics that match a pattern later. It needs nothing
-    but the position: `commit` never comes for the last micro-batch, so nothing depends on it.
+    but the position: `commit` never comes for the last micro-batch, so nothing depends on it. A
+    group hears of the position by `latestOffset` too: where Spark begins, all before it is done.
 
     Runs on: driver, but for `read`.
     """
 
     def __init__(self, options: ReadOptions, clock: Clock | None = None) -> None:
         super().__init__(options)
-        self._delay = Delay(options.limits, clock or SystemClock())
+        clock = clock or SystemClock()
+        self._delay = Delay(options.limits, clock)
+        group_id = options.group_id
+        self._group = None if group_id is None else GroupProgress(options.place, group_id, clock)
         self._target: Offsets | None = None  # of AvailableNow
         self._reported: StreamOffset | None = None  # where the log ended when last looked at
         self._looks: dict[UUID, Look] = {}  # the last, for sizes
@@ -257,6 +262,7 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         if start is None:
             return self._latest_without_start().to_json()
         begin = StreamOffset.from_json(start)
+        self._reached(begin)
         ends = patiently(_LOOKING, lambda: self._look(begin))
         is_limited = HAS_READ_LIMITS and not (limit is None or isinstance(limit, ReadAllAvailable))
         offsets = self._limited(begin.offsets, ends, is_limited=is_limited)
@@ -295,9 +301,14 @@ class LakelogStreamReader(_RangeReader, DataSourceStreamReader, SupportsTriggerA
         )
 
     def commit(self, end: Mapping[str, Any]) -> None:
-        """Nothing: see the class."""
+        """Tells the group, if there is one: see the class."""
+        self._reached(StreamOffset.from_json(end))
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _reached(self, position: StreamOffset) -> None:
+        if self._group is not None:
+            self._group.reached(position)
 
     def _begin(self) -> StreamOffset:
         options = self._options

@@ -26,6 +26,7 @@
 | maxTriggerDelay                     | stream | so long at most: ms, ``30s``, ``15m`` (default)   |
 | minPartitions                       | both   | tasks at least; large ranges are split anyway     |
 | failOnDataLoss                      | both   | default ``true``                                  |
+| groupId                             | stream | a consumer group that is told of its progress     |
 | includeHeaders                      | both   | default ``false``                                 |
 | valueColumns                        | both   | columns to make of JSON values, as in             |
 |                                     |        | ``lakelog.value.columns``; after all others       |
@@ -56,6 +57,7 @@ from uuid import UUID
 from ..cold.by_name.names import SCHEMA
 from ..config import DAY_MS, HOUR_MS, MINUTE_MS, SECOND_MS
 from ..errors import InvalidArgumentError, UnknownTopicOrPartitionError
+from ..groups.group_ids import check_group_id
 from ..hot import Acks
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..hot.registry import TopicRegistry
@@ -93,6 +95,7 @@ READ = (
     *OF_TRIGGERS,
     "minPartitions",
     "failOnDataLoss",
+    "groupId",
     "includeHeaders",
     "valueColumns",
 )
@@ -107,8 +110,8 @@ OF_SPARK = frozenset(
 
 #: Options of Spark's Kafka source and sink that have no meaning here, and why.
 LEFT_OUT = {
-    "groupIdPrefix": "a stream's position is in its checkpoint, and no consumer group is made",
-    "kafka.group.id": "a stream's position is in its checkpoint, and no consumer group is used",
+    "groupIdPrefix": "a stream goes by its checkpoint; groupId names a group that is told of it",
+    "kafka.group.id": "a stream goes by its checkpoint; groupId names a group that is told of it",
     "fetchOffset.numRetries": "lakelog asks again by itself, for 10 s",
     "fetchOffset.retryIntervalMs": "lakelog asks again by itself, for 10 s",
     "kafkaConsumer.pollTimeoutMs": "nothing is polled: a task reads a range that is there",
@@ -199,6 +202,7 @@ class ReadOptions:
     limits: TriggerLimits = TriggerLimits()  # noqa: RUF009 - frozen
     min_partitions: int = 1
     fail_on_data_loss: bool = True
+    group_id: str | None = None  # that is told how far a stream is
     include_headers: bool = False
     value_columns: str = ""
     as_of_version: int | None = None
@@ -241,6 +245,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
 
     Raises:
         InvalidArgumentError: an option is unknown, not legal, missing, or contradicts another.
+        InvalidGroupIdError: ``groupId`` is not one.
     """
     options = _known(given, READ, (*READ_INTERNAL, *WRITE))
     if streaming:
@@ -252,6 +257,8 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
     for name in OF_TRIGGERS if not streaming else ():
         if name in options:
             _refuse(f"{name} is for streams; a batch reads its whole range")
+    if "groupId" in options and not streaming:
+        _refuse("groupId is for streams: a batch has no progress that a group could be told of")
     return ReadOptions(
         place=log_place(options),
         subscription=_subscription(options),
@@ -261,6 +268,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         limits=_limits(options),
         min_partitions=_count(options, "minPartitions") or 1,
         fail_on_data_loss=_flag(options, "failOnDataLoss", True),
+        group_id=check_group_id(options["groupId"]) if "groupId" in options else None,
         include_headers=_flag(options, "includeHeaders", False),
         value_columns=ddl_of(parse_columns(options.get("valueColumns", ""))),
         as_of_version=_count(options, "readAsOfVersion", least=-1),

@@ -393,6 +393,7 @@ def test_a_folder_that_went_away_and_came_back(server, log, cold, start, tmp_pat
 # -- many topics, and stops ----------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_three_hundred_topics_are_archived_by_few_threads(server, log, cold, start):
     for number in range(300):
         log.topics.create(f"t{number}", 1, AT_ONCE)

@@ -11,5 +11,5 @@ from lakelog.spark import session
 
 if __name__ == "__main__":
     wanted = json.loads(sys.argv[2])
-    session("lakelog-killed", cores=2, conf=wanted["conf"])
+    session("lakelog-killed", cores=2, object_stores=["s3"], conf=wanted["conf"])
     run_job(sys.argv[1], **wanted["widgets"])

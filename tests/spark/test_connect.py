@@ -32,10 +32,11 @@ def connect_url() -> Iterator[str]:
         yield url
 
 
-def test_everything_works_over_connect(connect_url: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("which", ["not slow", pytest.param("slow", marks=pytest.mark.slow)])
+def test_everything_works_over_connect(which: str, connect_url: str, tmp_path: Path) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-m", "pytest", str(HERE / "over_connect.py")),
+            *(sys.executable, "-m", "pytest", str(HERE / "over_connect.py"), "-m", which),
             *("-p", "no:cacheprovider", f"--basetemp={tmp_path / 'client'}"),
         ],
         env={**os.environ, "SPARK_REMOTE": connect_url},

@@ -108,7 +108,7 @@ def check_with_spark(spark: Any, schema: str, story: Story, chance: random.Rando
 
 
 @given(beginning=beginnings, steps=happened(10), seed=st.integers(0, 999))
-@settings(max_examples=12)
+@settings(max_examples=6)
 def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, beginning, steps, seed):
     chance = random.Random(seed)
     story = tell(make_bench(partitions=2), beginning, steps)
@@ -310,6 +310,7 @@ def test_an_untiered_log_is_the_same_to_every_reader(make_bench, spark, schema):
     check_with_spark(spark, schema, story, random.Random(0))
 
 
+@pytest.mark.slow
 def test_a_log_that_is_archived_no_more_is_the_same_to_every_reader(make_bench, spark, schema):
     story = Story(make_bench())
     story.append(0, [1] * 30, EntryFormat.FIELDS)

