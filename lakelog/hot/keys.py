@@ -166,7 +166,7 @@ class Keys:
     def naming_lock(self, named: UUID | str) -> str:
         return f"{self.keyspace}:naming:{named}"
 
-    @lru_cache(maxsize=4096)  # noqa: B019, Keys are few and compare by their keyspace
+    @lru_cache(maxsize=32_768)  # noqa: B019, Keys are few and compare by their keyspace
     def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
         return PartitionKeys(
