@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .hot.append import AppendResult
     from .hot.declared_topics import TopicChange
     from .ingest.batch_outcome import BatchOutcome
+    from .operate.recorded_groups.recorder import RestoredGroup
     from .operate.restore import RestoredTopic
     from .record import OffsetRange, TopicPartition
 
@@ -161,6 +162,7 @@ class RestoreFailedError(LakelogError):
 
     restored: Sequence[RestoredTopic]
     errors: Mapping[str, LakelogError]
+    groups: Sequence[RestoredGroup] = ()  # what came back of groups
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -420,7 +420,10 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "GroupAdmin.describe": lambda w: w.lake.groups.describe("readers"),
     "GroupAdmin.delete_offsets": lambda w: w.lake.groups.delete_offsets("idle", [TP]),
     "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("readers"),
+    "Lakelog.record_groups": lambda w: w.lake.record_groups(),
+    "TopicRegistry.keyspace_id": lambda w: w.lake.topics.keyspace_id(),
     "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
+    "GroupAdmin.expire_all_offsets": lambda w: w.lake.groups.expire_all_offsets(),
     "SharePartitions.acquire": lambda w: w.shares.acquire(TP, w.topic.topic_id, "ada", 5, begin=0),
     "SharePartitions.acknowledge": lambda w: w.shares.acknowledge(
         TP, w.topic.topic_id, "ada", [Acknowledgement(0, 5, 1, Outcome.RENEW)]
@@ -530,6 +533,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog groups delete-offsets": lambda w: w.cli(
         "groups", "delete-offsets", "--group", "idle", "--topic", "orders:1"
     ),
+    "lakelog groups record": lambda w: w.cli("groups", "record"),
     "lakelog groups delete": lambda w: w.cli("groups", "delete", "--group", "idle"),
     "lakelog hot pause": lambda w: w.cli("hot", "pause"),
     "lakelog hot resume": lambda w: w.cli("hot", "resume"),
@@ -572,6 +576,7 @@ QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
+    "TopicLog.is_below_hot",
     *("ShareConsumer.subscribe", "ShareConsumer.subscription"),
     *("ShareConsumer.acknowledge", "ShareConsumer.acknowledge_offset"),
     *(

@@ -78,7 +78,7 @@ def _check(arguments: argparse.Namespace) -> None:
 def _follow(
     log: ColdLog, topic: TopicLog, query: RecordQuery, arguments: argparse.Namespace
 ) -> Iterator[pa.Table]:
-    from ..read.search import with_partition
+    from ..read.found import with_partition
     from ..read.where.expression import matching
 
     asked = query.partitions(topic)

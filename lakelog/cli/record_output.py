@@ -70,7 +70,7 @@ def written(
         found: topics, and `FOUND` tables of them.
     """
     if arguments.output in ("parquet", "arrow"):
-        from ..read.search import FOUND
+        from ..read.found import FOUND
 
         yield from columns_written((table for _, table in found), FOUND, arguments)
     else:

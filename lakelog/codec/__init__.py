@@ -4,12 +4,14 @@ from .codec import decode, encode
 from .compression import resolve_compression
 from .decoded_size import decoded_bytes, in_steps
 from .entry import Entry, EntryId, ProducedBatch, gap_fields, gap_of
+from .many_entries import decode_together
 
 __all__ = [
     "Entry",
     "EntryId",
     "ProducedBatch",
     "decode",
+    "decode_together",
     "decoded_bytes",
     "encode",
     "gap_fields",

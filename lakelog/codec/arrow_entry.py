@@ -145,7 +145,7 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
         raise corrupt(
             entry_id, f"it holds {batch.num_rows} records, its id says {entry_id.record_count}"
         )
-    flaw = _misplaced_null(batch)
+    flaw = misplaced_null(batch)
     if flaw is not None:
         raise corrupt(entry_id, f"of its records, {flaw}")
     return batch, time_ms
@@ -162,6 +162,31 @@ def _read(message: bytes, compressed_bytes: int) -> pa.RecordBatch:
     # Arrow hands each buffer to a pool of threads, unless a stream is told not to.
     stream = pa.ipc.open_stream(_schema_message() + message, options=_ALONE)
     return stream.read_next_batch()
+
+
+def read_messages(messages: Sequence[bytes], counts: Sequence[int]) -> list[pa.RecordBatch] | None:
+    """The records of many messages with the right CRCs, read one after the other as one stream.
+
+    Args:
+        counts: how many records each has.
+
+    Returns:
+        None: one is too large to be read so, or not what was written.
+
+    Raises:
+        ArrowException, EOFError, OSError, ValueError, StopIteration: likewise.
+    """
+    if any(sum(buffer_lengths(message) or ()) > _DECOMPRESSED_HERE for message in messages):
+        return None
+    stream = pa.ipc.open_stream(b"".join([_schema_message(), *messages]), options=_ALONE)
+    batches = []
+    for count in counts:
+        batch = stream.read_next_batch()
+        batch.validate(full=True)  # a right CRC only says that the bytes are the writer's
+        if batch.num_rows != count:
+            return None
+        batches.append(batch)
+    return batches
 
 
 @cache
@@ -187,10 +212,11 @@ def produced_flaw(records: pa.RecordBatch) -> str | None:
             items.field(1).validate(full=True)
     except (pa.ArrowException, ValueError) as error:
         return f"they are no valid Arrow data ({error})"
-    return _misplaced_null(records)
+    return misplaced_null(records)
 
 
-def _misplaced_null(records: pa.RecordBatch) -> str | None:
+def misplaced_null(records: pa.RecordBatch) -> str | None:
+    """What is null of ``PRODUCED`` records though it must not be; None if nothing is."""
     timestamps, _, _, headers = records.columns
     if timestamps.null_count:
         return "a timestamp is null (say -1 for none)"

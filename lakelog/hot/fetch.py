@@ -8,35 +8,27 @@ connection. If the state still names the topic's id, the entries read before it 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import UUID
 
 from ..codec import EntryId, decode, decoded_bytes, in_steps
-from ..config import MIB
 from ..errors import (
     CorruptRecordError,
     ForeignEntryError,
-    LakelogError,
     NewerVersionError,
     TrimmedError,
     UnknownTopicIdError,
     UnknownTopicOrPartitionError,
 )
 from ..record import Fetched, TopicPartition, empty_records
-from .connection import Command, Server, Servers, moved, translate
+from .connection import Command, Servers, moved, translate
 from .declared import Declared, RawEntry, cover, hole, move_aside, parse_gaps
+from .first_steps import MAX_STEP_BYTES, STATE, first_count, next_count
 from .foreign import ILLEGIBLE, illegible
 from .keys import Keys
 
-_FIRST_COUNT = 4  # entries asked for before their size is known
-_FIRST_STEP_BYTES = 16 * 1024
-_MAX_COUNT = 16_384
-#: How much a step may bring when small entries are followed by large ones; XRANGE takes no bytes.
-_MAX_STEP_BYTES = 64 * MIB
-_STATE = ("topic_id", "local_log_start", "log_end", "largest_entry", "gaps", "quarantined")
 _MAX_SKIPPED = 1_000  # entries remembered as already warned of
 
 logger = logging.getLogger(__name__)
@@ -75,9 +67,7 @@ class Fetcher:
         A round trip is sized by stored bytes, since only those are known before; its result is
         decoded in steps that are bounded by decoded bytes. See `HotLog.read`.
         """
-        count = min(
-            _FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES
-        )  # one entry for a reader that wants one
+        count = first_count(max_bytes)  # one entry for a reader that wants one
         offset = start_offset
         while end_offset is None or offset < end_offset:
             step = self.entries(topic_partition, offset, end_offset, count, topic_id)
@@ -102,10 +92,9 @@ class Fetcher:
                 self._warn_of(topic_partition, skipped)
                 yield fetched
                 offset = fetched.next_offset
-            size_bytes = sum(sum(map(len, fields)) for _, fields in step.entries)
-            per_entry = max(1, size_bytes // max(1, len(step.entries)))
-            at_worst = max(max_bytes, _MAX_STEP_BYTES) // max(1, step.largest_entry_bytes)
-            count = max(1, min(_MAX_COUNT, max_bytes // per_entry, 8 * count, at_worst))
+            count = next_count(
+                step.entries, count, max_bytes, step.largest_entry_bytes, MAX_STEP_BYTES
+            )
 
     def entries(
         self,
@@ -117,7 +106,10 @@ class Fetcher:
     ) -> EntriesStep:
         """At most ``count`` raw entries from the one that holds ``start_offset``."""
         keys = self._keys.partition(topic_partition)
-        commands = self._commands(topic_partition, start_offset, count)
+        commands: list[Command] = [
+            ("XRANGE", keys.stream, start_offset, "+", "COUNT", count),
+            ("HMGET", keys.state, *STATE),
+        ]
         for attempt in range(3):
             server = self._servers.for_key(keys.stream)
             with server.wire() as wire:
@@ -143,69 +135,6 @@ class Fetcher:
             declared=declared,
             largest_entry_bytes=largest_entry_bytes,
         )
-
-    def first_steps(
-        self,
-        ranges: Mapping[TopicPartition, tuple[int, int]],
-        *,
-        max_bytes: int,
-        topic_id: UUID | None,
-    ) -> dict[TopicPartition, Fetched]:
-        """What `read` gives first of each range: a round trip for each server, however many.
-
-        Left out is what `read` would have to look at again, skip, or refuse.
-        """
-        count = min(_FIRST_COUNT, 1 + max_bytes // _FIRST_STEP_BYTES)
-        by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
-        for tp in ranges:
-            server = self._servers.for_key(self._keys.partition(tp).stream)
-            by_server.setdefault(id(server), (server, []))[1].append(tp)
-        found: dict[TopicPartition, Fetched] = {}
-        for server, asked in by_server.values():
-            commands = [
-                command for tp in asked for command in self._commands(tp, ranges[tp][0], count)
-            ]
-            with server.wire() as wire:
-                replies = wire.exchange(commands)
-            for tp, raw, state in zip(asked, replies[::2], replies[1::2], strict=True):
-                if isinstance(raw, Exception) or isinstance(state, Exception):
-                    continue
-                with suppress(LakelogError, *ILLEGIBLE):
-                    first = self._first_step(tp, raw, state, *ranges[tp], max_bytes, topic_id)
-                    if first is not None:
-                        found[tp] = first
-        return found
-
-    def _first_step(
-        self,
-        topic_partition: TopicPartition,
-        raw: Sequence[Any],
-        state: Sequence[Any],
-        start: int,
-        end: int,
-        max_bytes: int,
-        topic_id: UUID | None,
-    ) -> Fetched | None:
-        check_topic_id(topic_partition, state[0], topic_id)
-        declared = Declared(int(state[2]), parse_gaps(state[4], state[5]))
-        if declared.gaps or not int(state[1]) <= start < declared.log_end:
-            return None
-        entries, beyond = _parse(topic_partition, raw, end, declared)
-        if not entries or beyond:
-            return None
-        first = next(iter(in_steps(entries, max_bytes)))
-        if len(first) == 1 and decoded_bytes(first[0][1]) > max_bytes:
-            return None
-        fetched, skipped = slice_entries(topic_partition, first, start, end, declared)
-        return None if skipped or fetched.gaps else fetched
-
-    def _commands(self, topic_partition: TopicPartition, start: int, count: int) -> list[Command]:
-        """The entries from the one that holds an offset, then the state."""
-        keys = self._keys.partition(topic_partition)
-        return [
-            ("XRANGE", keys.stream, start, "+", "COUNT", count),
-            ("HMGET", keys.state, *_STATE),
-        ]
 
     def _warn_of(self, topic_partition: TopicPartition, skipped: Sequence[EntryId | str]) -> None:
         for entry_id in skipped:

@@ -1,13 +1,13 @@
 -- Where to scan from for the first record at or after a timestamp.
 -- ARGV: timestamp_ms, topic_id or ''.
--- Returns {'OK', offset}, {'NONE'} or {'UNKNOWN_TOPIC_ID', found or ''}.
+-- Returns {'OK', offset, largest entry in bytes}, {'NONE'} or {'UNKNOWN_TOPIC_ID', found or ''}.
 --
 -- The answer is in the first segment whose largest timestamp reaches the target, or after it if
 -- that record lies below the local log start. The index holds the largest timestamp *so far*:
 -- everything up to the last index entry below the target is below it too.
 
 local target = tonumber(ARGV[1])
-local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'segment')
+local st = redis.call('HMGET', state, 'topic_id', 'local_log_start', 'segment', 'largest_entry')
 if not st[1] or ARGV[2] ~= '' and st[1] ~= ARGV[2] then
   return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
 end
@@ -30,4 +30,4 @@ local floor = redis.call('ZREVRANGEBYSCORE', times, '(' .. int(target), '-inf', 
 if floor then
   from = math.max(from, tonumber(floor) + 1)
 end
-return { 'OK', math.max(from, tonumber(st[2])) }
+return { 'OK', math.max(from, tonumber(st[2])), tonumber(st[4] or 0) }

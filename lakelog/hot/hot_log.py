@@ -10,7 +10,7 @@ from uuid import UUID
 
 from ..clock import Clock
 from ..codec import ProducedBatch
-from ..config import MIB
+from ..config import KIB, MIB
 from ..errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
@@ -21,7 +21,7 @@ from ..errors import (
 )
 from ..offsets import HotOffsets, HotSegment, check_offset
 from ..once_a_process import OnceAProcess
-from ..record import MAX_OFFSET, Fetched, OffsetAndTimestamp, TopicPartition
+from ..record import MAX_OFFSET, Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 from ..secret_reference import resolve_secret
 from ..topic import STATUS_TABLE, Topic
 from . import time_index
@@ -40,6 +40,7 @@ from .beats import Beats
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
 from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
+from .first_steps import first_count, first_steps
 from .foreign import foreign_if_illegible
 from .glance import Glancer
 from .inspection import Inspection
@@ -53,8 +54,9 @@ from .server_info import ServerInfo, server_info
 
 READ_STEP_BYTES = 8 * MIB
 REPLICA_TIMEOUT_MS = 5_000
-#: Partitions that are searched by time in one round trip; each may bring some entries.
-_SOUGHT_AT_ONCE = 64
+#: What a search by time reads of a partition at first, of several together at most, and of how
+#: many at most.
+_SOUGHT_BYTES, _SOUGHT_TOGETHER_BYTES, _SOUGHT_AT_ONCE = 16 * KIB, 64 * MIB, 1_024
 
 
 class HotLog:
@@ -390,13 +392,29 @@ class HotLog:
         *,
         max_bytes: int,
         topic_id: UUID | None = None,
-    ) -> dict[TopicPartition, Fetched]:
+        backward: bool = False,
+        counts: Mapping[TopicPartition, int] | None = None,
+    ) -> FetchedTogether:
         """What `read` gives first of [start, end) in each partition, in one round trip a server.
 
-        It may hold all of that at once. Left out are partitions that need a closer look, such as
-        one whose records were trimmed or are damaged: `read` says what is the matter.
+        Left out are partitions that need a closer look, such as one whose records were trimmed or
+        are damaged: `read` says what is the matter.
+
+        Args:
+            max_bytes: of each partition's records.
+            backward: the last of each range instead, up to its end.
+            counts: how many entries to ask for, where that is known of a step before; see
+                `FetchedTogether.next_counts`.
         """
-        return self._fetcher.first_steps(ranges, max_bytes=max_bytes, topic_id=topic_id)
+        return first_steps(
+            self._servers,
+            self._keys,
+            ranges,
+            max_bytes=max_bytes,
+            topic_id=topic_id,
+            backward=backward,
+            counts=counts,
+        )
 
     def offsets_for_timestamp(
         self,
@@ -410,21 +428,13 @@ class HotLog:
         Left out are those that need a closer look.
         """
         asked = list(topic_partitions)
-        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
-        for at in range(0, len(asked), _SOUGHT_AT_ONCE):
-            found |= self._sought(asked[at : at + _SOUGHT_AT_ONCE], timestamp_ms, topic_id)
-        return found
-
-    def _sought(
-        self, asked: Sequence[TopicPartition], timestamp_ms: int, topic_id: UUID | None
-    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
         arguments = [timestamp_ms, "" if topic_id is None else str(topic_id)]
         by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
         for tp in asked:
             server = self._servers.for_key(self._keys.partition(tp).stream)
             by_server.setdefault(id(server), (server, []))[1].append(tp)
         found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
-        ranges: dict[TopicPartition, tuple[int, int]] = {}
+        starts: dict[TopicPartition, tuple[int, int]] = {}  # and the largest entry's bytes
         for server, group in by_server.values():
             _, replies = server.run_scripts(
                 [("find_timestamp", self._keys.partition(tp).all(), arguments) for tp in group]
@@ -435,12 +445,30 @@ class HotLog:
                 if reply[0] == b"NONE":
                     found[tp] = None
                 elif reply[0] == b"OK":
-                    ranges[tp] = (int(reply[1]), MAX_OFFSET)
-        steps = self.first_steps(ranges, max_bytes=MIB, topic_id=topic_id)
-        for tp, step in steps.items():
-            first = time_index.first_in(step.records, timestamp_ms)
-            if first is not None:
-                found[tp] = first
+                    starts[tp] = (int(reply[1]), int(reply[2]))
+        for together in _at_once({tp: size for tp, (_, size) in starts.items()}):
+            offsets = {tp: starts[tp][0] for tp in together}
+            found |= self._sought(offsets, timestamp_ms, topic_id)
+        return found
+
+    def _sought(
+        self, starts: Mapping[TopicPartition, int], timestamp_ms: int, topic_id: UUID | None
+    ) -> dict[TopicPartition, OffsetAndTimestamp | None]:
+        """The first at or after a time from each of some offsets on, where there is one."""
+        found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
+        left: Mapping[TopicPartition, int] = starts
+        counts: Mapping[TopicPartition, int] = {}
+        while left:
+            steps = self.first_steps(
+                {tp: (at, MAX_OFFSET) for tp, at in left.items()},
+                max_bytes=_SOUGHT_BYTES,
+                topic_id=topic_id,
+                counts=counts,
+            )
+            found |= time_index.first_of_each(steps, timestamp_ms)
+            asked = zip(steps.topic_partitions, steps.next_offsets.tolist(), strict=True)
+            left = {tp: at for tp, at in asked if tp not in found}
+            counts = dict(zip(steps.topic_partitions, steps.next_counts, strict=True))
         return found
 
     def offset_for_timestamp(
@@ -729,6 +757,27 @@ def _says(reply: Any, value: bytes) -> bool:
     """Whether a reply of CONFIG GET (a list, or a map under RESP3) gives that value."""
     values = list(reply.values()) if isinstance(reply, dict) else reply[1:] if reply else []
     return values == [value]
+
+
+def _at_once(largest_bytes: Mapping[TopicPartition, int]) -> Iterator[list[TopicPartition]]:
+    """Partitions of which the first entries are read together.
+
+    Args:
+        largest_bytes: how large an entry of each may be.
+    """
+    together: list[TopicPartition] = []
+    size_bytes = 0
+    for tp, largest in largest_bytes.items():
+        more = first_count(_SOUGHT_BYTES) * largest
+        if together and (
+            size_bytes + more > _SOUGHT_TOGETHER_BYTES or len(together) == _SOUGHT_AT_ONCE
+        ):
+            yield together
+            together, size_bytes = [], 0
+        together.append(tp)
+        size_bytes += more
+    if together:
+        yield together
 
 
 def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOffsets:

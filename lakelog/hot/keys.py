@@ -13,6 +13,7 @@
 | ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
 | ``{<stream>}:deleted:{topic_id}:{kind}`` | as above | what is kept of a deleted topic |
 | ``{keyspace}:groups`` | hash | group id → its creation, see ``groups/listing.lua`` |
+| ``{<groups>}:recorded`` | hash | what is recorded of them in the cold root, see ``record.lua`` |
 | ``{keyspace}:group:{group_id}`` | hash | a group of consumers, see ``groups/group.lua`` |
 | ``{<group>}:{kind}`` | | what belongs to it, of each kind that has something |
 | ``{keyspace}:share_groups`` | hash | [group id, topic, partition] of what lies in ``:shares`` |
@@ -147,6 +148,10 @@ class Keys:
     def groups(self) -> str:
         return f"{self.keyspace}:groups"
 
+    @property
+    def groups_recorded(self) -> str:
+        return f"{{{self.groups}}}:recorded"
+
     def group(self, group_id: str) -> GroupKeys:
         spelled = group_id.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")
         key = f"{self.keyspace}:group:{spelled}"
@@ -161,7 +166,7 @@ class Keys:
     def naming_lock(self, named: UUID | str) -> str:
         return f"{self.keyspace}:naming:{named}"
 
-    @lru_cache(maxsize=4096)  # noqa: B019, Keys are few and compare by their keyspace
+    @lru_cache(maxsize=32_768)  # noqa: B019, Keys are few and compare by their keyspace
     def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"
         return PartitionKeys(

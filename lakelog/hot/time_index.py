@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..record import Fetched, OffsetAndTimestamp
+from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 
 ReadFrom = Callable[[int], Iterator[Fetched]]
 
@@ -32,6 +33,23 @@ def first_in(records: pa.RecordBatch, timestamp_ms: int) -> OffsetAndTimestamp |
     return OffsetAndTimestamp(
         records.column("offset")[row].as_py(), timestamps[row].as_py() // 1000
     )
+
+
+def first_of_each(
+    fetched: FetchedTogether, timestamp_ms: int
+) -> dict[TopicPartition, OffsetAndTimestamp]:
+    """As `first_in`, of each partition that has one."""
+    micros = np.asarray(fetched.records.column("timestamp").cast(pa.int64()))
+    offsets = np.asarray(fetched.records.column("offset"))
+    rows = np.flatnonzero(micros >= timestamp_ms * 1000)
+    numbers, first = np.unique(np.searchsorted(fetched.ends, rows, side="right"), return_index=True)
+    rows = rows[first]
+    return {
+        fetched.topic_partitions[number]: OffsetAndTimestamp(offset, time_us // 1000)
+        for number, offset, time_us in zip(
+            numbers.tolist(), offsets[rows].tolist(), micros[rows].tolist(), strict=True
+        )
+    }
 
 
 def largest(read_from: ReadFrom, start: int) -> OffsetAndTimestamp | None:

@@ -7,15 +7,12 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 
 import pyarrow as pa
 
-from ..config import MIB
 from ..errors import InvalidArgumentError
 from ..record import TopicPartition
 from .cursor import Cursor
 from .policy import OffsetReset
+from .read_ahead import ReadAhead
 from .topic_log import TopicLog
-
-#: What one poll hands out, if that is more than one record: Kafka's default of fetch.max.bytes.
-_POLL_BYTES = 50 * MIB
 
 
 class AssignedPartitions:
@@ -23,17 +20,22 @@ class AssignedPartitions:
 
     Args:
         reset: where a partition begins that has no position.
+        fetch_max_bytes: what one poll hands out, if that is more than one record, and how much of
+            the cold tier is read before it is asked for.
         find_starts: moves cursors to where their group has come; None: there is no group.
     """
 
     def __init__(
         self,
         reset: OffsetReset,
+        fetch_max_bytes: int,
         find_starts: Callable[[Collection[Cursor]], None] | None = None,
     ) -> None:
         self._reset = reset
         self._find_starts = find_starts
         self._cursors: dict[TopicPartition, Cursor] = {}
+        self._fetch_max_bytes = fetch_max_bytes
+        self.read_ahead = ReadAhead(fetch_max_bytes)
 
     # -- which ---------------------------------------------------------------------------------
 
@@ -71,12 +73,14 @@ class AssignedPartitions:
     def add(self, logs: Mapping[TopicPartition, TopicLog]) -> None:
         """Read these too, from their start."""
         for tp, log in logs.items():
-            self._cursors[tp] = Cursor(tp, log, self._reset, self._find_starts is not None)
+            asks_group = self._find_starts is not None
+            self._cursors[tp] = Cursor(tp, log, self._reset, self.read_ahead, asks_group)
 
     def remove(self, partitions: Collection[TopicPartition]) -> None:
         """Read these no more."""
         for tp in partitions:
-            self._cursors.pop(tp, None)
+            if (cursor := self._cursors.pop(tp, None)) is not None:
+                cursor.close()
 
     def of(self, partition: TopicPartition) -> Cursor:
         """The cursor of a partition.
@@ -125,7 +129,7 @@ class AssignedPartitions:
             if not cursor.try_fill():
                 self.last(cursor)
                 continue
-            if polled and size_bytes + cursor.ahead_bytes > _POLL_BYTES:
+            if polled and size_bytes + cursor.ahead_bytes > self._fetch_max_bytes:
                 break  # it comes first in the next poll
             self.last(cursor)
             batch = cursor.take(share if left is None or share is None else min(share, left))

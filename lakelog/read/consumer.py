@@ -75,7 +75,9 @@ class Consumer:
         self._offsets = self._group_offsets()
         find_starts = None if self._offsets is None else self._offsets.find_starts
         self._reading = AssignedPartitions(
-            OffsetReset.parse(self.config.auto_offset_reset), find_starts
+            OffsetReset.parse(self.config.auto_offset_reset),
+            self.config.fetch_max_bytes,
+            find_starts,
         )
         self._following: Following | None = None  # None: partitions are assigned by hand
 
@@ -248,8 +250,8 @@ class Consumer:
     ) -> dict[TopicPartition, list[Record]]:
         """The next records, at once if there are any, else after waiting for the first.
 
-        Partitions take turns, so that none starves. Records of 50 MiB together (Kafka's
-        fetch.max.bytes), or one larger record, are enough for one poll, whatever the limit.
+        Partitions take turns, so that none starves. Records of ``fetch_max_bytes``
+        together, or one larger record, are enough for one poll, whatever the limit.
 
         Args:
             timeout_ms: how long to wait for a record.
@@ -436,7 +438,7 @@ class Consumer:
     def close(self, autocommit: bool = True) -> None:
         """Give up the subscription or the assignment, and leave the group.
 
-        Connections stay open: the logs have them.
+        Connections stay open: the logs have them. What is being read ahead is waited for.
 
         Args:
             autocommit: commit what was read, if ``enable_auto_commit``. Leaving a ``with`` by an
@@ -447,8 +449,11 @@ class Consumer:
         try:
             self.unsubscribe()
         finally:
-            if self._offsets is not None:
-                self._offsets.close()
+            try:
+                if self._offsets is not None:
+                    self._offsets.close()
+            finally:
+                self._reading.read_ahead.close()
 
     def __enter__(self) -> Consumer:
         return self

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ..config import check_names
+from ..config import MIB, check_names
 from ..errors import InvalidArgumentError, InvalidConfigError
 from ..groups.group_ids import check_group_id
 from ..groups.member_config import MemberConfig, chosen_assignors
@@ -29,6 +29,11 @@ class ConsumerConfig:
 
     max_poll_records: int = 500
     # The most that one `poll` returns; ≥ 1. Kafka: 500.
+
+    fetch_max_bytes: int = 50 * MIB
+    # The most that one poll hands out, and how much of the cold tier is read ahead of it, of all
+    # partitions together; decoded, and a single larger record still is. 0: nothing is read ahead,
+    # and there is no thread for it. Kafka: 50 MiB.
 
     consumer_timeout_ms: int | None = None
     # Iterating ends after this long without a record; None: never. kafka-python: never.
@@ -84,6 +89,7 @@ class ConsumerConfig:
                 value=self.isolation_level,
             )
         check_count("max_poll_records", self.max_poll_records)
+        check_size("fetch_max_bytes", self.fetch_max_bytes)
         if self.consumer_timeout_ms is not None:
             check_timeout("consumer_timeout_ms", self.consumer_timeout_ms)
         check_max_age(self.metadata_max_age_ms)
@@ -168,6 +174,21 @@ def check_count(name: str, value: object) -> int:
     """
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise InvalidArgumentError(f"{name}={value!r} is not a number of records ≥ 1")
+    return value
+
+
+def check_size(name: str, value: object) -> int:
+    """A size in bytes.
+
+    Raises:
+        InvalidConfigError: not a whole number ≥ 0.
+    """
+    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+        raise InvalidConfigError(
+            f"{name}={value!r} is not legal: it takes a number of bytes ≥ 0",
+            name=name,
+            value=value,
+        )
     return value
 
 

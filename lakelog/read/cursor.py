@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 from dataclasses import replace
 
 import pyarrow as pa
 
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
 from ..offsets import Ago, Position
-from ..record import Fetched, Record, TopicPartition, to_records
+from ..record import Record, TopicPartition, to_records
 from .policy import OffsetReset
+from .read_ahead import ReadAhead, Steps
 from .topic_log import TopicLog
 
 #: Reading record by record turns this many of a partition into objects at a time.
@@ -25,6 +25,7 @@ class Cursor:
 
     Args:
         reset: where to begin without a position.
+        read_ahead: shared with the consumer's other partitions.
         asks_group: its group may have committed one; see `start_at`.
     """
 
@@ -33,21 +34,41 @@ class Cursor:
         topic_partition: TopicPartition,
         log: TopicLog,
         reset: OffsetReset,
+        read_ahead: ReadAhead,
         asks_group: bool = False,
     ) -> None:
         self.topic_partition = topic_partition
         self.log = log
         self.asks_group = asks_group
-        self.paused = False
         self.position: int | None = None  # of the next record to hand out; None: to be looked up
         self.idle_at: int | None = None  # nothing to read until this offset is there
         self._reset = reset
         self._target: Position | None = reset.position  # what to look up
-        self._steps: Iterator[Fetched] | None = None
+        self._read_ahead = read_ahead
+        self._steps: Steps | None = None
+        self._is_paused = False
         self._ahead: pa.RecordBatch | None = None  # read, not yet handed out
         self._ahead_end = 0  # the position after it
         self._objects: list[Record] = []  # the first records of `_ahead`, the next one last
         self.failure: Exception | None = None  # to be raised by the next poll
+
+    @property
+    def paused(self) -> bool:
+        """Whether nothing of it is handed out."""
+        return self._is_paused
+
+    @paused.setter
+    def paused(self, is_paused: bool) -> None:
+        self._is_paused = is_paused
+        if self._steps is not None:
+            self._steps.pause(is_paused)
+
+    def close(self) -> None:
+        """Drop what was read ahead."""
+        if self._steps is not None:
+            self._steps.close()
+        self._steps = self._ahead = None
+        self._objects = []
 
     def move(self, where: int | Position) -> None:
         """Go on somewhere else; what was read ahead is dropped."""
@@ -57,8 +78,7 @@ class Cursor:
             self.position = where
         self.asks_group = False
         self.idle_at = self.failure = None
-        self._steps = self._ahead = None
-        self._objects = []
+        self.close()
 
     def start_at(self, committed: int | None) -> None:
         """Begin where the group has come; None: it has committed nothing."""
@@ -94,7 +114,6 @@ class Cursor:
             except RecoveryNeededError:
                 self.idle_at = self.position  # waits; the gap that recovery leaves is news
             except OffsetOutOfRangeError as error:
-                self._steps = None
                 if self._reset.position is None:
                     message = f"{error}, or set auto_offset_reset to 'earliest' or 'latest'"
                     raise replace(error, message=message) from None
@@ -155,14 +174,14 @@ class Cursor:
 
     def _step(self, position: int) -> None:
         if self._steps is None:
-            self._steps = self.log.fetches(self.topic_partition.partition, position)
+            self._steps = self._read_ahead.steps(self.log, self.topic_partition, position)
         try:
-            step = next(self._steps, None)
+            step = self._steps.next()
         except BaseException:
-            self._steps = None  # a generator that raised is over
+            self.close()
             raise
         if step is None:
-            self._steps = None
+            self.close()
             self.idle_at = position
         elif step.records.num_rows:
             self._ahead, self._ahead_end = step.records, step.next_offset

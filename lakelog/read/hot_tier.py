@@ -12,7 +12,7 @@ from ..cold.table import ColdTable
 from ..errors import TrimmedError
 from ..hot.hot_log import READ_STEP_BYTES
 from ..offsets import HotOffsets
-from ..record import Fetched, OffsetAndTimestamp, TopicPartition
+from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 
 #: How often a wait for archived records looks at the tables.
 POLL_INTERVAL_S = 1.0
@@ -49,8 +49,16 @@ class HotTier(Protocol):
         *,
         max_bytes: int,
         topic_id: UUID | None = None,
-    ) -> dict[TopicPartition, Fetched]:
-        """The first step of `read` of each [start, end), without those that need a closer look."""
+        backward: bool = False,
+        counts: Mapping[TopicPartition, int] | None = None,
+    ) -> FetchedTogether:
+        """The first step of `read` of each [start, end), without those that need a closer look.
+
+        Args:
+            max_bytes: of each partition's records.
+            backward: the last step of each instead, up to its end.
+            counts: how many entries to ask for, where that is known of a step before.
+        """
         ...
 
     def offset_for_timestamp(
@@ -144,9 +152,11 @@ class NothingHot:
         *,
         max_bytes: int,
         topic_id: UUID | None = None,
-    ) -> dict[TopicPartition, Fetched]:
+        backward: bool = False,
+        counts: Mapping[TopicPartition, int] | None = None,
+    ) -> FetchedTogether:
         """See `HotTier.first_steps`: all of them need a closer look."""
-        return {}
+        return FetchedTogether.of_none()
 
     def offset_for_timestamp(
         self, topic_partition: TopicPartition, timestamp_ms: int, *, topic_id: UUID | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from datetime import timedelta
 
 import pyarrow as pa
@@ -37,24 +37,26 @@ _ASKED_ONE_BY_ONE = 32
 
 def seek_each(
     tiers: Tiers, partitions: Iterable[int], position: Position, clock: Clock
-) -> dict[int, int | None]:
-    """The offset of a position in each partition; None where no record has that position."""
-    if isinstance(position, SOUGHT):
-        asked = [tiers.topic.partition(number) for number in partitions]
-        target_ms = _target_ms(position, clock)
-        decided: Mapping[int, int | None] = {}
-        if target_ms is not None and len(asked) > _ASKED_ONE_BY_ONE:
-            decided = _decided_together(tiers, asked, target_ms)
+) -> tuple[dict[int, int | None], Look]:
+    """The offset of a position in each partition, None where no record has that position; and a
+    look at them all that is no older than what says so.
+    """
+    asked = [tiers.topic.partition(number) for number in partitions]
+    numbers = [one.partition for one in asked]
+    if not isinstance(position, SOUGHT):
+        look = tiers.look(numbers)
         return {
-            one.partition: (
-                decided[one.partition]
-                if one.partition in decided
-                else seek(tiers, one, position, clock)
-            )
-            for one in asked
-        }
-    look = tiers.look(partitions)
-    return {number: offset_of(position, tiers, number, one) for number, one in look.offsets.items()}
+            number: offset_of(position, tiers, number, one) for number, one in look.offsets.items()
+        }, look
+    target_ms = _target_ms(position, clock)
+    if target_ms is None or len(asked) <= _ASKED_ONE_BY_ONE:
+        found = {one.partition: seek(tiers, one, position, clock) for one in asked}
+        return found, tiers.look(numbers)
+    decided, look = _decided_together(tiers, asked, target_ms)
+    return {
+        number: decided[number] if number in decided else seek(tiers, one, position, clock)
+        for number, one in zip(numbers, asked, strict=True)
+    }, look
 
 
 def seek(
@@ -86,7 +88,7 @@ def _target_ms(position: Position, clock: Clock) -> int | None:
 
 def _decided_together(
     tiers: Tiers, asked: list[TopicPartition], timestamp_ms: int
-) -> dict[int, int | None]:
+) -> tuple[dict[int, int | None], Look]:
     """The offset of a time in those partitions where no file has to be read for it."""
     # Hot first, as for one partition.
     hot = tiers.hot.offsets_for_timestamp(asked, timestamp_ms, topic_id=tiers.topic.topic_id)
@@ -102,7 +104,7 @@ def _decided_together(
         seen = hot[one]
         if next(in_cold, None) is None and (seen is None or seen.offset >= log.log_start):
             found[number] = None if seen is None else seen.offset
-    return found
+    return found, look
 
 
 def _decided_by_indexes(look: Look, timestamp_ms: int) -> dict[int, int | None]:

@@ -100,7 +100,10 @@ class Piece:
 def pieces(look: Look, partition: int, start: int, end: int) -> list[Piece]:
     """What the log holds of [start, end), by offset; none where it holds nothing."""
     found: list[Piece] = []
-    hot = look.hot[partition]
+    hot, log = look.hot[partition], look.offsets[partition]
+    if log.log_start == log.local_log_start and not hot.gaps and log.log_end == hot.log_end:
+        # Redis has all of it, as it has of most partitions where there are thousands.
+        return [*_hot_pieces(hot, max(start, log.log_start), min(end, log.log_end))]
     for tier in tiers_between(look.offsets[partition], hot, start, end):
         if tier.hot:
             found += _hot_pieces(hot, tier.start, tier.end)

@@ -138,7 +138,7 @@ class TopicLog:
         """As `seek`, in several partitions (default: all), with one look where that is enough."""
         if partitions is None:
             partitions = range(self.topic.partitions)
-        return seeking.seek_each(self._tiers, partitions, position(to), self._clock)
+        return seeking.seek_each(self._tiers, partitions, position(to), self._clock)[0]
 
     def offset_for_timestamp(self, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
         """As `seek` by timestamp, with the timestamp that was found."""
@@ -204,6 +204,10 @@ class TopicLog:
         check_offset(offset)
         _check_max_bytes(max_bytes)
         return fetches(self._tiers, topic_partition, offset, max_bytes=max_bytes)
+
+    def is_below_hot(self, partition: int, offset: int) -> bool:
+        """Whether the offset is known to lie below the hot records; asks nobody."""
+        return not self._tiers.may_be_hot(self.topic.partition(partition), offset)
 
     def read(
         self,
@@ -289,11 +293,12 @@ class TopicLog:
         for number in asked:
             self.topic.partition(number)
         found = parse(where) if isinstance(where, str) else where
-        look = self._tiers.look(asked)
-        first = self._clamped(asked, start, look)
-        last = self._clamped(asked, end, look)
+        edges = [self._sought(asked, one) for one in (start, end)]
+        looks = [one for _, one in edges if one is not None]
+        look = looks[-1] if looks else self._tiers.look(asked)
+        first, last = (self._clamped(asked, sought, look) for sought, _ in edges)
         ranges = {number: (first[number], max(first[number], last[number])) for number in asked}
-        return Search(self._tiers, ranges, found)
+        return Search(self._tiers, ranges, found, look)
 
     def search_ranges(self, ranges: Mapping[int, tuple[int, int]], where: Where) -> Search:
         """As `search`, in [start, end) of each of some partitions."""
@@ -417,27 +422,38 @@ class TopicLog:
 
     # -- how -------------------------------------------------------------------------------------
 
+    def _sought(
+        self, asked: Sequence[int], given: PositionLike | Mapping[int, PositionLike]
+    ) -> tuple[Mapping[int, Position | int | None], Look | None]:
+        """Positions in each partition, as offsets where it takes a search to tell.
+
+        Returns:
+            They, and the look at all partitions that it took, if it did.
+        """
+        if isinstance(given, Mapping):
+            positions = {number: position(given[number]) for number in asked}
+            return {
+                number: self.seek(number, where) if isinstance(where, seeking.SOUGHT) else where
+                for number, where in positions.items()
+            }, None
+        where = position(given)
+        if isinstance(where, seeking.SOUGHT):
+            return seeking.seek_each(self._tiers, asked, where, self._clock)
+        return dict.fromkeys(asked, where), None
+
     def _clamped(
-        self,
-        asked: Sequence[int],
-        given: PositionLike | Mapping[int, PositionLike],
-        look: Look,
+        self, asked: Sequence[int], sought: Mapping[int, Position | int | None], look: Look
     ) -> dict[int, int]:
         """Where a position lies in each partition; at one of its ends, if it lies outside."""
         clamped = {}
-        sought: Mapping[int, int | None] = {}
-        if not isinstance(given, Mapping) and isinstance(position(given), seeking.SOUGHT):
-            sought = self.seek_each(given, asked)
         for number in asked:
-            log = look.offsets[number]
-            where = position(given[number] if isinstance(given, Mapping) else given)
-            offset: int | None
+            log, where = look.offsets[number], sought[number]
             if isinstance(where, AtOffset):
-                offset = where.offset
-            elif isinstance(where, seeking.SOUGHT):
-                offset = sought[number] if number in sought else self.seek(number, where)
-            else:
+                offset: int | None = where.offset
+            elif isinstance(where, Position):
                 offset = seeking.offset_of(where, self._tiers, number, log)
+            else:
+                offset = where
             if offset is None:
                 offset = log.log_end
             clamped[number] = min(max(offset, log.log_start), log.log_end)

@@ -74,7 +74,7 @@ def test_a_step_stays_near_max_bytes(make_bench):
 
 def test_a_step_is_bounded_when_large_entries_follow_small_ones(make_bench, monkeypatch):
     """What the small ones lead to expect is no measure for what comes."""
-    monkeypatch.setattr(fetch, "_MAX_STEP_BYTES", 2 * MIB)
+    monkeypatch.setattr(fetch, "MAX_STEP_BYTES", 2 * MIB)
     bench = make_bench()
     for _ in range(300):
         bench.append(NOW_MS)

@@ -19,8 +19,9 @@ from lakelog.cold.by_path.path_table import PathTable
 from lakelog.config import EntryFormat
 from lakelog.errors import InvalidArgumentError, MissingFileError, UnknownTopicOrPartitionError
 from lakelog.read import search as searching
+from lakelog.read import search_merge, search_scan
 from lakelog.read import seek as seeking
-from lakelog.read.search import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, SearchLimit, records_of
+from lakelog.read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, SearchLimit, records_of
 from lakelog.read.tiers import Tiers
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import Record
@@ -66,7 +67,7 @@ def pages(search: Any, sizes: Any, backward: bool = False, **more: Any) -> list[
 def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "_MOST_STEP_BYTES", 600)
     monkeypatch.setattr(searching, "_LEAST_STEP_BYTES", 600)
-    monkeypatch.setattr(searching, "_FIRST_STRETCH", 4)
+    monkeypatch.setattr(search_scan, "_FIRST_STRETCH", 4)
     monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", 4)
 
 
@@ -80,7 +81,7 @@ def test_it_finds_what_a_list_says_it_should(make_bench, beginning, steps, seed)
     held = [story.held(partition) for partition in range(2)]
     log = story.bench.log
     # Of many partitions, what Redis has is read and sought together.
-    together = {searching: "_ASKED_AT_ONCE", seeking: "_ASKED_ONE_BY_ONE"}
+    together = {search_merge: "_ASKED_AT_ONCE", seeking: "_ASKED_ONE_BY_ONE"}
     with pytest.MonkeyPatch.context() as patch:
         for module, name in together.items() if chance.random() < 0.7 else ():
             patch.setattr(module, name, 1)

@@ -51,17 +51,20 @@ def answer(
         ask = replace(ask, partition=0)
     if ask.is_search:
         asked = range(partitions) if ask.partition is None else [ask.partition]
-        look = opened.look(asked)
         start = None
         if ask.partition is not None and not isinstance(ask.where, Cut):
-            place = _place(opened, ask.partition, ask.where, look.offsets[ask.partition])
+            offsets = opened.look(asked).offsets[ask.partition]
+            place = _place(opened, ask.partition, ask.where, offsets)
             start = (place.offset, place.backward, place.note)
 
-        def first(found: Found) -> None:
-            on_first(of_search(opened, ask, look, found))
+        def look_now() -> Look:
+            return opened.look(asked)
 
-        found = search_page(opened.log, ask, look, start, first, on_progress, stopped)
-        return of_search(opened, ask, look, found)
+        def first(found: Found) -> None:
+            on_first(of_search(opened, ask, found))
+
+        found = search_page(opened.log, ask, look_now, start, first, on_progress, stopped)
+        return of_search(opened, ask, found)
     assert ask.partition is not None
     look = opened.look([ask.partition])
     offsets = look.offsets[ask.partition]
@@ -76,7 +79,7 @@ def answer(
     return _shown(opened, ask, look, View(ask.topic, ask.partition, spans), records, said, spans)
 
 
-def of_search(opened: OpenedTopic, ask: Ask, look: Look, found: Found) -> Shown:
+def of_search(opened: OpenedTopic, ask: Ask, found: Found) -> Shown:
     """A page of a search, with what is known of its rows."""
     spans = found.spans
     if ask.partition is None:
@@ -85,7 +88,7 @@ def of_search(opened: OpenedTopic, ask: Ask, look: Look, found: Found) -> Shown:
     records = found.records
     if ask.partition is not None:
         records = records.drop_columns(["partition"])
-    shown = _shown(opened, ask, look, view, records, found.notes, found.spans)
+    shown = _shown(opened, ask, found.look, view, records, found.notes, found.spans)
     return replace(shown, edges=(found.low, found.high))
 
 
@@ -121,7 +124,7 @@ def _shown(
         notes.append(f"Redis was not asked: the log is shown {known}")
     partitions = opened.log.topic.partitions
     shown = Shown(
-        ask, view, records, (), look.offsets, tuple(notes), tuple(skipped), partitions=partitions
+        ask, view, records, (), look.offsets, tuple(notes), tuple(skipped), partitions, look=look
     )
     return replace(shown, tiers=tuple(_tiers(opened, look, shown)))
 

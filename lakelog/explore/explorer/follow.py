@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ...config import MIB
 from ...offsets import HotOffsets, Latest
-from ...read.search import FOUND, Place, SearchLimit
+from ...read.found import FOUND, Place, SearchLimit
 from ...read.where import is_all
 from ...record import OffsetRange
 from .answer import answer, of_search
@@ -102,11 +102,11 @@ def _grown(opened: OpenedTopic, shown: Shown, stopped: Callable[[], bool]) -> Sh
             return shown
     ends = {number: Place(end) for number, (_, end) in ranges.items()}
     if records.num_rows < before:  # the page begins later by now
-        kept = Found(records, ends, ends).held if records.num_rows else {}
+        kept = Found(records, ends, ends, look).held if records.num_rows else {}
         low = {
             number: Place(kept[number][0]) if number in kept else ends[number] for number in ends
         }
-    return of_search(opened, ask, look, Found(records, low, ends))
+    return of_search(opened, ask, Found(records, low, ends, look))
 
 
 def _records(hot: HotOffsets, start: int, end: int) -> int:

@@ -20,7 +20,7 @@ from ...offsets import (
     at_time,
     position,
 )
-from ...read.search import SearchLimit
+from ...read.found import SearchLimit
 from ...read.where import Always, parse
 from ...typed_time import UTC, read_time, zone_named
 from .controls import ALL, CHOSEN_MOST, NONE, hide, unhide

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ...errors import InvalidArgumentError
 from ...offsets import Earliest, Latest
-from ...read.search import SearchLimit
+from ...read.found import SearchLimit
 from ...read.where import Where
 from ...read.where.expression import Bytes, Compare
 from .decode import decode

@@ -15,7 +15,7 @@ from ...errors import (
     UnknownTopicOrPartitionError,
 )
 from ...offsets import AtOffset, Latest
-from ...read.search import Progress
+from ...read.found import Progress
 from ...read.topic_log import TopicLog
 from ..picture.picture import Picture, pictures
 from .answer import answer
@@ -360,6 +360,7 @@ class Questions:
             return
         self._pictured, self._picture_s = of, now_s
         window, partitions = self.window, [*shown.offsets]
+        looks = [] if shown.look is None else [shown.look]
 
         def draw(picture: Picture) -> None:
             screen.pictured = picture
@@ -369,7 +370,7 @@ class Questions:
             def of(opened: OpenedTopic) -> Picture:
                 return pictures(
                     opened.log,
-                    opened.look(partitions),
+                    looks.pop() if looks else opened.look(partitions),  # the page's own first
                     window,
                     fine=not following,
                     on_coarse=lambda one: self.picturing.only_if_newest(job, lambda: draw(one)),

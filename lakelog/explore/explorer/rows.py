@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import timezone, tzinfo
 
-from ...read.search import records_of
+from ...read.found import records_of
 from ...record import Record, TopicPartition, to_records
 from .decode import AUTO, EMPTY, NULL, Decoded, decode, one_line
 from .moment import clock_time

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from ...errors import InvalidArgumentError, LakelogError
 from ...offsets import AtTimestamp, Earliest, Latest
-from ...read.search import Progress
+from ...read.found import Progress
 from ...read.where import parse, write
 from ...record import Record
 from ...typed_time import UTC, zone_named

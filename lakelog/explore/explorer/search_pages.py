@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...ingest.partitioner import partition_of_key
-from ...offsets import AtOffset, Earliest, Latest
-from ...read.search import (
-    EDGE,
-    FULL,
-    STOPPED,
-    TOO_MANY_RECORDS,
-    Page,
-    Place,
-    Progress,
-    Search,
-)
+from ...offsets import AtOffset, Earliest, Latest, Position
+from ...read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, Page, Place, Progress
+from ...read.search import Search
 from ...read.tiers import Look
 from ...read.topic_log import TopicLog
 from ...read.where import Always, Bounds, is_all
@@ -34,6 +26,8 @@ MOST_SHARES = 64
 #: Is told how far a search is, and which share of each partition is done.
 OnProgress = Callable[[Progress, Mapping[int, float]], None]
 
+_LATEST = Latest()
+
 #: So many spans are written out where nothing was found.
 _WRITTEN_SPANS = 16
 
@@ -45,6 +39,7 @@ class Found:
     records: pa.Table  # FOUND
     low: Mapping[int, Place]  # where the search goes on backward,
     high: Mapping[int, Place]  # and forward
+    look: Look  # that it goes by
     notes: tuple[str, ...] = ()
 
     @property
@@ -73,8 +68,8 @@ class _Start:
     ranges: Mapping[int, tuple[int, int]]
     after: Mapping[int, Place]
     backward: bool
+    look: Look  # that covers the ranges
     note: str | None = None
-    look: Look | None = None  # that covers the ranges
 
     def of(self, partitions: frozenset[int]) -> _Start:
         ranges = {number: self.ranges[number] for number in sorted(partitions)}
@@ -89,7 +84,7 @@ class _Start:
 def search_page(
     log: TopicLog,
     ask: Ask,
-    look: Look,
+    look: Callable[[], Look],
     start: tuple[int, bool, str | None] | None,
     on_first: Callable[[Found], None],
     on_progress: OnProgress,
@@ -98,13 +93,12 @@ def search_page(
     """The page asked for.
 
     Args:
+        look: at the partitions to be searched, as of now.
         start: of a search of one partition: an offset, whether it goes backward from there, a note.
         on_first: gets, in a search for a key, the page of the partitions where such a key goes,
             before the others are looked at.
     """
     begin = _begin(log, ask, look, start)
-    if not ask.is_bounded:  # otherwise the range was looked for later, and may reach further
-        begin = replace(begin, look=look)
     own = _own_partitions(ask, log.topic.partitions)
     first: Found | None = None
     if own and own < begin.ranges.keys() and not isinstance(ask.where, Cut):
@@ -124,42 +118,58 @@ def search_page(
 
 
 def _begin(
-    log: TopicLog, ask: Ask, look: Look, start: tuple[int, bool, str | None] | None
+    log: TopicLog,
+    ask: Ask,
+    look_now: Callable[[], Look],
+    start: tuple[int, bool, str | None] | None,
 ) -> _Start:
+    where = ask.where
+    asked = range(log.topic.partitions) if ask.partition is None else [ask.partition]
+    found: Mapping[int, tuple[int, int]] | None = None
     ranges: Mapping[int, tuple[int, int]]
-    ranges = {number: (one.log_start, one.log_end) for number, one in look.offsets.items()}
+    if start is None and not isinstance(where, (Cut, Latest, Earliest)):
+        # One look serves all: of very many partitions, it is what takes most of the time.
+        found, look = _ranges(log, asked, where)  # type: ignore[arg-type]
+        ranges = {number: (one.log_start, one.log_end) for number, one in look.offsets.items()}
     if ask.is_bounded:
-        ranges = log.search(Always(), *ask.span, partitions=ranges).ranges
+        ranges, look = _ranges(log, asked, *ask.span)
+    elif found is None:
+        look = look_now()
+        ranges = {number: (one.log_start, one.log_end) for number, one in look.offsets.items()}
     if start is not None:
         offset, backward, note = start
-        return _Start(ranges, {number: Place(offset) for number in ranges}, backward, note)
-    where = ask.where
+        places = {number: Place(offset) for number in ranges}
+        return _Start(ranges, places, backward, look, note)
     if isinstance(where, Cut):
-        places = {number: where.places.get(number) for number in ranges}
+        at = {number: where.places.get(number) for number in ranges}
         if not where.backward and all(
-            place is not None and place.offset >= ranges[number][1]
-            for number, place in places.items()
+            place is not None and place.offset >= ranges[number][1] for number, place in at.items()
         ):
-            return _Start(ranges, {}, True, f"{_what(ask)} ends here")
+            return _Start(ranges, {}, True, look, f"{_what(ask)} ends here")
         if where.backward and all(
-            place is not None and place.offset <= ranges[number][0]
-            for number, place in places.items()
+            place is not None and place.offset <= ranges[number][0] for number, place in at.items()
         ):
-            return _Start(ranges, {}, False, f"{_what(ask)} starts here")
-        return _Start(ranges, where.places, where.backward)
-    if isinstance(where, Latest):
-        return _Start(ranges, {}, True)
-    if isinstance(where, Earliest):
-        return _Start(ranges, {}, False)
-    assert not hasattr(where, "places")
-    found = log.search(Always(), where, partitions=ranges).ranges  # type: ignore[arg-type]
+            return _Start(ranges, {}, False, look, f"{_what(ask)} starts here")
+        return _Start(ranges, where.places, where.backward, look)
+    if found is None:
+        return _Start(ranges, {}, isinstance(where, Latest), look)
     if all(found[number][0] >= end for number, (_, end) in ranges.items()):
         note = f"nothing is at or after that; the last {_matches(ask)} are shown"
-        return _Start(ranges, {}, True, note)
+        return _Start(ranges, {}, True, look, note)
     note = None
     if isinstance(where, AtOffset):
         note = f"from offset {where.offset:,} of each partition, or its nearest, in order of time"
-    return _Start(ranges, {number: Place(at) for number, (at, _) in found.items()}, False, note)
+    places = {number: Place(at) for number, (at, _) in found.items()}
+    return _Start(ranges, places, False, look, note)
+
+
+def _ranges(
+    log: TopicLog, asked: Iterable[int], start: Position, end: Position = _LATEST
+) -> tuple[Mapping[int, tuple[int, int]], Look]:
+    """From one position to another in each partition, and the look that tells."""
+    search = log.search(Always(), start, end, partitions=asked)
+    assert search.look is not None
+    return search.ranges, search.look
 
 
 def _page(
@@ -198,7 +208,7 @@ def _found(ask: Ask, begin: _Start, page: Page, further: str | None = None) -> F
     here = {number: Place(begin.place(number).offset) for number in begin.ranges}
     there = {**here, **page.next}
     low, high = (there, here) if begin.backward else (here, there)
-    found = Found(page.records, low, high)
+    found = Found(page.records, low, high, begin.look)
     notes = [] if begin.note is None else [begin.note]
     notes += _notes(ask, found, page, begin.backward)
     if ask.history:

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from ...errors import InvalidArgumentError
 from ...offsets import AtOffset
-from ...read.search import FOUND
+from ...read.found import FOUND
 from ...read.where import is_all, write
 from ...record_lines import CSV_HEADING, csv_lines, json_lines
 from .rows import readable_size

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from ...errors import InvalidArgumentError, LakelogError, MissingExtraError
 from ...offsets import PositionLike, position
-from ...read.search import SearchLimit
+from ...read.found import SearchLimit
 from ...read.topic_log import TopicLog
 from ...read.where import Always, parse
 from ...record import Record

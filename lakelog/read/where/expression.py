@@ -36,9 +36,13 @@ _BY_NUMBER, _BY_BYTES, _BY_SEARCH, _BY_HEADER, _BY_DOCUMENT = range(5)
 
 
 class Rows:
-    """Some rows of a `RECORDS` batch of one partition."""
+    """Some rows of a `RECORDS` batch.
 
-    def __init__(self, records: pa.RecordBatch, partition: int) -> None:
+    Args:
+        partition: of all of them, or of each.
+    """
+
+    def __init__(self, records: pa.RecordBatch, partition: int | np.ndarray) -> None:
         self.records = records
         self.partition = partition
 
@@ -47,7 +51,8 @@ class Rows:
 
     def where(self, mask: Mask) -> Rows:
         """Those of them for which it is true."""
-        return Rows(self.records.filter(pa.array(mask)), self.partition)
+        of = self.partition if isinstance(self.partition, int) else self.partition[mask]
+        return Rows(self.records.filter(pa.array(mask)), of)
 
     def column(self, name: str) -> pa.Array:
         return self.records.column(name)
@@ -165,7 +170,7 @@ class Number:
         if self.name == "offset":
             return rows.column("offset")
         if self.name == "partition":
-            return pa.array(np.full(len(rows), rows.partition))
+            return pa.array(np.broadcast_to(rows.partition, len(rows)))
         return pc.binary_length(rows.column("value")).cast(pa.int64())
 
 

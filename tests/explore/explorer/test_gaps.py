@@ -15,7 +15,7 @@ from lakelog.explore.explorer.answer import answer
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.explorer.view import Ask, Before, Shown
 from lakelog.offsets import AtOffset, Latest
-from lakelog.read.search import SearchLimit
+from lakelog.read.found import SearchLimit
 from lakelog.read.where import Always, Where, parse
 from lakelog.record import Record, to_records
 

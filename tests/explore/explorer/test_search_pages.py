@@ -11,11 +11,12 @@ from hands import Hands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.config import EntryFormat
 from lakelog.explore.explorer.answer import answer
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.explorer.view import Ask, Shown
 from lakelog.ingest.partitioner import partition_of_key
-from lakelog.offsets import Earliest, Latest
+from lakelog.offsets import AtTimestamp, Earliest, Latest
 from lakelog.read import search as searching
 from lakelog.read.where import parse
 from lakelog.testing.eventually import eventually
@@ -23,6 +24,7 @@ from lakelog.testing.eventually import eventually
 KEY = b"guest"
 OWN = partition_of_key(KEY, 3)
 OTHER = (OWN + 1) % 3
+ENTRY_FORMATS = (EntryFormat.FIELDS, EntryFormat.ARROW)
 
 
 @pytest.fixture
@@ -215,3 +217,40 @@ def walk(opened: OpenedTopic, ask: Ask, count: int, *, forward: bool) -> dict[in
     if not forward:
         found = {partition: offsets[::-1] for partition, offsets in found.items()}
     return found
+
+
+def test_a_page_of_very_many_partitions_asks_redis_once_of_each(make_bench, redis_client):
+    """However their records came there: in entries of one record, or of many."""
+    count = 200
+    bench = make_bench(partitions=count)
+    for partition in range(count):
+        times = [1000 * n + partition for n in range(20)]
+        bench.append(times, partition=partition, entry_format=ENTRY_FORMATS[partition % 2])
+    opened = OpenedTopic(bench.log)
+    name = bench.topic.name
+    opened.look(range(count))
+
+    def asked(ask: Ask) -> tuple[list[int], int, dict[str, int]]:
+        redis_client.config_resetstat()
+        shown = answer(opened, ask)
+        calls = redis_client.info("commandstats")
+        partitions = shown.records["partition"].to_pylist()
+        times = [one.timestamp() for one in shown.records["timestamp"].to_pylist()]
+        assert times == sorted(times)
+        kinds = ("xrange", "xrevrange", "evalsha")
+        made = {kind: calls.get(f"cmdstat_{kind}", {"calls": 0})["calls"] for kind in kinds}
+        return partitions, int(1000 * times[0]), made
+
+    first = asked(Ask(name, None, Earliest()))
+    assert first == ([*range(50)], 0, {"xrange": count, "xrevrange": 0, "evalsha": count})
+    last = asked(Ask(name, None, Latest()))
+    assert last[:2] == ([*range(150, 200)], 19_150)
+    assert last[2] == {"xrange": count, "xrevrange": count, "evalsha": count}
+    middle = asked(Ask(name, None, AtTimestamp(10_000)))
+    assert middle[:2] == ([*range(50)], 10_000)
+    assert middle[2]["evalsha"] == 2 * count  # where a time is, and one look
+    assert middle[2]["xrange"] <= 3.5 * count
+    found = asked(Ask(name, None, Earliest(), parse('time >= "@10000"')))
+    assert found[:2] == ([*range(50)], 10_000)
+    assert found[2]["evalsha"] == count
+    assert found[2]["xrange"] <= 2.5 * count

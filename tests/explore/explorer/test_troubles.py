@@ -18,7 +18,7 @@ from lakelog.errors import (
 )
 from lakelog.explore.explorer import follow as following
 from lakelog.explore.explorer import questions
-from lakelog.read.search import Progress
+from lakelog.read.found import Progress
 from lakelog.testing.eventually import eventually
 
 
