@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .hot.append import AppendResult
     from .hot.declared_topics import TopicChange
     from .ingest.batch_outcome import BatchOutcome
+    from .operate.recorded_groups.recorder import RestoredGroup
     from .operate.restore import RestoredTopic
     from .record import OffsetRange, TopicPartition
 
@@ -161,6 +162,7 @@ class RestoreFailedError(LakelogError):
 
     restored: Sequence[RestoredTopic]
     errors: Mapping[str, LakelogError]
+    groups: Sequence[RestoredGroup] = ()  # what came back of groups
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -655,6 +657,14 @@ class ForeignTableError(ColdTierError):
     """The path holds a Delta table that is not this topic's."""
 
     name: str | None = None  # in the catalog
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ArchivedElsewhereError(ColdTierError):
+    """The topic is archived into another table: a topic has one. Nothing was archived here."""
+
+    topic: str | None = None
+    where: str | None = None  # the other one
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

@@ -37,8 +37,10 @@ from .errors import (
     UnknownTopicOrPartitionError,
     by_topic,
 )
+from .group_keeper import GroupKeeper
 from .groups.admin import GroupAdmin
 from .groups.coordinator import GroupCoordinator
+from .groups.group_records import GroupRecords
 from .groups.share.admin import ShareGroupAdmin
 from .groups.share.share_partitions import SharePartitions
 from .hot import HotLog, TopicRegistry
@@ -46,7 +48,9 @@ from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
 from .operate.deletion import purge, undelete
 from .operate.quarantine import Quarantine
-from .operate.restore import RestoredTopic, restore
+from .operate.recorded_groups.open_groups_table import open_groups_table
+from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded
+from .operate.restore import RestoredTopic, RestoredTopics, restore
 from .operate.status import Status, status
 from .read.share.dead_letters import DeadLetters
 from .read.share.share_consumer import ShareConsumer
@@ -58,8 +62,8 @@ from .record import OffsetRange, TopicPartition
 from .spark.auto_engine import AutoEngine
 from .spark.dataframe import dataframe
 from .spark.engine_by_name import choose_engine
-from .spark.place import LogPlace
-from .topic import Topic
+from .spark.place import ColdRoot, LogPlace
+from .topic import GROUPS_TABLE, Topic
 
 logger = logging.getLogger(__name__)
 
@@ -91,6 +95,9 @@ class Lakelog(ColdLog):
         #: The share groups: how far each has come, who holds what.
         self.share_groups = ShareGroupAdmin(self.hot.connections, keyspace, clock=clock)
         self._clock = clock or _HotClock(self.hot)
+        records = GroupRecords(self.hot.connections, keyspace, clock)
+        self._recorder = None if place.cold is None else self._recorder_of(records, place.cold)
+        self._group_keeper = GroupKeeper(self.groups, records, self._recorder)
 
     @overload
     @classmethod
@@ -283,6 +290,7 @@ class Lakelog(ColdLog):
         until: Until = Latest(),  # noqa: B008, an immutable value
         *,
         patience: timedelta = timedelta(seconds=PATIENCE_S),
+        adopt: bool = False,
     ) -> list[ArchiveReport]:
         """Archives what is there now, or what lies before a bound; a report a topic.
 
@@ -301,6 +309,8 @@ class Lakelog(ColdLog):
             topics: names; None for all that are tiered.
             until: see `Archiver.run_once`.
             patience: how long what fails but may be tried again is.
+            adopt: archive into these tables from now on, also if a topic was archived into
+                another one before, which is gone for good (see `ArchivedElsewhereError`).
 
         Raises:
             ArchiveFailedError: something could not be archived; the rest was, and every report and
@@ -314,7 +324,10 @@ class Lakelog(ColdLog):
         chosen = [topic for topic in found if topics is not None or topic.config.tiered]
 
         def attempt(topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
-            report, errors = self.archiver(topic).attempt(until)
+            archiver = self.archiver(topic)
+            if adopt:
+                archiver.adopt()
+            report, errors = archiver.attempt(until)
             if not errors:
                 report = replace(report, troubles=self._names.show(topic))
             return report, errors
@@ -324,6 +337,7 @@ class Lakelog(ColdLog):
         if topics is None:
             for topic in found:
                 run.do(topic, self._retain_when_due)
+        self._group_keeper.attend()
         if isinstance(topics, str):
             for errors in run.errors.values():
                 raise errors[0]
@@ -367,6 +381,7 @@ class Lakelog(ColdLog):
 
         def keep() -> None:
             nonlocal retained_s
+            self._group_keeper.attend_now_and_then()
             if names is None and time.monotonic() - retained_s >= RETENTION_INTERVAL_S:
                 retained_s = time.monotonic()
                 for topic in self.topics.list():
@@ -422,6 +437,7 @@ class Lakelog(ColdLog):
             for topic in self.topics.list():
                 self._retain(topic)
         removals = self._removals() if topics is None else ()
+        self._group_keeper.attend()
         return clean_all(chosen, steps, self._forget, removals=removals)
 
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
@@ -448,16 +464,21 @@ class Lakelog(ColdLog):
         deleted = {topic.topic_id for topic in self.topics.deleted()}
         return [topic for topic in lost if topic.topic_id not in deleted]
 
-    def restore(self, topics: str | Iterable[str] | None = None) -> list[RestoredTopic]:
+    def restore(self, topics: str | Iterable[str] | None = None) -> RestoredTopics:
         """Brings topics back that Redis has lost: their ids, their settings, and what is archived.
 
         Their logs go on above every offset that was ever given out. What no table tells is gone:
         records that were not archived yet, topics of which nothing was archived, untiered ones.
+        The groups come back with them, all of them, as they were recorded last (see
+        `record_groups`): each offset that Redis has not, or only an earlier commit of.
         Safe beside producers, archivers and other restores; topics that are there stay as they are,
         and doing it again does nothing.
 
         Args:
             topics: names; None for all that were lost.
+
+        Returns:
+            The topics; ``groups`` are what came back of groups.
 
         Raises:
             UnknownTopicOrPartitionError: no table of that name lies there.
@@ -488,19 +509,42 @@ class Lakelog(ColdLog):
             names = [topics] if isinstance(topics, str) else topics
             lost = [catalogue.topic(name, root) for name in names]
             errors = {}
-        restored = []
+        restored = RestoredTopics()
         for topic in lost:
             try:
                 restored.append(restore(topic, self.hot, self.topics, self._cold_table(topic)))
             except LakelogError as error:
                 errors[topic.name] = error
+        assert self._recorder is not None  # there is a cold root
+        try:
+            restored.groups = tuple(self._recorder.bring_back())
+        except LakelogError as error:
+            errors[GROUPS_TABLE] = error
         if errors:
             raise RestoreFailedError(
                 f"{len(restored)} topics were restored, but not {by_topic(errors)}",
                 restored=tuple(restored),
                 errors=errors,
+                groups=restored.groups,
             )
         return restored
+
+    def record_groups(self) -> GroupsRecorded:
+        """Records what groups have committed in the table ``_lakelog_groups`` of the cold root.
+
+        `archive`, `archive_continuously` and `cleanup` do it besides, the second of them every 30
+        seconds; it is for who runs none of them. If nothing has changed, nothing is written.
+
+        Raises:
+            ColdTierError: the table cannot be read, or takes no commit.
+            InvalidArgumentError: no cold root was given.
+        """
+        if self._recorder is None:
+            raise InvalidArgumentError(
+                "groups are recorded in a table under the cold root, and none was given; pass "
+                "cold=… (--cold)"
+            )
+        return self._recorder.record()
 
     def deleted(self) -> list[Topic]:
         """The deleted topics of which something is kept, in the order of their deletions.
@@ -570,6 +614,15 @@ class Lakelog(ColdLog):
 
     def _seen_topics(self) -> SeenTopics:
         return SeenTopics(self.topics.list, self.topics.version)
+
+    def _recorder_of(self, records: GroupRecords, root: ColdRoot) -> GroupRecorder:
+        return GroupRecorder(
+            records,
+            lambda: open_groups_table(root, self._place.naming_status),
+            self._place.source.keyspace,
+            self.topics.keyspace_id,
+            self.hot.now_ms,
+        )
 
     def _coordinator(self) -> GroupCoordinator:
         return GroupCoordinator(

@@ -13,6 +13,8 @@ from .record import TopicPartition
 MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
 #: The table of job runs, which lies where a topic of that name would have its table.
 STATUS_TABLE = "_lakelog_status"
+#: The table of what groups have committed, likewise.
+GROUPS_TABLE = "_lakelog_groups"
 #: Topics that Kafka keeps for itself (``Topic.INTERNAL_TOPICS``), under their names there.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -81,10 +83,11 @@ def check_new_topic_name(name: str) -> str:
         InvalidTopicError: as `check_topic_name`, or its table would lie where another one does.
     """
     check_topic_name(name)
-    if catalog_name(name) == STATUS_TABLE:
+    tables = {STATUS_TABLE: "job runs", GROUPS_TABLE: "groups' offsets"}
+    if catalog_name(name) in tables:
         raise InvalidTopicError(
-            f"{name!r} cannot be a topic: the table of job runs, {STATUS_TABLE}, lies where its "
-            "table would. Choose another name",
+            f"{name!r} cannot be a topic: the table of {tables[catalog_name(name)]}, "
+            f"{catalog_name(name)}, lies where its table would. Choose another name",
             topic=name,
         )
     return name

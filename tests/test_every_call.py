@@ -420,7 +420,10 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "GroupAdmin.describe": lambda w: w.lake.groups.describe("readers"),
     "GroupAdmin.delete_offsets": lambda w: w.lake.groups.delete_offsets("idle", [TP]),
     "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("readers"),
+    "Lakelog.record_groups": lambda w: w.lake.record_groups(),
+    "TopicRegistry.keyspace_id": lambda w: w.lake.topics.keyspace_id(),
     "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
+    "GroupAdmin.expire_all_offsets": lambda w: w.lake.groups.expire_all_offsets(),
     "SharePartitions.acquire": lambda w: w.shares.acquire(TP, w.topic.topic_id, "ada", 5, begin=0),
     "SharePartitions.acknowledge": lambda w: w.shares.acknowledge(
         TP, w.topic.topic_id, "ada", [Acknowledgement(0, 5, 1, Outcome.RENEW)]
@@ -452,6 +455,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Quarantine.add_file": lambda w: w.quarantine.add_file(w.file.path, dry_run=True),
     "Quarantine.release_entry": lambda w: w.quarantine.release_entry("81-1"),
     "Quarantine.release_file": lambda w: w.quarantine.release_file(w.file.path),
+    "Archiver.adopt": lambda w: w.archiver.adopt(),
     "Archiver.attempt": lambda w: w.archiver.attempt(),
     "Archiver.drain": lambda w: w.archiver.drain(),
     "Archiver.flush": lambda w: w.archiver.flush(),
@@ -460,6 +464,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Cleanup.plan": lambda w: w.lake.cleanup_plan(),
     "Cleanup.run": lambda w: w.lake.cleanup("orders"),
     "PathTable.snapshot": lambda w: w.table.snapshot(),
+    "PathTable.table_id": lambda w: w.table.table_id(),
     "PathTable.unchecked": lambda w: w.table.unchecked(),
     "PathTable.last_calls": lambda w: w.table.last_calls([0]),
     "PathTable.mirror": lambda w: w.table.mirror(w.topic),
@@ -529,6 +534,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog groups delete-offsets": lambda w: w.cli(
         "groups", "delete-offsets", "--group", "idle", "--topic", "orders:1"
     ),
+    "lakelog groups record": lambda w: w.cli("groups", "record"),
     "lakelog groups delete": lambda w: w.cli("groups", "delete", "--group", "idle"),
     "lakelog hot pause": lambda w: w.cli("hot", "pause"),
     "lakelog hot resume": lambda w: w.cli("hot", "resume"),
@@ -581,6 +587,7 @@ QUIET = {
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
     *(
         "Consumer.resume",
+        "HotLog.archived_into",
         "HotLog.beats",
         "HotLog.connections",
         "HotLog.glancers",
@@ -598,6 +605,7 @@ QUIET = {
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
+    "PathTable.where",
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),

@@ -220,6 +220,13 @@ def test_a_plain_redis_client_reads_what_it_shows(
     run_section("lakelog/hot/README.md", "With a plain Redis client", places=places)
 
 
+def test_groups_are_kept_in_the_cold_tier_as_it_shows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/groups/README.md", "Kept in the cold tier too")
+
+
 def test_groups_are_looked_after_as_it_shows(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

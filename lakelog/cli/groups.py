@@ -35,6 +35,7 @@ examples:
   lakelog groups reset-offsets --group nightly --topic orders:0 --shift-by=-100 --execute
   lakelog groups export --all-groups > offsets.csv
   lakelog groups import offsets.csv --all-groups --execute
+  lakelog groups record                                                  what `restore` brings back
 """  # noqa: E501, a command in one line
 
 
@@ -85,6 +86,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_action(added)
     added.add_argument("--export", action="store_true", help="print the CSV; change nothing")
     _add_groups(verb("export", _export, "print what is committed, as CSV"))
+    verb("record", _record, "keep what is committed under the cold root too, as archiving does")
     added = verb("import", _import, "commit what a CSV says")
     added.add_argument("file", metavar="FILE", help="as `export` prints it; - for stdin")
     _add_groups(added)
@@ -339,6 +341,16 @@ def _import(arguments: argparse.Namespace) -> Result:
     arguments.from_file, arguments.export = arguments.file, False
     arguments.topic, arguments.all_topics = None, False
     return _reset(arguments)
+
+
+def _record(arguments: argparse.Namespace) -> Result:
+    with open_log(arguments) as lake:
+        found = lake.record_groups()
+    said = "recorded" if found.is_new else "nothing has changed since the last recording"
+    return Message(
+        f"{said}: {found.groups:,} groups, {found.offsets:,} offsets",
+        {"groups": found.groups, "offsets": found.offsets, "is_new": found.is_new},
+    )
 
 
 def _csv(arguments: argparse.Namespace, planned: dict[str, tuple[ResetOffset, ...]]) -> Result:

@@ -11,13 +11,15 @@ from .output import Failed, Message, Page, Table
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..operate.recorded_groups.recorder import RestoredGroup
     from ..operate.restore import RestoredTopic
 
 _EPILOG = """\
 After a total loss of Redis (FLUSHALL, a new server, a disk that is gone) the archived records lie
 in the cold root, and the tables there tell the topics: ids, partitions, settings, the keyspace's
 defaults. This makes the topics again. Their logs go on above every offset that was ever given out.
-Without TOPIC, all that were lost. Topics that are there stay as they are.
+Without TOPIC, all that were lost. Topics that are there stay as they are. The groups come back too,
+as they were recorded last: offsets that Redis has not, or only an earlier commit of.
 
 examples:
   lakelog --redis redis://localhost --cold ./cold restore --dry-run
@@ -56,11 +58,11 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
             restored = log.restore(arguments.topics or None)
         except RestoreFailedError as error:
             said = [f"{name}: {describe(one)}" for name, one in error.errors.items()]
-            raise Failed(_page(error.restored), "\n".join(said)) from error
-    return _page(restored)
+            raise Failed(_page(error.restored, error.groups), "\n".join(said)) from error
+    return _page(restored, restored.groups)
 
 
-def _page(restored: Sequence[RestoredTopic]) -> Page:
+def _page(restored: Sequence[RestoredTopic], groups: Sequence[RestoredGroup]) -> Page:
     from ..operate.restore import NOT_RESTORED
 
     rows = [
@@ -75,6 +77,19 @@ def _page(restored: Sequence[RestoredTopic]) -> Page:
         for found in one.partitions
     ]
     parts: dict[str, Table | Message] = {"restored": Table(rows, empty="no topic was lost")}
+    if groups:
+        offsets = [
+            {
+                "group": group.group_id,
+                "type": group.group_type.value,
+                "topic": one.topic_partition.topic,
+                "partition": one.topic_partition.partition,
+                "goes_on_at": one.committed.offset,
+            }
+            for group in groups
+            for one in group.offsets
+        ]
+        parts["groups"] = Table(offsets, title="groups:")
     if rows:
         note = f"not restored, since no table tells it: {NOT_RESTORED}"
         parts["not_restored"] = Message(note, {"not_restored": NOT_RESTORED})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 from ..clock import Clock
@@ -19,6 +20,8 @@ from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..record import TopicPartition
 from .description import GroupDescription, GroupListing, GroupState, parse_members
 from .group_ids import check_group_id
+from .group_records import GroupRecords
+from .recorded_offset import SeenGroup
 from .scripts import GroupScripts
 from .settings import DEFAULT_SETTINGS, GroupSettings
 
@@ -41,6 +44,7 @@ class GroupAdmin:
         clock: Clock | None = None,
     ) -> None:
         self._scripts = GroupScripts(servers, Keys(keyspace), clock)
+        self._records = GroupRecords(servers, keyspace, clock)
         self._settings = settings
 
     def list(self) -> builtins.list[GroupListing]:
@@ -127,7 +131,7 @@ class GroupAdmin:
         return {tp: bool(there) for tp, there in zip(asked, answer[1:], strict=True)}
 
     def expire_offsets(self, group_id: str) -> int:
-        """Removes the offsets that have expired, and the group if nothing is left of it.
+        """Removes the offsets that have expired, and a group if nothing is left of it.
 
         Returns:
             How many went.
@@ -148,6 +152,22 @@ class GroupAdmin:
             self._scripts.unlist(group_id, token)
         return int(gone)
 
+    def expire_all_offsets(self) -> int:
+        """As `expire_offsets`, of all groups; those of which nothing can have expired cost little.
+
+        `Lakelog.archive`, `archive_continuously` and `cleanup` see to it, every ten minutes at
+        most.
+        """
+        gone = 0
+        now_ms = self._records.now_ms()
+        for group_id, group in self._records.read().groups.items():
+            if group.empty_since_ms is None:
+                self.describe(group_id)  # ends the sessions of members that died, if all have
+            if may_expire(group, now_ms, self._settings.offsets_retention_ms):
+                with suppress(GroupIdNotFoundError):  # somebody else was faster
+                    gone += self.expire_offsets(group_id)
+        return gone
+
     def _unchanged(
         self, group_id: str, act: Callable[[GroupDescription], Sequence[Any]]
     ) -> Sequence[Any]:
@@ -162,6 +182,17 @@ class GroupAdmin:
         raise ConcurrentChangeError(
             f"members of group {group_id!r} kept coming and going; nothing was done. Try again"
         )
+
+
+def may_expire(group: SeenGroup, now_ms: int, retention_ms: int) -> bool:
+    """Whether `is_over` in ``group.lua`` may hold of an offset, or nothing is left of the group."""
+    before_ms = now_ms - retention_ms
+    if group.empty_since_ms is None:
+        return any((one.committed_ms or 0) <= before_ms for one in group.offsets)
+    since_ms = group.empty_since_ms if group.had_members else 0
+    return not group.offsets or any(
+        max(one.committed_ms or 0, since_ms) <= before_ms for one in group.offsets
+    )
 
 
 def _not_found(group_id: str) -> GroupIdNotFoundError:

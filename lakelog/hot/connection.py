@@ -82,19 +82,24 @@ SCRIPTS = {
     "redefine": "",
     "purge": "allow-oom",
     "lock": "allow-oom",
+    "archived_into": "allow-oom",
     "groups/join": "allow-oom",
     "groups/attend": "allow-oom",
     "groups/commit": "allow-oom",
     "groups/look": "allow-oom",
     "groups/remove": "allow-oom",
     "groups/listing": "allow-oom",
+    "groups/record": "allow-oom",
+    "groups/bring_back": "",
     "groups/share/acquire": "allow-oom",
     "groups/share/acknowledge": "allow-oom",
     "groups/share/look": "no-writes,allow-oom",
     "groups/share/forget": "allow-oom",
+    "groups/share/starts": "no-writes,allow-oom",
+    "groups/share/bring_back": "",
 }
 _ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock"}
-_ALONE |= {"groups/listing"}  # of no partition and no group
+_ALONE |= {"groups/listing", "groups/record"}  # of no partition and no group
 #: folder → what stands in front of its other scripts.
 _SHARED = {"groups/share/": "groups/share/share", "groups/": "groups/group", "hot/": "hot/common"}
 

@@ -13,6 +13,7 @@
 | ``{<stream>}:rebuilt`` | stream | only within one script that makes the stream anew |
 | ``{<stream>}:deleted:{topic_id}:{kind}`` | as above | what is kept of a deleted topic |
 | ``{keyspace}:groups`` | hash | group id → its creation, see ``groups/listing.lua`` |
+| ``{<groups>}:recorded`` | hash | what is recorded of them in the cold root, see ``record.lua`` |
 | ``{keyspace}:group:{group_id}`` | hash | a group of consumers, see ``groups/group.lua`` |
 | ``{<group>}:{kind}`` | | what belongs to it, of each kind that has something |
 | ``{keyspace}:share_groups`` | hash | [group id, topic, partition] of what lies in ``:shares`` |
@@ -146,6 +147,10 @@ class Keys:
     @property
     def groups(self) -> str:
         return f"{self.keyspace}:groups"
+
+    @property
+    def groups_recorded(self) -> str:
+        return f"{{{self.groups}}}:recorded"
 
     def group(self, group_id: str) -> GroupKeys:
         spelled = group_id.replace("%", "%25").replace("{", "%7B").replace("}", "%7D")

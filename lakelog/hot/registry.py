@@ -605,6 +605,13 @@ class TopicRegistry:
         lost = self._copies.lost(keyspace_id if names else None, name)
         return any(topic.topic_id not in deleted for topic in lost)
 
+    def keyspace_id(self) -> uuid.UUID | None:
+        """What tells the keyspace from one of the same name in another Redis; None before its
+        first topic.
+        """
+        found = self._server().call(("HGET", self._keys.topics, KEYSPACE_ID_FIELD))[0]
+        return _keyspace_id(found)
+
     def _own_names(self) -> tuple[uuid.UUID | None, set[str], set[uuid.UUID]]:
         """The keyspace's id, the names of its topics, and the ids of the deleted ones."""
         commands = (

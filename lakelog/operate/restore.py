@@ -10,10 +10,12 @@ from ..cold.table import ColdSnapshot, ColdTable
 from ..hot.hot_log import HotLog
 from ..hot.registry import Ends, TopicRegistry
 from ..topic import Topic
+from .recorded_groups.recorder import RestoredGroup
 
 #: What no table tells.
 NOT_RESTORED = (
     "records that were not archived yet, topics of which nothing was archived, untiered topics, "
+    "what groups have committed since they were recorded last, "
     "what producers had sent last (but for what is archived of Spark's sink), and quarantined "
     "entries"
 )
@@ -36,6 +38,12 @@ class RestoredTopic:
     topic: Topic
     partitions: Sequence[RestoredPartition]
     kept_hot: bool = False  # whether the records came back that were not archived
+
+
+class RestoredTopics(list[RestoredTopic]):
+    """The topics that are back, and what came back of groups."""
+
+    groups: Sequence[RestoredGroup] = ()
 
 
 def restore(lost: Topic, hot: HotLog, topics: TopicRegistry, table: ColdTable) -> RestoredTopic:

@@ -215,3 +215,18 @@ def test_a_row_whose_time_is_damaged_is_named_and_stops_no_run(
     for _ in range(2):
         table.append(rows_of(RunKey("archive", "2"), "orders"))
     assert table.rows_of(RunKey("archive", "2")).num_rows == 2
+
+
+def test_files_go_whose_removal_a_checkpoint_has_forgotten(
+    table: PathStatusTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MERGED_FILES", 4)
+    for n in range(4):
+        table.append(rows_of(RunKey("archive", str(n)), "orders"))  # the last one merges files
+    at_once = {"delta.deletedFileRetentionDuration": "interval 0 hours"}
+    DeltaTable(table.path).alter.set_table_properties(at_once)
+    DeltaTable(table.path).create_checkpoint()  # as if their time were over by now
+    for n in range(4, 8):
+        table.append(rows_of(RunKey("archive", str(n)), "orders"))
+    files = [f for f in Path(table.path).rglob("*.parquet") if "_delta_log" not in f.parts]
+    assert len(files) <= 4

@@ -1,0 +1,1 @@
+"""The committed offsets of groups, kept in a table under the cold root."""

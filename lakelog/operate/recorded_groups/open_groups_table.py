@@ -1,0 +1,25 @@
+"""Which table of groups a cold root has: `PathGroupsTable` or `NamedGroupsTable`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+
+from ...spark.place import ColdRoot, NamedRoot, PathRoot
+from .groups_table import GroupsTable
+from .named_table import NamedGroupsTable
+from .path_table import PathGroupsTable
+
+
+def open_groups_table(
+    root: ColdRoot, naming: Callable[[], AbstractContextManager[None]] = nullcontext
+) -> GroupsTable:
+    """The table of groups of a cold root.
+
+    Args:
+        naming: held while a catalog makes the table, so that nobody else does at that time.
+    """
+    if isinstance(root, NamedRoot):
+        return NamedGroupsTable(root.schema, root.spark, naming)
+    assert isinstance(root, PathRoot)  # there are no others
+    return PathGroupsTable(root.storage)

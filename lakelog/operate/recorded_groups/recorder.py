@@ -1,0 +1,164 @@
+"""Keeps a copy of what groups have committed under the cold root, and brings it back from there."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from ...failpoints import failpoint
+from ...groups.group_records import GroupRecords
+from ...groups.recorded_offset import GroupType, RecordedOffset, RecordingMark, SeenGroups, ordered
+from .groups_table import GroupsTable
+from .rows import Recording
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupsRecorded:
+    """What is recorded of the groups of a keyspace by now."""
+
+    groups: int  # those that have committed something; share groups too
+    offsets: int
+    is_new: bool  # False: nothing had changed, so nothing was written
+
+
+@dataclass(frozen=True, slots=True)
+class RestoredGroup:
+    """A group that is back, or of which offsets are."""
+
+    group_id: str
+    group_type: GroupType
+    offsets: tuple[RecordedOffset, ...]  # those that Redis did not have
+
+
+class GroupRecorder:
+    """Records the groups of one keyspace in a table. Any number may do so at once.
+
+    What was recorded is told in Redis by a mark beside the list of groups. So one who finds that
+    nothing has changed since asks no store, but for once in each run of the server; and where the
+    mark is lost or an older one, Redis has lost groups: they are brought back before anything is
+    recorded, so that no loss is ever recorded as the newest.
+
+    Args:
+        records: the groups in Redis.
+        table: opens the table.
+        keyspace_id: of the keyspace's creation; None while there is none.
+        now_ms: Redis's clock.
+    """
+
+    def __init__(
+        self,
+        records: GroupRecords,
+        table: Callable[[], GroupsTable],
+        keyspace: str,
+        keyspace_id: Callable[[], UUID | None],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._records = records
+        self._open = table
+        self._keyspace = keyspace
+        self._keyspace_id = keyspace_id
+        self._now_ms = now_ms
+        self._looked_in: str | None = None  # the server's run in which the table was looked at
+
+    def record(self) -> GroupsRecorded:
+        """Records what has changed since the last time, whoever did that; nothing: no write.
+
+        Raises:
+            ColdTierError: the table takes no commit, or cannot be read.
+            HotTierUnavailableError: Redis does not answer.
+        """
+        seen = self._records.read()
+        mark = self._records.mark()
+        keyspace_id = self._keyspace_id()
+        was_never = mark is None and not seen.offsets
+        run_id = self._records.run_id()
+        is_done = is_recorded(seen, mark) and self._looked_in == run_id
+        if keyspace_id is None or was_never or is_done:
+            return _told(seen.offsets, is_new=False)
+        table = self._open()
+        there = table.read(keyspace_id)
+        if has_lost(self._records.mark(), there):
+            assert there is not None  # nothing is lost of nothing
+            self._bring_back(there, there.offsets)
+        elif there is not None and is_recorded(seen, mark):
+            self._looked_in = run_id
+            return _told(seen.offsets, is_new=False)
+        # The number first: what is read after it is as new as the number says.
+        taken = self._records.take(there.sequence if there else 0)
+        failpoint("groups.after_take")
+        now_ms = self._now_ms()
+        seen = self._records.read()
+        last = self._records.mark()
+        if last is None or last.id != taken.id:
+            logger.warning("groups were not recorded: Redis lost them while they were read")
+            return _told(seen.offsets, is_new=False)
+        offsets = to_record(seen, there)
+        recording = Recording(self._keyspace, keyspace_id, taken.taken, now_ms, offsets)
+        is_new = table.write(recording)
+        if is_new:
+            self._looked_in = run_id
+            self._records.confirm(taken, seen.digest(), now_ms)
+        return _told(offsets, is_new=is_new)
+
+    def bring_back(self) -> list[RestoredGroup]:
+        """Brings back what Redis has lost; what is there and newer stays, doing it again is safe.
+
+        A group that was deleted since it was recorded stays deleted, unless Redis has lost that
+        too.
+
+        Raises:
+            ColdTierError: the table cannot be read.
+            HotTierUnavailableError: Redis does not answer.
+        """
+        keyspace_id = self._keyspace_id()
+        there = None if keyspace_id is None else self._open().read(keyspace_id)
+        if there is None:
+            return []
+        if has_lost(self._records.mark(), there):
+            return self._bring_back(there, there.offsets)
+        missing = self._records.read().missing
+        return self._bring_back(there, [one for one in there.offsets if _is_of(one, missing)])
+
+    def _bring_back(
+        self, there: Recording, offsets: Iterable[RecordedOffset]
+    ) -> list[RestoredGroup]:
+        back = self._records.bring_back(offsets)
+        failpoint("groups.before_mark")
+        # Last: until here, whoever looks finds that something is lost.
+        if has_lost(self._records.mark(), there):
+            self._records.take(there.sequence)
+        by_group: dict[tuple[str, GroupType], list[RecordedOffset]] = {}
+        for one in ordered(back):
+            by_group.setdefault((one.group_id, one.group_type), []).append(one)
+        return [RestoredGroup(*group, tuple(found)) for group, found in by_group.items()]
+
+
+def is_recorded(seen: SeenGroups, mark: RecordingMark | None) -> bool:
+    """Whether the last recording has all that."""
+    return mark is not None and mark.digest == seen.digest()
+
+
+def has_lost(mark: RecordingMark | None, there: Recording | None) -> bool:
+    """Whether Redis knows less than what is recorded of it. The mark was read after the recording:
+    a number is taken before it is recorded.
+    """
+    return there is not None and (mark is None or mark.taken < there.sequence)
+
+
+def to_record(seen: SeenGroups, there: Recording | None) -> tuple[RecordedOffset, ...]:
+    """What was seen, and what is recorded of groups that Redis should have and has not."""
+    kept = [one for one in (there.offsets if there else ()) if _is_of(one, seen.missing)]
+    return ordered((*seen.offsets, *kept))
+
+
+def _is_of(one: RecordedOffset, groups: frozenset[str]) -> bool:
+    return one.group_type is GroupType.CLASSIC and one.group_id in groups
+
+
+def _told(offsets: Sequence[RecordedOffset], *, is_new: bool) -> GroupsRecorded:
+    groups = {(one.group_id, one.group_type) for one in offsets}
+    return GroupsRecorded(len(groups), len(offsets), is_new)
