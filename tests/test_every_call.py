@@ -455,6 +455,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Quarantine.add_file": lambda w: w.quarantine.add_file(w.file.path, dry_run=True),
     "Quarantine.release_entry": lambda w: w.quarantine.release_entry("81-1"),
     "Quarantine.release_file": lambda w: w.quarantine.release_file(w.file.path),
+    "Archiver.adopt": lambda w: w.archiver.adopt(),
     "Archiver.attempt": lambda w: w.archiver.attempt(),
     "Archiver.drain": lambda w: w.archiver.drain(),
     "Archiver.flush": lambda w: w.archiver.flush(),
@@ -463,6 +464,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Cleanup.plan": lambda w: w.lake.cleanup_plan(),
     "Cleanup.run": lambda w: w.lake.cleanup("orders"),
     "PathTable.snapshot": lambda w: w.table.snapshot(),
+    "PathTable.table_id": lambda w: w.table.table_id(),
     "PathTable.unchecked": lambda w: w.table.unchecked(),
     "PathTable.last_calls": lambda w: w.table.last_calls([0]),
     "PathTable.mirror": lambda w: w.table.mirror(w.topic),
@@ -473,6 +475,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "PathTable.vacuum": lambda w: w.table.vacuum(),
     "PathTable.read": lambda w: drained(w.table.read([w.file], 0, 100)),
     "PathTable.with_keys": lambda w: w.table.with_keys([w.file], 0, 100, frozenset({b"k"})),
+    "PathTable.row_groups": lambda w: w.table.row_groups([w.file], 0, 100),
     "LogExplorer.choose": lambda w: w.explored(lambda e: e.choose("local")),
     "LogExplorer.data": lambda w: w.explored(lambda e: e.data()),
     "LogExplorer.history": lambda w: w.explored(lambda e: e.history("k1")),
@@ -584,6 +587,7 @@ QUIET = {
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
     *(
         "Consumer.resume",
+        "HotLog.archived_into",
         "HotLog.beats",
         "HotLog.connections",
         "HotLog.glancers",
@@ -601,6 +605,7 @@ QUIET = {
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
+    "PathTable.where",
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),

@@ -81,6 +81,17 @@ class Orphans:
     young: tuple[str, ...] = ()  # those that are still too young to go
 
 
+@dataclass(frozen=True, slots=True)
+class RowGroupTimes:
+    """What a file says of one of its row groups, without any row being read."""
+
+    start_offset: int
+    end_offset: int  # exclusive
+    records: int
+    min_timestamp_ms: int  # -1: a record has none
+    max_timestamp_ms: int  # inclusive
+
+
 class RowReader(Protocol):
     """What a function reads with when a table maps it over tasks."""
 
@@ -155,9 +166,37 @@ class ColdRows(Protocol):
         """
         ...
 
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """The row groups that have records of [start, end), as the files' footers tell.
+
+        None of a file whose footer does not tell when its records are, or that does not show it.
+
+        Args:
+            files: see `read`; a footer is read of each, some KB.
+
+        Raises:
+            MissingFileError, CorruptRecordError: see `read`.
+        """
+        ...
+
 
 class ColdTable(ColdRows, Protocol):
     """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
+
+    @property
+    def where(self) -> str:
+        """The path, URL or name that it is opened by."""
+        ...
+
+    def table_id(self) -> str | None:
+        """Delta's id of the table, the same from wherever it is opened; None: there is none yet.
+
+        Raises:
+            ForeignTableError, ColdTierError: as for `snapshot`.
+        """
+        ...
 
     def unchecked(self) -> ColdSnapshot:
         """The newest version as it is, whether registers and files agree or not.

@@ -79,7 +79,7 @@ from ..schema import (
 )
 from ..segment import SegmentFile, SegmentIndex
 from ..store_errors import one_line
-from ..table import Applied, ColdSnapshot, Orphans, Vacuumed
+from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
@@ -193,6 +193,19 @@ class NamedTable(TimestampLookup[EitherView]):
                 path=self.name,
             )
         return self._spark()
+
+    @property
+    def where(self) -> str:
+        """See `ColdTable.where`."""
+        return str(self.name)
+
+    def table_id(self) -> str | None:
+        """See `ColdTable.table_id`."""
+        with naming(self.name):
+            if not self._reader.exists():
+                return None
+            (detail,) = self.spark.sql(f"DESCRIBE DETAIL {self.name}").select("id").collect()
+        return str(detail["id"])
 
     @property
     def lies_at(self) -> str | None:
@@ -693,6 +706,12 @@ class NamedTable(TimestampLookup[EitherView]):
         """See `ColdRows.with_keys`."""
         return self._reader.with_keys(files, start, end, keys)
 
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`."""
+        return self._reader.row_groups(files, start, end)
+
     def archived_at(
         self, partition: int, offset: int, since: int
     ) -> tuple[int, SegmentIndex] | None:
@@ -855,7 +874,7 @@ class NamedTable(TimestampLookup[EitherView]):
 
         Its files are the catalog's: a managed table's go when the catalog says.
         """
-        if not self.spark.catalog.tableExists(self.name):
+        if not self._is_there():
             return Purged(self.name, 0, 0)
         if self._read_properties().get(TOPIC_ID_PROPERTY) != str(self._topic.topic_id):
             return Purged(self.name, 0, 0)  # another's has the name: this topic never got one
@@ -868,8 +887,12 @@ class NamedTable(TimestampLookup[EitherView]):
             files = 0
         with naming(self.name):
             self.spark.sql(f"DROP TABLE IF EXISTS {self.name}").collect()
-        left = (self.name,) if self.spark.catalog.tableExists(self.name) else ()
-        return Purged(self.name, files, None, left)
+        return Purged(self.name, files, None, (self.name,) if self._is_there() else ())
+
+    def _is_there(self) -> bool:
+        """Whether the catalog has something of the name."""
+        with naming(self.name):
+            return bool(self.spark.catalog.tableExists(self.name))
 
     def _read_properties(self) -> dict[str, str]:
         if self._properties is None:

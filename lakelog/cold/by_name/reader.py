@@ -17,6 +17,7 @@ from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
 from ...value_ddl import VALUE_ERROR
 from ..projection import projection
 from ..segment import SegmentFile
+from ..table import RowGroupTimes
 from .query_errors import naming
 from .runs import newest_of, runs, version_with
 from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
@@ -63,8 +64,9 @@ class NamedReader:
         ]
         if not wanted:
             return
-        frame = self.frame(self._version(wanted))
-        frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
+        with naming(wanted[0].path):
+            frame = self.frame(self._version(wanted))
+            frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
         for run in runs(wanted, start, end):
             stretch = Stretch(frame, run.where, run.start, run.end, run.rows, run.size_bytes)
             batches = stretch.batches(schema)
@@ -80,6 +82,12 @@ class NamedReader:
     ) -> Sequence[OffsetRange]:
         """See `ColdRows.with_keys`: a query would cost what reading costs."""
         return [OffsetRange(start, end)]
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`: a query does not show files."""
+        return []
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int
@@ -144,16 +152,16 @@ class NamedReader:
         found: dict[int, bytes] = {}
         wheres = [run.where(run.start, run.end) for run in runs(files.values(), 0, MAX_OFFSET)]
         if wheres:
-            rows = (
-                self.frame(self._version(list(files.values())))
-                .where(" OR ".join(f"({one})" for one in wheres))
-                .selectExpr("partition", *columns, f"value IS NULL AS {TOMBSTONE}")
-                .repartition("partition")
-                .sortWithinPartitions("partition", "offset")
-            )
-            answers = rows.mapInArrow(Mapped(pickled, by_partition, list(columns)), OUTCOMES)
             name = getattr(function, "__name__", "a function")
             with naming(next(iter(files))):
+                rows = (
+                    self.frame(self._version(list(files.values())))
+                    .where(" OR ".join(f"({one})" for one in wheres))
+                    .selectExpr("partition", *columns, f"value IS NULL AS {TOMBSTONE}")
+                    .repartition("partition")
+                    .sortWithinPartitions("partition", "offset")
+                )
+                answers = rows.mapInArrow(Mapped(pickled, by_partition, list(columns)), OUTCOMES)
                 collected = SparkEngine(self._spark()).collect(answers, f"lakelog: {name}")
             found.update({row["number"]: bytes(row["outcome"]) for row in collected})
         with SpooledRows((), list(columns)) as nothing:  # for partitions without rows
