@@ -660,6 +660,14 @@ class ForeignTableError(ColdTierError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class ArchivedElsewhereError(ColdTierError):
+    """The topic is archived into another table: a topic has one. Nothing was archived here."""
+
+    topic: str | None = None
+    where: str | None = None  # the other one
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ContradictionError(ColdTierError):
     """Facts that must agree do not (registers, files, offsets): someone RESTOREd, deleted files
     or wrote by hand. The work stops; nothing was changed.

@@ -290,6 +290,7 @@ class Lakelog(ColdLog):
         until: Until = Latest(),  # noqa: B008, an immutable value
         *,
         patience: timedelta = timedelta(seconds=PATIENCE_S),
+        adopt: bool = False,
     ) -> list[ArchiveReport]:
         """Archives what is there now, or what lies before a bound; a report a topic.
 
@@ -308,6 +309,8 @@ class Lakelog(ColdLog):
             topics: names; None for all that are tiered.
             until: see `Archiver.run_once`.
             patience: how long what fails but may be tried again is.
+            adopt: archive into these tables from now on, also if a topic was archived into
+                another one before, which is gone for good (see `ArchivedElsewhereError`).
 
         Raises:
             ArchiveFailedError: something could not be archived; the rest was, and every report and
@@ -321,7 +324,10 @@ class Lakelog(ColdLog):
         chosen = [topic for topic in found if topics is not None or topic.config.tiered]
 
         def attempt(topic: Topic) -> tuple[ArchiveReport, Sequence[LakelogError]]:
-            report, errors = self.archiver(topic).attempt(until)
+            archiver = self.archiver(topic)
+            if adopt:
+                archiver.adopt()
+            report, errors = archiver.attempt(until)
             if not errors:
                 report = replace(report, troubles=self._names.show(topic))
             return report, errors

@@ -458,6 +458,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Quarantine.add_file": lambda w: w.quarantine.add_file(w.file.path, dry_run=True),
     "Quarantine.release_entry": lambda w: w.quarantine.release_entry("81-1"),
     "Quarantine.release_file": lambda w: w.quarantine.release_file(w.file.path),
+    "Archiver.adopt": lambda w: w.archiver.adopt(),
     "Archiver.attempt": lambda w: w.archiver.attempt(),
     "Archiver.drain": lambda w: w.archiver.drain(),
     "Archiver.flush": lambda w: w.archiver.flush(),
@@ -466,6 +467,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Cleanup.plan": lambda w: w.lake.cleanup_plan(),
     "Cleanup.run": lambda w: w.lake.cleanup("orders"),
     "PathTable.snapshot": lambda w: w.table.snapshot(),
+    "PathTable.table_id": lambda w: w.table.table_id(),
     "PathTable.unchecked": lambda w: w.table.unchecked(),
     "PathTable.last_calls": lambda w: w.table.last_calls([0]),
     "PathTable.mirror": lambda w: w.table.mirror(w.topic),
@@ -587,6 +589,7 @@ QUIET = {
     *("Consumer.assign", "Consumer.assignment", "Consumer.pause", "Consumer.paused"),
     *(
         "Consumer.resume",
+        "HotLog.archived_into",
         "HotLog.beats",
         "HotLog.connections",
         "HotLog.glancers",
@@ -604,6 +607,7 @@ QUIET = {
     *("TopicLog.table", "TopicLog.tiers", "TopicRegistry.is_hot_alone"),
     *("Glancer.holds", "Archiver.topic", "Cleanup.topic", "ContinuousArchive.abandoned"),
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
+    "PathTable.where",
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
     "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),

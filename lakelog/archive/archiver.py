@@ -15,6 +15,7 @@ from ..cold.segment import SegmentFile
 from ..cold.table import Applied, ColdSnapshot, ColdTable
 from ..engines.chosen import Choices
 from ..errors import (
+    ArchivedElsewhereError,
     ContradictionError,
     CorruptRecordError,
     InvalidArgumentError,
@@ -25,6 +26,7 @@ from ..errors import (
     UnknownTopicIdError,
 )
 from ..failpoints import failpoint
+from ..hot.archived_into import ArchivedInto
 from ..hot.hot_log import HotLog
 from ..offsets import (
     Ago,
@@ -110,6 +112,7 @@ class Archiver:
         self._table = table
         self._current_topic = current_topic
         self._cold: ColdSnapshot | None = None  # the newest seen; others may be ahead of it
+        self._is_known = False  # whether Redis knows the table as the topic's
         self._orphans_possible = True  # an earlier process may have left some
         self._next_orphans_s = 0.0  # when to look for them again (monotonic)
 
@@ -130,6 +133,7 @@ class Archiver:
         Raises:
             CorruptRecordError: an entry is damaged; the other partitions were archived.
             ContradictionError: the tiers do not fit together.
+            ArchivedElsewhereError: Redis knows another table as the topic's; see `adopt`.
             UnknownTopicIdError: the topic was dropped since it was looked up.
             CommitUnknownError, CommitConflictError, ColdTierError: from the table.
             HotTierUnavailableError: Redis does not answer.
@@ -159,6 +163,18 @@ class Archiver:
         except LakelogError as error:
             seconds = time.monotonic() - started_s
             return ArchiveReport(self._topic.name, tuple(archived), seconds=seconds), [error]
+
+    def adopt(self) -> None:
+        """Archive into this table from now on, whatever other one Redis knows as the topic's.
+
+        What the other one alone holds is in neither tier then: a run says so.
+
+        Raises:
+            UnknownTopicIdError: the topic was dropped since it was looked up.
+            HotTierUnavailableError: Redis does not answer.
+        """
+        self._hot.archived_into().forget(self._topic)
+        self._is_known = False
 
     def trim(self) -> dict[int, OffsetRange]:
         """Drop from the hot tier what cold holds or has dropped, as far as local retention allows.
@@ -257,6 +273,7 @@ class Archiver:
                 raise
             failpoint("archive.after_commit")
             archived += _archived(change, applied, time.monotonic() - copy_started_s)
+            self._settle_table()  # it may have been made just now
             self._orphans_possible |= bool(applied.superseded)
             self._cold = applied.snapshot
             look = self._look() if applied.superseded else replace(look, cold=applied.snapshot)
@@ -347,8 +364,32 @@ class Archiver:
     def _look_once(self, calls: int = 0) -> _Look:
         now_ms = self._hot.now_ms()
         hot = self._offsets(range(self._topic.partitions), calls)
+        self._settle_table()
         self._cold = self._table.snapshot(newer_than=self._cold)
         return _Look(now_ms, hot, self._cold)
+
+    def _settle_table(self) -> None:
+        """Makes sure that the topic is archived into this table alone; asks once.
+
+        Two archivers with different cold roots would each trim what the other does not have.
+
+        Raises:
+            ArchivedElsewhereError: Redis knows another table as the topic's.
+        """
+        if self._is_known:
+            return
+        register, where = self._hot.archived_into(), self._table.where
+        said = register.get(self._topic)
+        if said is None or said.where != where:
+            table_id = self._table.table_id()
+            if table_id is None and said is None:
+                return  # known once it is made
+            if table_id is not None and (said is None or said.table_id == table_id):
+                mine = ArchivedInto(table_id, where)
+                said = register.say(self._topic, mine, over=said is not None)
+            if said is None or said.table_id != table_id:
+                raise _elsewhere(self._topic, said, where)
+        self._is_known = True
 
     def _offsets(self, partitions: Iterable[int], calls: int = 0) -> dict[int, HotOffsets]:
         # By id: after a drop and create, the new stream must not look like one that lost records.
@@ -459,6 +500,18 @@ def _behind(hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> list[int]:
         for number, seen in hot.items()
         if not seen.recovered or seen.needs_room or seen.log_end < archive_start(cold, number)
     ]
+
+
+def _elsewhere(topic: Topic, said: ArchivedInto | None, where: str) -> ArchivedElsewhereError:
+    other = "" if said is None else said.where
+    return ArchivedElsewhereError(
+        f"topic {topic.name!r} is archived into the table at {other}, and this would archive it "
+        f"into another one, at {where}; nothing more is done there. Archive with the first "
+        "one's cold root, or give this log a keyspace of its own. If the first table is gone for "
+        f"good: lakelog archive {topic.name} --adopt, once",
+        topic=topic.name,
+        where=other,
+    )
 
 
 def _archived(change: Change, applied: Applied, seconds: float) -> list[PartitionArchived]:

@@ -59,6 +59,12 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         help="go on by each topic's lakelog.flush.rows and lakelog.flush.interval.ms until stopped",
     )
     added.add_argument(
+        "--adopt",
+        action="store_true",
+        help="archive here from now on though the topic was archived into another table before, "
+        "which is gone for good",
+    )
+    added.add_argument(
         "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
     )
     added.set_defaults(run=_run, when_stopped=_STOPPED, makes_log=True)
@@ -67,6 +73,8 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
     from ..errors import ArchiveFailedError, InvalidArgumentError
 
+    if arguments.adopt and (arguments.continuous or not arguments.topics):
+        raise InvalidArgumentError("--adopt goes with the names of topics, not with --continuous")
     if arguments.continuous:
         if arguments.until != "latest":
             raise InvalidArgumentError("--continuous has no --until; it ends by --max-duration")
@@ -75,7 +83,7 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
         raise InvalidArgumentError("--max-duration goes with --continuous")
     with open_log(arguments) as log, ConsoleProgress().step("archive") as step:
         try:
-            reports = log.archive(arguments.topics or None, arguments.until)
+            reports = log.archive(arguments.topics or None, arguments.until, adopt=arguments.adopt)
         except KeyboardInterrupt:
             # It has waited for its threads. One that still runs changes neither what is said nor
             # the exit code.

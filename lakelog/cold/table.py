@@ -159,6 +159,19 @@ class ColdRows(Protocol):
 class ColdTable(ColdRows, Protocol):
     """Reads and changes one topic's cold tier. A second implementation passes the same tests."""
 
+    @property
+    def where(self) -> str:
+        """The path, URL or name that it is opened by."""
+        ...
+
+    def table_id(self) -> str | None:
+        """Delta's id of the table, the same from wherever it is opened; None: there is none yet.
+
+        Raises:
+            ForeignTableError, ColdTierError: as for `snapshot`.
+        """
+        ...
+
     def unchecked(self) -> ColdSnapshot:
         """The newest version as it is, whether registers and files agree or not.
 

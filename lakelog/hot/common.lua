@@ -29,6 +29,7 @@
 --   forgotten         the run in which the partition was made again without its producers: a call that
 --                     was sent first in that run may have been appended before
 --   lost_from         then: where it went on, so that the gap there is of all that was not archived
+--   archived_into     of the first partition: JSON of the table that the topic is archived into
 --   reserved_end      appends stop here until the cold tier has reserved more offsets; absent:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --

@@ -82,6 +82,7 @@ SCRIPTS = {
     "redefine": "",
     "purge": "allow-oom",
     "lock": "allow-oom",
+    "archived_into": "allow-oom",
     "groups/join": "allow-oom",
     "groups/attend": "allow-oom",
     "groups/commit": "allow-oom",

@@ -34,6 +34,7 @@ from .append import (
     check_call,
     read_answer,
 )
+from .archived_into import ArchivedIntoRegister
 from .arrivals import Arrivals
 from .beats import Beats
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
@@ -292,6 +293,10 @@ class HotLog:
     def naming_status(self) -> Lock:
         """As `naming`, of the table of job runs."""
         return Lock(self._servers, self._keys.naming_lock(STATUS_TABLE), f"making {STATUS_TABLE}")
+
+    def archived_into(self) -> ArchivedIntoRegister:
+        """Which tables topics are archived into."""
+        return ArchivedIntoRegister(self._servers, self._keys)
 
     def beats(self) -> Beats:
         """What live archivers say of themselves."""

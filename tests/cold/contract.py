@@ -107,6 +107,20 @@ class ColdTableContract:
     def table(self, make_table: Any) -> ColdTable:
         return make_table()
 
+    # -- which one it is -------------------------------------------------------------------------
+
+    def test_it_has_one_id_for_whoever_opens_it(
+        self, table: Any, make_table: Any, topic: Topic
+    ) -> None:
+        assert table.table_id() is None
+        assert table.where
+        table.apply(archive(topic, table.snapshot(), 10), table.snapshot())
+        table_id = table.table_id()
+        assert table_id
+        table.apply(archive(topic, table.snapshot(), 20), table.snapshot())
+        assert make_table().table_id() == table_id
+        assert make_table().where == table.where
+
     # -- appending -------------------------------------------------------------------------------
 
     def test_a_table_nobody_wrote_to_is_empty(self, table):

@@ -195,6 +195,19 @@ class NamedTable(TimestampLookup[EitherView]):
         return self._spark()
 
     @property
+    def where(self) -> str:
+        """See `ColdTable.where`."""
+        return str(self.name)
+
+    def table_id(self) -> str | None:
+        """See `ColdTable.table_id`."""
+        with naming(self.name):
+            if not self._reader.exists():
+                return None
+            (detail,) = self.spark.sql(f"DESCRIBE DETAIL {self.name}").select("id").collect()
+        return str(detail["id"])
+
+    @property
     def lies_at(self) -> str | None:
         """The folder or URL that it is read at; None while it is not read where it lies."""
         return self._reader.lies_at
@@ -855,7 +868,7 @@ class NamedTable(TimestampLookup[EitherView]):
 
         Its files are the catalog's: a managed table's go when the catalog says.
         """
-        if not self.spark.catalog.tableExists(self.name):
+        if not self._is_there():
             return Purged(self.name, 0, 0)
         if self._read_properties().get(TOPIC_ID_PROPERTY) != str(self._topic.topic_id):
             return Purged(self.name, 0, 0)  # another's has the name: this topic never got one
@@ -868,8 +881,12 @@ class NamedTable(TimestampLookup[EitherView]):
             files = 0
         with naming(self.name):
             self.spark.sql(f"DROP TABLE IF EXISTS {self.name}").collect()
-        left = (self.name,) if self.spark.catalog.tableExists(self.name) else ()
-        return Purged(self.name, files, None, left)
+        return Purged(self.name, files, None, (self.name,) if self._is_there() else ())
+
+    def _is_there(self) -> bool:
+        """Whether the catalog has something of the name."""
+        with naming(self.name):
+            return bool(self.spark.catalog.tableExists(self.name))
 
     def _read_properties(self) -> dict[str, str]:
         if self._properties is None:

@@ -63,8 +63,9 @@ class NamedReader:
         ]
         if not wanted:
             return
-        frame = self.frame(self._version(wanted))
-        frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
+        with naming(wanted[0].path):
+            frame = self.frame(self._version(wanted))
+            frame = frame.select(*dict.fromkeys([*schema.names, "offset"]))
         for run in runs(wanted, start, end):
             stretch = Stretch(frame, run.where, run.start, run.end, run.rows, run.size_bytes)
             batches = stretch.batches(schema)
@@ -144,16 +145,16 @@ class NamedReader:
         found: dict[int, bytes] = {}
         wheres = [run.where(run.start, run.end) for run in runs(files.values(), 0, MAX_OFFSET)]
         if wheres:
-            rows = (
-                self.frame(self._version(list(files.values())))
-                .where(" OR ".join(f"({one})" for one in wheres))
-                .selectExpr("partition", *columns, f"value IS NULL AS {TOMBSTONE}")
-                .repartition("partition")
-                .sortWithinPartitions("partition", "offset")
-            )
-            answers = rows.mapInArrow(Mapped(pickled, by_partition, list(columns)), OUTCOMES)
             name = getattr(function, "__name__", "a function")
             with naming(next(iter(files))):
+                rows = (
+                    self.frame(self._version(list(files.values())))
+                    .where(" OR ".join(f"({one})" for one in wheres))
+                    .selectExpr("partition", *columns, f"value IS NULL AS {TOMBSTONE}")
+                    .repartition("partition")
+                    .sortWithinPartitions("partition", "offset")
+                )
+                answers = rows.mapInArrow(Mapped(pickled, by_partition, list(columns)), OUTCOMES)
                 collected = SparkEngine(self._spark()).collect(answers, f"lakelog: {name}")
             found.update({row["number"]: bytes(row["outcome"]) for row in collected})
         with SpooledRows((), list(columns)) as nothing:  # for partitions without rows

@@ -174,6 +174,10 @@ class DeltaLog:
             actions = stream.read_all()
             return SegmentIndex.from_add_actions(actions) if actions.num_rows else SegmentIndex()
 
+    def table_id(self) -> str | None:
+        """Delta's id of the table; None: there is none."""
+        return None if self._table is None else str(self._table.metadata().id)
+
     def properties(self) -> dict[str, str]:
         return {} if self._table is None else dict(self._table.metadata().configuration)
 

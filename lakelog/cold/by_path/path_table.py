@@ -133,6 +133,17 @@ class PathTable(TimestampLookup[SegmentReader]):
         """Where the Delta table is."""
         return self._log.path
 
+    @property
+    def where(self) -> str:
+        """See `ColdTable.where`."""
+        return self._log.path
+
+    def table_id(self) -> str | None:
+        """See `ColdTable.table_id`."""
+        with self._lock:
+            self._log.refresh()
+            return self._log.table_id()
+
     def snapshot(self, newer_than: ColdSnapshot | None = None) -> ColdSnapshot:
         """See `ColdTable.snapshot`."""
         with self._lock:
