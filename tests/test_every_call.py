@@ -478,6 +478,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "PathTable.vacuum": lambda w: w.table.vacuum(),
     "PathTable.read": lambda w: drained(w.table.read([w.file], 0, 100)),
     "PathTable.with_keys": lambda w: w.table.with_keys([w.file], 0, 100, frozenset({b"k"})),
+    "PathTable.row_groups": lambda w: w.table.row_groups([w.file], 0, 100),
     "LogExplorer.choose": lambda w: w.explored(lambda e: e.choose("local")),
     "LogExplorer.data": lambda w: w.explored(lambda e: e.data()),
     "LogExplorer.history": lambda w: w.explored(lambda e: e.history("k1")),
