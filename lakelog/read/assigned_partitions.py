@@ -138,7 +138,8 @@ class AssignedPartitions:
             size_bytes += batch.nbytes
             if left is not None:
                 left -= batch.num_rows
-                turns.append(cursor)
+                if not cursor.has_given_all:  # asking for more would only delay what there is
+                    turns.append(cursor)
         return polled
 
     def ready(self) -> Cursor | None:
