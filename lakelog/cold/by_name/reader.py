@@ -128,8 +128,9 @@ class NamedReader:
 
         if columns is None:
             raise InvalidArgumentError(
-                "a table by name shows nobody its files, so there are no row groups and footers to "
-                "look at. Read its records, or look at DESCRIBE DETAIL and DESCRIBE HISTORY"
+                "the tasks that look at files get rows alone of a table by name, so its row groups and "
+                "footers are not shown. Read its records, or look at DESCRIBE DETAIL and DESCRIBE "
+                "HISTORY"
             )
         if not tasks:
             return
