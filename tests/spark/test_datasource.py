@@ -154,7 +154,7 @@ def test_a_view_is_read_and_inserted_into(make_log, spark) -> None:
 
 
 def test_a_table_of_sql_can_be_made_and_not_read(make_log, spark) -> None:
-    """As the README says: Spark has no tables of sources in Python. Should it have, say so there."""
+    """As the README says: Spark has no tables of sources in Python."""
     options = ", ".join(f"{name} '{value}'" for name, value in make_log().options().items())
     try:
         spark.sql(f"CREATE TABLE orders_table USING lakelog OPTIONS ({options})")

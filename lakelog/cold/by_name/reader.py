@@ -128,9 +128,8 @@ class NamedReader:
 
         if columns is None:
             raise InvalidArgumentError(
-                "the tasks that look at files get rows alone of a table by name, so its row groups and "
-                "footers are not shown. Read its records, or look at DESCRIBE DETAIL and DESCRIBE "
-                "HISTORY"
+                "tasks get rows of a table by name, not files, so its row groups and footers are "
+                "not shown. Read its records, or look at DESCRIBE DETAIL and DESCRIBE HISTORY"
             )
         if not tasks:
             return
