@@ -7,16 +7,12 @@ import threading
 import time
 
 from .archive.at_exit import watch
-from .config import MINUTE_MS
 from .errors import LakelogError
 from .groups.admin import GroupAdmin
 from .groups.group_records import GroupRecords
 from .operate.recorded_groups.recorder import GroupRecorder
 
 logger = logging.getLogger(__name__)
-
-#: Kafka's ``offsets.retention.check.interval.ms``; of all processes together.
-EXPIRY_INTERVAL_MS = 10 * MINUTE_MS
 
 #: What an archiver has recorded is a minute old at most, also where a commit takes a while.
 RECORD_INTERVAL_S = 30.0
@@ -81,7 +77,7 @@ class GroupKeeper:
             logger.exception("groups were not looked after, which is tried again")
 
     def _expire(self) -> None:
-        if self._records.expiry_is_due(EXPIRY_INTERVAL_MS):
+        if self._records.expiry_is_due(self._admin.expiry_interval_ms):
             self._admin.expire_all_offsets()
 
     def _record(self) -> None:

@@ -13,9 +13,10 @@ broker names; the one of the finest unit that is set counts, as in Kafka.
 | ``log.cleaner.{name}`` | what compaction goes by |
 | ``log.cleaner.enable``, ``log.cleaner.dedupe.buffer.size`` | no topic sets these for itself |
 | ``log.retention.check.interval.ms`` | nor this |
+| ``offsets.…``, ``group.…``, ``offset.metadata.max.bytes`` | none: groups of consumers go by them |
 
 Source: Kafka ``ServerTopicConfigSynonyms``, ``CleanerConfig``, ``LogConfig.SERVER_CONFIG_DEF``,
-``ServerLogConfigs`` and ``DynamicBrokerConfig``.
+``ServerLogConfigs``, ``DynamicBrokerConfig`` and ``GroupCoordinatorConfig``.
 """
 
 from __future__ import annotations
@@ -90,6 +91,55 @@ _WITHOUT_EFFECT = {
     "log.index.size.max.bytes": "an index is a sorted set of Redis's, which grows as it is filled",
 }
 
+#: What groups of consumers go by.
+GROUP_SETTINGS: Mapping[str, Setting] = {
+    setting.name: setting
+    for setting in (
+        number(
+            "offsets.retention.minutes",
+            7 * DAY_MS // MINUTE_MS,
+            1,
+            "how long a group's offset is kept after its commit, once the group has no members",
+            INT32_MAX,
+        ),
+        number(
+            "offsets.retention.check.interval.ms",
+            10 * MINUTE_MS,
+            1,
+            "how often archivers look for offsets that are over",
+        ),
+        number(
+            "group.min.session.timeout.ms",
+            6 * SECOND_MS,
+            0,
+            "the shortest session_timeout_ms that a member may ask for",
+            INT32_MAX,
+        ),
+        number(
+            "group.max.session.timeout.ms",
+            30 * MINUTE_MS,
+            0,
+            "the longest session_timeout_ms that a member may ask for",
+            INT32_MAX,
+        ),
+        number(
+            "group.initial.rebalance.delay.ms",
+            SECOND_MS // 2,  # Kafka: 3 s, for brokers that start with hundreds of clients
+            0,
+            "how long the first round of a group waits for more members",
+            INT32_MAX,
+        ),
+        number("group.max.size", INT32_MAX, 1, "how many members a group takes", INT32_MAX),
+        number(
+            "offset.metadata.max.bytes",
+            4 * KIB,
+            0,
+            "the longest text beside a committed offset",
+            INT32_MAX,
+        ),
+    )
+}
+
 #: What `KEYSPACE_SETTINGS` change, in a few words; all others are compaction's.
 _EFFECTS = {"log.retention.check.interval.ms": "retention.ms of untiered topics"}
 
@@ -127,7 +177,12 @@ def _definitions() -> dict[str, Setting]:
         _decimal("log.cleaner.io.max.bytes.per.second", "1.7976931348623157E308", "a throttle"),
         _decimal("log.cleaner.io.buffer.load.factor", "0.9", "how full the key table may be"),
     )
-    return {**named, **KEYSPACE_SETTINGS, **{setting.name: setting for setting in differing}}
+    return {
+        **named,
+        **KEYSPACE_SETTINGS,
+        **GROUP_SETTINGS,
+        **{setting.name: setting for setting in differing},
+    }
 
 
 BROKER_SETTINGS: Mapping[str, Setting] = dict(sorted(_definitions().items()))
@@ -156,6 +211,14 @@ class KeyspaceDefaults:
         for name, text in self.settings:
             parse(broker_setting(name), text)
         TopicConfig().with_defaults(self.for_topics)
+        least, most = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
+        if self.for_groups[least] > self.for_groups[most]:
+            raise InvalidConfigError(
+                f"{least}={self.for_groups[least]} is above {most}={self.for_groups[most]}: no "
+                "member could join. Change one of them",
+                name=least,
+                value=str(self.for_groups[least]),
+            )
 
     def replace(self, changes: Mapping[str, object | None]) -> KeyspaceDefaults:
         """The next version, with settings changed; None takes one back."""
@@ -176,6 +239,15 @@ class KeyspaceDefaults:
                 found[topic_name] = _in_units_of_topic(first, given[first], broker_names[first])
         return tuple(sorted(found.items()))
 
+    @property
+    def for_groups(self) -> Mapping[str, int]:
+        """What groups go by, whether it is set or built in, by broker name."""
+        given = dict(self.settings)
+        return {
+            name: setting.parse(given.get(name, setting.default))
+            for name, setting in GROUP_SETTINGS.items()
+        }
+
     def effect(self, name: str) -> str:
         """What a setting does or would do here, in a few words, or why it does nothing."""
         broker_setting(name)
@@ -183,6 +255,8 @@ class KeyspaceDefaults:
             return f"no effect here: {_WITHOUT_EFFECT[name]}"
         if name in KEYSPACE_SETTINGS:
             return _EFFECTS.get(name, "compaction of all topics")
+        if name in GROUP_SETTINGS:
+            return "groups of consumers"
         topic_name, given = _TOPIC_NAMES[name], dict(self.settings)
         first = next((other for other in SYNONYMS[topic_name] if other in given), name)
         if first != name and name in given:

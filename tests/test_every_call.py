@@ -423,6 +423,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.record_groups": lambda w: w.lake.record_groups(),
     "TopicRegistry.keyspace_id": lambda w: w.lake.topics.keyspace_id(),
     "GroupAdmin.delete": lambda w: w.lake.groups.delete("idle"),
+    "GroupAdmin.expire_some_offsets": lambda w: w.lake.groups.expire_some_offsets(),
+    "GroupAdmin.expiry_interval_ms": lambda w: w.lake.groups.expiry_interval_ms,
+    "TopicRegistry.keyspace_defaults": lambda w: w.lake.topics.keyspace_defaults(),
     "GroupAdmin.expire_all_offsets": lambda w: w.lake.groups.expire_all_offsets(),
     "SharePartitions.acquire": lambda w: w.shares.acquire(TP, w.topic.topic_id, "ada", 5, begin=0),
     "SharePartitions.acknowledge": lambda w: w.shares.acknowledge(
@@ -475,6 +478,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "PathTable.vacuum": lambda w: w.table.vacuum(),
     "PathTable.read": lambda w: drained(w.table.read([w.file], 0, 100)),
     "PathTable.with_keys": lambda w: w.table.with_keys([w.file], 0, 100, frozenset({b"k"})),
+    "PathTable.row_groups": lambda w: w.table.row_groups([w.file], 0, 100),
     "LogExplorer.choose": lambda w: w.explored(lambda e: e.choose("local")),
     "LogExplorer.data": lambda w: w.explored(lambda e: e.data()),
     "LogExplorer.history": lambda w: w.explored(lambda e: e.history("k1")),

@@ -15,7 +15,7 @@ import pyarrow as pa
 from ..errors import MissingFileError, OffsetOutOfRangeError
 from ..record import OffsetRange, TopicPartition
 from .segment import SegmentFile, archived_start
-from .table import ColdRows, ColdSnapshot
+from .table import ColdRows, ColdSnapshot, RowGroupTimes
 
 
 class AsArchived(ABC):
@@ -71,6 +71,12 @@ class AsArchived(ABC):
     ) -> Sequence[OffsetRange]:
         """See `ColdRows.with_keys`."""
         return self._rows.with_keys(files, start, end, keys)
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`."""
+        return self._rows.row_groups(files, start, end)
 
     @abstractmethod
     def _first(self, newest: ColdSnapshot) -> ColdSnapshot:

@@ -81,6 +81,17 @@ class Orphans:
     young: tuple[str, ...] = ()  # those that are still too young to go
 
 
+@dataclass(frozen=True, slots=True)
+class RowGroupTimes:
+    """What a file says of one of its row groups, without any row being read."""
+
+    start_offset: int
+    end_offset: int  # exclusive
+    records: int
+    min_timestamp_ms: int  # -1: a record has none
+    max_timestamp_ms: int  # inclusive
+
+
 class RowReader(Protocol):
     """What a function reads with when a table maps it over tasks."""
 
@@ -149,6 +160,21 @@ class ColdRows(Protocol):
 
         Args:
             files: see `read`.
+
+        Raises:
+            MissingFileError, CorruptRecordError: see `read`.
+        """
+        ...
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """The row groups that have records of [start, end), as the files' footers tell.
+
+        None of a file whose footer does not tell when its records are, or that does not show it.
+
+        Args:
+            files: see `read`; a footer is read of each, some KB.
 
         Raises:
             MissingFileError, CorruptRecordError: see `read`.

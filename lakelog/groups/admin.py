@@ -17,15 +17,19 @@ from ..errors import (
 from ..hot.connection import Servers
 from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
+from ..hot.registry import TopicRegistry
 from ..record import TopicPartition
 from .description import GroupDescription, GroupListing, GroupState, parse_members
 from .group_ids import check_group_id
 from .group_records import GroupRecords
-from .recorded_offset import SeenGroup
+from .recorded_offset import SeenGroup, SeenGroups
 from .scripts import GroupScripts
-from .settings import DEFAULT_SETTINGS, GroupSettings
+from .settings import GroupSettings, KeyspaceGroupSettings
 
 _TRIES = 10
+
+#: Of so many groups, whoever makes one looks whether their time is over: more than come, go.
+_SOME = 20
 
 
 class GroupAdmin:
@@ -33,6 +37,7 @@ class GroupAdmin:
 
     Args:
         servers: from `connection.connect`.
+        settings: only for tests; without them the keyspace's defaults hold.
         clock: only for tests; without one the scripts ask Redis for the time.
     """
 
@@ -40,12 +45,13 @@ class GroupAdmin:
         self,
         servers: Servers,
         keyspace: str = DEFAULT_KEYSPACE,
-        settings: GroupSettings = DEFAULT_SETTINGS,
+        settings: GroupSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._scripts = GroupScripts(servers, Keys(keyspace), clock)
         self._records = GroupRecords(servers, keyspace, clock)
-        self._settings = settings
+        registry = TopicRegistry(servers, Keys(keyspace))
+        self._settings_of = KeyspaceGroupSettings(registry.keyspace_defaults, settings)
 
     def list(self) -> builtins.list[GroupListing]:
         """All groups, by id. Share groups are listed by `ShareGroupAdmin`."""
@@ -61,7 +67,7 @@ class GroupAdmin:
         """The group as it is now; `GroupState.DEAD` if there is none."""
         check_group_id(group_id)
         answer = self._scripts.call(
-            "look", group_id, [self._settings.offsets_retention_ms, "describe"]
+            "look", group_id, [self._settings_of().offsets_retention_ms, "describe"]
         )
         if answer[0] == b"NO_GROUP":
             return GroupDescription(group_id, GroupState.DEAD)
@@ -142,7 +148,7 @@ class GroupAdmin:
 
         def act(group: GroupDescription) -> Sequence[Any]:
             topics = group.subscribed_topics
-            retention_ms = self._settings.offsets_retention_ms
+            retention_ms = self._settings_of().offsets_retention_ms
             known = [*sorted(topics)] if topics is not None else []
             arguments = ["expire", group.version, retention_ms, int(topics is not None), *known]
             return self._scripts.call("remove", group_id, arguments)
@@ -155,15 +161,28 @@ class GroupAdmin:
     def expire_all_offsets(self) -> int:
         """As `expire_offsets`, of all groups; those of which nothing can have expired cost little.
 
-        `Lakelog.archive`, `archive_continuously` and `cleanup` see to it, every ten minutes at
-        most.
+        `Lakelog.archive`, `archive_continuously` and `cleanup` see to it, all of them together
+        every ``offsets.retention.check.interval.ms`` at most.
         """
+        return self._expire(self._records.read())
+
+    def expire_some_offsets(self) -> int:
+        """As `expire_all_offsets`, of twenty groups at random."""
+        return self._expire(self._records.read_some(_SOME))
+
+    @property
+    def expiry_interval_ms(self) -> int:
+        """How often `expire_all_offsets` is worth a call."""
+        return self._settings_of().offsets_retention_check_interval_ms
+
+    def _expire(self, seen: SeenGroups) -> int:
         gone = 0
+        retention_ms = self._settings_of().offsets_retention_ms
         now_ms = self._records.now_ms()
-        for group_id, group in self._records.read().groups.items():
+        for group_id, group in seen.groups.items():
             if group.empty_since_ms is None:
                 self.describe(group_id)  # ends the sessions of members that died, if all have
-            if may_expire(group, now_ms, self._settings.offsets_retention_ms):
+            if may_expire(group, now_ms, retention_ms):
                 with suppress(GroupIdNotFoundError):  # somebody else was faster
                     gone += self.expire_offsets(group_id)
         return gone

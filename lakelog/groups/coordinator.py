@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeVar
@@ -17,6 +18,7 @@ from ..clock import Clock
 from ..errors import (
     GroupError,
     InvalidSessionTimeoutError,
+    LakelogError,
     MemberIdRequiredError,
     OffsetMetadataTooLargeError,
     RebalanceInProgressError,
@@ -24,15 +26,17 @@ from ..errors import (
 from ..hot.connection import Servers
 from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
+from ..hot.registry import TopicRegistry
 from ..offsets import check_offset
 from ..record import OffsetAndMetadata, TopicPartition
+from .admin import GroupAdmin
 from .answers import CommittedOffset, Joined, JoinRequest, Leaving, Member, Pending, Synced
 from .description import parse_members
 from .group_ids import check_group_id
 from .offset_values import pack_offset, parse_field, unpack_offset
 from .refusals import refusal
 from .scripts import GroupScripts
-from .settings import DEFAULT_SETTINGS, GroupSettings
+from .settings import GroupSettings, KeyspaceGroupSettings
 
 Answer = TypeVar("Answer")
 
@@ -48,6 +52,7 @@ class GroupCoordinator:
 
     Args:
         servers: from `connection.connect`.
+        settings: only for tests; without them the keyspace's defaults hold.
         clock: only for tests; without one the scripts ask Redis for the time.
     """
 
@@ -55,11 +60,13 @@ class GroupCoordinator:
         self,
         servers: Servers,
         keyspace: str = DEFAULT_KEYSPACE,
-        settings: GroupSettings = DEFAULT_SETTINGS,
+        settings: GroupSettings | None = None,
         clock: Clock | None = None,
     ) -> None:
         self._scripts = GroupScripts(servers, Keys(keyspace), clock)
-        self._settings = settings
+        registry = TopicRegistry(servers, Keys(keyspace))
+        self._admin = GroupAdmin(servers, keyspace, settings, clock)
+        self._settings_of = KeyspaceGroupSettings(registry.keyspace_defaults, settings)
 
     # -- members -------------------------------------------------------------------------------
 
@@ -101,6 +108,7 @@ class GroupCoordinator:
         names = tuple(name for name, _ in request.protocols)
         if not names or not request.protocol_type:
             raise self._refused(group_id, "INCONSISTENT_GROUP_PROTOCOL", request)
+        settings = self._settings_of()
         new_id = f"{request.instance_id or request.client_id}-{uuid.uuid4()}"
 
         def arguments(token: str) -> list[Any]:
@@ -109,14 +117,12 @@ class GroupCoordinator:
                 *(request.client_id, request.client_host, request.protocol_type),
                 *(request.session_timeout_ms, request.rebalance_timeout_ms),
                 *(int(request.requires_known_member_id), new_id, token),
-                *(self._settings.initial_rebalance_delay_ms, self._settings.max_size),
+                *(settings.initial_rebalance_delay_ms, settings.max_size),
                 request.asked_bytes,
                 *(part for protocol in request.protocols for part in protocol),
             ]
 
-        return self._read_join(
-            group_id, self._scripts.call_or_make("join", group_id, arguments), request
-        )
+        return self._read_join(group_id, self._call_or_make("join", group_id, arguments), request)
 
     def await_join(self, group_id: str, request: JoinRequest) -> Joined | Pending:
         """Whether the round has ended that the member joined; makes its session last.
@@ -269,15 +275,16 @@ class GroupCoordinator:
             FencedInstanceIdError: the partitions may be somebody else's by now.
         """
         check_group_id(group_id)
+        most_bytes = self._settings_of().offset_metadata_max_bytes
         values: list[Any] = []
         for topic_partition, one in offsets.items():
             check_offset(one.offset)
             size_bytes = len(one.metadata.encode())
-            if size_bytes > self._settings.offset_metadata_max_bytes:
+            if size_bytes > most_bytes:
                 raise OffsetMetadataTooLargeError(
                     f"the metadata beside offset {one.offset} of {topic_partition} has "
-                    f"{size_bytes:,} bytes; offset.metadata.max.bytes is "
-                    f"{self._settings.offset_metadata_max_bytes:,}. Nothing was committed",
+                    f"{size_bytes:,} bytes; offset.metadata.max.bytes is {most_bytes:,}. Nothing "
+                    "was committed",
                     group_id=group_id,
                     topic_partition=topic_partition,
                     size_bytes=size_bytes,
@@ -288,7 +295,7 @@ class GroupCoordinator:
         def arguments(token: str) -> list[Any]:
             return [member_id, instance_id or "", generation_id, token, *values]
 
-        (code,) = self._scripts.call_or_make("commit", group_id, arguments)
+        (code,) = self._call_or_make("commit", group_id, arguments)
         if code != b"OK":
             request = JoinRequest((), member_id=member_id, instance_id=instance_id)
             raise self._refused(group_id, code.decode(), request, generation_id)
@@ -301,7 +308,7 @@ class GroupCoordinator:
         fields = None if partitions is None else [str(partition) for partition in partitions]
         if fields == []:
             return {}
-        retention_ms = self._settings.offsets_retention_ms
+        retention_ms = self._settings_of().offsets_retention_ms
         answer = self._scripts.call("look", group_id, [retention_ms, "offsets", *(fields or ())])
         with foreign_if_illegible(answer, "offsets of a group"):
             found = answer[1:]
@@ -309,6 +316,25 @@ class GroupCoordinator:
                 parse_field(field): unpack_offset(value)
                 for field, value in zip(found[::2], found[1::2], strict=True)
             }
+
+    def _call_or_make(
+        self, script: str, group_id: str, arguments: Callable[[str], Iterable[Any]]
+    ) -> list[Any]:
+        """Whoever makes a group has some others go whose time is over, so that they never pile up
+        where nobody archives.
+        """
+        is_new = False
+
+        def noticed(token: str) -> Iterable[Any]:
+            nonlocal is_new
+            is_new = token != ""
+            return arguments(token)
+
+        answer = self._scripts.call_or_make(script, group_id, noticed)
+        if is_new:
+            with suppress(LakelogError):  # it is nobody's call
+                self._admin.expire_some_offsets()
+        return answer
 
     # -- how it asks ---------------------------------------------------------------------------
 
@@ -363,15 +389,13 @@ class GroupCoordinator:
             instance_id=request.instance_id,
             generation_id=generation_id,
             protocols=tuple(name for name, _ in request.protocols),
-            max_size=self._settings.max_size,
+            max_size=self._settings_of().max_size,
         )
 
     def _check_session(self, group_id: str, request: JoinRequest) -> None:
         check_group_id(group_id)
-        least_ms, most_ms = (
-            self._settings.min_session_timeout_ms,
-            self._settings.max_session_timeout_ms,
-        )
+        settings = self._settings_of()
+        least_ms, most_ms = settings.min_session_timeout_ms, settings.max_session_timeout_ms
         if not least_ms <= request.session_timeout_ms <= most_ms:
             raise InvalidSessionTimeoutError(
                 f"a session of {request.session_timeout_ms} ms is not within {least_ms}..{most_ms} "

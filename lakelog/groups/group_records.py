@@ -51,7 +51,17 @@ class GroupRecords:
         Raises:
             ForeignEntryError: somebody else writes to the keyspace.
         """
-        listed = self._scripts.listed()
+        groups, missing = self._seen(self._scripts.listed())
+        return SeenGroups(groups, missing, tuple(self._shares()))
+
+    def read_some(self, count: int) -> SeenGroups:
+        """Some of the groups of consumers, at random."""
+        key = self._keys.groups
+        (found,) = self._servers.for_key(key).call(("HRANDFIELD", key, count))
+        groups, missing = self._seen([group_id.decode() for group_id in found])
+        return SeenGroups(groups, missing, ())
+
+    def _seen(self, listed: Sequence[str]) -> tuple[dict[str, SeenGroup], frozenset[str]]:
         groups: dict[str, SeenGroup] = {}
         missing = []
         for start in range(0, len(listed), _AT_ONCE):
@@ -62,7 +72,7 @@ class GroupRecords:
                 else:
                     with foreign_if_illegible((about, offsets), "group"):
                         groups[group_id] = _seen(group_id, about, offsets)
-        return SeenGroups(groups, frozenset(missing), tuple(self._shares()))
+        return groups, frozenset(missing)
 
     def now_ms(self) -> int:
         """The time that offsets are committed at."""

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import threading
+import time
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
-from ..config import DAY_MS, INT32_MAX
+from ..config import DAY_MS, INT32_MAX, MINUTE_MS
 from ..errors import InvalidConfigError
+from ..keyspace_defaults import KeyspaceDefaults
+
+#: For so long, what the keyspace says is not asked for again.
+LASTING_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
-    """All processes of a keyspace should have the same."""
+    """All processes of a keyspace have the same: its defaults, unless a test gives others."""
 
     #: ``offsets.retention.minutes``: how long an offset is kept that nobody needs; see `is_over`
     #: in ``group.lua``.
     offsets_retention_ms: int = 7 * DAY_MS
+    #: ``offsets.retention.check.interval.ms``: how often archivers look for those.
+    offsets_retention_check_interval_ms: int = 10 * MINUTE_MS
     #: ``group.min.session.timeout.ms``, ``group.max.session.timeout.ms``.
     min_session_timeout_ms: int = 6_000
     max_session_timeout_ms: int = 1_800_000
@@ -36,5 +45,48 @@ class GroupSettings:
                     value=value,
                 )
 
+    @classmethod
+    def of(cls, defaults: KeyspaceDefaults) -> GroupSettings:
+        """What a keyspace's defaults say."""
+        given = defaults.for_groups
+        return cls(
+            offsets_retention_ms=given["offsets.retention.minutes"] * MINUTE_MS,
+            offsets_retention_check_interval_ms=given["offsets.retention.check.interval.ms"],
+            min_session_timeout_ms=given["group.min.session.timeout.ms"],
+            max_session_timeout_ms=given["group.max.session.timeout.ms"],
+            initial_rebalance_delay_ms=given["group.initial.rebalance.delay.ms"],
+            max_size=given["group.max.size"],
+            offset_metadata_max_bytes=given["offset.metadata.max.bytes"],
+        )
+
 
 DEFAULT_SETTINGS = GroupSettings()
+
+
+class KeyspaceGroupSettings:
+    """The settings as the keyspace has them, asked for every `LASTING_S` at most. Thread-safe.
+
+    Args:
+        defaults: asks Redis.
+        given: what holds instead, for tests.
+    """
+
+    def __init__(
+        self, defaults: Callable[[], KeyspaceDefaults], given: GroupSettings | None = None
+    ) -> None:
+        self._defaults = defaults
+        self._given = given
+        self._lock = threading.Lock()
+        self._seen: tuple[float, GroupSettings] | None = None
+
+    def __call__(self) -> GroupSettings:
+        if self._given is not None:
+            return self._given
+        now_s = time.monotonic()
+        with self._lock:
+            seen = self._seen
+        if seen is None or now_s - seen[0] >= LASTING_S:
+            seen = (now_s, GroupSettings.of(self._defaults()))
+            with self._lock:
+                self._seen = seen
+        return seen[1]

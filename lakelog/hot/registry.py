@@ -306,6 +306,10 @@ class TopicRegistry:
         """What the keyspace sets for all its topics: text by Kafka's broker names."""
         return dict(self._defaults().settings)
 
+    def keyspace_defaults(self) -> KeyspaceDefaults:
+        """As `defaults`, as a value."""
+        return self._defaults()
+
     def set_defaults(self, changes: Mapping[str, object | None]) -> Mapping[str, str]:
         """Changes the keyspace's defaults (None takes one back) and returns them as they are then.
 

@@ -1,11 +1,11 @@
 """Chaos: real processes on real servers, hurt by a seeded schedule, judged by an oracle of its own.
 
-``python -m tests.chaos --minutes 2 --seed 7``. Producers, a sink, consumers, archivers and a
-janitor run as processes and journal what they did and saw. Meanwhile processes and servers are
-killed and stopped, files cut, memory filled, Redis is lost altogether, the object store fails,
-masters fail over, topics are dropped and made again, clocks jump. Then all is healed, everything is
-read by three readers, and `oracle` says what the histories contradict. It knows nothing of
-lakelog's code.
+``python -m tests.chaos --minutes 2 --seed 7``. Producers, a sink, consumers, members of a group,
+archivers and a janitor run as processes and journal what they did and saw. Meanwhile processes and
+servers are killed and stopped, files cut, memory filled, Redis is lost altogether, the object store
+fails, masters fail over, topics are dropped and made again, clocks jump. Then all is healed,
+everything is read by three readers, and `oracle` says what the histories contradict. It knows
+nothing of lakelog's code.
 
 | file | concept |
 |---|---|
@@ -13,8 +13,8 @@ lakelog's code.
 | `scenario` | where a round happens, and what may happen to it there |
 | `journal` | what a process writes down, so that it survives a kill |
 | `history` | the journals of a round as values |
-| `oracle` | what is wrong with a history, by name |
-| `worker`, `producing`, `sinking`, `consuming`, `keeping` | what the processes do |
+| `oracle`, `group_oracle` | what is wrong with a history, by name; with that of a group |
+| `worker`, `producing`, `sinking`, `consuming`, `grouping`, `keeping` | what the processes do |
 | `processes` | workers started, stopped, killed, started again |
 | `nemesis` | what an act of the schedule does |
 | `losing` | a Redis lost altogether, and restored |

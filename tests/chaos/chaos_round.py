@@ -12,12 +12,24 @@ from pathlib import Path
 from lakelog.back_off import POLL, BackOff, Tries, wait_until
 from lakelog.cold.reserve import reserve
 from lakelog.errors import LakelogError
+from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.lakelog import Lakelog
 
 from . import keeping, schedule
 from .catalogs import Catalog, catalog
 from .final_read import read_final_logs
-from .history import Creation, History, Outcome, consumptions_of, sends_of, tasks_of
+from .grouping import GROUP
+from .history import (
+    Creation,
+    History,
+    Outcome,
+    Partition,
+    consumptions_of,
+    group_commits_of,
+    group_reads_of,
+    sends_of,
+    tasks_of,
+)
 from .journal import read_journal
 from .losing import Losing
 from .nemesis import Nemesis
@@ -28,10 +40,10 @@ from .scenario import SCENARIOS, STREAMED_TOPIC, TOPICS, Scenario
 from .streaming import streamed
 from .worker import Place, Process, ShiftedClock
 
-ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "janitor": 1, "sink": 1}
+ROLES = {"producer": 3, "archiver": 2, "consumer": 2, "member": 3, "janitor": 1, "sink": 1}
 
 #: By name: beside so many, Spark comes to work on a small machine.
-FEW = {**ROLES, "producer": 1, "consumer": 1}
+FEW = {**ROLES, "producer": 1, "consumer": 1, "member": 2}
 
 #: Rounds shorter than this have no Spark stream: it takes most of them to start.
 STREAM_ROUND_S = 100.0
@@ -58,6 +70,8 @@ class RoundResult:
     seconds: float = 0.0
     sent: Counter[Outcome] = field(default_factory=Counter)
     read: int = 0  # records that consumers were given
+    handled: int = 0  # records that members of the group were
+    commits: int = 0  # of theirs
     in_the_log: int = 0  # records in the end
     gaps: int = 0  # declared
     acts: Counter[str] = field(default_factory=Counter)
@@ -138,6 +152,8 @@ def run_round(
     result.anomalies = judge(history)
     result.sent = Counter(send.outcome for send in history.sends)
     result.read = sum(len(one.seen) for one in history.consumptions)
+    result.handled = sum(len(one.offsets) for one in history.group_reads)
+    result.commits = len({(one.member, one.acked_s) for one in history.group_commits})
     result.in_the_log = sum(len(next(iter(f.readings.values()))) for f in history.finals)
     result.gaps = sum(len(final.gaps) for final in history.finals)
     result.lives = len(history.creations)
@@ -227,6 +243,7 @@ def _end(processes: Processes, history: History) -> None:
     late = processes.end("producer", "sink", "janitor", "archiver")
     history.troubles += [("process ended", one) for one in late]
     processes.revive("consumer")
+    processes.revive("member")
     processes.revive("stream")
 
 
@@ -248,10 +265,20 @@ def _read_all(
         except LakelogError as error:
             history.troubles.append(("archive fails", f"{type(error).__name__}: {error}"))
         history.troubles += [
-            ("process ended", late) for late in processes.end("consumer", "stream")
+            ("process ended", late) for late in processes.end("consumer", "member", "stream")
         ]
+        history.group_end = _group_end(log)
         read_final_logs(log, place.redis_url, place.cold, plain_options, history)
         history.creations = _creations(place, log)
+
+
+def _group_end(log: Lakelog) -> dict[Partition, int]:
+    """What the members have committed, of topics as they are now."""
+    committed = GroupCoordinator(log.hot.connections).committed(GROUP)
+    return {
+        Partition(str(one.topic_id), tp.partition): one.committed.offset
+        for tp, one in committed.items()
+    }
 
 
 def _delete_again(place: Place, log: Lakelog, harness: Process) -> None:
@@ -334,8 +361,12 @@ def _gather(place: Place, history: History) -> None:
     for number in range(ROLES["consumer"]):
         name = f"consumer{number}"
         history.consumptions += consumptions_of(name, read_journal(place.journal_file(name)))
+    for number in range(ROLES["member"]):
+        lines = list(read_journal(place.journal_file(f"member{number}")))
+        history.group_reads += group_reads_of(lines)
+        history.group_commits += group_commits_of(lines)
     kinds = {creation.topic_id for creation in history.creations}
-    for one in history.consumptions:
+    for one in (*history.consumptions, *history.group_reads):
         if one.partition.topic_id not in kinds:  # made and dropped by one who could not say so
             history.creations.append(
                 Creation("reborn", one.partition.topic_id, TOPICS["reborn"].kind, 0.0, False)

@@ -83,6 +83,30 @@ class Consumption:
     position: int = -1  # in the end; -1: it was not asked
 
 
+@dataclass(frozen=True, slots=True)
+class GroupRead:
+    """What a member of the group was handed of a partition by one poll."""
+
+    member: str  # another one each time that it joins anew
+    generation_id: int
+    partition: Partition
+    offsets: list[int]
+    payloads: list[str]
+    at_s: float  # before anything of it was committed
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCommit:
+    """A commit that was answered."""
+
+    member: str
+    generation_id: int
+    partition: Partition
+    offset: int
+    asked_s: float
+    acked_s: float
+
+
 @dataclass(slots=True)
 class FinalLog:
     """A partition in the end, as one reader after the other found it."""
@@ -123,6 +147,10 @@ class History:
     sends: list[Send] = field(default_factory=list)
     creations: list[Creation] = field(default_factory=list)
     consumptions: list[Consumption] = field(default_factory=list)
+    group_reads: list[GroupRead] = field(default_factory=list)
+    group_commits: list[GroupCommit] = field(default_factory=list)
+    # What the group has committed in the end; None: there is none.
+    group_end: Mapping[Partition, int] | None = None
     finals: list[FinalLog] = field(default_factory=list)
     unreadable: set[Partition] = field(default_factory=set)  # in the end; told among the troubles
     losses: list[Span] = field(default_factory=list)
@@ -191,6 +219,27 @@ def consumptions_of(consumer: str, lines: Iterable[list[Any]]) -> list[Consumpti
                 for topic_id, number, position in fields[0]:
                     found[Partition(topic_id, number)].position = position
     return list(found.values())
+
+
+def group_reads_of(lines: Iterable[list[Any]]) -> list[GroupRead]:
+    """What one process handled as a member, out of its journal (see `grouping`)."""
+    return [
+        GroupRead(member, generation_id, Partition(topic_id, number), offsets, payloads, at_s)
+        for kind, at_s, *fields in lines
+        if kind == "handled"
+        for member, generation_id, topic_id, number, offsets, payloads in [fields]
+    ]
+
+
+def group_commits_of(lines: Iterable[list[Any]]) -> list[GroupCommit]:
+    """What one process committed as a member, out of its journal (see `grouping`)."""
+    return [
+        GroupCommit(member, generation_id, Partition(topic_id, number), offset, asked_s, at_s)
+        for kind, at_s, *fields in lines
+        if kind == "committed"
+        for member, generation_id, asked_s, places in [fields]
+        for topic_id, number, offset in places
+    ]
 
 
 def positions(consumptions: Iterable[Consumption]) -> Mapping[Partition, int]:

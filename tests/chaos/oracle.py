@@ -12,8 +12,8 @@
 | consumer stuck | a consumer did not come to the log end after all was well again |
 | readers differ | two ways to read the whole log gave two lists |
 
-What a harness notices itself (a process that crashed, a log that cannot be read) comes under the
-name it was given.
+Those of consumer groups are in `group_oracle`. What a harness notices itself (a process that
+crashed, a log that cannot be read) comes under the name it was given.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+from .group_oracle import judge_group
 from .history import (
     Consumption,
     Creation,
@@ -51,6 +52,7 @@ def judge(history: History) -> list[Anomaly]:
     """Everything that is wrong with the history; nothing if it may have been a log's."""
     return [
         *(Anomaly(name, detail) for name, detail in history.troubles),
+        *(Anomaly(name, detail) for name, detail in judge_group(history)),
         *_readers_differ(history),
         *_offset_reuse(history),
         *_duplicates(history),
@@ -91,6 +93,9 @@ def _sightings(history: History) -> Iterator[tuple[Partition, Seen, str]]:
     for one in history.consumptions:
         for seen in one.seen:
             yield one.partition, seen, f"consumer {one.consumer}"
+    for read in history.group_reads:
+        for seen in map(Seen, read.offsets, read.payloads):
+            yield read.partition, seen, f"consumer {read.member}"
     for final in history.finals:
         for reader, reading in final.readings.items():
             for seen in reading:

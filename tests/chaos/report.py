@@ -18,7 +18,7 @@ def report(results: Sequence[RoundResult]) -> str:
     rows = [_row(str(result.plan.number), result.plan.scenario, [result]) for result in results]
     rows.append(_row("", "all", results))
     header = ("round", "scenario", "seed", "seconds", "acked", "unknown", "refused", "read")
-    header += ("in log", "gaps", "lives", "kills", "stops", "anomalies")
+    header += ("handled", "commits", "in log", "gaps", "lives", "kills", "stops", "anomalies")
     table = [dict(zip(header, row, strict=True)) for row in rows]
     lines = [text_table(table, right=header)]
     acts: Counter[str] = sum((result.acts for result in results), Counter())
@@ -44,6 +44,8 @@ def _row(number: str, scenario: str, results: Sequence[RoundResult]) -> tuple[st
         f"{sum(result.seconds for result in results):.0f}",
         *(f"{sent[kind]:,}" for kind in (Outcome.ACKED, Outcome.UNKNOWN, Outcome.REFUSED)),
         f"{sum(result.read for result in results):,}",
+        f"{sum(result.handled for result in results):,}",
+        f"{sum(result.commits for result in results):,}",
         f"{sum(result.in_the_log for result in results):,}",
         str(sum(result.gaps for result in results)),
         str(sum(result.lives for result in results)),

@@ -17,6 +17,8 @@ _PROCESSES = Lane(
         "stop-archiver",
         "kill-consumer",
         "stop-consumer",
+        "kill-member",
+        "stop-member",
         "kill-janitor",
         "stop-janitor",
         "kill-sink",

@@ -159,11 +159,12 @@ def hurt_at_failpoints(process: Process) -> Iterator[None]:
 
 
 def main(role: str, name: str, folder: str) -> int:
-    from . import consuming, keeping, producing, sinking, streaming
+    from . import consuming, grouping, keeping, producing, sinking, streaming
 
     roles: dict[str, Callable[[Process], None]] = {
         "producer": producing.produce,
         "consumer": consuming.consume,
+        "member": grouping.take_part,
         "archiver": keeping.archive,
         "janitor": keeping.keep,
         "sink": sinking.sink,

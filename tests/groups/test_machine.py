@@ -94,7 +94,8 @@ def mutated(file: str, changes: Mapping[str, str]) -> AbstractContextManager[Non
     def is_of(name: str) -> bool:
         # Those in front of which `group.lua` is loaded.
         is_of_groups = name.startswith("groups/") and not name.startswith("groups/share/")
-        return file in (name, "groups/group") and is_of_groups and "listing" not in name
+        is_alone = name in ("groups/listing", "groups/record")
+        return file in (name, "groups/group") and is_of_groups and not is_alone
 
     return scripts_changed(is_of, changes)
 

@@ -27,6 +27,7 @@ from ..projection import projection
 from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
+from ..table import RowGroupTimes
 from .delta_actions import NotDirectError
 from .history import Commit
 from .log_view import LogView
@@ -163,6 +164,13 @@ class EitherView:
         """See `ColdRows.with_keys`."""
         files = list(files)
         return self._either_reads(lambda one: one.with_keys(files, start, end, keys))
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`."""
+        files = list(files)
+        return self._either_reads(lambda one: one.row_groups(files, start, end))
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int

@@ -21,6 +21,7 @@ from ..offset_ranges import merged
 from ..parquet.segment_reader import SegmentReader
 from ..segment import SegmentFile
 from ..store.storage import Storage
+from ..table import RowGroupTimes
 from .deletion_vectors import DeletionVector
 from .delta_actions import CommitActions, LogFile, NotDirectError
 from .history import FIRST_ROWS, Commit, is_enough
@@ -185,6 +186,20 @@ class LogView:
             for one in reader.with_keys(_of_run(there, run), run.start, run.end, keys)
         ]
         return merged(found)
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`."""
+        wanted = list(_between(files, start, end))
+        if not wanted:
+            return []
+        there, reader = self._files(self._version(wanted))
+        return [
+            one
+            for run in runs(wanted, start, end)
+            for one in reader.row_groups(_of_run(there, run), run.start, run.end)
+        ]
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int

@@ -79,7 +79,7 @@ from ..schema import (
 )
 from ..segment import SegmentFile, SegmentIndex
 from ..store_errors import one_line
-from ..table import Applied, ColdSnapshot, Orphans, Vacuumed
+from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from .commit import NamedCommit
 from .definition import add_columns, create_table, set_comment, set_properties, table_columns
@@ -705,6 +705,12 @@ class NamedTable(TimestampLookup[EitherView]):
     ) -> Sequence[OffsetRange]:
         """See `ColdRows.with_keys`."""
         return self._reader.with_keys(files, start, end, keys)
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`."""
+        return self._reader.row_groups(files, start, end)
 
     def archived_at(
         self, partition: int, offset: int, since: int

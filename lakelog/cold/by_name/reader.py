@@ -17,6 +17,7 @@ from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
 from ...value_ddl import VALUE_ERROR
 from ..projection import projection
 from ..segment import SegmentFile
+from ..table import RowGroupTimes
 from .query_errors import naming
 from .runs import newest_of, runs, version_with
 from .spool import OUTCOMES, TOMBSTONE, Mapped, SpooledRows, outcomes
@@ -81,6 +82,12 @@ class NamedReader:
     ) -> Sequence[OffsetRange]:
         """See `ColdRows.with_keys`: a query would cost what reading costs."""
         return [OffsetRange(start, end)]
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`: a query does not show files."""
+        return []
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int

@@ -59,7 +59,7 @@ from ..schema import (
 )
 from ..segment import SegmentFile
 from ..store.storage import Storage, modified_ms
-from ..table import Applied, ColdSnapshot, Orphans, Vacuumed
+from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from . import purging
 from .delta_log import DeltaLog
@@ -241,6 +241,12 @@ class PathTable(TimestampLookup[SegmentReader]):
     ) -> Sequence[OffsetRange]:
         """See `ColdRows.with_keys`."""
         return self._reader.with_keys(files, start, end, keys)
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`."""
+        return self._reader.row_groups(files, start, end)
 
     def map(
         self,

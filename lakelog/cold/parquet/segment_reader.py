@@ -27,6 +27,7 @@ from ..row_sizes import cut_rows, items_of, row_bytes
 from ..schema import FILE_SCHEMA
 from ..segment import SegmentFile, is_ours
 from ..store.storage import Storage
+from ..table import RowGroupTimes
 from ..tombstones import TOMBSTONE_COLUMNS, Tombstones
 from .bloom_filters import MOST_FILTER_BYTES, FilterPlace, hashes, may_hold
 from .footers import Footer, FooterCache, RowGroup, read_footer
@@ -140,6 +141,23 @@ class SegmentReader:
                         first, last = part.group.first, part.group.last
                         found.append(OffsetRange(max(start, first), min(end, last + 1)))
         return merged(found)
+
+    def row_groups(
+        self, files: Iterable[SegmentFile], start: int, end: int
+    ) -> Sequence[RowGroupTimes]:
+        """See `ColdRows.row_groups`."""
+        found: list[RowGroupTimes] = []
+        for file in files:
+            if not file.records or file.end_offset <= start or file.start_offset >= end:
+                continue
+            with ExitStack() as opened:
+                parts = self._parts(opened, file)
+            groups = [one for one in map(_times_of, parts) if one is not None]
+            if len(groups) == len(parts):
+                found += [
+                    one for one in groups if one.start_offset < end and one.end_offset > start
+                ]
+        return found
 
     def _unless_filtered(self, parts: list[_Part], wanted: np.ndarray) -> Iterator[_Part]:
         """Those of a file's row groups that may hold a key.
@@ -502,6 +520,20 @@ def _windows(offsets: np.ndarray, upto_bytes: np.ndarray) -> Iterator[tuple[int,
         end = max(start + 1, min(end, start + BATCH_ROWS))
         yield int(offsets[start]), int(offsets[end - 1]) + 1
         start = int(np.searchsorted(offsets, offsets[end - 1], side="right"))
+
+
+def _times_of(part: _Part) -> RowGroupTimes | None:
+    """What its statistics say; None if there are none."""
+    group = part.group
+    if group.offsets is None or group.times_us is None:
+        return None
+    rows = group.rows
+    if part.deleted is not None:
+        low, high = np.searchsorted(part.deleted, [part.first_row, part.first_row + rows])
+        rows -= int(high - low)
+    first_us, last_us = group.times_us
+    first_ms, last_ms = max(-1, first_us // 1000), max(-1, last_us // 1000)
+    return RowGroupTimes(group.first, group.last + 1, rows, first_ms, last_ms)
 
 
 def _overlapping(items: Iterable[T], range_of: Callable[[T], tuple[int, int]]) -> Iterator[list[T]]:

@@ -134,6 +134,27 @@ def _between(groups: Groups, low: Numbers, high: Numbers, tier: int) -> Groups:
     )
 
 
+def to_be_counted(groups: Groups, window: tuple[int, int], step_ms: float) -> Numbers:
+    """Of each group, whether it is longer than a step in the window, or may be.
+
+    The times of uncertain ones are a guess, so each of them may reach into the window. Where that
+    makes too many, they are those that seem to.
+    """
+    uncertain = groups.certain == 0
+    within = (groups.min_ms < window[1]) & (groups.max_ms >= window[0])
+    long = (groups.max_ms - groups.min_ms >= step_ms) & groups.is_timed & within | uncertain
+    found = np.asarray(long & (groups.records > 0))
+    return found if may_be_counted(groups, found) else np.asarray(found & within)
+
+
+def may_be_counted(groups: Groups, chosen: Numbers) -> bool:
+    """Whether the records of those groups are few enough to be counted one by one."""
+    return (
+        int(chosen.sum()) <= COUNTED_GROUPS
+        and float(groups.records[chosen].sum()) <= COUNTED_RECORDS
+    )
+
+
 def counted(
     log: TopicLog,
     look: Look,
@@ -144,13 +165,11 @@ def counted(
 ) -> Groups:
     """The groups, with those that are longer than a step, or uncertain, counted record by record.
 
-    Only those that reach into the window, and none if together they have more than
+    Only those that may reach into the window, and none if together they have more than
     `COUNTED_RECORDS`, they are more than `COUNTED_GROUPS`, or a file of theirs is gone.
     """
-    long = (groups.max_ms - groups.min_ms >= step_ms) | (groups.certain == 0)
-    long &= (groups.min_ms < window[1]) & (groups.max_ms >= window[0]) & (groups.records > 0)
-    long &= groups.is_timed | (groups.certain == 0)
-    if not 0 < long.sum() <= COUNTED_GROUPS or groups.records[long].sum() > COUNTED_RECORDS:
+    long = to_be_counted(groups, window, step_ms)
+    if not long.any() or not may_be_counted(groups, long):
         return groups
     parts = [groups.where(~long)]
     chosen = groups.where(long)

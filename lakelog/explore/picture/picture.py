@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from ...read.tiers import Look
 from ...read.topic_log import TopicLog
 from .drawing import Mark
-from .groups import counted, groups_of
+from .groups import counted, groups_of, may_be_counted, to_be_counted
 from .histogram import Histogram, histogram, whole
 from .marks import marks_of
+from .row_groups import by_row_groups
 
 STEPS = 120
 
@@ -38,9 +39,10 @@ def pictures(
 
     Args:
         window: [start, end) in ms to look at; None: all the time there is.
-        fine: whether to count records where indexes are coarser than a step, if those are at most
-            `groups.COUNTED_RECORDS`.
-        on_coarse: gets the picture before any are counted.
+        fine: whether to look into what is coarser than a step: into files, which say when the
+            records of each of their row groups are, if that is more than `groups.COUNTED_RECORDS`;
+            and to count records one by one, if what is left is not.
+        on_coarse: gets the picture before that, and before any are counted.
     """
     groups = groups_of(look)
     time = whole(groups) if window is None else window
@@ -49,9 +51,14 @@ def pictures(
     marks = tuple(marks_of(groups, look.offsets))
     is_zoomed = window is not None
     coarse = histogram(groups, time, steps)
-    if not fine or coarse.exact.all():
+    long = to_be_counted(groups, time, coarse.step_ms)
+    if not fine or not long.any():
         return Picture(coarse, marks, is_zoomed)
     on_coarse(Picture(coarse, marks, is_zoomed))
+    if not may_be_counted(groups, long):
+        groups = by_row_groups(log, look, groups, long, stopped)
+        if may_be_counted(groups, to_be_counted(groups, time, coarse.step_ms)):
+            on_coarse(Picture(histogram(groups, time, steps), marks, is_zoomed))
     groups = counted(log, look, groups, time, coarse.step_ms, stopped)
     marks = tuple(marks_of(groups, look.offsets))  # by now it is known when records are
     return Picture(histogram(groups, time, steps), marks, is_zoomed)

@@ -14,8 +14,12 @@ from hands import Hands
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from lakelog.cold import row_groups
+from lakelog.config import EntryFormat
+from lakelog.errors import MissingFileError
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.picture import groups as grouping
+from lakelog.explore.picture import row_groups as by_row_group
 from lakelog.explore.picture.drawing import Mark, duration, picture_html
 from lakelog.explore.picture.groups import groups_of
 from lakelog.explore.picture.histogram import BOTH, COLD, HOT, Groups, histogram, whole
@@ -108,6 +112,16 @@ def test_records_are_counted_as_a_list_counts_them(make_bench, beginning, steps)
         assert fine.totals.tolist() == pytest.approx(expected.tolist())
 
 
+def test_records_whose_first_ones_are_gone_are_counted_where_they_are(make_bench):
+    """Redis tells of a segment when its first entry was, also after that was deleted."""
+    bench = make_bench()
+    bench.append([33, *[0] * 9])
+    bench.log.raise_log_start(0, 9)
+    opened = OpenedTopic(bench.log)
+    fine = pictures(opened.log, opened.look([0]), (0, 1), steps=20).found
+    assert fine.totals.tolist() == [1]
+
+
 def test_tiers_are_told_apart(make_bench):
     bench = make_bench(**{"internal.segment.bytes": 20_000})
     for _ in range(30):
@@ -128,6 +142,72 @@ def test_too_many_records_are_not_counted_one_by_one(orders, monkeypatch):
     assert not coarse.exact.all()
     zoomed = pictures(opened.log, look, (EPOCH_MS, EPOCH_MS + 5_000), steps=5).found
     assert zoomed.records == pytest.approx(5, abs=0.5)
+
+
+@pytest.fixture
+def bursts(make_bench, monkeypatch):
+    """One file of many row groups, whose records come in bursts with silence between them."""
+    for module in (row_groups, by_row_group):
+        monkeypatch.setattr(module, "ROW_GROUP_ROWS", 4)
+    bench = make_bench()
+    times = [10_000 * burst + n for burst in range(16) for n in range(32)]
+    bench.append(times, entry_format=EntryFormat.ARROW)
+    bench.archive(len(times))
+    return bench, times
+
+
+@pytest.mark.parametrize("hot", [False, True], ids=["cold", "in both tiers"])
+def test_row_groups_say_when_the_records_of_a_long_file_are(bursts, monkeypatch, hot):
+    bench, times = bursts
+    if not hot:
+        bench.trim(len(times))
+    monkeypatch.setattr(grouping, "COUNTED_RECORDS", 50)
+    opened = OpenedTopic(bench.log)
+    look = opened.look([0])
+    made: list[Any] = []
+    found = pictures(opened.log, look, steps=64, on_coarse=made.append).found
+    (coarse,) = made
+    expected, _ = np.histogram(times, found.edges_ms)
+    off, coarsely_off = (np.abs(one.totals - expected).sum() for one in (found, coarse.found))
+    assert off < coarsely_off / 3  # a row group may hold the end of a burst and the next one
+    assert found.records + found.outside == pytest.approx(len(times))
+
+    # A part of the time: of its row groups alone the records are counted.
+    read: list[Any] = []
+    table = type(opened.log.table)
+    monkeypatch.setattr(table, "read", lambda *a, _read=table.read: read.append(a) or _read(*a))
+    fine = pictures(opened.log, look, (30_000, 30_032), steps=32).found
+    assert fine.totals.tolist() == [1] * 32
+    assert fine.exact.all()
+    assert bool(read) != hot
+
+
+def test_footers_are_read_up_to_a_limit_and_where_they_may_help(bursts, monkeypatch):
+    bench, times = bursts
+    bench.trim(len(times))
+    monkeypatch.setattr(grouping, "COUNTED_RECORDS", 20)
+    opened = OpenedTopic(bench.log)
+    look = opened.look([0])
+    asked: list[Any] = []
+    table = type(opened.log.table)
+    plain = table.row_groups
+    monkeypatch.setattr(table, "row_groups", lambda *a: asked.append(a) or plain(*a))
+    coarse = pictures(opened.log, look, steps=40, fine=False).found
+    for name, most in (("MOST_FOOTERS", 0), ("MOST_FOOTER_BYTES", 1), ("ROW_GROUP_ROWS", 1_000)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(by_row_group, name, most)
+            found = pictures(opened.log, look, steps=40).found
+        assert found.totals.tolist() == coarse.totals.tolist()
+    assert asked == []
+    # What has no statistics, or is gone, stays as the index has it.
+    monkeypatch.setattr(table, "row_groups", lambda *a: plain(*a)[1:])
+    assert pictures(opened.log, look, steps=40).found.totals.tolist() == coarse.totals.tolist()
+
+    def gone(*_: object) -> object:
+        raise MissingFileError("it was vacuumed", path="it")
+
+    monkeypatch.setattr(table, "row_groups", gone)
+    assert pictures(opened.log, look, steps=40).found.totals.tolist() == coarse.totals.tolist()
 
 
 def test_the_archived_end_is_marked_when_the_first_record_is_that_waits(shop):

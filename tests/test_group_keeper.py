@@ -1,0 +1,177 @@
+"""Offsets that have expired go without an operator, and groups go by what the keyspace sets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from lakelog import Lakelog, TopicPartition
+from lakelog.clock import ManualClock
+from lakelog.config import DAY_MS, MINUTE_MS
+from lakelog.errors import (
+    GroupMaxSizeReachedError,
+    InvalidConfigError,
+    InvalidSessionTimeoutError,
+    OffsetMetadataTooLargeError,
+)
+from lakelog.groups import settings as module
+from lakelog.groups.answers import Joined, JoinRequest
+from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.protocol import Subscription
+from lakelog.groups.settings import GroupSettings
+from lakelog.keyspace_defaults import KeyspaceDefaults
+from lakelog.record import OffsetAndMetadata
+
+PLACE = TopicPartition("orders", 0)
+REQUEST = JoinRequest((("range", Subscription(("orders",)).encode()),))
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def lake(redis_url: str, tmp_path: Path, clock: ManualClock) -> Iterator[Lakelog]:
+    cold = tmp_path / "cold"
+    with Lakelog.connect(redis_url, cold, engine="inline", clock=clock) as lake:
+        lake.topics.create("orders", 1)
+        lake.topics.set_defaults({"group.initial.rebalance.delay.ms": 0})
+        yield lake
+
+
+@pytest.fixture
+def coordinator(lake: Lakelog, clock: ManualClock) -> GroupCoordinator:
+    return GroupCoordinator(lake.hot.connections, clock=clock)
+
+
+def commit(coordinator: GroupCoordinator, group_id: str, joined: Joined | None = None) -> None:
+    member = {}
+    if joined is not None:
+        member = {"member_id": joined.member_id, "generation_id": joined.generation_id}
+    coordinator.commit(group_id, {PLACE: OffsetAndMetadata(1)}, **member)
+
+
+def join(coordinator: GroupCoordinator, group_id: str) -> Joined:
+    joined = coordinator.join(group_id, REQUEST)
+    coordinator.sync(group_id, joined, {joined.member_id: b""})
+    return joined
+
+
+def listed(lake: Lakelog) -> list[str]:
+    return [group.group_id for group in lake.groups.list()]
+
+
+def test_who_archives_has_expired_offsets_go(
+    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+) -> None:
+    commit(coordinator, "idle")
+    lake.archive()
+    clock.advance(7 * DAY_MS - 1)
+    lake.archive()
+    assert listed(lake) == ["idle"]
+    clock.advance(1)
+    lake.archive()  # somebody has just looked
+    assert listed(lake) == ["idle"]
+    clock.advance(10 * MINUTE_MS)
+    lake.archive()
+    assert listed(lake) == []
+
+
+def test_so_does_who_cleans_up(
+    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+) -> None:
+    commit(coordinator, "idle")
+    clock.advance(7 * DAY_MS)
+    lake.cleanup()
+    assert listed(lake) == []
+
+
+def test_offsets_stay_while_members_read_the_topic(
+    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+) -> None:
+    joined = join(coordinator, "live")
+    commit(coordinator, "live", joined)
+    for _ in range(8 * DAY_MS // MINUTE_MS // 60):
+        clock.advance(60 * MINUTE_MS)
+        joined = join(coordinator, "live")  # its session ended with the leap
+    lake.archive()
+    assert listed(lake) == ["live"]
+    assert len(coordinator.committed("live")) == 1
+
+
+def test_members_that_died_without_a_word_are_noticed(
+    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+) -> None:
+    """Nobody calls the group any more: only who looks at all of them finds that it is empty."""
+    commit(coordinator, "dead", join(coordinator, "dead"))
+    clock.advance(DAY_MS)
+    lake.archive()
+    clock.advance(7 * DAY_MS - 1)
+    lake.archive()
+    assert listed(lake) == ["dead"]
+    clock.advance(10 * MINUTE_MS)
+    lake.archive()
+    assert listed(lake) == []
+
+
+def test_where_nobody_archives_new_groups_have_old_ones_go(
+    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock
+) -> None:
+    for n in range(30):
+        commit(coordinator, f"old-{n}")
+    clock.advance(7 * DAY_MS)
+    for n in range(30):
+        commit(coordinator, f"new-{n}")
+    assert sorted(listed(lake)) == sorted(f"new-{n}" for n in range(30))
+
+
+def test_what_is_built_in_is_what_the_settings_say() -> None:
+    assert GroupSettings.of(KeyspaceDefaults()) == GroupSettings()
+
+
+def test_the_keyspace_sets_how_long_offsets_are_kept(
+    lake: Lakelog, coordinator: GroupCoordinator, clock: ManualClock, redis_url: str
+) -> None:
+    commit(coordinator, "idle")
+    lake.topics.set_defaults({"offsets.retention.minutes": 60})
+    clock.advance(60 * MINUTE_MS)
+    with Lakelog.connect(redis_url, engine="inline", clock=clock) as other:
+        assert other.groups.expire_all_offsets() == 1
+    assert listed(lake) == []
+
+
+def test_a_change_is_seen_while_a_coordinator_goes_on(
+    lake: Lakelog, coordinator: GroupCoordinator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "LASTING_S", 0)
+    joined = join(coordinator, "readers")
+    lake.topics.set_defaults({"offset.metadata.max.bytes": 3, "group.max.size": 1})
+    with pytest.raises(OffsetMetadataTooLargeError, match="is 3"):
+        coordinator.commit("by hand", {PLACE: OffsetAndMetadata(1, "four")})
+    with pytest.raises(GroupMaxSizeReachedError):
+        coordinator.join("readers", REQUEST)
+    lake.topics.set_defaults({"group.min.session.timeout.ms": 50_000})
+    with pytest.raises(InvalidSessionTimeoutError, match=r"within 50000\.\.1800000"):
+        coordinator.join("readers", REQUEST)
+    assert joined.is_leader
+    lake.topics.set_defaults({"group.min.session.timeout.ms": None, "group.max.size": None})
+    assert lake.topics.defaults().keys() == {
+        "group.initial.rebalance.delay.ms",
+        "offset.metadata.max.bytes",
+    }
+
+
+def test_bounds_that_no_member_can_keep_are_refused(lake: Lakelog) -> None:
+    for changes in (
+        {"group.min.session.timeout.ms": 2_000_000},
+        {"group.max.session.timeout.ms": 5_999},
+    ):
+        with pytest.raises(InvalidConfigError, match="no member could join"):
+            lake.topics.set_defaults(changes)
+    with pytest.raises(InvalidConfigError, match=r"did you mean offsets\.retention\.minutes"):
+        lake.topics.set_defaults({"offsets.retention.minute": 5})
+    with pytest.raises(InvalidConfigError):
+        lake.topics.set_defaults({"offsets.retention.minutes": 0})
