@@ -543,12 +543,13 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog share-groups list": lambda w: w.cli("share-groups", "list", "--state"),
     "lakelog share-groups describe": lambda w: w.cli("share-groups", "describe", "--all-groups"),
     "lakelog share-groups reset-offsets": lambda w: w.cli(
-        *("share-groups", "reset-offsets", "--group=new", "--topic=orders", "--to-latest")
+        *("share-groups", "reset-offsets", "--group=new", "--topic=orders", "--to-latest"),
+        "--execute",
     ),
     "lakelog share-groups delete-offsets": lambda w: w.cli(
         *("share-groups", "delete-offsets", "--group=more", "--topic=orders")
     ),
-    "lakelog share-groups delete": lambda w: w.cli("share-groups", "delete", "--group=more"),
+    "lakelog share-groups delete": lambda w: w.cli("share-groups", "delete", "--group=new"),
     "lakelog hot pause": lambda w: w.cli("hot", "pause"),
     "lakelog hot resume": lambda w: w.cli("hot", "resume"),
     "lakelog offsets": lambda w: w.cli("offsets", "--topic", "orders", "--time=-3"),
