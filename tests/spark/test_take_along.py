@@ -61,6 +61,72 @@ def test_conditions_mean_the_same_to_spark(make_log, spark) -> None:
         assert found == sorted(wanted), text
 
 
+DOCUMENTS = (
+    *(b'{"x":%s}' % x for x in (b"70", b'"70"', b"70.5", b"7e1", b"true", b"null", b'"a"')),
+    *(
+        b'{"x":%s}' % x
+        for x in (b'["a",7]', b'{"a":"70"}', b"-1", b'"true"', b"12345678901234567890")
+    ),
+    *(b'{"y":1}', b'[{"x":70}]', b"{'x':70}", b"\xff", b"", b"not JSON"),
+    *(b'{"a b":{"x":1},"it\'s":[{"to":"JFK"},{"to":7}]}', b' {"x" : 70} '),
+)
+MEMBERS = (
+    *("value.x > 60", "value.x = 70", "value.x != 70", "not value.x = 70", "value.x <= 70.5"),
+    *('value.x = "70"', 'value.x >= "70"', 'value.x != "a"', "value.x = true", "value.x != true"),
+    *("value.x = null", "value.x exists", "not value.x exists", 'value.x in ("a", 70, false)'),
+    *('value.x contains "7"', "value.x contains 7", 'value.x starts with "t"', 'value.x.a = "70"'),
+    *('value["a b"].x = 1', 'value["it\'s"][0].to = "JFK"', 'value["it\'s"][1].to > 6'),
+    "value.y = 1 or value.x > 0 and not value.x > 70",
+)
+
+
+def test_members_of_json_mean_the_same_to_spark(make_log, spark) -> None:
+    log = make_log()
+    records = [
+        Record("orders", 0, n, EPOCH_MS + n, b"k", value) for n, value in enumerate(DOCUMENTS)
+    ]
+    log.send(*records, Record("orders", 0, 99, EPOCH_MS + 99, b"k", None))
+    frame = log.lakelog.dataframe("orders").cache()
+    conditions = [spark_condition(parse(text)) for text in MEMBERS]
+    assert None not in conditions
+    marked = frame.selectExpr("offset", *(f"{one} AS `{n}`" for n, one in enumerate(conditions)))
+    rows = marked.collect()
+    for number, text in enumerate(MEMBERS):
+        assert all(row[str(number)] is not None for row in rows), text  # false, not null
+        found = sorted(row["offset"] for row in rows if row[str(number)])
+        wanted = log.lakelog.log("orders").search(text).to_arrow()["offset"].to_pylist()
+        assert found == sorted(wanted), text
+
+
+def test_picked_members_are_columns_of_their_types_in_spark_too(make_log, spark) -> None:
+    log = make_log()
+    values = (b'{"n":%d,"to":"JFK","legs":[{"at":1.5}],"ok":true}' % n for n in range(30))
+    log.send(*(Record("orders", 0, n, EPOCH_MS + n, b"k", one) for n, one in enumerate(values)))
+    explorer = log.lakelog.explore("orders", where="value.n >= 20")
+    explorer.wait()
+    plain = explorer.code("Spark DataFrame")
+    ui = explorer._screen.ui
+    ui.columns.value = True
+    ui.code.value = "Spark SQL"
+    ui.members.value = ["n", "to", "legs", "ok"]
+    assert explorer.code("Spark DataFrame").startswith(f"{plain}.selectExpr(")
+    assert "AS `value.ok`" in ui.expression.value
+    log.lakelog.dataframe("orders").createOrReplaceTempView("orders")
+    for frame in (
+        eval(explorer.code("Spark DataFrame"), {"lake": log.lakelog}),
+        spark.sql(explorer.code("Spark SQL")),
+    ):
+        kinds = {field.name: field.dataType.simpleString() for field in frame.schema}
+        assert kinds["value.n"] == "bigint"
+        assert kinds["value.to"] == "string"
+        assert kinds["value.legs"] == "array<struct<at:double>>"
+        assert kinds["value.ok"] == "boolean"
+        rows = frame.orderBy("offset").collect()
+        assert [row["value.n"] for row in rows] == list(range(20, 30))
+        assert {row["value.legs"][0]["at"] for row in rows} == {1.5}
+    explorer.close()
+
+
 @pytest.mark.parametrize("where", ["", 'key = "k1"'])
 def test_code_for_spark_gives_the_rows(make_log, spark, where) -> None:
     log = make_log()

@@ -73,7 +73,7 @@ class Handlers:
             unhide(ui.again)
         self._on_change(ui.columns, self._toggled_columns)
         for widget in (ui.members, ui.sort):
-            self._on_change(widget, lambda _: self._screen.draw_rows())
+            self._on_change(widget, lambda _: self._draw_columns())
         self._on_change(ui.code, lambda _: self._screen.draw_code())
         self._on_change(ui.export, self._chose_export)
         self._on_change(ui.opened, self._chose_record)
@@ -310,7 +310,11 @@ class Handlers:
     def _toggled_columns(self, on: bool) -> None:
         for widget in (self._ui.members, self._ui.sort):
             (unhide if on else hide)(widget)
+        self._draw_columns()
+
+    def _draw_columns(self) -> None:
         self._screen.draw_rows()
+        self._screen.draw_code()  # Spark's has them, too
 
     def _chose_export(self, kind: str) -> None:
         if kind == NONE:

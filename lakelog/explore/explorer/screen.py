@@ -18,6 +18,7 @@ from ...read.found import Progress
 from ...read.where import parse, write
 from ...record import Record
 from ...typed_time import UTC, zone_named
+from ...value_ddl import parse_columns
 from ..picture.drawing import Mark, legend, picture_html, summary
 from ..picture.picture import Picture
 from .controls import ALL, CHOSEN_MOST, NONE, Controls, hide, unhide
@@ -54,6 +55,7 @@ class Screen:
         self.opened: str | None = None
         self.pictured: Picture | None = None
         self.known_columns = ""
+        self._members = Members()  # of the page, while they are columns
         self._sendable: str | None = None  # the row whose record can be edited
         self.css_class = css_class
         self._quietly = threading.local()
@@ -118,8 +120,23 @@ class Screen:
         """Draws the rows shown as code."""
         if self.shown is None:
             return
-        text = escape(shortened(code(self.shown, self.ui.code.value)))
+        text = escape(shortened(code(self.shown, self.ui.code.value, self.picked())))
         self.ui.expression.value = f'<span class="ll-code">{text}</span>'
+
+    def picked(self) -> list[tuple[str, str]]:
+        """The members that are shown as columns, and their types, but for the topic's columns.
+
+        Those are columns of the topic's frame anyway.
+        """
+        shown, ui = self.shown, self.ui
+        if shown is None or not ui.columns.value:
+            return []
+        own = {column.name for column in parse_columns(self.known_columns)}
+        return [
+            (one.name, one.type)
+            for one in self._members.columns
+            if one.name in ui.members.value and one.name not in own
+        ]
 
     def download(self, kind: str) -> None:
         """Offers the rows shown as a file."""
@@ -138,6 +155,7 @@ class Screen:
         numbers: set[str] = set()
         if ui.columns.value:
             members = members_of(shown.records["value"], self.known_columns)
+            self._members = members
             self._offer(members)
             sort = ui.sort.value
             found, columns = with_members(found, columns, members, ui.members.value, sort)

@@ -14,6 +14,7 @@ from ...read.where.expression import (
     Exists,
     Field,
     Header,
+    Member,
     Not,
     Number,
     OneOf,
@@ -21,6 +22,7 @@ from ...read.where.expression import (
     Time,
     as_bytes,
 )
+from .spark_members import member_compared, member_contains, member_exists
 
 _SIGNS = {"=": "=", "!=": "<>", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 
@@ -31,8 +33,8 @@ def spark_condition(where: Where) -> str | None:
     Each part is false, not null, of a record that lacks the field: then ``NOT`` means the same.
 
     Returns:
-        None if Spark has no words for it: it does not tell the text "70" in a JSON value, or in a
-        header that is compared with a number, from the number.
+        None if Spark has no words for it: a header that is compared with a number, all members of
+        a value, a number that a double does not hold.
     """
     match where:
         case Always():
@@ -53,6 +55,10 @@ def spark_condition(where: Where) -> str | None:
         case OneOf(field, literals):
             each = [_compared(field, "=", literal) for literal in literals]
             return None if None in each else f"({' OR '.join(filter(None, each))})"
+        case Contains(Member() as field, literal, at_start):
+            return member_contains(field, literal, "startswith" if at_start else "contains")
+        case Exists(Member() as field):
+            return member_exists(field)
         case Contains(Bytes(name), str() | bytes() as literal, at_start):
             call = "startswith" if at_start else "contains"
             return _contains(name, as_bytes(literal), call)
@@ -71,6 +77,8 @@ def spark_condition(where: Where) -> str | None:
 def _compared(field: Field, sign: str, literal: object) -> str | None:
     number = isinstance(literal, (int, float)) and not isinstance(literal, bool)
     match field:
+        case Member():
+            return member_compared(field, sign, literal)
         case Bytes(name) if isinstance(literal, (str, bytes)):
             return f"coalesce({name} {_SIGNS[sign]} {_bytes(as_bytes(literal))}, false)"
         case Header(name) if isinstance(literal, (str, bytes)):

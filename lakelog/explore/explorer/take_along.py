@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import io
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import BinaryIO
@@ -18,8 +18,10 @@ from ...offsets import AtOffset
 from ...read.found import FOUND
 from ...read.where import is_all, write
 from ...record_lines import CSV_HEADING, csv_lines, json_lines
+from .member_columns import PREFIX
 from .rows import readable_size
 from .spark_condition import spark_condition
+from .spark_members import member_as
 from .view import Shown, View
 
 #: What the rows shown can be copied as.
@@ -36,8 +38,11 @@ LINKED_BYTES = 16 << 20
 SHOWN_CHARACTERS = 4_000
 
 
-def code(shown: Shown, form: str = PYTHON) -> str:
+def code(shown: Shown, form: str = PYTHON, members: Sequence[tuple[str, str]] = ()) -> str:
     """The call that gives the rows shown, or for `LINK` that shows them.
+
+    Args:
+        members: of the values, by name and Spark's type, that Spark gives as columns, too.
 
     Raises:
         InvalidArgumentError: another form.
@@ -46,9 +51,9 @@ def code(shown: Shown, form: str = PYTHON) -> str:
     if form == PYTHON:
         return f"lake.log({view.topic!r}).{view.expression.removeprefix('log.')}"
     if form == FRAME:
-        return _frame(view)
+        return _frame(view, members)
     if form == SQL:
-        return _sql(view)
+        return _sql(view, members)
     if form == CLI:
         return _command(view)
     if form == LINK:
@@ -63,17 +68,27 @@ def shortened(text: str) -> str:
     return f"{text[:SHOWN_CHARACTERS]} … ({len(text):,} characters; explorer.code() has them all)"
 
 
-def _frame(view: View) -> str:
+def _selected(members: Sequence[tuple[str, str]]) -> list[str]:
+    """All columns, and the members as such that the table gives them as."""
+    written = ((name, member_as(name, kind)) for name, kind in members)
+    found = [f"{text} AS `{PREFIX}{name}`" for name, text in written if text is not None]
+    return ["*", *found]
+
+
+def _frame(view: View, members: Sequence[tuple[str, str]]) -> str:
     starts = {number: start for number, (start, _) in view.spans.items()}
     ends = {number: end for number, (_, end) in view.spans.items()}
     frame = f"lake.dataframe({view.topic!r}, {starts}, {ends})"
     condition = spark_condition(view.match)
-    if condition is None:
-        return f"{frame}  # to be filtered: {write(view.match)}"
-    return frame if condition == "true" else f"{frame}.where({condition!r})"
+    if condition not in (None, "true"):
+        frame += f".where({condition!r})"
+    selected = _selected(members)
+    if len(selected) > 1:
+        frame += f".selectExpr({', '.join(map(repr, selected))})"
+    return f"{frame}  # to be filtered: {write(view.match)}" if condition is None else frame
 
 
-def _sql(view: View) -> str:
+def _sql(view: View, members: Sequence[tuple[str, str]]) -> str:
     name = "".join(one if one.isalnum() else "_" for one in view.topic)
     spans = " OR ".join(
         f"(partition = {number} AND offset >= {start} AND offset < {end})"
@@ -85,7 +100,7 @@ def _sql(view: View) -> str:
         parts.append(str(condition))
     note = f"  -- to be filtered: {write(view.match)}" if condition is None else ""
     return (
-        f"SELECT * FROM {name} WHERE {' AND '.join(parts)}{note}"
+        f"SELECT {', '.join(_selected(members))} FROM {name} WHERE {' AND '.join(parts)}{note}"
         f"  -- after lake.dataframe({view.topic!r}).createOrReplaceTempView({name!r})"
     )
 

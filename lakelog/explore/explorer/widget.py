@@ -152,7 +152,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             InvalidArgumentError: another form.
             LakelogError: nothing could be shown yet; this is why.
         """
-        return code(self._page(), form)
+        return code(self._page(), form, self._screen.picked())
 
     def export(self, path: str | Path, *, everything: bool = False) -> int:
         """Writes the rows shown to a file, and returns how many they are.

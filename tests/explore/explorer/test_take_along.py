@@ -74,9 +74,11 @@ def test_a_form_is_one_of_those(shown):
 
 
 def test_what_spark_has_no_words_for_is_said(sales):
-    explorer = sales.explore("sales", where="value.n > 12")
+    explorer = sales.explore("sales", where="value.n[*] > 12")
     for form in ("Spark DataFrame", "Spark SQL"):
-        assert explorer.code(form).count("to be filtered: value.n > 12") == 1
+        assert explorer.code(form).count("to be filtered: value.n[*] > 12") == 1
+    for text in ("value.n[-1] = 1", f"value.n = {2**60}", "not value[*] exists"):
+        assert spark_condition(parse(text)) is None
     assert spark_condition(parse('header.a > 7 or key = "k1"')) is None
     assert spark_condition(parse('header.a = "b"')) == (
         "coalesce(exists(headers, h -> h.key = 'a' AND coalesce(h.value = X'62', false)), false)"
