@@ -432,6 +432,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
         TP, w.topic.topic_id, "ada", [Acknowledgement(0, 5, 1, Outcome.RENEW)]
     ),
     "SharePartitions.describe": lambda w: w.shares.describe(TP),
+    "SharePartitions.move": lambda w: w.shares.move(TP, w.topic.topic_id, 0),
     "SharePartitions.forget": lambda w: w.shares.forget(TP),
     "ShareConsumer.poll": lambda w: w.worker.poll(50),
     "ShareConsumer.commit_sync": lambda w: w.worker.commit_sync(),
@@ -539,6 +540,16 @@ CALLS: dict[str, Callable[[World], Any]] = {
     ),
     "lakelog groups record": lambda w: w.cli("groups", "record"),
     "lakelog groups delete": lambda w: w.cli("groups", "delete", "--group", "idle"),
+    "lakelog share-groups list": lambda w: w.cli("share-groups", "list", "--state"),
+    "lakelog share-groups describe": lambda w: w.cli("share-groups", "describe", "--all-groups"),
+    "lakelog share-groups reset-offsets": lambda w: w.cli(
+        *("share-groups", "reset-offsets", "--group=new", "--topic=orders", "--to-latest"),
+        "--execute",
+    ),
+    "lakelog share-groups delete-offsets": lambda w: w.cli(
+        *("share-groups", "delete-offsets", "--group=more", "--topic=orders")
+    ),
+    "lakelog share-groups delete": lambda w: w.cli("share-groups", "delete", "--group=new"),
     "lakelog hot pause": lambda w: w.cli("hot", "pause"),
     "lakelog hot resume": lambda w: w.cli("hot", "resume"),
     "lakelog offsets": lambda w: w.cli("offsets", "--topic", "orders", "--time=-3"),

@@ -11,6 +11,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
+from .group_arguments import (
+    add_action,
+    add_groups,
+    add_topics,
+    kafka_table,
+    of_topics,
+    scenario_of,
+)
 from .output import Failed, Lines, Message, Result, Table, describe
 
 if TYPE_CHECKING:
@@ -61,18 +69,18 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--state", nargs="?", const="", metavar="STATE[,…]", help="with their states, or only those"
     )
     added = verb("describe", _describe, "how far groups have come, and who is in them")
-    _add_groups(added)
+    add_groups(added)
     shown = added.add_mutually_exclusive_group()
     shown.add_argument("--offsets", action="store_true", help="the default")
     shown.add_argument("--members", action="store_true", help="who is in the group")
     shown.add_argument("--state", action="store_true", help="the state and the assignor")
-    _add_groups(verb("delete", _delete, "remove groups without members, with their offsets"))
+    add_groups(verb("delete", _delete, "remove groups without members, with their offsets"))
     added = verb("delete-offsets", _delete_offsets, "forget offsets of topics that nobody reads")
     added.add_argument("--group", required=True)
-    _add_topics(added, required=True)
+    add_topics(added, required=True)
     added = verb("reset-offsets", _reset, "move the offsets of groups without members")
-    _add_groups(added)
-    _add_topics(added)
+    add_groups(added)
+    add_topics(added)
     added.add_argument("--all-topics", action="store_true", help="of which it has committed")
     scenario = added.add_mutually_exclusive_group(required=True)
     scenario.add_argument("--to-earliest", action="store_true", help="the log start")
@@ -83,36 +91,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
     scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
     scenario.add_argument("--from-file", metavar="FILE", help="a CSV; - for stdin")
-    _add_action(added)
+    add_action(added)
     added.add_argument("--export", action="store_true", help="print the CSV; change nothing")
-    _add_groups(verb("export", _export, "print what is committed, as CSV"))
+    add_groups(verb("export", _export, "print what is committed, as CSV"))
     verb("record", _record, "keep what is committed under the cold root too, as archiving does")
     added = verb("import", _import, "commit what a CSV says")
     added.add_argument("file", metavar="FILE", help="as `export` prints it; - for stdin")
-    _add_groups(added)
-    _add_action(added)
-
-
-def _add_groups(added: argparse.ArgumentParser) -> None:
-    which = added.add_mutually_exclusive_group(required=True)
-    which.add_argument("--group", action="append", metavar="ID", help="repeatable")
-    which.add_argument("--all-groups", action="store_true")
-
-
-def _add_topics(added: argparse.ArgumentParser, required: bool = False) -> None:
-    added.add_argument(
-        "--topic",
-        action="append",
-        required=required,
-        metavar="TOPIC[:N,…]",
-        help="all its partitions, or some; repeatable",
-    )
-
-
-def _add_action(added: argparse.ArgumentParser) -> None:
-    action = added.add_mutually_exclusive_group()
-    action.add_argument("--dry-run", action="store_true", help="only show it: the default")
-    action.add_argument("--execute", action="store_true", help="do it")
+    add_groups(added)
+    add_action(added)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,17 +122,6 @@ def _open(arguments: argparse.Namespace) -> Iterator[_Opened]:
         yield _Opened(lake, GroupOffsetsAdmin(lake.log, coordinator, lake.groups, lake.hot.now_ms))
 
 
-def _table(arguments: argparse.Namespace, rows: list[dict[str, Any]], empty: str) -> Table:
-    """Under Kafka's headings; as JSON by names as usual."""
-    if arguments.output == "json":
-        return Table(rows)
-    shown = [
-        {key.replace("_count", "s").upper().replace("_", "-"): v for key, v in row.items()}
-        for row in rows
-    ]
-    return Table(shown, empty=empty, spaced=False)
-
-
 # -- looking -----------------------------------------------------------------------------------
 
 
@@ -162,7 +137,7 @@ def _list(arguments: argparse.Namespace) -> Result:
         if arguments.state is not None or arguments.output == "json":
             row["state"] = one.state.value
         rows.append(row)
-    return _table(arguments, rows, "no groups")
+    return kafka_table(arguments, rows, "no groups")
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
@@ -187,7 +162,7 @@ def _describe(arguments: argparse.Namespace) -> Result:
                 rows += _member_rows(group, arguments.verbose)
             else:
                 rows += _offset_rows(opened, group)
-    table = _table(arguments, rows, "; ".join(notes) or "nothing is committed")
+    table = kafka_table(arguments, rows, "; ".join(notes) or "nothing is committed")
     if notes and rows and not arguments.state and arguments.output != "json":
         print("; ".join(notes), file=sys.stderr)
     return table
@@ -267,7 +242,7 @@ def _delete(arguments: argparse.Namespace) -> Result:
 
 def _delete_offsets(arguments: argparse.Namespace) -> Result:
     with _open(arguments) as opened:
-        asked = _of_topics(opened, arguments.topic)
+        asked = of_topics(opened.lake, arguments.topic)
         gone = opened.lake.groups.delete_offsets(arguments.group, asked)
     rows = [
         {
@@ -277,7 +252,7 @@ def _delete_offsets(arguments: argparse.Namespace) -> Result:
         }
         for tp, was_there in gone.items()
     ]
-    return _table(arguments, rows, "no partition was named")
+    return kafka_table(arguments, rows, "no partition was named")
 
 
 # -- moving ------------------------------------------------------------------------------------
@@ -297,7 +272,7 @@ def _reset(arguments: argparse.Namespace) -> Result:
         if is_from_file:
             by_group = _of_file(arguments.from_file, opened.groups(arguments))
         else:
-            scenario = _scenario(arguments)
+            scenario = scenario_of(arguments)
             by_group = dict.fromkeys(opened.groups(arguments), scenario)
         planned = {
             group_id: opened.offsets.plan(
@@ -316,7 +291,7 @@ def _reset(arguments: argparse.Namespace) -> Result:
         return _csv(arguments, planned)
     if not arguments.execute:
         print("lakelog: nothing was changed; --execute does it", file=sys.stderr)
-    return _table(arguments, _moved(planned), "nothing to move")
+    return kafka_table(arguments, _moved(planned), "nothing to move")
 
 
 def _export(arguments: argparse.Namespace) -> Result:
@@ -382,47 +357,8 @@ def _partitions(
     opened: _Opened, arguments: argparse.Namespace, group_id: str
 ) -> list[TopicPartition]:
     if arguments.topic:
-        return _of_topics(opened, arguments.topic)
+        return of_topics(opened.lake, arguments.topic)
     return opened.offsets.partitions(group_id) if arguments.all_topics else []
-
-
-def _of_topics(opened: _Opened, given: list[str]) -> list[TopicPartition]:
-    """``orders`` is all partitions of it, ``orders:0,1`` those two."""
-    from ..errors import InvalidArgumentError
-
-    found = []
-    for text in given:
-        name, colon, numbers = text.partition(":")
-        topic = opened.lake.topics.get(name)
-        if not colon:
-            found += topic.topic_partitions()
-            continue
-        for number in numbers.split(","):
-            if not (number.isascii() and number.isdecimal()):
-                raise InvalidArgumentError(
-                    f"--topic {text}: {number!r} is not the number of a partition; give {name}:0,1"
-                )
-            found.append(topic.partition(int(number)))
-    return [*dict.fromkeys(found)]
-
-
-def _scenario(arguments: argparse.Namespace) -> Scenario:
-    from ..groups import reset
-    from ..typed_time import parse_duration, parse_kafka_time
-
-    if arguments.to_earliest:
-        return reset.ToEarliest()
-    if arguments.to_latest:
-        return reset.ToLatest()
-    if arguments.to_current:
-        return reset.ToCurrent()
-    if arguments.to_offset is not None:
-        return reset.ToOffset(arguments.to_offset)
-    if arguments.shift_by is not None:
-        return reset.ShiftBy(arguments.shift_by)
-    if arguments.to_datetime is not None:
-        return reset.ToDatetime(parse_kafka_time(arguments.to_datetime))
-    return reset.ByDuration(parse_duration(arguments.by_duration))
 
 
 def _of_file(path: str, groups: list[str]) -> dict[str, Scenario]:

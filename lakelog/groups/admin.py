@@ -22,9 +22,10 @@ from ..record import TopicPartition
 from .description import GroupDescription, GroupListing, GroupState, parse_members
 from .group_ids import check_group_id
 from .group_records import GroupRecords
-from .recorded_offset import SeenGroup, SeenGroups
+from .recorded_offset import GroupType, SeenGroup, SeenGroups
 from .scripts import GroupScripts
 from .settings import GroupSettings, KeyspaceGroupSettings
+from .share.admin import ShareGroupAdmin
 
 _TRIES = 10
 
@@ -50,11 +51,25 @@ class GroupAdmin:
     ) -> None:
         self._scripts = GroupScripts(servers, Keys(keyspace), clock)
         self._records = GroupRecords(servers, keyspace, clock)
+        self._shares = ShareGroupAdmin(servers, keyspace, clock)
         registry = TopicRegistry(servers, Keys(keyspace))
         self._settings_of = KeyspaceGroupSettings(registry.keyspace_defaults, settings)
 
-    def list(self) -> builtins.list[GroupListing]:
-        """All groups, by id. Share groups are listed by `ShareGroupAdmin`."""
+    def list(self, group_type: GroupType | None = GroupType.CLASSIC) -> builtins.list[GroupListing]:
+        """The groups, by id.
+
+        Args:
+            group_type: `GroupType.SHARE` for share groups, None for both kinds.
+        """
+        found = [] if group_type is GroupType.SHARE else self._consumers()
+        if group_type is not GroupType.CLASSIC:
+            found += [
+                GroupListing(one.group_id, "share", one.state, GroupType.SHARE)
+                for one in self._shares.list()
+            ]
+        return sorted(found, key=lambda one: one.group_id)
+
+    def _consumers(self) -> builtins.list[GroupListing]:
         described = map(self.describe, self._scripts.listed())
         return [
             GroupListing(group.group_id, group.protocol_type, group.state)

@@ -8,6 +8,7 @@ from enum import Enum
 
 from ..errors import SchemaError
 from .protocol import PROTOCOL_TYPE, Subscription
+from .recorded_offset import GroupType
 
 
 class GroupState(str, Enum):
@@ -68,6 +69,7 @@ class GroupListing:
     group_id: str
     protocol_type: str
     state: GroupState
+    group_type: GroupType = GroupType.CLASSIC
 
 
 def parse_members(parts: Sequence[bytes]) -> Iterator[MemberDescription]:

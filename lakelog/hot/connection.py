@@ -95,6 +95,7 @@ SCRIPTS = {
     "groups/share/acknowledge": "allow-oom",
     "groups/share/look": "no-writes,allow-oom",
     "groups/share/forget": "allow-oom",
+    "groups/share/move": "allow-oom",
     "groups/share/starts": "no-writes,allow-oom",
     "groups/share/bring_back": "",
 }

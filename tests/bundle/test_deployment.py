@@ -188,6 +188,14 @@ def test_each_variable_is_a_choice_that_is_deployed() -> None:
     assert chosen | set(REQUIRED["prod"]) == set(bundle()["variables"]) - OF_FILES
     watching = set(read(ROOT / "conf" / "watching" / "watching.yml")["variables"])
     assert {name for choice in WATCHED.values() for name in choice} | {"warehouse_id"} == watching
+    piped = set(read(ROOT / "conf" / "pipeline" / "pipeline.yml")["variables"])
+    assert {name for choice in PIPED.values() for name in choice} == piped
+
+
+def test_the_first_page_asks_for_the_cli_that_the_bundle_asks_for() -> None:
+    wanted = bundle()["bundle"]["databricks_cli_version"]
+    text = (ROOT / "conf" / "README.md").read_text("utf-8")
+    assert wanted.removeprefix(">= ").removesuffix(".0") in re.findall(r"CLI \(([\d.]+) or", text)
 
 
 @pytest.mark.parametrize("choice", CHOICES)
@@ -288,12 +296,41 @@ def test_a_dashboard_and_alerts_come_where_a_warehouse_is_given(
     assert "required variable warehouse_id" in done.stdout + done.stderr
     given["warehouse_id"] = GIVEN["warehouse_id"]
     deployed.well("validate", "--strict", given={})  # the target try needs none
-    deployed.well("validate", "--strict", "-t", target, given=given)
-    deployed.well("deploy", "-t", target, given=given)
+    for command in (("validate", "--strict"), ("plan",), ("deploy",)):
+        deployed.well(*command, "-t", target, given=given)
     assert len(workspace.alerts) == 2
     assert len(workspace.dashboards) == 1
     watched = [*workspace.alerts.values(), *workspace.dashboards.values()]
     assert {one["warehouse_id"] for one in watched} == {GIVEN["warehouse_id"]}
+
+
+#: The same of the pipeline, beside a place of its own.
+PIPED: dict[str, dict[str, str]] = {
+    "nothing more": {},
+    "a catalog that is asked": {
+        "pipeline_host": "https://workspace.example",
+        "pipeline_token": "{{secrets/lakelog/databricks_token}}",
+    },
+    "what is hot alone": {"pipeline_starting_offsets": "earliest-local"},
+}
+
+
+@pytest.mark.parametrize("choice", PIPED)
+@pytest.mark.parametrize("target", OWN)
+def test_the_pipeline_is_planned_and_deployed_with_and_without_each_choice(
+    target: str, choice: str, deployed: Bundle, workspace: Workspace
+) -> None:
+    deployed.edit(f"# - {PIPELINE}", f"- {PIPELINE}")
+    given = required(target) | PIPED[choice]
+    for command in (("validate", "--strict"), ("plan",), ("deploy",)):
+        deployed.well(*command, "-t", target, given=given)
+    (pipeline,) = workspace.pipelines.values()
+    (cluster,) = pipeline["clusters"]
+    variables = cluster["spark_env_vars"]
+    assert variables.get("DATABRICKS_HOST", "") == given.get("pipeline_host", "")
+    assert variables.get("DATABRICKS_TOKEN", "") == given.get("pipeline_token", "")
+    begins = given.get("pipeline_starting_offsets", "earliest")
+    assert pipeline["configuration"]["lakelog.starting_offsets"] == begins
 
 
 @pytest.mark.parametrize("target", OWN)
@@ -351,12 +388,39 @@ def test_choices_in_the_file_of_overrides_hold_complex_ones_too(deployed: Bundle
         "./dist/*.whl",
     ]
 
-    # A path in this file would begin at its folder, so what names the wheel is not given here.
     for name, value in (("hot_cluster", "small"), ("on_serverless", {"environments": []})):
         file.write_text(json.dumps(overrides | {name: value}), "utf-8")
         refused = deployed.run("validate", "-t", "prod")
         assert refused.returncode != 0
         assert f"variable {name} is" in refused.stdout + refused.stderr
+
+
+@pytest.mark.parametrize("tasks", sorted(OF_FILES - {"hot_cluster"}))
+def test_what_runs_table_tasks_may_be_given_whole_in_the_file_of_overrides(
+    tasks: str, deployed: Bundle, workspace: Workspace
+) -> None:
+    """A path there begins at the file's folder."""
+    value = bundle()["variables"][tasks]["default"]
+    overrides = {
+        **required("prod"),
+        "table_tasks": f"${{var.{tasks}}}",
+        "wheel_folder": "/Volumes/main/shared/wheels",
+        tasks: json.loads(json.dumps(value).replace("dist/*.whl", "../../../dist/*.whl")),
+    }
+    file = deployed.folder / ".databricks" / "bundle" / "prod" / "variable-overrides.json"
+    file.parent.mkdir(parents=True)
+    file.write_text(json.dumps(overrides), "utf-8")
+    for command in (("validate", "--strict"), ("plan",), ("deploy",)):
+        deployed.well(*command, "-t", "prod")
+    job = workspace.job("lakelog retention")
+    (task,) = job["tasks"]
+    if tasks == "on_cluster":
+        (library,) = task["libraries"]
+        wheel = library["whl"]
+    else:
+        wheel = job["environments"][0]["spec"]["dependencies"][-1]
+    assert wheel.startswith("/Workspace/Users/ada@example.com/"), wheel
+    assert wheel in workspace.files or wheel.removeprefix("/Workspace") in workspace.files
 
 
 # -- as the README says -------------------------------------------------------------------------
@@ -384,6 +448,12 @@ def test_the_five_commands_of_the_first_page_do_it(deployed: Bundle, workspace: 
     done = deployed.type(f"{restart} --no-wait")  # it goes on for hours
     assert done.returncode == 0, done.stdout + done.stderr
     assert [run["run_name"] for run in workspace.runs.values()][-1] == "lakelog archive"
+    # Where somebody looks at the job, it says the same.
+    said = str(workspace.job("lakelog archive")["description"])
+    (command,) = re.findall(r"databricks bundle run [^.]*--restart", said)
+    done = deployed.type(f"{rest[-2]}\n{command} --no-wait")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert len(workspace.runs) == 4
 
 
 def test_settings_that_stay_are_taken_in(deployed: Bundle, workspace: Workspace) -> None:

@@ -153,6 +153,17 @@ def test_a_view_is_read_and_inserted_into(make_log, spark) -> None:
     spark.sql("DROP VIEW orders_log")
 
 
+def test_a_table_of_sql_can_be_made_and_not_read(make_log, spark) -> None:
+    """As the README says: Spark has no tables of sources in Python."""
+    options = ", ".join(f"{name} '{value}'" for name, value in make_log().options().items())
+    try:
+        spark.sql(f"CREATE TABLE orders_table USING lakelog OPTIONS ({options})")
+        with pytest.raises(Exception, match="not a valid Spark SQL Data Source"):
+            spark.sql("SELECT * FROM orders_table").collect()
+    finally:
+        spark.sql("DROP TABLE IF EXISTS orders_table")
+
+
 def test_one_large_partition_is_read_by_many_tasks(make_log, spark) -> None:
     log = make_log(2)
     log.append(1000)

@@ -34,6 +34,16 @@ def test_what_is_not_said_is_as_in_the_kafka_source() -> None:
     assert read.place == LogPlace(HotSource("redis://localhost:6379"))
 
 
+@pytest.mark.parametrize("name", ["provider", "path", "location", "owner", "comment", "external"])
+def test_what_spark_adds_to_the_options_of_a_view_says_nothing(name: str) -> None:
+    for spelt in (name, name.upper(), f"option.{name}"):
+        assert batch(**{spelt: "lakelog"}) == batch()
+        assert stream(**{spelt: "lakelog"}) == stream()
+        check({**WHERE, spelt: "lakelog"})
+        written = {"redis": WHERE["redis"], "topic": "orders"}
+        assert parse_write({**written, spelt: "lakelog"}) == parse_write(written)
+
+
 def test_names_are_told_apart_without_their_case() -> None:
     assert batch(INCLUDEHEADERS="True", minpartitions="7").min_partitions == 7
 

@@ -111,9 +111,59 @@ def test_a_stream_over_the_table_sees_no_merge(
     archived(log, 4, 4)
     log.lakelog.cleanup("orders")
     assert files(log, spark, schema)[0] == 1
+    said = spark.sql(f"DESCRIBE HISTORY {schema}.orders").selectExpr(
+        "get_json_object(userMetadata, '$.operation') operation"
+    )
+    assert {row["operation"] for row in said.collect()} >= {"archive", "optimize"}
     archived(log, 3)
     stream()
     assert rows_of(spark.read.format("delta").load(str(tmp_path / "seen"))) == log.expected()
+
+
+@pytest.mark.parametrize(
+    ("step", "options", "error"),
+    [
+        ("retain", {}, "DELTA_SOURCE_IGNORE_DELETE"),
+        ("retain", {"ignoreDeletes": "true"}, None),
+        ("compact", {"ignoreDeletes": "true"}, "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+        ("compact", {"skipChangeCommits": "true"}, None),
+    ],
+)
+def test_a_stream_over_the_table_needs_what_the_readme_says(
+    step: str,
+    options: dict[str, str],
+    error: str | None,
+    log: SparkLog,
+    spark,
+    schema,
+    tmp_path: Path,
+) -> None:
+    def stream() -> None:
+        frame = spark.readStream.options(**options).table(f"{schema}.orders")
+        writer = frame.writeStream.format("delta").trigger(availableNow=True)
+        writer.option("checkpointLocation", str(tmp_path / "seen.at")).start(
+            str(tmp_path / "seen")
+        ).awaitTermination()
+
+    log.create(
+        cleanup_policy="compact,delete", min_cleanable_dirty_ratio=0, internal_segment_bytes=4_000
+    )
+    log.append(200, keys=5, batch=20)
+    log.archive()
+    stream()
+    if step == "retain":
+        log.lakelog.topics.alter("orders", {"retention.bytes": 1})
+    (report,) = log.lakelog.cleanup("orders", steps=(step,))
+    assert report
+    log.append(20, keys=5)
+    log.archive()
+    if error is None:
+        stream()
+        seen = spark.read.format("delta").load(str(tmp_path / "seen"))
+        assert rows_of(seen) == log.expected()
+    else:
+        with pytest.raises(Exception, match=error):
+            stream()
 
 
 def test_who_archives_while_segments_are_merged_loses_nothing(log: SparkLog, spark, schema) -> None:

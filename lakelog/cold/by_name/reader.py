@@ -135,8 +135,8 @@ class NamedReader:
 
         if columns is None:
             raise InvalidArgumentError(
-                "a table by name shows nobody its files, so there are no row groups and footers to "
-                "look at. Read its records, or look at DESCRIBE DETAIL and DESCRIBE HISTORY"
+                "tasks get rows of a table by name, not files, so its row groups and footers are "
+                "not shown. Read its records, or look at DESCRIBE DETAIL and DESCRIBE HISTORY"
             )
         if not tasks:
             return

@@ -185,6 +185,26 @@ class SharePartitions:
                 int(now_ms),
             )
 
+    def move(
+        self, topic_partition: TopicPartition, topic_id: UUID, start: int | None
+    ) -> bool | None:
+        """Has the group begin elsewhere in a partition; whatever it knew of it is forgotten.
+
+        Args:
+            start: at most the log end; None: as if it had never been there.
+
+        Returns:
+            Whether it was there before; None: somebody holds records, and nothing was done.
+
+        Raises:
+            UnknownTopicIdError: the topic was deleted, or made again.
+        """
+        if start is not None:
+            self._list(topic_partition, topic_id)
+        begin = "" if start is None else start
+        code, *was_there = self._call("move", topic_partition, topic_id, [begin])
+        return None if code == b"HELD" else bool(was_there[0])
+
     def forget(self, topic_partition: TopicPartition) -> None:
         """Takes the group's state in a partition away, whoever holds something."""
         self._call("forget", topic_partition, None, [])

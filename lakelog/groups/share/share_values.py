@@ -107,6 +107,22 @@ class SharePartitionDescription:
             if one.member_id is not None and (one.locked_until_ms or 0) > self.now_ms
         )
 
+    @property
+    def lag(self) -> int | None:
+        """How many offsets are not done with; None: the topic was deleted, or made again."""
+        if self.log_end is None:
+            return None
+        done = self.offsets(RangeState.ACKNOWLEDGED) + self.offsets(RangeState.ARCHIVED)
+        return max(0, self.log_end - self.start_offset - done)
+
+    def held_offsets(self, member_id: str) -> int:
+        """How many offsets a member holds whose time is not over."""
+        return sum(
+            one.end - one.start
+            for one in self.ranges
+            if one.member_id == member_id and (one.locked_until_ms or 0) > self.now_ms
+        )
+
     def offsets(self, state: RangeState) -> int:
         """How many offsets are in that state; gaps among them count too."""
         return sum(one.end - one.start for one in self.ranges if one.state is state)

@@ -1,0 +1,121 @@
+"""Moving where share groups begin to where a scenario says, and forgetting that."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+from ..errors import GroupIdNotFoundError, NonEmptyGroupError
+from ..groups.description import GroupState
+from ..groups.reset import PartitionFacts, ResetOffset, Scenario, plan_reset, target_ms
+from ..groups.share.admin import ShareGroupAdmin, ShareGroupDescription
+from ..groups.share.share_partitions import SharePartitions
+from ..offsets import AtTimestamp
+from ..read.topic_log import TopicLog
+from ..record import TopicPartition
+
+
+class ShareGroupOffsets:
+    """Moves the share-partition start offsets of groups of which nobody holds records.
+
+    Args:
+        logs: gives the log of a topic.
+        shares: gives a group in its partitions.
+        now_ms: what a duration is counted back from.
+    """
+
+    def __init__(
+        self,
+        logs: Callable[[str], TopicLog],
+        admin: ShareGroupAdmin,
+        shares: Callable[[str], SharePartitions],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._logs = logs
+        self._admin = admin
+        self._shares = shares
+        self._now_ms = now_ms
+
+    def partitions(self, group_id: str) -> list[TopicPartition]:
+        """Those in which the group is, of topics that are there."""
+        described = self._admin.describe(group_id).partitions
+        return [one.topic_partition for one in described if one.log_end is not None]
+
+    def plan(
+        self, group_id: str, scenario: Scenario, partitions: Iterable[TopicPartition]
+    ) -> tuple[ResetOffset, ...]:
+        """Where a scenario has the group begin; nothing is done. See `plan_reset`.
+
+        Raises:
+            UnknownTopicOrPartitionError: there is no such topic or partition.
+            NonEmptyGroupError: members hold records.
+        """
+        group = self._admin.describe(group_id)
+        check_unheld(group)
+        starts = {one.topic_partition: one.start_offset for one in group.partitions}
+        at_ms = target_ms(scenario, self._now_ms())
+        facts = {}
+        for tp in partitions:
+            log = self._logs(tp.topic)
+            log.topic.partition(tp.partition)
+            seen = log.offsets([tp.partition])[tp.partition]
+            found = None if at_ms is None else log.seek(tp.partition, AtTimestamp(at_ms))
+            facts[tp] = PartitionFacts(seen.log_start, seen.log_end, starts.get(tp), found)
+        return plan_reset(scenario, facts)
+
+    def apply(self, group_id: str, planned: Sequence[ResetOffset]) -> None:
+        """Has the group begin there: what it knew of records from there on is forgotten.
+
+        Raises:
+            NonEmptyGroupError: somebody has taken records since; partitions before that one moved.
+        """
+        for one in planned:
+            self._move(group_id, one.topic_partition, one.offset)
+
+    def delete_offsets(
+        self, group_id: str, partitions: Iterable[TopicPartition]
+    ) -> Mapping[TopicPartition, bool]:
+        """Has the group begin there as where it never was, by ``share_auto_offset_reset``.
+
+        Returns:
+            Whether it was there, of each partition.
+
+        Raises:
+            GroupIdNotFoundError: there is no such group.
+            NonEmptyGroupError: members hold records; nothing was deleted, unless they took them
+                just now.
+        """
+        group = self._admin.describe(group_id)
+        if group.state is GroupState.DEAD:
+            raise GroupIdNotFoundError(
+                f"there is no share group {group_id!r}; lake.share_groups.list() names those there "
+                "are",
+                group_id=group_id,
+            )
+        check_unheld(group)
+        return {tp: self._move(group_id, tp, None) for tp in dict.fromkeys(partitions)}
+
+    def _move(self, group_id: str, partition: TopicPartition, start: int | None) -> bool:
+        topic_id = self._logs(partition.topic).topic.topic_id
+        was_there = self._shares(group_id).move(partition, topic_id, start)
+        if was_there is None:
+            check_unheld(self._admin.describe(group_id), partition)
+            return self._move(group_id, partition, start)  # the locks have just ended
+        return was_there
+
+
+def check_unheld(group: ShareGroupDescription, partition: TopicPartition | None = None) -> None:
+    """Raises unless a group may begin elsewhere.
+
+    Raises:
+        NonEmptyGroupError: members hold records, of which they would say something.
+    """
+    members = tuple(sorted(group.member_ids))
+    if members:
+        where = "" if partition is None else f" of {partition}"
+        raise NonEmptyGroupError(
+            f"members of share group {group.group_id!r} hold records{where} "
+            f"({', '.join(members[:5])}{', …' if len(members) > 5 else ''}), so it stays where it "
+            "is. Stop them, or wait until their locks are over",
+            group_id=group.group_id,
+            members=members,
+        )
