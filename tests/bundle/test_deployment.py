@@ -396,31 +396,25 @@ def test_choices_in_the_file_of_overrides_hold_complex_ones_too(deployed: Bundle
 
 
 @pytest.mark.parametrize("tasks", sorted(OF_FILES - {"hot_cluster"}))
-def test_what_runs_table_tasks_may_be_given_whole_in_the_file_of_overrides(
-    tasks: str, deployed: Bundle, workspace: Workspace
-) -> None:
-    """A path there begins at the file's folder."""
-    value = bundle()["variables"][tasks]["default"]
-    overrides = {
-        **required("prod"),
-        "table_tasks": f"${{var.{tasks}}}",
-        "wheel_folder": "/Volumes/main/shared/wheels",
-        tasks: json.loads(json.dumps(value).replace("dist/*.whl", "../../../dist/*.whl")),
-    }
+def test_what_runs_table_tasks_is_changed_in_the_bundle_alone(tasks: str, deployed: Bundle) -> None:
+    """As the README says; a file of overrides that has it is refused before anything is done."""
+    overrides = {**required("prod"), tasks: bundle()["variables"][tasks]["default"]}
     file = deployed.folder / ".databricks" / "bundle" / "prod" / "variable-overrides.json"
     file.parent.mkdir(parents=True)
     file.write_text(json.dumps(overrides), "utf-8")
-    for command in (("validate", "--strict"), ("plan",), ("deploy",)):
-        deployed.well(*command, "-t", "prod")
-    job = workspace.job("lakelog retention")
-    (task,) = job["tasks"]
-    if tasks == "on_cluster":
-        (library,) = task["libraries"]
-        wheel = library["whl"]
-    else:
-        wheel = job["environments"][0]["spec"]["dependencies"][-1]
-    assert wheel.startswith("/Workspace/Users/ada@example.com/"), wheel
-    assert wheel in workspace.files or wheel.removeprefix("/Workspace") in workspace.files
+    refused = deployed.run("validate", "-t", "prod")
+    assert refused.returncode != 0
+    assert f"variable {tasks} is not of type complex" in refused.stdout + refused.stderr
+    deployed.edit(
+        'environment_version: "4"\n            dependencies:\n              - dist',
+        ('environment_version: "5"\n            dependencies:\n              - dist'),
+    )
+    file.unlink()
+    found = json.loads(
+        deployed.run("validate", "-t", "prod", "-o", "json", given=required("prod")).stdout
+    )
+    (environment,) = found["resources"]["jobs"]["retention"]["environments"]
+    assert environment["spec"]["environment_version"] == "5"
 
 
 # -- as the README says -------------------------------------------------------------------------
