@@ -407,7 +407,7 @@ class Questions:
     def _tell_columns(self, topic: str) -> None:
         opened = self._opened.get(topic)
         if opened is not None:
-            self._screen.known_columns = opened.log.topic.config.value_columns
+            self._screen.tell_columns(topic, opened.log.topic.config.value_columns)
 
     def _go_by_the_pickers(self) -> None:
         """Makes the next question ask for the picked partition, not for one that failed."""
