@@ -213,10 +213,11 @@ class Screen:
         one, zone = shown.view.partition, self.zone()
         marks = self._marks(picture)
         ui.picture.value = picture_html(picture.found, marks, zone, one)
-        archived = any(mark.kind == "archived" for mark in marks)
+        kinds = {mark.kind for mark in marks}
+        drawn = legend(picture.found, archived="archived" in kinds, read="group" in kinds)
         ui.told.value = (
             f'<div class="ll-told"><span>{escape(summary(picture.found, zone, one))}</span>'
-            f'<span class="ll-legends">{legend(picture.found, archived=archived)}</span></div>'
+            f'<span class="ll-legends">{drawn}</span></div>'
         )
         for widget in (ui.chosen, ui.zoom, ui.whole):
             unhide(widget)
