@@ -226,6 +226,7 @@ class ColdLog:
             *(self.log, names, topic, partition, at, where),
             archived_of=self._archived_of(),
             producer_of=self._producer_of() if write else None,
+            positions_of=self._positions_of(),
         )
 
     def dataframe(
@@ -406,6 +407,10 @@ class ColdLog:
 
     def _coordinator(self) -> GroupCoordinator | None:
         """For consumers in groups."""
+        return None
+
+    def _positions_of(self) -> Callable[[Topic], Mapping[str, Mapping[int, int]]] | None:
+        """How far groups have come in a topic, which the explorer marks; None: nobody knows."""
         return None
 
     def _archived_of(self) -> Callable[[str], TopicLog] | None:

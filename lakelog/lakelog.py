@@ -97,6 +97,7 @@ class Lakelog(ColdLog):
         self._clock = clock or _HotClock(self.hot)
         records = GroupRecords(self.hot.connections, keyspace, clock)
         self._recorder = None if place.cold is None else self._recorder_of(records, place.cold)
+        self._group_records = records
         self._group_keeper = GroupKeeper(self.groups, records, self._recorder)
 
     @overload
@@ -631,6 +632,9 @@ class Lakelog(ColdLog):
 
     def _producer_of(self) -> Callable[[], Producer]:
         return self.producer
+
+    def _positions_of(self) -> Callable[[Topic], Mapping[str, Mapping[int, int]]]:
+        return lambda topic: self._group_records.positions(topic.name, topic.topic_id)
 
     def _archived_of(self) -> Callable[[str], TopicLog] | None:
         return None if self._place.cold is None else self.archived.log

@@ -136,6 +136,7 @@ class Fetched:
     start_offset: int
     next_offset: int  # where to go on; equal to start_offset only at the log end
     gaps: tuple[OffsetRange, ...] = ()  # skipped after an unclean stop, never to be used
+    at_log_end: bool = False  # the hot tier had nothing behind it when it was read
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -266,8 +266,8 @@ def _reset(arguments: argparse.Namespace) -> Result:
         raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics")
     if arguments.topic and arguments.all_topics:
         raise InvalidArgumentError("give --topic or --all-topics, not both")
-    if arguments.export and (arguments.execute or arguments.dry_run):
-        raise InvalidArgumentError("--export changes nothing: give it without another action")
+    if arguments.export and arguments.execute:
+        raise InvalidArgumentError("--export changes nothing: give it without --execute")
     with _open(arguments) as opened:
         if is_from_file:
             by_group = _of_file(arguments.from_file, opened.groups(arguments))

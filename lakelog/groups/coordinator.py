@@ -244,9 +244,13 @@ class GroupCoordinator:
         """Waits until it is worth asking again: there is news, something is due, or it was long."""
         self.await_change(group_id, pending.version, min(pending.due_in_ms, most_ms))
 
-    def await_change(self, group_id: str, version: int, most_ms: int) -> None:
-        """Waits until the group is newer than that, as when somebody joins; not for long."""
-        self._scripts.wait(group_id, version, max(1, min(MAX_WAIT_MS, most_ms)))
+    def await_change(self, group_id: str, version: int, most_ms: int) -> bool:
+        """Waits until the group is newer than that, as when somebody joins; not for long.
+
+        Returns:
+            Whether it is.
+        """
+        return self._scripts.wait(group_id, version, max(1, min(MAX_WAIT_MS, most_ms)))
 
     # -- offsets -------------------------------------------------------------------------------
 

@@ -74,6 +74,22 @@ class GroupRecords:
                         groups[group_id] = _seen(group_id, about, offsets)
         return groups, frozenset(missing)
 
+    def positions(self, topic: str, topic_id: uuid.UUID) -> dict[str, dict[int, int]]:
+        """What groups of consumers have committed of a topic as it is now: by id and partition.
+
+        Costs what `read` does; share groups are not among them.
+        """
+        found: dict[str, dict[int, int]] = {}
+        for group_id, group in self._seen(self._scripts.listed())[0].items():
+            of_topic = {
+                one.topic_partition.partition: one.committed.offset
+                for one in group.offsets
+                if one.topic_partition.topic == topic and one.topic_id in (None, topic_id)
+            }
+            if of_topic:
+                found[group_id] = of_topic
+        return found
+
     def now_ms(self) -> int:
         """The time that offsets are committed at."""
         if self._clock is not None:

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import replace
 from enum import Enum
+from math import inf
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
@@ -80,6 +81,7 @@ class Membership:
         partition_counts: topic → partitions, of the topics there are now. Asked by the leader in
             each `attend`, so it must be cheap.
         config: what else it goes by.
+        on_news: called by the other thread when there is something for `attend` to do.
     """
 
     def __init__(
@@ -89,8 +91,10 @@ class Membership:
         owner: Owner,
         partition_counts: Callable[[], Mapping[str, int]],
         config: MemberConfig | None = None,
+        on_news: Callable[[], None] = lambda: None,
     ) -> None:
         self.group_id = check_group_id(group_id)
+        self._on_news = on_news
         self.config = config or MemberConfig()
         self._coordinator = coordinator
         self._owner = owner
@@ -117,7 +121,8 @@ class Membership:
         self._must_join = False
         self._is_lost = False
         self._failure: Exception | None = None
-        self._version: int | None = None  # of the group, at the last heartbeat; None: not known
+        self._version: int | None = None  # of the group, when it last answered; None: not known
+        self._due_s = inf  # when the group may have to be asked again without any news; monotonic
 
     # -- what it is ----------------------------------------------------------------------------
 
@@ -192,6 +197,7 @@ class Membership:
                     continue
                 left_ms = round((deadline_s - time.monotonic()) * 1000)
                 if left_ms <= 0:
+                    self._leave_waiting(pending)
                     return False
                 most_ms = min(left_ms, self.config.session_timeout_ms // 3)
                 self._coordinator.await_news(self.group_id, pending, most_ms)
@@ -280,6 +286,13 @@ class Membership:
             first_s = self.config.heartbeat_interval_ms / 1000
             name = f"lakelog-heartbeats-{self.group_id}"
             self._heartbeats = Heartbeats(self.beat, self.listen, first_s, name)
+
+    def _leave_waiting(self, pending: Pending) -> None:
+        """The other thread waits for the others, while this one reads what it keeps."""
+        with self._lock:
+            self._note(pending)
+        if self._heartbeats is not None:
+            self._heartbeats.hurry()
 
     def _act_on_news(self) -> None:
         """Does what the other thread has heard."""
@@ -503,7 +516,13 @@ class Membership:
             if left_s <= 0:
                 self._leave_since_idle(member_id, epoch)
             elif pending is not None:
-                self._coordinator.await_join(self.group_id, pending)
+                answer = self._coordinator.await_join(self.group_id, pending)
+                if isinstance(answer, Pending):
+                    with self._lock:
+                        if epoch == self._epoch:
+                            self._note(answer)
+                else:
+                    self._on_news()
             else:
                 instance_id = self.config.group_instance_id
                 version = self._coordinator.heartbeat(
@@ -527,14 +546,23 @@ class Membership:
         """
         with self._lock:
             version, self._version = self._version, None
+            left_s, self._due_s = self._due_s - time.monotonic(), inf
         if version is None or most_s <= 0:
             return False
         try:
-            self._coordinator.await_change(self.group_id, version, round(1000 * most_s))
+            most_ms = round(1000 * max(0.0, min(most_s, left_s)))
+            is_news = self._coordinator.await_change(self.group_id, version, most_ms)
         except LakelogError as error:
             logger.info("no news of group %r: %s", self.group_id, error)
             return False
+        if is_news or left_s <= most_s:
+            self._on_news()
         return True
+
+    def _note(self, pending: Pending) -> None:
+        """Under the lock: what is waited for."""
+        self._version = pending.version
+        self._due_s = time.monotonic() + pending.due_in_ms / 1000
 
     def _note_version(self, version: int, epoch: int) -> None:
         with self._lock:
@@ -566,10 +594,11 @@ class Membership:
                 return
             if isinstance(error, RebalanceInProgressError):
                 self._must_join = True
-                return
-            if isinstance(error, UnknownMemberIdError):
-                self._member_id = NO_MEMBER_ID
-            elif not isinstance(error, IllegalGenerationError):
-                self._failure = error
-            if isinstance(error, GroupError):
-                self._is_lost = True
+            else:
+                if isinstance(error, UnknownMemberIdError):
+                    self._member_id = NO_MEMBER_ID
+                elif not isinstance(error, IllegalGenerationError):
+                    self._failure = error
+                if isinstance(error, GroupError):
+                    self._is_lost = True
+        self._on_news()

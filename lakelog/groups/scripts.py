@@ -56,15 +56,16 @@ class GroupScripts:
         """Takes a removed group off the list, unless it was made again since."""
         self._list("remove", group_id, token)
 
-    def wait(self, group_id: str, version: int, most_ms: int) -> None:
-        """Waits for a newer version of the group, or until the time is over."""
+    def wait(self, group_id: str, version: int, most_ms: int) -> bool:
+        """Waits for a newer version of the group; False if none comes before the time is over."""
         news = self._keys.group(group_id).news
         try:
-            self._servers.for_key(news).wait_for(news, f"{version}-1", most_ms)
+            return self._servers.for_key(news).wait_for(news, f"{version}-1", most_ms)
         except HotTierUnavailableError as error:
             if not error.moved:
                 raise
             self._servers.refresh()
+            return False
 
     def _list(self, verb: str, group_id: str, token: str | bytes) -> None:
         call_script(self._servers, "groups/listing", [self._keys.groups], [verb, group_id, token])

@@ -15,6 +15,7 @@ from ..errors import LakelogError
 from ..record import TopicPartition
 from .connection import BlockedCommand, Servers, moved, translate
 from .keys import Keys
+from .waker import Waker
 
 #: Blocking reads ask for less than the socket time-out and go around again.
 MAX_BLOCK_MS = 4_000
@@ -55,21 +56,28 @@ class Arrivals:
         self._kept: dict[_Streams, list[_Read]] = defaultdict(list)
         self._process = os.getpid()
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+    def wait(
+        self,
+        positions: Mapping[TopicPartition, int],
+        timeout_ms: int,
+        waker: Waker | None = None,
+    ) -> set[TopicPartition]:
         """See `HotLog.wait`."""
         deadline_s = time.monotonic() + timeout_ms / 1000
-        while positions:
+        while positions and not (waker is not None and waker.is_set):
             left_ms = max(0, int((deadline_s - time.monotonic()) * 1000))
             groups = self._groups(positions)
             if len(groups) == 1 or (left_ms and len(groups) <= MAX_READS):
-                ready = self._first(groups, min(left_ms, MAX_BLOCK_MS))
+                ready = self._first(groups, min(left_ms, MAX_BLOCK_MS), waker)
+                if waker is not None and waker.is_set:
+                    return ready
                 if not ready and left_ms:  # what was appended may have been trimmed at once
                     ready = self._ahead(positions)
                 ready = self._woken_for_something(positions, ready, left_ms)
             else:
                 ready = self._ahead(positions)
                 if not ready:
-                    time.sleep(min(left_ms, POLL_MS) / 1000)
+                    _sleep(min(left_ms, POLL_MS) / 1000, waker)
             if ready or left_ms == 0:
                 return ready
         return set()
@@ -86,13 +94,15 @@ class Arrivals:
             group.streams.append((stream, after))
         return list(by_slot.values())
 
-    def _first(self, groups: Sequence[_Group], block_ms: int) -> set[TopicPartition]:
+    def _first(
+        self, groups: Sequence[_Group], block_ms: int, waker: Waker | None
+    ) -> set[TopicPartition]:
         """The partitions that have news first; none if there is no news in that time."""
         self._let_go_of_old_ones()
         end_s = time.monotonic() + block_ms / 1000
         open_reads: list[tuple[_Read, _Group]] = []
         found: set[TopicPartition] = set()
-        is_one = len(groups) == 1
+        is_one = len(groups) == 1 and (waker is None or block_ms == 0)
         try:
             for group in groups:
                 # Those that are kept may as well block for as long as they can.
@@ -100,7 +110,8 @@ class Arrivals:
                 open_reads.append((read, group))
             if is_one:
                 return self._news(*open_reads[0], open_reads)
-            for read in _answered([read for read, _ in open_reads], end_s - time.monotonic()):
+            reads = [read for read, _ in open_reads]
+            for read in _answered(reads, end_s - time.monotonic(), waker):
                 group = next(group for one, group in open_reads if one is read)
                 found |= self._news(read, group, open_reads)
         finally:
@@ -207,12 +218,22 @@ class _Read:
         self._command.drop()
 
 
-def _answered(reads: Sequence[_Read], within_s: float) -> list[_Read]:
-    """Those that have an answer, as soon as one has; none if none has in that time."""
+def _sleep(seconds: float, waker: Waker | None) -> None:
+    if waker is None:
+        time.sleep(seconds)
+    else:
+        waker.wait(seconds)
+
+
+def _answered(reads: Sequence[_Read], within_s: float, waker: Waker | None = None) -> list[_Read]:
+    """Those that have an answer, as soon as one has; none if none has in that time, or if woken."""
     closed = [read for read in reads if read.fileno() < 0]
     if closed or not reads:
         return closed
     with selectors.DefaultSelector() as selector:
         for number, read in enumerate(reads):
             selector.register(read, selectors.EVENT_READ, number)
-        return [reads[key.data] for key, _ in selector.select(max(0.0, within_s))]
+        if waker is not None:
+            selector.register(waker, selectors.EVENT_READ, None)
+        ready = selector.select(max(0.0, within_s))
+        return [reads[key.data] for key, _ in ready if key.data is not None]

@@ -90,6 +90,8 @@ class Fetcher:
                     topic_partition, entries, offset, end_offset, step.declared
                 )
                 self._warn_of(topic_partition, skipped)
+                if fetched.next_offset >= step.declared.log_end:
+                    fetched = replace(fetched, at_log_end=True)
                 yield fetched
                 offset = fetched.next_offset
             count = next_count(

@@ -51,6 +51,7 @@ from .quarantine import HotQuarantine
 from .recovery import Recovery, Reserve
 from .registry import Copies, TopicRegistry
 from .server_info import ServerInfo, server_info
+from .waker import Waker
 
 READ_STEP_BYTES = 8 * MIB
 REPLICA_TIMEOUT_MS = 5_000
@@ -511,13 +512,21 @@ class HotLog:
         except TrimmedError:  # as above
             return self.max_timestamp(topic_partition, topic_id=topic_id)
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+    def wait(
+        self,
+        positions: Mapping[TopicPartition, int],
+        timeout_ms: int,
+        waker: Waker | None = None,
+    ) -> set[TopicPartition]:
         """Blocks until a partition has something at or above its position, or the time is over.
+
+        Args:
+            waker: ends the wait as well.
 
         Returns:
             The partitions that have; empty when the time is over.
         """
-        return self._arrivals.wait(positions, timeout_ms)
+        return self._arrivals.wait(positions, timeout_ms, waker)
 
     def _ahead(self, positions: Mapping[TopicPartition, int]) -> set[TopicPartition]:
         found = self.offsets(positions)

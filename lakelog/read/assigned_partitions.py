@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
+from ..hot.waker import Waker
 from ..record import TopicPartition
 from .cursor import Cursor
 from .policy import OffsetReset
@@ -137,30 +138,38 @@ class AssignedPartitions:
             size_bytes += batch.nbytes
             if left is not None:
                 left -= batch.num_rows
-                turns.append(cursor)
+                if not cursor.has_given_all:  # asking for more would only delay what there is
+                    turns.append(cursor)
         return polled
 
     def ready(self) -> Cursor | None:
         """The first in turn that has a record at hand."""
         return next((cursor for cursor in self.active() if cursor.try_fill()), None)
 
-    def wait_for_news(self, timeout_ms: int) -> None:
-        """Ask for news of those at the log end; wait only if there is nothing else to do."""
+    def wait_for_news(self, timeout_ms: int, waker: Waker | None = None) -> None:
+        """Ask for news of those at the log end; wait only if there is nothing else to do.
+
+        Args:
+            waker: ends the wait.
+        """
         active = self.active()
         waiting = {
             cursor.topic_partition: cursor.idle_at
             for cursor in active
             if cursor.idle_at is not None
         }
-        if not active:
+        if not active and waker is not None:
+            waker.wait(timeout_ms / 1000)
+        elif not active:
             time.sleep(timeout_ms / 1000)
         elif waiting:
             # Even while others have records, so that a busy partition does not hide the rest.
             all_idle = len(waiting) == len(active)
-            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0)
+            news = active[0].log.hot.wait(waiting, timeout_ms if all_idle else 0, waker)
             for topic_partition in news:
                 self._cursors[topic_partition].idle_at = None
-            if all_idle and not news:
+            is_woken = waker is not None and waker.is_set
+            if all_idle and not news and not is_woken:
                 _look_where_nothing_came(active)
 
     def raise_failure(self) -> None:

@@ -487,7 +487,8 @@ class Consumer:
         while True:
             self._follow(_left_ms(deadline))
             self._reading.find_starts()
-            self._reading.wait_for_news(self._wait_ms(deadline))
+            waker = None if self._following is None else self._following.waker
+            self._reading.wait_for_news(self._wait_ms(deadline), waker)
             cursor = self._reading.ready()
             if cursor is not None:
                 return cursor
@@ -522,9 +523,11 @@ class Consumer:
         if offsets is None or coordinator is None:
             return FollowsAll(*around)
 
-        def join(owner: Owner, counts: Callable[[], Mapping[str, int]]) -> Membership:
+        def join(
+            owner: Owner, counts: Callable[[], Mapping[str, int]], on_news: Callable[[], None]
+        ) -> Membership:
             config = self.config.member_config(socket.gethostname())
-            return Membership(coordinator, offsets.group_id, owner, counts, config)
+            return Membership(coordinator, offsets.group_id, owner, counts, config, on_news)
 
         following = FollowsGroup(*around, join, offsets)
         offsets.membership = following.membership

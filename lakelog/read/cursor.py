@@ -49,6 +49,7 @@ class Cursor:
         self._is_paused = False
         self._ahead: pa.RecordBatch | None = None  # read, not yet handed out
         self._ahead_end = 0  # the position after it
+        self._is_last = False  # whether there was nothing behind it when it was read
         self._objects: list[Record] = []  # the first records of `_ahead`, the next one last
         self.failure: Exception | None = None  # to be raised by the next poll
 
@@ -69,6 +70,7 @@ class Cursor:
             self._steps.close()
         self._steps = self._ahead = None
         self._objects = []
+        self._is_last = False
 
     def move(self, where: int | Position) -> None:
         """Go on somewhere else; what was read ahead is dropped."""
@@ -140,6 +142,11 @@ class Cursor:
             raise failure
 
     @property
+    def has_given_all(self) -> bool:
+        """Whether, as far as is known, there is nothing left to hand out."""
+        return self._ahead is None and self._is_last
+
+    @property
     def ahead_bytes(self) -> int:
         """The bytes at hand."""
         return 0 if self._ahead is None else int(self._ahead.nbytes)
@@ -185,5 +192,6 @@ class Cursor:
             self.idle_at = position
         elif step.records.num_rows:
             self._ahead, self._ahead_end = step.records, step.next_offset
+            self._is_last = step.at_log_end
         else:
             self.position = step.next_offset

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Generator, Iterable, Iterator
+from dataclasses import replace
 from typing import NoReturn
 
 import pyarrow as pa
@@ -105,7 +106,9 @@ def _hot(
         for step in steps:
             gap = step.gaps[0] if step.gaps else None
             if gap is None:
-                yield from _cut(step.records, at, step.next_offset, max_bytes)
+                for cut in _cut(step.records, at, step.next_offset, max_bytes):
+                    is_last = step.at_log_end and cut.next_offset == step.next_offset
+                    yield replace(cut, at_log_end=True) if is_last else cut
                 at, look = step.next_offset, None
             elif gap.start > at:
                 rows = step.records.slice(0, gap.start - at)

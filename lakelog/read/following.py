@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..groups.membership import Membership, Owner
+from ..hot.waker import Waker
 from ..record import TopicPartition
 from ..topic import Topic
 from .assigned_partitions import AssignedPartitions
@@ -17,16 +18,20 @@ from .group_offsets import GroupOffsets
 from .subscription import SeenTopics, Subscription
 from .topic_log import TopicLog
 
-#: A member that reads, or waits for records, looks this often whether its group shares out anew.
+#: A member that reads looks at least this often whether its group shares out anew, or whether the
+#: others have come for whom it waits. It is woken for news.
 ATTEND_S = 0.5
-#: And this often while it waits for the others, and reads on what it keeps.
-JOINING_S = 0.02
 
 
 class Following(Protocol):
     """Gives a consumer its partitions and takes them."""
 
     subscription: Subscription
+
+    @property
+    def waker(self) -> Waker | None:
+        """Ends a wait for records when there is something to follow."""
+        ...
 
     def subscribe(self, subscription: Subscription) -> None:
         """Follow other topics from now on."""
@@ -105,6 +110,8 @@ class FollowsAll:
         max_age_ms: how often it looks.
     """
 
+    waker: Waker | None = None
+
     def __init__(
         self,
         subscription: Subscription,
@@ -162,7 +169,8 @@ class FollowsGroup(Owner):
     """Reads what its group assigns it.
 
     Args:
-        join: makes the membership, of its owner and of what tells the partitions of topics.
+        join: makes the membership, of its owner, of what tells the partitions of topics, and of
+            what is called when there is something to do.
         offsets: the group's, committed before partitions go.
         seen, logs, reading, max_age_ms: see `FollowsAll`.
     """
@@ -174,16 +182,16 @@ class FollowsGroup(Owner):
         logs: Callable[[str], TopicLog],
         reading: AssignedPartitions,
         max_age_ms: int,
-        join: Callable[[Owner, Callable[[], Mapping[str, int]]], Membership],
+        join: Callable[[Owner, Callable[[], Mapping[str, int]], Callable[[], None]], Membership],
         offsets: GroupOffsets,
     ) -> None:
         self.subscription = subscription
         self._topics = _Topics(seen, logs, max_age_ms)
         self._reading = reading
         self._offsets = offsets
-        self._is_settled = False
         self._attended_s = -inf
-        self.membership = join(self, self._partition_counts)
+        self.waker = Waker()
+        self.membership = join(self, self._partition_counts, self.waker.set)
 
     def subscribe(self, subscription: Subscription) -> None:
         """See `Following.subscribe`."""
@@ -193,8 +201,9 @@ class FollowsGroup(Owner):
 
     @property
     def due_s(self) -> float:
-        pause_s = ATTEND_S if self._is_settled else JOINING_S
-        return min(self._topics.due_s, self._attended_s + pause_s)
+        if self.waker.is_set:
+            return 0.0  # long ago
+        return min(self._topics.due_s, self._attended_s + ATTEND_S)
 
     def follow(self, timeout_ms: int) -> None:
         """See `Following.follow`."""
@@ -202,8 +211,8 @@ class FollowsGroup(Owner):
             self._look()
         # What is kept is read on, while the others are waited for.
         wait_ms = 0 if len(self._reading) else self._until_look_ms(timeout_ms)
-        self._is_settled = False
-        self._is_settled = self.membership.attend(wait_ms)
+        self.waker.clear()  # what is heard from here on is for the next time
+        self.membership.attend(wait_ms)
         self._attended_s = time.monotonic()
 
     def are_gone(self, cursors: Iterable[Cursor]) -> bool:

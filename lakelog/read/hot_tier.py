@@ -11,6 +11,7 @@ from ..clock import Clock, SystemClock
 from ..cold.table import ColdTable
 from ..errors import TrimmedError
 from ..hot.hot_log import READ_STEP_BYTES
+from ..hot.waker import Waker
 from ..offsets import HotOffsets
 from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
 
@@ -83,7 +84,12 @@ class HotTier(Protocol):
         """The first record with the largest timestamp, or None."""
         ...
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+    def wait(
+        self,
+        positions: Mapping[TopicPartition, int],
+        timeout_ms: int,
+        waker: Waker | None = None,
+    ) -> set[TopicPartition]:
         """Block until a partition has something at or above its position, or the time is over."""
         ...
 
@@ -180,7 +186,12 @@ class NothingHot:
         """See `HotTier.max_timestamp`."""
         return None
 
-    def wait(self, positions: Mapping[TopicPartition, int], timeout_ms: int) -> set[TopicPartition]:
+    def wait(
+        self,
+        positions: Mapping[TopicPartition, int],
+        timeout_ms: int,
+        waker: Waker | None = None,
+    ) -> set[TopicPartition]:
         """See `HotTier.wait`: looks at the tables now and then."""
         deadline_s = time.monotonic() + timeout_ms / 1000
         while True:

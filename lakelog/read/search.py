@@ -33,8 +33,13 @@ class Search:
     """Ranges of partitions, of which those records are wanted that match.
 
     Iterating gives `FOUND` tables in bounded memory, in the order of time, and reads again each
-    time. A record that the log held when the iteration began is there, or it raises; see `fetches`
-    for the errors.
+    time. A record that the log held when the iteration began is there, once, or it raises; see
+    `fetches` for the errors. What is appended later, at whatever time, lies beyond the ranges.
+
+    Not promised: that order, where compaction removes records while the iteration is under way. It
+    has gone by the least time of a file then, and cannot take back what it gave: records behind
+    those that were removed may come later than their times say, in the order of their offsets. A
+    page is begun again then.
 
     Args:
         ranges: [start, end) of each partition.

@@ -201,6 +201,7 @@ def test_a_scenario_moves_the_group(
     assert as_json(run, *asked) == expected
     assert as_json(run, *asked, "--dry-run") == expected
     assert run(*asked, "--export") == f"t,1,{offset}\n"
+    assert run(*asked, "--export", "--dry-run") == f"t,1,{offset}\n"
     assert committed(lake) == {0: 40, 1: 40}
     assert as_json(run, *asked, "--execute") == expected
     assert committed(lake) == {0: 40, 1: offset}

@@ -10,6 +10,7 @@ import pytest
 
 from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
 from lakelog.hot import HotLog, arrivals
+from lakelog.hot.waker import Waker
 from lakelog.record import TopicPartition
 from lakelog.testing.eventually import eventually
 
@@ -178,3 +179,39 @@ def test_after_a_close_a_wait_connects_anew(spread):
         with contextlib.suppress(HotTierUnavailableError):  # of a read that the close ended
             ready = spread.hot.wait(positions, LONG_MS)
     assert ready == {spread.tp(2)}
+
+
+@pytest.mark.parametrize("partitions", [1, 12])
+def test_a_waker_ends_a_wait(spread, partitions):
+    positions = {spread.tp(n): 0 for n in range(partitions)}
+    waker = Waker()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(spread.hot.wait, positions, LONG_MS, waker)
+        waker.set()
+        assert waiting.result() == set()
+    assert spread.hot.wait(positions, LONG_MS, waker) == set()  # nobody has taken note of it
+    waker.clear()
+    spread.append(NOW_MS, partition=0)
+    assert spread.hot.wait(positions, LONG_MS, waker) == {spread.tp(0)}
+
+
+def test_a_waker_ends_a_wait_on_one_server_at_once(bench):
+    waker = Waker()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(bench.hot.wait, {bench.tp(): 0}, LONG_MS, waker)
+        eventually(lambda: bench.client.info("clients")["blocked_clients"])
+        waker.set()
+        assert waiting.result() == set()
+    waker.clear()
+    bench.append(NOW_MS)
+    assert bench.hot.wait({bench.tp(): 0}, LONG_MS, waker) == {bench.tp()}
+
+
+def test_a_waker_that_is_set_again_and_again_blocks_nobody():
+    waker = Waker()
+    for _ in range(100_000):
+        waker.set()
+    waker.wait(60.0)
+    while waker.is_set:
+        waker.clear()
+    waker.wait(0.0)

@@ -343,6 +343,39 @@ def test_a_poll_waits_until_something_is_appended(bench, tp, reader):
     assert offsets(polled)[0][0] == 10
 
 
+def test_the_last_records_are_handed_out_before_anybody_looks_for_more(bench, tp):
+    looks = []
+
+    class Counted:
+        def __getattr__(self, name):
+            return getattr(bench.hot, name)
+
+        def offsets(self, *args, **options):
+            looks.append("offsets")
+            return bench.hot.offsets(*args, **options)
+
+        def read(self, *args, **options):
+            steps = bench.hot.read(*args, **options)
+            while True:
+                looks.append("read")
+                if (step := next(steps, None)) is None:
+                    return
+                yield step
+
+    consumer = bench.consumer()
+    bench.log = bench.open(Counted())
+    consumer.assign([tp])
+    assert consumer.poll() == {}
+    bench.append(range(3))
+    looks.clear()
+    assert offsets(consumer.poll(LONG_MS)) == {0: [0, 1, 2]}
+    assert looks == ["read"]
+    assert consumer.poll() == {}
+    bench.append(range(2))
+    bench.append(range(2))
+    assert drain(consumer) == {0: [3, 4, 5, 6]}
+
+
 def test_a_waiting_poll_sleeps_in_redis(bench, tp, reader):
     drain(reader)
     waits = []
@@ -351,7 +384,7 @@ def test_a_waiting_poll_sleeps_in_redis(bench, tp, reader):
         def __getattr__(self, name):
             return getattr(bench.hot, name)
 
-        def wait(self, positions, timeout_ms):
+        def wait(self, positions, timeout_ms, waker=None):
             waits.append((dict(positions), timeout_ms))
             return bench.hot.wait(positions, timeout_ms)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import kafka
 import pytest
+import redis
 from kafka.coordinator.assignors.range import RangePartitionAssignor
 from shared_topics import GROUP, UNTIERED, SharedTopics, of, read, settled, together
 
@@ -195,6 +197,43 @@ def test_by_kafka_pythons_assignor(shared: SharedTopics) -> None:
     one = shared.consumer("orders", partition_assignment_strategy=[RangePartitionAssignor])
     together(one, until=lambda: one.assignment() == ALL)
     assert shared.lake.groups.describe(GROUP).protocol_name == "range"
+
+
+def test_a_member_that_waits_for_others_asks_seldom(
+    shared: SharedTopics, redis_client: redis.Redis
+) -> None:
+    """It reads what it keeps meanwhile, and is woken when they have come."""
+    calm = {**COOPERATIVE, "heartbeat_interval_ms": 3_000, "metadata_max_age_ms": 60_000}
+    one, other = shared.consumer("orders", **calm), shared.consumer("orders", **calm)
+    together(one, other, until=settled(one, other))
+    third = shared.consumer("orders", **calm)
+    together(one, third, until=lambda: one.group_metadata().state is MemberState.REBALANCING)
+    one.poll(5)
+
+    def asked() -> int:
+        """What came over connections; a script's own commands are none of it."""
+        stats = redis_client.info("commandstats")
+        return sum(stats[f"cmdstat_{name}"]["calls"] for name in ("evalsha", "xread"))
+
+    before = asked()
+    one.poll(1_000)  # the other one is not polled, and does not join again
+    assert asked() - before < 40  # with the heartbeats of all three; every 20 ms were 100
+    shared.send(*[f"{n}" for n in range(4)])
+    assert one.poll(10_000)
+    together(one, other, third, until=settled(one, other, third))
+
+
+def test_a_consumer_that_waits_for_records_hears_of_the_others_at_once(
+    shared: SharedTopics,
+) -> None:
+    one = shared.consumer("orders")
+    together(one, until=lambda: one.assignment() == ALL)
+    one.pause()
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(lambda: [one.poll(100) for _ in range(100)] and one.assignment())
+        other = shared.consumer("orders")
+        eventually(lambda: other.poll(5) or other.assignment())
+        assert len(waiting.result()) == len(other.assignment()) == 2
 
 
 # -- where it goes on --------------------------------------------------------------------------

@@ -9,6 +9,7 @@ deleted or in both tiers is hatched.
 from __future__ import annotations
 
 import html
+import re
 import textwrap
 from collections.abc import Sequence
 from typing import Any
@@ -107,5 +108,10 @@ def says(message: str, notes: Sequence[str] = ()) -> dict[str, Any]:
     return found
 
 
+#: The space between a number and its unit, where no line ends.
+_BEFORE_UNIT = re.compile(r"(?<=\d) (?=(?:%|ms|s|min|h|B|[KMGT]iB)(?![\w/]))")
+
+
 def _wrapped(text: str, width: int) -> list[str]:
-    return [html.escape(line, quote=False) for line in textwrap.wrap(text, width)]
+    lines = textwrap.wrap(_BEFORE_UNIT.sub("\u00a0", text), width)
+    return [html.escape(line.replace("\u00a0", " "), quote=False) for line in lines]

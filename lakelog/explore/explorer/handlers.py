@@ -308,8 +308,7 @@ class Handlers:
             self._screen.send_again()
 
     def _toggled_columns(self, on: bool) -> None:
-        for widget in (self._ui.members, self._ui.sort):
-            (unhide if on else hide)(widget)
+        self._screen.offer_members(on)
         self._draw_columns()
 
     def _draw_columns(self) -> None:

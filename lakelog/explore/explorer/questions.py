@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -17,6 +18,7 @@ from ...errors import (
 from ...offsets import AtOffset, Latest
 from ...read.found import Progress
 from ...read.topic_log import TopicLog
+from ...topic import Topic
 from ..picture.picture import Picture, pictures
 from .answer import answer
 from .background import Background, Job
@@ -28,7 +30,10 @@ from .screen import Screen
 from .segment_map import SegmentMap, segment_map
 from .view import Ask, Cut, Shown
 
+logger = logging.getLogger(__name__)
+
 T = TypeVar("T")
+PositionsOf = Callable[[Topic], Mapping[str, Mapping[int, int]]]
 
 #: Between two pictures of a tail that is followed.
 _PICTURE_S = 2.0
@@ -46,6 +51,7 @@ class Questions:
         ask: the first question.
         is_closed: whether nobody looks any more.
         producer_of: makes what appends records; None: nothing may.
+        positions_of: how far groups have come in a topic; None: nobody knows.
 
     Attributes:
         ask: the newest question.
@@ -62,6 +68,7 @@ class Questions:
         ask: Ask,
         is_closed: Callable[[], bool],
         producer_of: Callable[[], Any] | None = None,
+        positions_of: PositionsOf | None = None,
     ) -> None:
         self.ask = ask
         self.error: Exception | None = None
@@ -71,6 +78,7 @@ class Questions:
         self.picturing = Background(beside=self.background)
         self.sending = Background(beside=self.background)
         self._producer_of = producer_of
+        self._positions_of = positions_of
         self.window: tuple[int, int] | None = None  # of the picture; None: all the time there is
         self._pictured: tuple[object, ...] | None = None  # what it is of
         self._picture_s = 0.0
@@ -333,6 +341,16 @@ class Questions:
         shown, error = self._with_archived(ask.topic, of)
         return replace(shown, error=error)
 
+    def _positions(self, log: TopicLog) -> Mapping[str, Mapping[int, int]]:
+        """How far groups have come; nothing where that cannot be told: the picture is the thing."""
+        if self._positions_of is None:
+            return {}
+        try:
+            return self._positions_of(log.topic)
+        except LakelogError as error:
+            logger.info("how far groups have come in %s is not known: %s", log.topic.name, error)
+            return {}
+
     def _with_archived(
         self, topic: str, do: Callable[[OpenedTopic], T]
     ) -> tuple[T, Exception | None]:
@@ -372,6 +390,7 @@ class Questions:
                     opened.log,
                     looks.pop() if looks else opened.look(partitions),  # the page's own first
                     window,
+                    positions=self._positions(opened.log),
                     fine=not following,
                     on_coarse=lambda one: self.picturing.only_if_newest(job, lambda: draw(one)),
                     stopped=job.stopped,
@@ -388,7 +407,7 @@ class Questions:
     def _tell_columns(self, topic: str) -> None:
         opened = self._opened.get(topic)
         if opened is not None:
-            self._screen.known_columns = opened.log.topic.config.value_columns
+            self._screen.tell_columns(topic, opened.log.topic.config.value_columns)
 
     def _go_by_the_pickers(self) -> None:
         """Makes the next question ask for the picked partition, not for one that failed."""

@@ -55,6 +55,7 @@ class Screen:
         self.opened: str | None = None
         self.pictured: Picture | None = None
         self.known_columns = ""
+        self._told_topic, self._is_told = "", False  # and whether its columns are shown for that
         self._members = Members()  # of the page, while they are columns
         self._sendable: str | None = None  # the row whose record can be edited
         self.css_class = css_class
@@ -123,6 +124,27 @@ class Screen:
         text = escape(shortened(code(self.shown, self.ui.code.value, self.picked())))
         self.ui.expression.value = f'<span class="ll-code">{text}</span>'
 
+    def tell_columns(self, topic: str, known: str) -> None:
+        """Says which columns the topic has of its own: they are shown, until a click says not to.
+
+        Args:
+            known: its ``lakelog.value.columns``.
+        """
+        self.known_columns = known
+        if topic == self._told_topic:
+            return
+        self._told_topic = topic
+        if known or self._is_told:
+            with self.quiet():
+                self.ui.columns.value = bool(known)
+            self.offer_members(bool(known))
+        self._is_told = bool(known)
+
+    def offer_members(self, on: bool) -> None:
+        """Offers members to be picked and sorted by, or not."""
+        for widget in (self.ui.members, self.ui.sort):
+            (unhide if on else hide)(widget)
+
     def picked(self) -> list[tuple[str, str]]:
         """The members that are shown as columns, and their types, but for the topic's columns.
 
@@ -131,7 +153,7 @@ class Screen:
         shown, ui = self.shown, self.ui
         if shown is None or not ui.columns.value:
             return []
-        own = {column.name for column in parse_columns(self.known_columns)}
+        own = self._own()
         return [
             (one.name, one.type)
             for one in self._members.columns
@@ -191,10 +213,11 @@ class Screen:
         one, zone = shown.view.partition, self.zone()
         marks = self._marks(picture)
         ui.picture.value = picture_html(picture.found, marks, zone, one)
-        archived = any(mark.kind == "archived" for mark in marks)
+        kinds = {mark.kind for mark in marks}
+        drawn = legend(picture.found, archived="archived" in kinds, read="group" in kinds)
         ui.told.value = (
             f'<div class="ll-told"><span>{escape(summary(picture.found, zone, one))}</span>'
-            f'<span class="ll-legends">{legend(picture.found, archived=archived)}</span></div>'
+            f'<span class="ll-legends">{drawn}</span></div>'
         )
         for widget in (ui.chosen, ui.zoom, ui.whole):
             unhide(widget)
@@ -209,6 +232,10 @@ class Screen:
         with self.quiet():
             ui.chosen.value = (low, high)
 
+    def _own(self) -> set[str]:
+        """The names of the topic's columns."""
+        return {column.name for column in parse_columns(self.known_columns)}
+
     def _offer(self, members: Members) -> None:
         """Offers the members of this page; what was picked stays, where it is there."""
         ui, names = self.ui, members.names
@@ -216,7 +243,8 @@ class Screen:
             if [*ui.members.options] != [*names]:
                 kept = [name for name in ui.members.value if name in names]
                 ui.members.options = names
-                ui.members.value = kept or names[:FIRST_COLUMNS]
+                own = [name for name in names if name in self._own()]
+                ui.members.value = kept or own or names[:FIRST_COLUMNS]
             orders = [
                 (f"{name} {sign}", (name, down))
                 for name in names

@@ -37,6 +37,16 @@ CSS = """
   background: currentColor; border-radius: 2px; }
 .lakelog-explorer .ll-mark.ll-group { border-left: 2px dotted var(--ll-skipped);
   border-top: 6px solid var(--ll-skipped); min-width: 6px; pointer-events: auto; }
+.lakelog-explorer .ll-label { position: absolute; max-width: 12em; padding: 0 4px; font-size: 11px;
+  font-weight: normal; line-height: 14px; white-space: nowrap; overflow: hidden;
+  text-overflow: ellipsis; background: var(--jp-layout-color1, Canvas);
+  border: 1px solid var(--ll-skipped); border-radius: 3px; }
+.lakelog-explorer .ll-label.ll-after { left: 2px; }
+.lakelog-explorer .ll-label.ll-before { right: 4px; }
+.lakelog-explorer .ll-label.ll-row0 { top: 0; }
+.lakelog-explorer .ll-label.ll-row1 { top: 17px; }
+.lakelog-explorer .ll-label.ll-row2 { top: 34px; }
+.lakelog-explorer .ll-line.ll-of-group { border-left: 2px dotted var(--ll-skipped); }
 .lakelog-explorer .ll-mark.ll-chosen, .lakelog-explorer .ll-drawn {
   background: rgba(63,136,197,.2); outline: 1px solid rgba(63,136,197,.8); }
 .lakelog-explorer .ll-drawn { left: 0; width: 0; outline-width: 0; }

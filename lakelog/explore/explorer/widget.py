@@ -21,7 +21,7 @@ from .controls import Controls
 from .handlers import Handlers
 from .key_history import history_of
 from .page_text import page_text
-from .questions import NO_TOPICS, Questions
+from .questions import NO_TOPICS, PositionsOf, Questions
 from .rows import columns_of, row_name, rows
 from .saved_output import SavedOutput, saved_html
 from .screen import Screen
@@ -71,6 +71,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         page_records: int = DEFAULT_PAGE_RECORDS,
         archived_of: Callable[[str], TopicLog] | None = None,
         producer_of: Callable[[], Any] | None = None,
+        positions_of: PositionsOf | None = None,
     ) -> None:
         begin, match = position(at), parse(where)
         if isinstance(page_records, bool) or not isinstance(page_records, int) or page_records < 1:
@@ -84,7 +85,14 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self._screen = Screen(ui, css_class)
         self._saved = SavedOutput(css_class, ui.table, self._kept)
         self._questions = Questions(
-            self._screen, log_of, topics, archived_of, ask, lambda: self.comm is None, producer_of
+            self._screen,
+            log_of,
+            topics,
+            archived_of,
+            ask,
+            lambda: self.comm is None,
+            producer_of,
+            positions_of,
         )
         with self._screen.quiet():
             ui.search.value = where

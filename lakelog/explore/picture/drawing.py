@@ -51,6 +51,8 @@ class Mark:
     start_ms: float
     end_ms: float | None = None
     text: str = ""
+    label: str = ""  # written beside it
+    row: int = 0  # so that labels of neighbours do not lie on each other
 
 
 def picture_html(
@@ -92,8 +94,8 @@ def summary(found: Histogram, zone: tzinfo, partition: int | None) -> str:
     return text
 
 
-def legend(found: Histogram, *, archived: bool) -> str:
-    """The tiers that are drawn."""
+def legend(found: Histogram, *, archived: bool, read: bool = False) -> str:
+    """The tiers that are drawn, and what marks stand for."""
     shown = [tier for tier in (COLD, BOTH, HOT) if found.counts[tier].sum() > 0]
     names = {COLD: "Delta", BOTH: "in both", HOT: "Redis"}
     parts = [
@@ -101,6 +103,8 @@ def legend(found: Histogram, *, archived: bool) -> str:
     ]
     if archived:
         parts.append('<span><i class="ll-line"></i>archived up to here</span>')
+    if read:
+        parts.append('<span><i class="ll-line ll-of-group"></i>a group has read up to here</span>')
     return "".join(parts)
 
 
@@ -164,9 +168,17 @@ def _marks(marks: Iterable[Mark], start: int, end: int) -> str:
         title = f' title="{escape(mark.text)}"' if mark.text else ""
         drawn.append(
             f'<span class="ll-mark ll-{mark.kind}" style="left:{first:.2f}%;'
-            f'width:{last - first:.2f}%"{title}></span>'
+            f'width:{last - first:.2f}%"{title}>{_label(mark, first)}</span>'
         )
     return "".join(drawn)
+
+
+def _label(mark: Mark, left: float) -> str:
+    """At the side of the mark where there is more room."""
+    if not mark.label:
+        return ""
+    side = "ll-before" if left > 50 else "ll-after"
+    return f'<b class="ll-label {side} ll-row{mark.row}">{escape(mark.label)}</b>'
 
 
 def _axis(start: int, end: int, zone: tzinfo) -> str:

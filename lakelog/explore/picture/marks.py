@@ -8,6 +8,9 @@ from ...offsets import LogOffsets
 from .drawing import Mark
 from .histogram import BOTH, COLD, HOT, Groups
 
+#: So many readers have a mark.
+MOST_READERS = 3
+
 
 def marks_of(
     groups: Groups,
@@ -20,7 +23,8 @@ def marks_of(
 
     Args:
         positions: the next offset of each reader, by its name and partition: where it is furthest
-            behind is marked.
+            behind is marked, of the `MOST_READERS` that are that most. One that has read all has
+            no mark.
     """
     found = []
     timed = groups.where(groups.is_timed)
@@ -32,6 +36,7 @@ def marks_of(
     if archived and len(waiting):
         at = int(waiting.min_ms.min())
         found.append(Mark("archived", at, text="archived up to here"))
+    readers = []
     for name, by_partition in sorted((positions or {}).items()):
         times = [
             time
@@ -39,7 +44,12 @@ def marks_of(
             if (time := _time_of(timed, partition, offset)) is not None
         ]
         if times:
-            found.append(Mark("group", min(times), text=f"{name} has read up to here"))
+            readers.append((min(times), name))
+    for row, (at, name) in enumerate(sorted(readers)[:MOST_READERS]):
+        text = f"{name} has read up to here"
+        if len(readers) > MOST_READERS and row == MOST_READERS - 1:
+            text += f"; {len(readers) - MOST_READERS:,} more are further"
+        found.append(Mark("group", at, text=text, label=name, row=row))
     return found
 
 

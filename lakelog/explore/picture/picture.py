@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from ...read.tiers import Look
@@ -30,6 +30,7 @@ def pictures(
     look: Look,
     window: tuple[int, int] | None = None,
     *,
+    positions: Mapping[str, Mapping[int, int]] | None = None,
     steps: int = STEPS,
     fine: bool = True,
     on_coarse: Callable[[Picture], None] = lambda _: None,
@@ -39,6 +40,7 @@ def pictures(
 
     Args:
         window: [start, end) in ms to look at; None: all the time there is.
+        positions: see `marks_of`.
         fine: whether to look into what is coarser than a step: into files, which say when the
             records of each of their row groups are, if that is more than `groups.COUNTED_RECORDS`;
             and to count records one by one, if what is left is not.
@@ -48,7 +50,7 @@ def pictures(
     time = whole(groups) if window is None else window
     if time is None:
         return Picture(None, (), False)
-    marks = tuple(marks_of(groups, look.offsets))
+    marks = tuple(marks_of(groups, look.offsets, positions))
     is_zoomed = window is not None
     coarse = histogram(groups, time, steps)
     long = to_be_counted(groups, time, coarse.step_ms)
@@ -60,5 +62,5 @@ def pictures(
         if may_be_counted(groups, to_be_counted(groups, time, coarse.step_ms)):
             on_coarse(Picture(histogram(groups, time, steps), marks, is_zoomed))
     groups = counted(log, look, groups, time, coarse.step_ms, stopped)
-    marks = tuple(marks_of(groups, look.offsets))  # by now it is known when records are
+    marks = tuple(marks_of(groups, look.offsets, positions))  # by now it is known when records are
     return Picture(histogram(groups, time, steps), marks, is_zoomed)

@@ -119,3 +119,11 @@ def test_date_ticks_are_at_round_times():
         "Jan 2024",
         "Mar 2024",
     ]
+
+
+@pytest.mark.parametrize("before", range(50, 76))
+def test_no_line_ends_between_a_number_and_its_unit(before):
+    text = layout(f"{'x' * before} takes 25 % in 8 h 24 min", plot_height=10)["title"]["text"]
+    lines = re.sub("</?b>", "", text).split("<br>")
+    assert " ".join(lines) == f"{'x' * before} takes 25 % in 8 h 24 min"
+    assert not any(line[0] in "%hm" for line in lines)

@@ -54,6 +54,39 @@ def test_the_columns_of_a_topic_come_as_themselves():
     assert known.columns[0].values == ("5", "-2", "11", "7.5")
 
 
+def test_a_topic_with_columns_is_shown_with_them_and_raw_after_one_click(shop):
+    shop.topic("plain")
+    shop.send(*VALUES, topic="plain")
+    columns = "delay decimal(6,1), at timestamp, carrier string"
+    shop.topic("typed", **{"lakelog.value.columns": columns})
+    day = '{"carrier": "%s", "delay": %s, "at": "2013-07-04T%s:00", "more": 1}'
+    shop.send(
+        *(day % one for one in (("UA", "9.5", "12:00"), ("B6", "10.0", "09:30"))), topic="typed"
+    )
+    shop.lakelog.archive("typed")
+    shop.send(day % ("DL", '"-3.5"', "23:59"), "no object", topic="typed")
+    hands = Hands(shop.explore("typed"))
+    assert cells(hands, "delay") == ["9.5", "10.0", "-3.5", "null"]  # of both tiers
+    assert cells(hands, "at")[1] == "2013-07-04 09:30:00+00:00"
+    assert 'title="decimal(6,1)"' in hands.html("table")
+    assert hands.find("members").value == ("delay", "at", "carrier")  # the others are offered
+    assert "more" in hands.find("members").options
+    assert hands.visible("members")
+    hands.type("sort", ("delay", True))
+    assert hands.offsets() == [1, 0, 2, 3]  # by size, not by text
+    hands.type("columns", False)
+    assert "ll-c-value" in hands.html("table")
+    hands.click("refresh")
+    assert not hands.find("columns").value
+    hands.type("topic", "plain")
+    assert not hands.find("columns").value
+    hands.type("topic", "typed")
+    assert hands.find("columns").value
+    hands.type("topic", "plain")
+    assert not hands.find("columns").value
+    assert not hands.visible("members")
+
+
 @pytest.mark.parametrize("values", [[b"text", b"\xff"], [None], [], [b"[1]", b"{}"]])
 def test_values_that_are_no_objects_have_no_columns(values):
     assert members_of(pa.chunked_array([pa.array(values, pa.binary())])).columns == ()

@@ -20,7 +20,7 @@ from lakelog.errors import MissingFileError
 from lakelog.explore.explorer.opened_topic import OpenedTopic
 from lakelog.explore.picture import groups as grouping
 from lakelog.explore.picture import row_groups as by_row_group
-from lakelog.explore.picture.drawing import Mark, duration, picture_html
+from lakelog.explore.picture.drawing import Mark, duration, legend, picture_html
 from lakelog.explore.picture.groups import groups_of
 from lakelog.explore.picture.histogram import BOTH, COLD, HOT, Groups, histogram, whole
 from lakelog.explore.picture.marks import marks_of
@@ -252,10 +252,26 @@ def test_readers_are_marked_where_they_are_furthest_behind():
     ]
     positions = {"ends": {0: 500, 1: 500}, "reads": {0: 450, 1: 150}, "new": {0: 0}}
     marks = marks_of(Groups.of(rows), {}, positions)
-    assert [(mark.kind, mark.start_ms, mark.text) for mark in marks] == [
-        ("group", 0, "new has read up to here"),
-        ("group", 1_500, "reads has read up to here"),
+    assert [(mark.kind, mark.start_ms, mark.text, mark.label) for mark in marks] == [
+        ("group", 0, "new has read up to here", "new"),
+        ("group", 1_500, "reads has read up to here", "reads"),
     ]
+
+
+def test_of_many_readers_the_last_have_a_mark_with_their_name():
+    rows = [(0, 100 * n, 100 * n + 100, 100, 1_000 * n, 1_000 * n + 999, COLD, 1) for n in range(9)]
+    positions = {f"<group {n}>": {0: 100 * n} for n in range(9)}
+    marks = marks_of(Groups.of(rows), {}, positions)
+    assert [mark.label for mark in marks] == ["<group 0>", "<group 1>", "<group 2>"]
+    assert marks[-1].text.endswith("; 6 more are further")
+    found = histogram(Groups.of(rows), (0, 9_000), 9)
+    html = picture_html(found, marks, timezone.utc, None)
+    assert re.findall(r'<b class="ll-label ll-after ll-row(\d)">([^<]*)</b>', html) == [
+        ("0", "&lt;group 0&gt;"),
+        ("1", "&lt;group 1&gt;"),
+        ("2", "&lt;group 2&gt;"),
+    ]
+    assert "a group has read up to here" in legend(found, archived=False, read=True)
 
 
 @pytest.mark.parametrize(

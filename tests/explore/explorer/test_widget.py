@@ -18,7 +18,8 @@ from lakelog.errors import (
     OffsetOutOfRangeError,
     UnknownTopicOrPartitionError,
 )
-from lakelog.record import RECORDS
+from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.record import RECORDS, OffsetAndMetadata, TopicPartition
 
 CLASSES = """topic partition offset chosen timestamp seek earliest latest earliest-local back
     forward search find stop follow table record expression error
@@ -456,3 +457,17 @@ def test_the_readers_zone_is_taken_until_one_is_chosen(orders):
     assert "14 Nov 2023 23:13" in hands.html("told")
     hands.type("reader-zone", "America/New_York")  # as after the page was opened anew
     assert hands.find("zone").value == "Europe/Berlin"
+
+
+def test_the_picture_marks_where_groups_are(orders):
+    coordinator = GroupCoordinator(orders.lakelog.hot.connections)
+    place = TopicPartition("orders", 0)
+    topic_id = orders.lakelog.topics.get("orders").topic_id
+    for group_id, offset in (("<nightly>", 65), ("up to date", 130)):
+        coordinator.commit(
+            group_id, {place: OffsetAndMetadata(offset)}, topic_ids={"orders": topic_id}
+        )
+    hands = Hands(orders.explore())
+    assert "&lt;nightly&gt;</b>" in hands.html("picture")
+    assert "up to date" not in hands.html("picture")
+    assert "a group has read up to here" in hands.html("told")
