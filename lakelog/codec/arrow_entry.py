@@ -21,7 +21,7 @@ from functools import cache
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..config import INT32_MAX, KIB, Compression
+from ..config import INT32_MAX, KIB, MIB, Compression
 from ..errors import ForeignEntryError, RecordTooLargeError
 from ..record import NO_TIMESTAMP_MS, PRODUCED
 from .crc import crc32c
@@ -48,6 +48,8 @@ _OPTIONS = {
 #: Buffers of so few bytes together are decompressed by this thread: to wake others takes them ten
 #: times as long as the work does.
 _DECOMPRESSED_HERE = 64 * KIB
+#: What a message may declare that is read beside others; Arrow reserves that at once.
+_DECLARED_TOGETHER = 16 * MIB
 _ALONE = pa.ipc.IpcReadOptions(use_threads=False)
 _SCHEMA_BYTES = PRODUCED.serialize().size  # what a stream writer puts before the message
 _BYTES = pa.int64()
@@ -165,23 +167,28 @@ def _read(message: bytes, compressed_bytes: int) -> pa.RecordBatch:
 
 
 def read_messages(messages: Sequence[bytes], counts: Sequence[int]) -> list[pa.RecordBatch] | None:
-    """The records of many messages with the right CRCs, read one after the other as one stream.
+    """The records of many messages with the right CRCs; small ones are read as one stream.
 
     Args:
         counts: how many records each has.
 
     Returns:
-        None: one is too large to be read so, or not what was written.
+        None: one is not what was written, or declares very much.
 
     Raises:
         ArrowException, EOFError, OSError, ValueError, StopIteration: likewise.
     """
-    if any(sum(buffer_lengths(message) or ()) > _DECOMPRESSED_HERE for message in messages):
+    sizes = [sum(buffer_lengths(message) or ()) for message in messages]
+    if max(sizes, default=0) > _DECLARED_TOGETHER:
         return None
-    stream = pa.ipc.open_stream(b"".join([_schema_message(), *messages]), options=_ALONE)
+    small = [
+        message for message, size in zip(messages, sizes, strict=True) if size <= _DECOMPRESSED_HERE
+    ]
+    stream = pa.ipc.open_stream(b"".join([_schema_message(), *small]), options=_ALONE)
     batches = []
-    for count in counts:
-        batch = stream.read_next_batch()
+    for message, count, size in zip(messages, counts, sizes, strict=True):
+        is_small = size <= _DECOMPRESSED_HERE
+        batch = stream.read_next_batch() if is_small else _read(message, size)
         batch.validate(full=True)  # a right CRC only says that the bytes are the writer's
         if batch.num_rows != count:
             return None

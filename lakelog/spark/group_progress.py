@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 
 from ..clock import Clock
-from ..config import HOUR_MS
+from ..config import SECOND_MS
 from ..errors import LakelogError, UnknownMemberIdError
 from ..groups.coordinator import GroupCoordinator
 from ..record import OffsetAndMetadata, TopicPartition
@@ -17,8 +17,9 @@ from .place import LogPlace
 
 logger = logging.getLogger(__name__)
 
-#: What a group has committed expires some time after that: a stream that waits says so again.
-_AGAIN_MS = HOUR_MS
+#: What a group has committed expires, after a minute at the earliest: a stream that waits says it
+#: again.
+_AGAIN_MS = 20 * SECOND_MS
 
 
 class GroupProgress:
@@ -30,6 +31,7 @@ class GroupProgress:
 
     def __init__(self, place: LogPlace, group_id: str, clock: Clock) -> None:
         self._place = place
+        self._coordinator: GroupCoordinator | None = None
         self._group_id = group_id
         self._clock = clock
         self._committed: dict[TopicPartition, int] = {}
@@ -50,10 +52,10 @@ class GroupProgress:
         if not offsets:
             return
         try:
-            hot = self._place.open_hot()
-            GroupCoordinator(hot.connections, hot.keyspace).commit(
-                self._group_id, offsets, topic_ids=position.topic_ids
-            )
+            if self._coordinator is None:
+                hot = self._place.open_hot()
+                self._coordinator = GroupCoordinator(hot.connections, hot.keyspace)
+            self._coordinator.commit(self._group_id, offsets, topic_ids=position.topic_ids)
         except LakelogError as error:
             self._not_committed(error)
             return

@@ -80,7 +80,21 @@ def test_a_message_of_another_count_is_never_passed_over():
     assert decode_together([]).num_rows == 0
 
 
-def test_a_large_message_is_left_to_the_other():
-    rows = [(1, None, b"x" * 100_000, [])]
-    (one,) = entries_of([(EntryFormat.ARROW, Compression.LZ4, rows, False, 0)])
+def test_large_messages_stand_among_small_ones():
+    drawn = [
+        (EntryFormat.ARROW, Compression.LZ4, ROWS, False, 0),
+        (EntryFormat.ARROW, Compression.LZ4, [(1, None, b"x" * 100_000, [])], False, 3),
+        (EntryFormat.FIELDS, Compression.NONE, ROWS, False, 4),
+        (EntryFormat.ARROW, Compression.NONE, [(2, None, b"y" * 100_000, [])], True, 7),
+        (EntryFormat.ARROW, Compression.ZSTD, ROWS, False, 8),
+    ]
+    entries = entries_of(drawn)
+    assert decode_together(entries).equals(decode(entries))
+    assert len(decode(entries)) == 11
+
+
+def test_a_very_large_message_is_left_to_the_other():
+    (one,) = entries_of(
+        [(EntryFormat.ARROW, Compression.LZ4, [(1, None, bytes(17 * 2**20), [])], False, 0)]
+    )
     assert decode_together([one]) is None
