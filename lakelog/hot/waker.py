@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import select
 import weakref
@@ -32,7 +33,9 @@ class Waker:
 
     def wait(self, timeout_s: float) -> None:
         """Return when it is set, or the time is over."""
-        select.select([self], [], [], max(0.0, timeout_s))
+        poll = select.poll()  # `select.select` takes none of a process's files beyond 1,024
+        poll.register(self, select.POLLIN)
+        poll.poll(math.ceil(1000 * max(0.0, timeout_s)))
 
     def fileno(self) -> int:
         """What becomes readable when it is set."""
