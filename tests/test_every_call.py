@@ -469,6 +469,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Cleanup.run": lambda w: w.lake.cleanup("orders"),
     "PathTable.snapshot": lambda w: w.table.snapshot(),
     "PathTable.table_id": lambda w: w.table.table_id(),
+    "PathTable.data_files": lambda w: w.table.data_files(0),
     "PathTable.unchecked": lambda w: w.table.unchecked(),
     "PathTable.last_calls": lambda w: w.table.last_calls([0]),
     "PathTable.mirror": lambda w: w.table.mirror(w.topic),

@@ -198,6 +198,17 @@ class ColdTable(ColdRows, Protocol):
         """
         ...
 
+    def data_files(self, partition: int) -> Sequence[SegmentFile]:
+        """The newest version's data files of a partition as they lie, by offset, for `map` without
+        columns. Where a snapshot's files are slices of them, these are the whole ones.
+
+        Raises:
+            InvalidArgumentError: the platform does not show its files.
+            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`, except that
+                registers and files may disagree.
+        """
+        ...
+
     def unchecked(self) -> ColdSnapshot:
         """The newest version as it is, whether registers and files agree or not.
 

@@ -216,7 +216,7 @@ def dump_cold(
     limit = MAX_OFFSET if end_offset is None else end_offset
     files = [
         file
-        for file in log.table.unchecked().files.of_partition(partition)
+        for file in log.table.data_files(partition)
         if file.end_offset > start_offset and file.start_offset < limit
     ]
     for at in range(0, len(files), _LOT):
@@ -235,7 +235,15 @@ def cold_records(
         return
     tp = log.topic.partition(scan.file.partition)
     end = MAX_OFFSET if end_offset is None else end_offset
-    for batch in log.table.read([scan.file], start_offset, end):
+    files = [scan.file]
+    index = log.table.unchecked().files
+    if index.missing([scan.file.path]):  # of a table by name, whose index has slices
+        if scan.found.first_offset is None or scan.found.last_offset is None:
+            return
+        start_offset = max(start_offset, scan.found.first_offset)
+        end = min(end, scan.found.last_offset + 1)
+        files = index.files_between(scan.file.partition, start_offset, end)
+    for batch in log.table.read(files, start_offset, end):
         yield from to_records(tp, batch)
 
 

@@ -94,6 +94,7 @@ def archive_and_close(table: ColdTable, topic: Topic, *bounds: int) -> ColdSnaps
 class ColdTableContract:
     can_vacuum = True  # or the catalog alone may
     dry_vacuum_tells_bytes = True  # not every platform says beforehand how many would go
+    shows_files = True  # or its rows alone are to be seen
     knows_file_sizes = True  # or each look has shares of its own, of a sum that is the same
 
     def comparable(self, files: SegmentIndex) -> list[SegmentFile | int]:
@@ -120,6 +121,18 @@ class ColdTableContract:
         table.apply(archive(topic, table.snapshot(), 20), table.snapshot())
         assert make_table().table_id() == table_id
         assert make_table().where == table.where
+
+    def test_its_data_files_hold_its_records(self, table, make_table, topic: Topic):
+        assert make_table().data_files(0) == []
+        archive_and_close(table, topic, 500, 1000)
+        if not self.shows_files:
+            with pytest.raises(InvalidArgumentError, match="are not to be seen"):
+                make_table().data_files(0)
+            return
+        files = make_table().data_files(0)
+        assert sum(file.records for file in files) == 1001
+        assert [file.start_offset for file in files] == [0, 500, 1000]
+        assert make_table().data_files(1) == []
 
     # -- appending -------------------------------------------------------------------------------
 

@@ -60,6 +60,8 @@ class TestNamedTableByRows(TestNamedTable):
 class TestThroughSpark(TestNamedTable):
     """Where a table cannot be read where it lies."""
 
+    shows_files = False
+
     @pytest.fixture(autouse=True)
     def _through_spark(self, through_spark: None) -> None:
         pass

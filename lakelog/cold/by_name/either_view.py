@@ -19,6 +19,7 @@ from ...errors import (
     ColdTierRefusedError,
     ContradictionError,
     ForeignTableError,
+    InvalidArgumentError,
     LakelogError,
     NewerVersionError,
 )
@@ -28,7 +29,7 @@ from ..segment import SegmentFile
 from ..store.storage import Storage
 from ..store_errors import one_line
 from ..table import RowGroupTimes
-from .delta_actions import NotDirectError
+from .delta_actions import LogFile, NotDirectError
 from .history import Commit
 from .log_view import LogView
 from .lookup import Measured
@@ -186,6 +187,37 @@ class EitherView:
         files = list(files)
         return self._either_reads(lambda one: one.newest(files, from_offset))
 
+    # -- where it lies alone ---------------------------------------------------------------------
+
+    def data_files(self, partition: int) -> Sequence[SegmentFile]:
+        """See `ColdTable.data_files`."""
+        found = self._directly(lambda log: log.data_files(partition))
+        return found[0] if found else self._refuse_files()
+
+    def map_files(
+        self,
+        function: Callable[[Any, T], R],
+        tasks: Sequence[T],
+        files_of: Callable[[T], Iterable[SegmentFile]],
+    ) -> Iterator[R]:
+        """See `ColdTable.map`: without columns, over `data_files`, in this process."""
+        for task in tasks:
+            if not all(isinstance(file, LogFile) for file in files_of(task)):
+                raise InvalidArgumentError(
+                    f"what is known of the files of {self._name} are slices of them, which cannot "
+                    "be looked at one by one. Read its records, or look at DESCRIBE DETAIL and "
+                    "DESCRIBE HISTORY"
+                )
+            found = self._directly(lambda log, task=task: log.map_file(function, task))  # type: ignore[misc]
+            yield found[0] if found else self._refuse_files()
+
+    def _refuse_files(self) -> NoReturn:
+        raise InvalidArgumentError(
+            f"the files of {self._name} are not to be seen, as it is read through Spark: "
+            f"{self.by_spark_because}. Read its records, or look at DESCRIBE DETAIL and DESCRIBE "
+            "HISTORY"
+        )
+
     # -- through Spark alone ---------------------------------------------------------------------
 
     def map(
@@ -193,7 +225,7 @@ class EitherView:
         function: Callable[[Any, T], R],
         tasks: Sequence[T],
         files_of: Callable[[T], Iterable[SegmentFile]],
-        columns: Sequence[str] | None,
+        columns: Sequence[str],
     ) -> Iterator[R]:
         """See `NamedReader.map`."""
         return self._of_spark().map(function, tasks, files_of, columns)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -31,6 +32,9 @@ from .notes import Note, Slice
 from .properties import joined
 from .runs import Run, newest_of, runs, version_with
 from .table_log import TableLog
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 #: Files' deletion vectors that are kept; each has some bytes for a deleted row.
 KEPT_VECTORS = 256
@@ -200,6 +204,21 @@ class LogView:
             for run in runs(wanted, start, end)
             for one in reader.row_groups(_of_run(there, run), run.start, run.end)
         ]
+
+    def data_files(self, partition: int) -> list[SegmentFile]:
+        """The files of the newest version, by offset."""
+        with self._lock:
+            version = self._there().version
+        found, _ = self._files(version)
+        mine = [file for file in found if file.partition == partition]
+        return sorted(mine, key=lambda file: (file.start_offset, file.path))
+
+    def map_file(self, function: Callable[[Any, T], R], task: T) -> R:
+        """What the function says of a task, with what reads the table's files."""
+        with self._lock:
+            version = self._there().version
+        _, reader = self._files(version)
+        return function(reader, task)
 
     def first_at_or_after(
         self, files: Iterable[SegmentFile], timestamp_ms: int, from_offset: int

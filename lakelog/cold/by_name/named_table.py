@@ -247,6 +247,12 @@ class NamedTable(TimestampLookup[EitherView]):
                 self._latest = latest
             return latest
 
+    def data_files(self, partition: int) -> Sequence[SegmentFile]:
+        """See `ColdTable.data_files`. They are seen where the table is read where it lies."""
+        if self.unchecked().version < 0:
+            return []
+        return self._reader.data_files(partition)
+
     def unchecked(self) -> ColdSnapshot:
         """See `ColdTable.unchecked`."""
         with self._lock:
@@ -746,6 +752,8 @@ class NamedTable(TimestampLookup[EitherView]):
         columns: Sequence[str] | None,
     ) -> Iterator[R]:
         """See `ColdTable.map`."""
+        if columns is None:
+            return self._reader.map_files(function, tasks, files_of)
         if tasks:
             chosen(BY_NAME)
         return self._reader.map(function, tasks, files_of, columns)

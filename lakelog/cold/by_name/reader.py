@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from ...engines.spark import Failure, SparkEngine
-from ...errors import InvalidArgumentError
 from ...record import MAX_OFFSET, OffsetAndTimestamp, OffsetRange
 from ...value_ddl import VALUE_ERROR
 from ..projection import projection
@@ -126,18 +125,13 @@ class NamedReader:
         function: Callable[[Any, T], R],
         tasks: Sequence[T],
         files_of: Callable[[T], Iterable[SegmentFile]],
-        columns: Sequence[str] | None,
+        columns: Sequence[str],
     ) -> Iterator[R]:
         """See `ColdTable.map`: the rows of a partition's tasks go to one worker, which keeps them
         on its disk while it runs the tasks (see `spool`).
         """
         from pyspark import cloudpickle
 
-        if columns is None:
-            raise InvalidArgumentError(
-                "tasks get rows of a table by name, not files, so its row groups and footers are "
-                "not shown. Read its records, or look at DESCRIBE DETAIL and DESCRIBE HISTORY"
-            )
         if not tasks:
             return
         by_partition: dict[int, list[tuple[int, bytes]]] = {}

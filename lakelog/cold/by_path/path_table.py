@@ -162,6 +162,10 @@ class PathTable(TimestampLookup[SegmentReader]):
             )
         return latest
 
+    def data_files(self, partition: int) -> Sequence[SegmentFile]:
+        """See `ColdTable.data_files`."""
+        return list(self.unchecked().files.of_partition(partition))
+
     def unchecked(self) -> ColdSnapshot:
         """See `ColdTable.unchecked`."""
         with self._lock:

@@ -1,0 +1,75 @@
+"""The data files of a table by name, and their row groups, where it is read where it lies."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from spark_log import EPOCH_MS, SparkLog
+
+from lakelog.cli import main as cli
+
+
+@pytest.fixture
+def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
+    named = SparkLog(redis_url, schema).create(2, internal_segment_bytes=4_000)
+    for _ in range(2):
+        named.append(100, batch=20)
+        named.archive()
+    named.append(5, 1)
+    named.archive()
+    yield named
+    named.lakelog.close()
+
+
+def dump(log: SparkLog, schema: str, capsys: Any, *more: str, code: int = 0) -> tuple[str, str]:
+    where = ["--redis", log.url, "--cold", schema]
+    told = ["segments", "dump", "orders", "-p", "0", "--tier", "cold", *more]
+    assert cli.main([*where, *told]) == code
+    said = capsys.readouterr()
+    assert "Traceback" not in said.err
+    return said.out, said.err
+
+
+def test_a_dump_shows_files_row_groups_and_records(log: SparkLog, schema: str, capsys) -> None:
+    out, _ = dump(log, schema, capsys, "--output", "json", "--records")
+    said = [json.loads(line) for line in out.splitlines()]
+    of = {kind: [one for one in said if one["kind"] == kind] for kind in ("file", "row group")}
+    files = of["file"]
+    assert len(files) > 2
+    assert sum(one["records"] for one in files) == 200
+    assert [one["first_offset"] for one in files] == sorted(one["first_offset"] for one in files)
+    assert all(one["flaw"] is None and one["path"].endswith(".parquet") for one in files)
+    assert sum(one["row_groups"] for one in files) == len(of["row group"])
+    assert min(one["min_timestamp_ms"] for one in files) == EPOCH_MS
+    records = [one["offset"] for one in said if one["kind"] == "record"]
+    assert records == list(range(200))
+    text, _ = dump(log, schema, capsys)
+    assert files[0]["path"] in text
+
+
+@pytest.mark.usefixtures("through_spark")
+def test_through_spark_no_files_are_seen_and_that_is_said(
+    log: SparkLog, schema: str, capsys
+) -> None:
+    _, said = dump(log, schema, capsys, code=1)
+    assert "the files of" in said
+    assert "are not to be seen, as it is read through Spark" in said
+    assert "DESCRIBE DETAIL" in said
+
+
+def test_row_groups_say_between_which_times_their_records_are(log: SparkLog) -> None:
+    table = log.lakelog.log("orders").table
+    assert table is not None
+    files = table.snapshot().files.files_between(0, 0, 200)
+    groups = table.row_groups(files, 0, 200)
+    assert sum(group.records for group in groups) == 200
+    assert min(group.min_timestamp_ms for group in groups) == EPOCH_MS
+    assert max(group.max_timestamp_ms for group in groups) == EPOCH_MS + 1000 * 199
+
+
+def test_what_would_be_verified_file_by_file_is_refused(log: SparkLog, schema: str, capsys) -> None:
+    _, said = dump(log, schema, capsys, "--verify", code=1)
+    assert "cannot be looked at one by one" in said
