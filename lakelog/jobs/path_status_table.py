@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from deltalake import CommitProperties, DeltaTable, write_deltalake
-from deltalake.exceptions import CommitFailedError, DeltaError, TableNotFoundError
+from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import Transaction
 
 from ..back_off import Tries
+from ..cold.by_path.root_table import RootTable, RootTableDefinition
 from ..cold.store.storage import Storage
 from ..cold.store_errors import error_class, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
@@ -33,6 +33,10 @@ from .status_table import (
 
 logger = logging.getLogger(__name__)
 
+_DEFINITION = RootTableDefinition(
+    STATUS_TABLE, "the rows of job runs", STATUS, DESCRIPTION, PROPERTIES
+)
+
 
 class PathStatusTable:
     """The table at a path, by delta-rs, without Spark.
@@ -45,12 +49,12 @@ class PathStatusTable:
         self, storage: Storage, *, after_create: Callable[[str], None] | None = None
     ) -> None:
         self._after_create = after_create
-        self.path = f"{storage.root.rstrip('/')}/{STATUS_TABLE}"
-        self._storage = storage.keyed_for(self.path)
+        self._table = RootTable(storage, _DEFINITION, self._check)
+        self.path = self._table.path
 
     def done_rows(self, key: RunKey) -> pa.Table:
         """See `StatusTable.done_rows`."""
-        table = self._open()
+        table = self._table.open()
         return STATUS.empty_table() if table is None else self._done_rows(table, key)
 
     def append(self, rows: pa.Table, key: RunKey | None = None) -> pa.Table:
@@ -84,13 +88,13 @@ class PathStatusTable:
         raise class_(
             f"the table at {self.path} took no commit in {COMMITS.tries} attempts: "
             f"{one_line(failure)}. What the run did is done; running it again "
-            f"is safe. {self._storage.advice()}",
+            f"is safe. {self._table.storage.advice()}",
             path=self.path,
         ) from failure
 
     def read(self, since: datetime | None = None) -> pa.Table:
         """See `StatusTable.read`."""
-        table = self._open()
+        table = self._table.open()
         if table is None:
             return STATUS.empty_table()
         condition = None if since is None else pc.field("recorded_at") >= pa.scalar(since)
@@ -98,69 +102,28 @@ class PathStatusTable:
 
     def rows_of(self, key: RunKey) -> pa.Table:
         """See `StatusTable.rows_of`."""
-        table = self._open()
+        table = self._table.open()
         if table is None:
             return STATUS.empty_table()
         return self._rows(table, _is_run(key)).sort_by("recorded_at")
 
     # -- how -----------------------------------------------------------------------------------
 
-    def _open(self) -> DeltaTable | None:
-        """The table as it is now; None if there is none.
-
-        Raises:
-            ForeignTableError: something else lies there.
-        """
-        try:
-            table = DeltaTable(self.path, storage_options=self._storage.delta_options())
-        except TableNotFoundError:
-            return None
-        except (DeltaError, OSError) as error:
-            raise error_class(one_line(error))(
-                f"the table at {self.path} cannot be opened: {one_line(error)}. "
-                f"{self._storage.advice()}",
-                path=self.path,
-            ) from error
-        there = {field.name for field in table.schema().fields}
-        missing = set(STATUS.names) - there
-        if OLD_DURATION in there:
+    def _check(self, table: DeltaTable) -> None:
+        missing = self._table.missing(table)
+        if OLD_DURATION in {field.name for field in table.schema().fields}:
             missing.discard(DURATION)  # the next rows bring it
         if missing:
             raise ForeignTableError(
                 f"{self.path} should hold the rows of job runs, but has no column "
-                f"{sorted(missing)[0]!r}: another version of lakelog, or somebody else, made it. "
+                f"{min(missing)!r}: another version of lakelog, or somebody else, made it. "
                 "Move it away",
                 path=self.path,
             )
-        return table
 
     def _create(self) -> DeltaTable:
         """The table as it is now; made first if it is not there."""
-        table = self._open()
-        if table is None:
-            self._storage.make_folder(self.path)
-            try:
-                DeltaTable.create(
-                    self.path,
-                    STATUS,
-                    mode="ignore",
-                    name=STATUS_TABLE,
-                    description=DESCRIPTION,
-                    configuration=PROPERTIES,
-                    # One of the properties is Delta's own, but newer than those delta-rs knows.
-                    raise_if_key_not_exists=False,
-                    storage_options=self._storage.delta_options(),
-                )
-            except (DeltaError, OSError) as error:  # somebody else may have been faster
-                table = self._open()
-                if table is None:
-                    raise error_class(one_line(error))(
-                        f"no Delta table could be made at {self.path}: {one_line(error)}. "
-                        f"{self._storage.advice()}",
-                        path=self.path,
-                    ) from error
-            table = table or self._open()
-            assert table is not None  # it was just made
+        table = self._table.create()
         if self._after_create is not None:
             # Before any row: a run that fails here is not done, so the next one tries again.
             self._after_create(self.path)
@@ -168,7 +131,7 @@ class PathStatusTable:
         return table
 
     def _done_rows(self, table: DeltaTable, key: RunKey) -> pa.Table:
-        with self._reading():
+        with self._table.reading():
             if table.transaction_version(app_id(key)) is None:  # without reading a row
                 return STATUS.empty_table()
         return self._rows(table, _is_run(key) & pc.field("done"))
@@ -181,7 +144,7 @@ class PathStatusTable:
         return bool(self._rows(table, same).num_rows)
 
     def _rows(self, table: DeltaTable, condition: Any) -> pa.Table:
-        with self._reading():
+        with self._table.reading():
             dataset = table.to_pyarrow_dataset()
             columns: dict[str, Any] = {name: pc.field(name) for name in STATUS.names}
             if OLD_DURATION in dataset.schema.names:
@@ -190,18 +153,6 @@ class PathStatusTable:
                 columns[DURATION] = pc.coalesce(pc.field(DURATION), old_ms) if known else old_ms
             rows = dataset.to_table(columns=columns, filter=condition).cast(STATUS)
         return check_times(rows, self.path)
-
-    @contextmanager
-    def _reading(self) -> Iterator[None]:
-        with self._storage.naming(self.path):
-            try:
-                yield
-            except DeltaError as error:
-                raise error_class(one_line(error))(
-                    f"the table at {self.path} cannot be read: {one_line(error)}. "
-                    f"{self._storage.advice()}",
-                    path=self.path,
-                ) from error
 
     def _write(self, table: DeltaTable, rows: pa.Table, key: RunKey | None) -> None:
         transactions = [] if key is None else [Transaction(app_id(key), 1)]
@@ -219,7 +170,7 @@ class PathStatusTable:
         No run depends on it, and the next one tries again.
         """
         try:
-            table = self._open()
+            table = self._table.open()
             if table is None:
                 return
             actions = pa.table(table.get_add_actions(flatten=True))
