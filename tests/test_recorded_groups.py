@@ -363,6 +363,7 @@ def test_a_share_group_of_a_topic_made_again_stays_away(
     assert lake.share_groups.list() == []
 
 
+@pytest.mark.slow
 def test_a_continuous_run_records_by_itself(
     lake: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,8 +24,8 @@ class ReadAhead:
     soon.
 
     Args:
-        limit_bytes: of the records that wait; 0: nothing is read ahead. A single record that is
-            larger than half of it still is.
+        limit_bytes: of the records that wait; 0: nothing is read ahead. What comes after a record
+            that is larger is not, as one more would be held beside it.
     """
 
     def __init__(self, limit_bytes: int) -> None:
@@ -129,7 +129,11 @@ class ReadAhead:
 
     def _next(self) -> Steps | None:
         """Those that have the least waiting; None: there is nothing to read, or no room."""
-        wanting = [one for one in self._all if one.may_go_on and not one.is_paused]
+        wanting = [
+            one
+            for one in self._all
+            if one.may_go_on and not one.is_paused and one.last_bytes <= self._limit_bytes
+        ]
         if not wanting or self._limit_bytes == 0:
             return None
         room = self._limit_bytes - self.waiting_bytes - self.step_bytes
@@ -179,6 +183,7 @@ class Steps:
         self.topic_partition = topic_partition
         self.waiting: deque[Fetched] = deque()
         self.waiting_bytes = 0
+        self.last_bytes = 0  # of the step that was read last
         self.may_go_on = False  # the next may be read ahead
         self.is_read_ahead = False  # it is, now
         self.is_paused = False
@@ -225,7 +230,9 @@ class Steps:
             self._fetches = self._log.fetches(
                 self.topic_partition.partition, self._at, max_bytes=self._ahead.step_bytes
             )
-        return next(self._fetches, None)
+        step = next(self._fetches, None)
+        self.last_bytes = 0 if step is None else step.records.nbytes
+        return step
 
     def is_cold_at(self, offset: int) -> bool:
         """Whether an offset is surely below what is hot."""

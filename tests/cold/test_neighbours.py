@@ -107,6 +107,7 @@ def once(action: Callable[[], object]) -> Callable[[], None]:
     return act
 
 
+@pytest.mark.slow
 def test_optimize_and_vacuum_between_all_changes_alter_no_answer(
     table, make_table, topic, archived, neighbour
 ):

@@ -87,6 +87,7 @@ def check_once(place: dict[str, str], spark: SparkSession) -> None:
     assert sorted(json.loads(row.value)["n"] for row in rows) == list(range(READINGS))
 
 
+@pytest.mark.slow
 def test_all_run_one_after_the_other_and_repaired_they_answer_as_before(
     run: Run, place: dict[str, str], spark: SparkSession
 ) -> None:

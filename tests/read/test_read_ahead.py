@@ -100,6 +100,15 @@ def everything(consumer):
     return found
 
 
+def test_what_comes_after_a_record_above_the_limit_is_not_read_ahead(archived, start):
+    """One more of them would be held, decoded, beside the one that is handed out."""
+    consumer = start(0, fetch_max_bytes=VALUE_BYTES)
+    eventually(is_quiet)
+
+    assert everything(consumer) == {0: list(range(1, RECORDS + 5))}
+    assert "lakelog-read-ahead" not in {who for *_, who in archived.log.steps}
+
+
 def test_the_next_steps_are_read_while_the_first_is_handed_out(archived, start):
     consumer = start(0)
     eventually(is_quiet)

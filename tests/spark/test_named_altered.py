@@ -71,6 +71,7 @@ def altered(redis_url: str, schema: str, spark: Any) -> Iterator[Altered]:
     log.lakelog.close()
 
 
+@pytest.mark.slow
 def test_with_deletion_vectors_everything_goes_on(altered: Altered) -> None:
     log = altered.log
     altered.sql(DELETION_VECTORS)

@@ -140,6 +140,7 @@ def test_each_micro_batch_brings_its_own_and_the_checkpoint_none(
     assert "vended" not in json.dumps([begin, middle, end])
 
 
+@pytest.mark.slow
 def test_nothing_that_spark_writes_has_them(log, tmp_path):
     """The frame's cold part has them as options of its reader, its tail and the stream in tasks."""
     events, checkpoint, sink = tmp_path / "events", tmp_path / "checkpoint", tmp_path / "sink"
