@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from group_machine import Differs, GroupMachine
-from machine_run import run, scripts_changed
+from group_mutants import MUTANTS, mutated
+from machine_run import run
 
 from lakelog.hot.connection import connect
 from lakelog.testing.servers import RedisServer
@@ -34,70 +35,6 @@ def test_a_group_does_what_the_model_does(tmp_path: Path) -> None:
 def test_a_group_does_what_the_model_does_for_long(tmp_path: Path) -> None:
     with group_machine(tmp_path) as machine:
         run(machine, 2_000, 80)
-
-
-#: name → the script file and what of it is changed.
-MUTANTS: dict[str, tuple[str, Mapping[str, str]]] = {
-    "no generation check": (
-        "groups/group",
-        {"if generation and generation ~= g.generation then": "if false then"},
-    ),
-    "a round that keeps its generation": (
-        "groups/group",
-        {"  next_generation(1)\n  g.protocol = elected()": "  g.protocol = elected()"},
-    ),
-    "the members of the round before stay owners": (
-        "groups/group",
-        {"  redis.call('DEL', arrived, assignments)\n  enter(COMPLETING)": "  enter(STABLE)"},
-    ),
-    "offsets of a live group expire": (
-        "groups/group",
-        {
-            "  if g.state == EMPTY then\n    return now": (
-                "  if g.state ~= COMPLETING then\n    return now"
-            )
-        },
-    ),
-    "a commit is forgotten": (
-        "groups/commit",
-        {"for i = 6, #ARGV, 3 do": "for i = 9, #ARGV, 3 do"},
-    ),
-    "a commit is taken while the group assigns": (
-        "groups/commit",
-        {"if not why and g.state == COMPLETING then": "if false then"},
-    ),
-    "sessions never end": (
-        "groups/group",
-        {"for _, id in ipairs(over) do": "for _, id in ipairs({}) do"},
-    ),
-    "an instance that came again is not fenced": (
-        "groups/group",
-        {"      return 'FENCED_INSTANCE_ID'": "      id = current"},
-    ),
-    "the round waits for nobody": ("groups/group", {"if now < g.until_ms then": "if false then"}),
-    "whoever commits by hand is not asked": (
-        "groups/commit",
-        {"elseif g.state ~= EMPTY then": "elseif false then"},
-    ),
-    "a server that took over goes on with its generations": (
-        "groups/group",
-        {"local LOST_GENERATIONS = 10000": "local LOST_GENERATIONS = 1"},
-    ),
-    "members may be deleted with their group": (
-        "groups/remove",
-        {"if g.state ~= EMPTY or": "if"},
-    ),
-}
-
-
-def mutated(file: str, changes: Mapping[str, str]) -> AbstractContextManager[None]:
-    def is_of(name: str) -> bool:
-        # Those in front of which `group.lua` is loaded.
-        is_of_groups = name.startswith("groups/") and not name.startswith("groups/share/")
-        is_alone = name in ("groups/listing", "groups/record")
-        return file in (name, "groups/group") and is_of_groups and not is_alone
-
-    return scripts_changed(is_of, changes)
 
 
 @pytest.mark.parametrize("name", MUTANTS)

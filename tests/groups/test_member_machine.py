@@ -9,9 +9,9 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from group_mutants import MUTANTS, mutated
 from machine_run import run
 from member_machine import Broken, MemberMachine
-from test_machine import MUTANTS, mutated
 
 from lakelog import Lakelog, TopicPartition
 from lakelog.groups.membership import Membership
