@@ -382,12 +382,14 @@ class Archiver:
         said = register.get(self._topic)
         if said is None or said.where != where:
             table_id = self._table.table_id()
-            if table_id is None and said is None:
-                return  # known once it is made
-            if table_id is not None and (said is None or said.table_id == table_id):
+            if table_id is None:
+                if said is None:
+                    return  # known once it is made
+                raise _elsewhere(self._topic, said, where)
+            if said is None or said.table_id == table_id:
                 mine = ArchivedInto(table_id, where)
                 said = register.say(self._topic, mine, over=said is not None)
-            if said is None or said.table_id != table_id:
+            if said.table_id != table_id:
                 raise _elsewhere(self._topic, said, where)
         self._is_known = True
 
@@ -502,15 +504,14 @@ def _behind(hot: Mapping[int, HotOffsets], cold: ColdSnapshot) -> list[int]:
     ]
 
 
-def _elsewhere(topic: Topic, said: ArchivedInto | None, where: str) -> ArchivedElsewhereError:
-    other = "" if said is None else said.where
+def _elsewhere(topic: Topic, said: ArchivedInto, where: str) -> ArchivedElsewhereError:
     return ArchivedElsewhereError(
-        f"topic {topic.name!r} is archived into the table at {other}, and this would archive it "
-        f"into another one, at {where}; nothing more is done there. Archive with the first "
+        f"topic {topic.name!r} is archived into the table at {said.where}, and this would archive "
+        f"it into another one, at {where}; nothing more is done there. Archive with the first "
         "one's cold root, or give this log a keyspace of its own. If the first table is gone for "
         f"good: lakelog archive {topic.name} --adopt, once",
         topic=topic.name,
-        where=other,
+        where=said.where,
     )
 
 

@@ -3,14 +3,61 @@
 from __future__ import annotations
 
 import argparse
-from typing import TYPE_CHECKING, Any
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol
 
-from .output import Table
+from .output import Failed, Message, Table, describe
 
 if TYPE_CHECKING:
-    from ..groups.reset import Scenario
+    from ..groups.description import GroupState
+    from ..groups.reset import ResetOffset, Scenario
     from ..lakelog import Lakelog
     from ..record import TopicPartition
+
+
+class Listed(Protocol):
+    """A group of either kind, as it is listed."""
+
+    @property
+    def group_id(self) -> str: ...
+
+    @property
+    def state(self) -> GroupState: ...
+
+
+def verbs_of(
+    commands: Any, common: argparse.ArgumentParser, noun: str, **texts: Any
+) -> Callable[[str, Any, str], argparse.ArgumentParser]:
+    """Adds a command; what it gives adds a verb of it: its name, what runs it, what it does."""
+    added = commands.add_parser(noun, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
+    verbs = added.add_subparsers(dest="verb", metavar="VERB", required=True)
+
+    def verb(name: str, run: Any, text: str) -> argparse.ArgumentParser:
+        parser: argparse.ArgumentParser = verbs.add_parser(
+            name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}."
+        )
+        parser.set_defaults(run=run)
+        return parser
+
+    return verb
+
+
+def add_states(added: argparse.ArgumentParser) -> None:
+    added.add_argument(
+        "--state", nargs="?", const="", metavar="STATE[,…]", help="with their states, or only those"
+    )
+
+
+def add_scenarios(added: argparse.ArgumentParser) -> Any:
+    """Those that both kinds have; what is given back takes more."""
+    scenario = added.add_mutually_exclusive_group(required=True)
+    scenario.add_argument("--to-earliest", action="store_true", help="the log start")
+    scenario.add_argument("--to-latest", action="store_true", help="the log end")
+    scenario.add_argument("--to-offset", type=int, metavar="N")
+    scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
+    scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
+    return scenario
 
 
 def add_groups(added: argparse.ArgumentParser) -> None:
@@ -84,3 +131,95 @@ def scenario_of(arguments: argparse.Namespace) -> Scenario:
     if arguments.to_datetime is not None:
         return reset.ToDatetime(parse_kafka_time(arguments.to_datetime))
     return reset.ByDuration(parse_duration(arguments.by_duration))
+
+
+# -- what is said of them ------------------------------------------------------------------------
+
+
+def groups_of(arguments: argparse.Namespace, listed: Callable[[], Iterable[Listed]]) -> list[str]:
+    """The ids that were given, or all there are."""
+    if arguments.all_groups:
+        return [one.group_id for one in listed()]
+    return [*dict.fromkeys(arguments.group)]
+
+
+def list_table(arguments: argparse.Namespace, found: Iterable[Listed], empty: str) -> Table:
+    """Those in the states that were asked for."""
+    wanted = {state.strip().lower() for state in (arguments.state or "").split(",") if state}
+    rows: list[dict[str, Any]] = []
+    for one in found:
+        if wanted and one.state.value.lower() not in wanted:
+            continue
+        row: dict[str, Any] = {"group": one.group_id}
+        if arguments.state is not None or arguments.output == "json":
+            row["state"] = one.state.value
+        rows.append(row)
+    return kafka_table(arguments, rows, empty)
+
+
+def delete_each(group_ids: Iterable[str], delete: Callable[[str], object]) -> Message:
+    """What was deleted.
+
+    Raises:
+        Failed: some were not; the others were.
+    """
+    from ..errors import LakelogError
+
+    done, failed = [], []
+    for group_id in group_ids:
+        try:
+            delete(group_id)
+            done.append(group_id)
+        except LakelogError as error:  # the others can go
+            failed.append(describe(error))
+    message = Message(
+        f"deleted: {', '.join(done)}" if done else "no group was deleted", {"deleted": done}
+    )
+    if failed:
+        raise Failed(message, "\n".join(failed))
+    return message
+
+
+def forgotten_table(
+    arguments: argparse.Namespace, gone: Mapping[TopicPartition, bool], absent: str
+) -> Table:
+    """Of which partitions an offset went, and where there was none: `absent`."""
+    rows = [
+        {
+            "topic": tp.topic,
+            "partition": tp.partition,
+            "status": "deleted" if was_there else absent,
+        }
+        for tp, was_there in gone.items()
+    ]
+    return kafka_table(arguments, rows, "no partition was named")
+
+
+def moved_rows(planned: Mapping[str, Sequence[ResetOffset]]) -> list[dict[str, Any]]:
+    return [
+        {
+            "group": group_id,
+            "topic": one.topic_partition.topic,
+            "partition": one.topic_partition.partition,
+            "new_offset": one.offset,
+        }
+        for group_id, moves in planned.items()
+        for one in moves
+    ]
+
+
+def warn(planned: Mapping[str, Sequence[ResetOffset]]) -> None:
+    """What lies elsewhere than was asked for."""
+    for moves in planned.values():
+        for move in moves:
+            if move.warning:
+                print(f"lakelog: {move.warning}", file=sys.stderr)
+
+
+def moved_table(
+    arguments: argparse.Namespace, planned: Mapping[str, Sequence[ResetOffset]]
+) -> Table:
+    """Where the groups go, or would."""
+    if not arguments.execute:
+        print("lakelog: nothing was changed; --execute does it", file=sys.stderr)
+    return kafka_table(arguments, moved_rows(planned), "nothing to move")

@@ -14,12 +14,22 @@ from .connect import open_log
 from .group_arguments import (
     add_action,
     add_groups,
+    add_scenarios,
+    add_states,
     add_topics,
+    delete_each,
+    forgotten_table,
+    groups_of,
     kafka_table,
+    list_table,
+    moved_rows,
+    moved_table,
     of_topics,
     scenario_of,
+    verbs_of,
+    warn,
 )
-from .output import Failed, Lines, Message, Result, Table, describe
+from .output import Lines, Message, Result, Table
 
 if TYPE_CHECKING:
     from ..groups.description import GroupDescription
@@ -48,26 +58,15 @@ examples:
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser(
+    verb = verbs_of(
+        commands,
+        common,
         "groups",
         help="groups of consumers: who reads what, how far, and moving that",
         description="Look at groups of consumers, and move how far they have come.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
-
-    def verb(name: str, run: Any, text: str) -> argparse.ArgumentParser:
-        added: argparse.ArgumentParser = verbs.add_parser(
-            name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}."
-        )
-        added.set_defaults(run=run)
-        return added
-
-    added = verb("list", _list, "the groups there are")
-    added.add_argument(
-        "--state", nargs="?", const="", metavar="STATE[,…]", help="with their states, or only those"
-    )
+    add_states(verb("list", _list, "the groups there are"))
     added = verb("describe", _describe, "how far groups have come, and who is in them")
     add_groups(added)
     shown = added.add_mutually_exclusive_group()
@@ -82,14 +81,9 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_groups(added)
     add_topics(added)
     added.add_argument("--all-topics", action="store_true", help="of which it has committed")
-    scenario = added.add_mutually_exclusive_group(required=True)
-    scenario.add_argument("--to-earliest", action="store_true", help="the log start")
-    scenario.add_argument("--to-latest", action="store_true", help="the log end")
+    scenario = add_scenarios(added)
     scenario.add_argument("--to-current", action="store_true", help="what is committed")
-    scenario.add_argument("--to-offset", type=int, metavar="N")
     scenario.add_argument("--shift-by", type=int, metavar="N", help="so many further, or back")
-    scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
-    scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
     scenario.add_argument("--from-file", metavar="FILE", help="a CSV; - for stdin")
     add_action(added)
     added.add_argument("--export", action="store_true", help="print the CSV; change nothing")
@@ -107,9 +101,7 @@ class _Opened:
     offsets: GroupOffsetsAdmin
 
     def groups(self, arguments: argparse.Namespace) -> list[str]:
-        if arguments.all_groups:
-            return [one.group_id for one in self.lake.groups.list()]
-        return [*dict.fromkeys(arguments.group)]
+        return groups_of(arguments, self.lake.groups.list)
 
 
 @contextmanager
@@ -126,18 +118,8 @@ def _open(arguments: argparse.Namespace) -> Iterator[_Opened]:
 
 
 def _list(arguments: argparse.Namespace) -> Result:
-    wanted = {state.strip().lower() for state in (arguments.state or "").split(",") if state}
     with _open(arguments) as opened:
-        found = opened.lake.groups.list()
-    rows: list[dict[str, Any]] = []
-    for one in found:
-        if wanted and one.state.value.lower() not in wanted:
-            continue
-        row: dict[str, Any] = {"group": one.group_id}
-        if arguments.state is not None or arguments.output == "json":
-            row["state"] = one.state.value
-        rows.append(row)
-    return kafka_table(arguments, rows, "no groups")
+        return list_table(arguments, opened.lake.groups.list(), "no groups")
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
@@ -222,37 +204,15 @@ def _offset_rows(opened: _Opened, group: GroupDescription) -> list[dict[str, Any
 
 
 def _delete(arguments: argparse.Namespace) -> Result:
-    from ..errors import LakelogError
-
-    done, failed = [], []
     with _open(arguments) as opened:
-        for group_id in opened.groups(arguments):
-            try:
-                opened.lake.groups.delete(group_id)
-                done.append(group_id)
-            except LakelogError as error:  # the others can go
-                failed.append(describe(error))
-    message = Message(
-        f"deleted: {', '.join(done)}" if done else "no group was deleted", {"deleted": done}
-    )
-    if failed:
-        raise Failed(message, "\n".join(failed))
-    return message
+        return delete_each(opened.groups(arguments), opened.lake.groups.delete)
 
 
 def _delete_offsets(arguments: argparse.Namespace) -> Result:
     with _open(arguments) as opened:
         asked = of_topics(opened.lake, arguments.topic)
         gone = opened.lake.groups.delete_offsets(arguments.group, asked)
-    rows = [
-        {
-            "topic": tp.topic,
-            "partition": tp.partition,
-            "status": "deleted" if was_there else "nothing was committed",
-        }
-        for tp, was_there in gone.items()
-    ]
-    return kafka_table(arguments, rows, "no partition was named")
+    return forgotten_table(arguments, gone, "nothing was committed")
 
 
 # -- moving ------------------------------------------------------------------------------------
@@ -283,15 +243,10 @@ def _reset(arguments: argparse.Namespace) -> Result:
         if arguments.execute:
             for group_id, moves in planned.items():
                 opened.offsets.apply(group_id, moves)
-    for moves in planned.values():
-        for move in moves:
-            if move.warning:
-                print(f"lakelog: {move.warning}", file=sys.stderr)
+    warn(planned)
     if arguments.export:
         return _csv(arguments, planned)
-    if not arguments.execute:
-        print("lakelog: nothing was changed; --execute does it", file=sys.stderr)
-    return kafka_table(arguments, _moved(planned), "nothing to move")
+    return moved_table(arguments, planned)
 
 
 def _export(arguments: argparse.Namespace) -> Result:
@@ -332,25 +287,12 @@ def _csv(arguments: argparse.Namespace, planned: dict[str, tuple[ResetOffset, ..
     from ..groups.reset_csv import write_csv
 
     if arguments.output == "json":
-        return Table(_moved(planned))
+        return Table(moved_rows(planned))
     offsets = {
         group: {one.topic_partition: one.offset for one in moves}
         for group, moves in planned.items()
     }
     return iter([Lines(write_csv(offsets))])
-
-
-def _moved(planned: dict[str, tuple[ResetOffset, ...]]) -> list[dict[str, Any]]:
-    return [
-        {
-            "group": group_id,
-            "topic": one.topic_partition.topic,
-            "partition": one.topic_partition.partition,
-            "new_offset": one.offset,
-        }
-        for group_id, moves in planned.items()
-        for one in moves
-    ]
 
 
 def _partitions(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,12 +12,21 @@ from .connect import open_log
 from .group_arguments import (
     add_action,
     add_groups,
+    add_scenarios,
+    add_states,
     add_topics,
+    delete_each,
+    forgotten_table,
+    groups_of,
     kafka_table,
+    list_table,
+    moved_table,
     of_topics,
     scenario_of,
+    verbs_of,
+    warn,
 )
-from .output import Failed, Message, Result, describe
+from .output import Result
 
 if TYPE_CHECKING:
     from ..groups.share.admin import ShareGroupDescription
@@ -41,26 +49,15 @@ examples:
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser(
+    verb = verbs_of(
+        commands,
+        common,
         "share-groups",
         help="share groups: who holds what of the queue, and where it begins",
         description="Look at share groups, and move where they begin.",
         epilog=_EPILOG,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
-
-    def verb(name: str, run: Any, text: str) -> argparse.ArgumentParser:
-        added: argparse.ArgumentParser = verbs.add_parser(
-            name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}."
-        )
-        added.set_defaults(run=run)
-        return added
-
-    added = verb("list", _list, "the share groups there are")
-    added.add_argument(
-        "--state", nargs="?", const="", metavar="STATE[,…]", help="with their states, or only those"
-    )
+    add_states(verb("list", _list, "the share groups there are"))
     added = verb("describe", _describe, "where groups stand, and who holds records")
     add_groups(added)
     shown = added.add_mutually_exclusive_group()
@@ -75,12 +72,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_groups(added)
     add_topics(added)
     added.add_argument("--all-topics", action="store_true", help="in which it is")
-    scenario = added.add_mutually_exclusive_group(required=True)
-    scenario.add_argument("--to-earliest", action="store_true", help="the log start")
-    scenario.add_argument("--to-latest", action="store_true", help="the log end")
-    scenario.add_argument("--to-datetime", metavar="TIME", help="YYYY-MM-DDTHH:mm:SS.sss[Z]")
-    scenario.add_argument("--by-duration", metavar="P…", help="so long ago: PnDTnHnMnS")
-    scenario.add_argument("--to-offset", type=int, metavar="N")
+    add_scenarios(added)
     add_action(added)
 
 
@@ -90,9 +82,7 @@ class _Opened:
     offsets: ShareGroupOffsets
 
     def groups(self, arguments: argparse.Namespace) -> list[str]:
-        if arguments.all_groups:
-            return [one.group_id for one in self.lake.share_groups.list()]
-        return [*dict.fromkeys(arguments.group)]
+        return groups_of(arguments, self.lake.share_groups.list)
 
 
 @contextmanager
@@ -112,18 +102,8 @@ def _open(arguments: argparse.Namespace) -> Iterator[_Opened]:
 
 
 def _list(arguments: argparse.Namespace) -> Result:
-    wanted = {state.strip().lower() for state in (arguments.state or "").split(",") if state}
     with _open(arguments) as opened:
-        found = opened.lake.share_groups.list()
-    rows: list[dict[str, Any]] = []
-    for one in found:
-        if wanted and one.state.value.lower() not in wanted:
-            continue
-        row: dict[str, Any] = {"group": one.group_id}
-        if arguments.state is not None or arguments.output == "json":
-            row["state"] = one.state.value
-        rows.append(row)
-    return kafka_table(arguments, rows, "no share groups")
+        return list_table(arguments, opened.lake.share_groups.list(), "no share groups")
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
@@ -186,37 +166,15 @@ def _offset_rows(group: ShareGroupDescription) -> list[dict[str, Any]]:
 
 
 def _delete(arguments: argparse.Namespace) -> Result:
-    from ..errors import LakelogError
-
-    done, failed = [], []
     with _open(arguments) as opened:
-        for group_id in opened.groups(arguments):
-            try:
-                opened.lake.share_groups.delete(group_id)
-                done.append(group_id)
-            except LakelogError as error:  # the others can go
-                failed.append(describe(error))
-    message = Message(
-        f"deleted: {', '.join(done)}" if done else "no group was deleted", {"deleted": done}
-    )
-    if failed:
-        raise Failed(message, "\n".join(failed))
-    return message
+        return delete_each(opened.groups(arguments), opened.lake.share_groups.delete)
 
 
 def _delete_offsets(arguments: argparse.Namespace) -> Result:
     with _open(arguments) as opened:
         asked = of_topics(opened.lake, arguments.topic)
         gone = opened.offsets.delete_offsets(arguments.group, asked)
-    rows = [
-        {
-            "topic": tp.topic,
-            "partition": tp.partition,
-            "status": "deleted" if was_there else "the group was not there",
-        }
-        for tp, was_there in gone.items()
-    ]
-    return kafka_table(arguments, rows, "no partition was named")
+    return forgotten_table(arguments, gone, "the group was not there")
 
 
 def _reset(arguments: argparse.Namespace) -> Result:
@@ -237,19 +195,5 @@ def _reset(arguments: argparse.Namespace) -> Result:
         if arguments.execute:
             for group_id, moves in planned.items():
                 opened.offsets.apply(group_id, moves)
-    rows = []
-    for group_id, moves in planned.items():
-        for move in moves:
-            if move.warning:
-                print(f"lakelog: {move.warning}", file=sys.stderr)
-            rows.append(
-                {
-                    "group": group_id,
-                    "topic": move.topic_partition.topic,
-                    "partition": move.topic_partition.partition,
-                    "new_offset": move.offset,
-                }
-            )
-    if not arguments.execute:
-        print("lakelog: nothing was changed; --execute does it", file=sys.stderr)
-    return kafka_table(arguments, rows, "nothing to move")
+    warn(planned)
+    return moved_table(arguments, planned)

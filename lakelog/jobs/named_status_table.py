@@ -18,6 +18,7 @@ from ..back_off import Tries
 from ..cold.by_name.entry import look_up, run, same_place, table_of
 from ..cold.by_name.names import TableName, parse_schema, quoted_text
 from ..cold.by_name.query_errors import is_left_to_catalog, naming
+from ..cold.by_name.root_table import create_root_table, sql_columns
 from ..cold.store_errors import error_class, first_sentence
 from ..errors import ColdTierError, ColdTierRefusedError, ForeignTableError
 from ..failpoints import failpoint
@@ -25,9 +26,8 @@ from ..topic import STATUS_TABLE
 from .status_rows import DURATION, OLD_DURATION, STATUS, RunKey, check_times
 from .status_table import (
     COMMITS,
-    DESCRIPTION,
+    DEFINITION,
     MERGED_FILES,
-    PROPERTIES,
     app_id,
     kept_from,
 )
@@ -36,16 +36,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 logger = logging.getLogger(__name__)
-
-_SQL_TYPES = {
-    pa.string(): "STRING",
-    pa.int32(): "INT",
-    pa.int64(): "BIGINT",
-    pa.float64(): "DOUBLE",
-    pa.bool_(): "BOOLEAN",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
-}
-COLUMNS = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in STATUS)
 
 #: Nobody adds rows of this age: they say when their run looked, which was a moment before.
 MERGED_AGE = timedelta(hours=1)
@@ -132,15 +122,8 @@ class NamedStatusTable:
         if self._is_there():
             self._add_duration()
             return
-        properties = ", ".join(
-            f"{quoted_text(name)} = {quoted_text(value)}" for name, value in PROPERTIES.items()
-        )
         with self._naming():
-            run(
-                self._spark(),
-                f"CREATE TABLE IF NOT EXISTS {self.name} ({COLUMNS}) USING delta "
-                f"COMMENT {quoted_text(DESCRIPTION)} TBLPROPERTIES ({properties})",
-            )
+            create_root_table(self._spark(), self.name, DEFINITION)
 
     def _add_duration(self) -> None:
         """Gives a table that an older lakelog made the column that it lacks."""
@@ -159,7 +142,7 @@ class NamedStatusTable:
 
     def _frame(self, rows: pa.Table) -> DataFrame:
         values = [tuple(row[name] for name in STATUS.names) for row in rows.to_pylist()]
-        frame = self._spark().createDataFrame(values, COLUMNS)
+        frame = self._spark().createDataFrame(values, sql_columns(STATUS))
         if OLD_DURATION not in self._columns:
             return frame
         return frame.selectExpr("*", f"CAST(NULL AS DOUBLE) AS {OLD_DURATION}")

@@ -15,27 +15,21 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.transaction import Transaction
 
 from ..back_off import Tries
-from ..cold.by_path.root_table import RootTable, RootTableDefinition
+from ..cold.by_path.root_table import RootTable
 from ..cold.store.storage import Storage
 from ..cold.store_errors import error_class, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
-from ..topic import STATUS_TABLE
 from .status_rows import DURATION, OLD_DURATION, STATUS, RunKey, check_times
 from .status_table import (
     COMMITS,
-    DESCRIPTION,
+    DEFINITION,
     MERGED_FILES,
-    PROPERTIES,
     app_id,
     kept_from,
 )
 
 logger = logging.getLogger(__name__)
-
-_DEFINITION = RootTableDefinition(
-    STATUS_TABLE, "the rows of job runs", STATUS, DESCRIPTION, PROPERTIES
-)
 
 
 class PathStatusTable:
@@ -49,7 +43,7 @@ class PathStatusTable:
         self, storage: Storage, *, after_create: Callable[[str], None] | None = None
     ) -> None:
         self._after_create = after_create
-        self._table = RootTable(storage, _DEFINITION, self._check)
+        self._table = RootTable(storage, DEFINITION, self._check)
         self.path = self._table.path
 
     def done_rows(self, key: RunKey) -> pa.Table:

@@ -16,19 +16,25 @@ from typing import Protocol
 import pyarrow as pa
 
 from ..back_off import BackOff
-from .status_rows import RunKey
-
-DESCRIPTION = "where each partition stood at each job run; written by lakelog"
+from ..cold.root_table import RootTableDefinition
+from ..topic import STATUS_TABLE
+from .status_rows import STATUS, RunKey
 
 #: Rows older than this go, at most a day later. Enough for a month's chart.
 KEPT_DAYS = 30
 
-#: How long Delta keeps older versions and remembers runs. A run is repaired within that time.
-PROPERTIES = {
-    "delta.logRetentionDuration": "interval 7 days",
-    "delta.deletedFileRetentionDuration": "interval 1 days",
-    "delta.setTransactionRetentionDuration": f"interval {KEPT_DAYS} days",
-}
+DEFINITION = RootTableDefinition(
+    STATUS_TABLE,
+    "the rows of job runs",
+    STATUS,
+    "where each partition stood at each job run; written by lakelog",
+    # How long Delta keeps older versions and remembers runs. A run is repaired within that time.
+    {
+        "delta.logRetentionDuration": "interval 7 days",
+        "delta.deletedFileRetentionDuration": "interval 1 days",
+        "delta.setTransactionRetentionDuration": f"interval {KEPT_DAYS} days",
+    },
+)
 
 #: This many files are merged. A continuous run leaves one a minute: 1,440 a day.
 MERGED_FILES = 64

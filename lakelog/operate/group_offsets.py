@@ -12,16 +12,15 @@ from ..groups.description import GroupDescription, MemberDescription
 from ..groups.protocol import PROTOCOL_TYPE, Assignment
 from ..groups.reset import (
     FromFile,
-    PartitionFacts,
     ResetOffset,
     Scenario,
     check_inactive,
     plan_reset,
     target_ms,
 )
-from ..offsets import AtTimestamp
 from ..read.topic_log import TopicLog
 from ..record import OffsetAndMetadata, TopicPartition
+from .partition_facts import log_ranges, partition_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,12 +66,17 @@ class GroupOffsetsAdmin:
         logs = self._there(group.group_id, owners)
         committed = self._committed(group.group_id, logs)
         asked = sorted({*owners, *self._coordinator.committed(group.group_id)})
-        ends = self._offsets(logs, asked)
+        there = [
+            tp
+            for tp in asked
+            if tp.topic in logs and tp.partition < logs[tp.topic].topic.partitions
+        ]
+        ranges = log_ranges(logs, there)
         return [
             GroupPartition(
                 tp,
                 committed.get(tp),
-                ends[tp].log_end if tp in ends else None,
+                ranges[tp][1] if tp in ranges else None,
                 owners.get(tp),
             )
             for tp in asked
@@ -96,17 +100,9 @@ class GroupOffsetsAdmin:
         check_inactive(self._admin.describe(group_id))
         asked = [*(scenario.offsets if isinstance(scenario, FromFile) else partitions)]
         logs = {tp.topic: self._logs(tp.topic) for tp in asked}
-        for tp in asked:
-            logs[tp.topic].topic.partition(tp.partition)
         committed = self._committed(group_id, logs)
         at_ms = target_ms(scenario, self._now_ms())
-        facts = {}
-        for tp, facts_of in self._offsets(logs, asked).items():
-            found = None if at_ms is None else logs[tp.topic].seek(tp.partition, AtTimestamp(at_ms))
-            facts[tp] = PartitionFacts(
-                facts_of.log_start, facts_of.log_end, committed.get(tp), found
-            )
-        return plan_reset(scenario, facts)
+        return plan_reset(scenario, partition_facts(logs, asked, committed, at_ms))
 
     def apply(self, group_id: str, planned: Sequence[ResetOffset]) -> None:
         """Commits what was planned: all of it, or nothing.
@@ -142,20 +138,6 @@ class GroupOffsetsAdmin:
             if tp.topic in logs
             and tp.partition < logs[tp.topic].topic.partitions
             and one.topic_id in (None, logs[tp.topic].topic.topic_id)
-        }
-
-    @staticmethod
-    def _offsets(
-        logs: Mapping[str, TopicLog], partitions: Iterable[TopicPartition]
-    ) -> dict[TopicPartition, PartitionFacts]:
-        by_topic: dict[str, list[int]] = {}
-        for topic, number in partitions:
-            if topic in logs and number < logs[topic].topic.partitions:
-                by_topic.setdefault(topic, []).append(number)
-        return {
-            TopicPartition(topic, number): PartitionFacts(found.log_start, found.log_end)
-            for topic, numbers in by_topic.items()
-            for number, found in logs[topic].offsets(numbers).items()
         }
 
 

@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from ..errors import GroupIdNotFoundError, NonEmptyGroupError
 from ..groups.description import GroupState
-from ..groups.reset import PartitionFacts, ResetOffset, Scenario, plan_reset, target_ms
+from ..groups.reset import ResetOffset, Scenario, plan_reset, target_ms
 from ..groups.share.admin import ShareGroupAdmin, ShareGroupDescription
 from ..groups.share.share_partitions import SharePartitions
-from ..offsets import AtTimestamp
 from ..read.topic_log import TopicLog
 from ..record import TopicPartition
+from .partition_facts import partition_facts
 
 
 class ShareGroupOffsets:
@@ -53,14 +53,9 @@ class ShareGroupOffsets:
         check_unheld(group)
         starts = {one.topic_partition: one.start_offset for one in group.partitions}
         at_ms = target_ms(scenario, self._now_ms())
-        facts = {}
-        for tp in partitions:
-            log = self._logs(tp.topic)
-            log.topic.partition(tp.partition)
-            seen = log.offsets([tp.partition])[tp.partition]
-            found = None if at_ms is None else log.seek(tp.partition, AtTimestamp(at_ms))
-            facts[tp] = PartitionFacts(seen.log_start, seen.log_end, starts.get(tp), found)
-        return plan_reset(scenario, facts)
+        asked = list(partitions)
+        logs = {tp.topic: self._logs(tp.topic) for tp in asked}
+        return plan_reset(scenario, partition_facts(logs, asked, starts, at_ms))
 
     def apply(self, group_id: str, planned: Sequence[ResetOffset]) -> None:
         """Has the group begin there: what it knew of records from there on is forgotten.

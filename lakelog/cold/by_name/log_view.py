@@ -216,8 +216,7 @@ class LogView:
     def map_file(self, function: Callable[[Any, T], R], task: T) -> R:
         """What the function says of a task, with what reads the table's files."""
         with self._lock:
-            version = self._there().version
-        _, reader = self._files(version)
+            reader = self._reader_of(self._there())
         return function(reader, task)
 
     def first_at_or_after(
@@ -306,10 +305,13 @@ class LogView:
             log = self._there()
             if version > log.version:
                 log = self._refreshed() or log
-            stored_as = log.metadata.stored_as
-            if self._reader is None or self._reader.stored_as != stored_as:
-                self._reader = _Reader(log.storage, stored_as)
-            return log.files(version), self._reader
+            return log.files(version), self._reader_of(log)
+
+    def _reader_of(self, log: TableLog) -> _Reader:
+        stored_as = log.metadata.stored_as
+        if self._reader is None or self._reader.stored_as != stored_as:
+            self._reader = _Reader(log.storage, stored_as)
+        return self._reader
 
     def _version(self, files: Sequence[SegmentFile]) -> int:
         return version_with(files, self._active)

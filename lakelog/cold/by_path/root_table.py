@@ -2,29 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
-import pyarrow as pa
 from deltalake import DeltaTable
 from deltalake.exceptions import DeltaError, TableNotFoundError
 
 from ...errors import ForeignTableError
+from ..root_table import RootTableDefinition
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
-
-
-@dataclass(frozen=True, slots=True)
-class RootTableDefinition:
-    """What such a table is made as."""
-
-    name: str  # of its folder
-    holds: str  # such as "the rows of job runs"
-    schema: pa.Schema
-    description: str
-    properties: Mapping[str, str]
-    partition_by: Sequence[str] = ()
 
 
 class RootTable:

@@ -9,20 +9,32 @@ table has is refused, and of two at once one is.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Protocol
 from uuid import UUID
 
 from ...back_off import BackOff
-from .rows import Recording
+from ...cold.root_table import RootTableDefinition
+from ...cold.schema import FORMAT_PROPERTY
+from ...errors import ForeignTableError
+from ...format_version import USUAL_FORMAT, check_format
+from ...topic import GROUPS_TABLE
+from .rows import GROUPS, Recording
 
-DESCRIPTION = "how far each group had come; written by lakelog"
-
-#: Each recording leaves the file of the one before. Readers have an hour.
-PROPERTIES = {
-    "delta.logRetentionDuration": "interval 1 days",
-    "delta.deletedFileRetentionDuration": "interval 1 hours",
-    "delta.checkpointInterval": "32",
-}
+DEFINITION = RootTableDefinition(
+    GROUPS_TABLE,
+    "the offsets of groups",
+    GROUPS,
+    "how far each group had come; written by lakelog",
+    {
+        # Each recording leaves the file of the one before. Readers have an hour.
+        "delta.logRetentionDuration": "interval 1 days",
+        "delta.deletedFileRetentionDuration": "interval 1 hours",
+        "delta.checkpointInterval": "32",
+        FORMAT_PROPERTY: str(USUAL_FORMAT),
+    },
+    partition_by=("keyspace_id",),
+)
 
 #: Of so many commits, one is followed by the deletion of files that no reader needs.
 VACUUM_COMMITS = 32
@@ -57,3 +69,28 @@ class GroupsTable(Protocol):
 def app_id(keyspace_id: UUID) -> str:
     """The name of a keyspace's recordings among a table's Delta transactions."""
     return f"lakelog-groups/{keyspace_id}"
+
+
+def check_ours(
+    where: str, made_as: str | None, columns: Iterable[str], name: str | None = None
+) -> None:
+    """Refuses a table that is there and is another one.
+
+    Args:
+        where: its path, or its name.
+        made_as: its `FORMAT_PROPERTY`.
+        name: in the catalog, if that is where it is.
+
+    Raises:
+        NewerVersionError: a newer lakelog made it.
+        ForeignTableError: somebody else did.
+    """
+    check_format(made_as, name or f"the table at {where}", path=where)
+    missing = set(GROUPS.names) - set(columns)
+    if missing:
+        raise ForeignTableError(
+            f"{where} should hold the offsets of groups, but has no column {min(missing)!r}: "
+            "somebody else made it. Move it away",
+            path=where,
+            name=name,
+        )

@@ -12,32 +12,22 @@ from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-import pyarrow as pa
-
 from ...back_off import Tries
 from ...cold.by_name.entry import look_up, run, table_of
 from ...cold.by_name.names import TableName, parse_schema, quoted_text
+from ...cold.by_name.root_table import create_root_table, sql_columns
 from ...cold.schema import FORMAT_PROPERTY
 from ...cold.store_errors import error_class, first_sentence
-from ...errors import ColdTierError, ForeignTableError
+from ...errors import ColdTierError
 from ...failpoints import failpoint
-from ...format_version import USUAL_FORMAT, check_format
 from ...topic import GROUPS_TABLE
-from .groups_table import COMMITS, DESCRIPTION, PROPERTIES, VACUUM_COMMITS, app_id
+from .groups_table import COMMITS, DEFINITION, VACUUM_COMMITS, app_id, check_ours
 from .rows import GROUPS, Recording, recording_of, recording_rows
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 logger = logging.getLogger(__name__)
-
-_SQL_TYPES = {
-    pa.string(): "STRING",
-    pa.int32(): "INT",
-    pa.int64(): "BIGINT",
-    pa.timestamp("us", tz="UTC"): "TIMESTAMP",
-}
-COLUMNS = ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in GROUPS)
 
 
 class NamedGroupsTable:
@@ -109,30 +99,17 @@ class NamedGroupsTable:
         entry = look_up(self._spark(), self.name)
         if entry is None:
             return False
-        check_format(entry.properties.get(FORMAT_PROPERTY), str(self.name), path=str(self.name))
-        missing = set(GROUPS.names) - set(self._spark().table(str(self.name)).columns)
-        if missing:
-            raise ForeignTableError(
-                f"{self.name} should hold the offsets of groups, but has no column "
-                f"{sorted(missing)[0]!r}: somebody else made it. Move it away",
-                path=str(self.name),
-                name=str(self.name),
-            )
+        name = str(self.name)
+        columns = self._spark().table(name).columns
+        check_ours(name, entry.properties.get(FORMAT_PROPERTY), columns, name)
         self._is_made = True
         return True
 
     def _create(self) -> None:
         if self._is_there():
             return
-        given = {**PROPERTIES, FORMAT_PROPERTY: str(USUAL_FORMAT)}
-        properties = ", ".join(f"{quoted_text(k)} = {quoted_text(v)}" for k, v in given.items())
         with self._naming():
-            run(
-                self._spark(),
-                f"CREATE TABLE IF NOT EXISTS {self.name} ({COLUMNS}) USING delta "
-                f"PARTITIONED BY (keyspace_id) COMMENT {quoted_text(DESCRIPTION)} "
-                f"TBLPROPERTIES ({properties})",
-            )
+            create_root_table(self._spark(), self.name, DEFINITION)
 
     def _overwrite(self, recording: Recording) -> None:
         from pyspark.sql.functions import expr
@@ -140,7 +117,7 @@ class NamedGroupsTable:
         rows = recording_rows(recording).to_pylist()
         values = [tuple(row[name] for name in GROUPS.names) for row in rows]
         mine = expr(f"keyspace_id = {quoted_text(str(recording.keyspace_id))}")
-        frame = self._spark().createDataFrame(values, COLUMNS).coalesce(1)
+        frame = self._spark().createDataFrame(values, sql_columns(GROUPS)).coalesce(1)
         writer = frame.writeTo(str(self.name)).option("txnAppId", app_id(recording.keyspace_id))
         writer.option("txnVersion", str(recording.sequence)).overwrite(mine)
 

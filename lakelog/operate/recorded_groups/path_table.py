@@ -12,34 +12,23 @@ from deltalake.exceptions import DeltaError
 from deltalake.transaction import Transaction
 
 from ...back_off import Tries
-from ...cold.by_path.root_table import RootTable, RootTableDefinition
+from ...cold.by_path.root_table import RootTable
 from ...cold.schema import FORMAT_PROPERTY
 from ...cold.store.storage import Storage
 from ...cold.store_errors import error_class, one_line
-from ...errors import ForeignTableError, LakelogError
+from ...errors import LakelogError
 from ...failpoints import failpoint
-from ...format_version import USUAL_FORMAT, check_format
-from ...topic import GROUPS_TABLE
-from .groups_table import COMMITS, DESCRIPTION, PROPERTIES, VACUUM_COMMITS, app_id
+from .groups_table import COMMITS, DEFINITION, VACUUM_COMMITS, app_id, check_ours
 from .rows import GROUPS, Recording, recording_of, recording_rows
 
 logger = logging.getLogger(__name__)
-
-_DEFINITION = RootTableDefinition(
-    GROUPS_TABLE,
-    "the offsets of groups",
-    GROUPS,
-    DESCRIPTION,
-    {**PROPERTIES, FORMAT_PROPERTY: str(USUAL_FORMAT)},
-    partition_by=("keyspace_id",),
-)
 
 
 class PathGroupsTable:
     """The table at a path, by delta-rs, without Spark."""
 
     def __init__(self, storage: Storage) -> None:
-        self._table = RootTable(storage, _DEFINITION, self._check)
+        self._table = RootTable(storage, DEFINITION, self._check)
         self.path = self._table.path
 
     def read(self, keyspace_id: UUID) -> Recording | None:
@@ -85,15 +74,8 @@ class PathGroupsTable:
     # -- how -----------------------------------------------------------------------------------
 
     def _check(self, table: DeltaTable) -> None:
-        found = table.metadata().configuration.get(FORMAT_PROPERTY)
-        check_format(found, f"the table at {self.path}", path=self.path)
-        missing = self._table.missing(table)
-        if missing:
-            raise ForeignTableError(
-                f"{self.path} should hold the offsets of groups, but has no column "
-                f"{min(missing)!r}: somebody else made it. Move it away",
-                path=self.path,
-            )
+        made_as = table.metadata().configuration.get(FORMAT_PROPERTY)
+        check_ours(self.path, made_as, [field.name for field in table.schema().fields])
 
     def _read(self, table: DeltaTable, keyspace_id: UUID) -> Recording | None:
         with self._table.reading():
