@@ -15,8 +15,9 @@ R = TypeVar("R")
 
 #: Tasks that run in this process at a time, whoever asks. Copying a hot range holds about 110 MiB
 #: (two steps, a row group and what Parquet makes of it), one with a large record 220 MiB: together
-#: they stay below 512 MiB. On two cores, where it was tried, more were no faster.
-TASKS_AT_ONCE = 3
+#: with what the process and Arrow's allocator hold besides they stay below 512 MiB; three do not
+#: always. On two cores, where it was tried, more were no faster.
+TASKS_AT_ONCE = 2
 
 _PLACES = Places(TASKS_AT_ONCE)
 
