@@ -7,10 +7,13 @@ import threading
 import time
 
 from .archive.at_exit import watch
-from .errors import LakelogError
+from .archive.supervisor import LONG_CALL_S
+from .archive.trouble import NOT_RECORDED, Trouble, why
+from .errors import HotTierUnavailableError, LakelogError
 from .groups.admin import GroupAdmin
 from .groups.group_records import GroupRecords
 from .operate.recorded_groups.recorder import GroupRecorder
+from .topic import GROUPS_TABLE
 
 logger = logging.getLogger(__name__)
 
@@ -21,7 +24,8 @@ RECORD_INTERVAL_S = 30.0
 class GroupKeeper:
     """Looks after the groups of one keyspace, beside the work of whoever runs anyway. Thread-safe.
 
-    What fails keeps nothing from its work: it is logged, and tried again the next time.
+    What fails keeps nothing from its work: it is logged, and tried again the next time. What groups
+    have committed is in Redis all the same, but not under the cold root: `trouble` says so.
 
     Args:
         recorder: None where no cold root was given.
@@ -37,6 +41,7 @@ class GroupKeeper:
         self._attended_s = time.monotonic() - RECORD_INTERVAL_S
         self._thread: threading.Thread | None = None
         self._failure = ""
+        self._trouble: Trouble | None = None
 
     def attend(self) -> None:
         """Do what is due. Raises nothing of lakelog's own."""
@@ -50,6 +55,20 @@ class GroupKeeper:
         if failure and failure != self._failure:
             logger.warning("groups were not looked after, which is tried again: %s", failure)
         self._failure = failure
+
+    def trouble(self) -> Trouble | None:
+        """Why what groups have committed is not recorded under the cold root; None: it is.
+
+        A Redis that does not answer is none: nothing is committed meanwhile.
+        """
+        with self._lock:
+            found, since_s = self._trouble, self._attended_s
+            hangs_s = time.monotonic() - since_s if self.is_in_call() else 0.0
+        if found is None and hangs_s >= LONG_CALL_S:
+            since_ms = time.time_ns() // 1_000_000 - round(1000 * hangs_s)
+            said = "a call to Redis or the store does not return"
+            found = Trouble(GROUPS_TABLE, since_ms, said, 0, None, NOT_RECORDED)
+        return found
 
     def attend_now_and_then(self) -> None:
         """Do what is due every `RECORD_INTERVAL_S`, in a thread of its own, which may hang."""
@@ -81,5 +100,19 @@ class GroupKeeper:
             self._admin.expire_all_offsets()
 
     def _record(self) -> None:
-        if self._recorder is not None:
+        if self._recorder is None:
+            return
+        try:
             self._recorder.record()
+        except HotTierUnavailableError:
+            raise
+        except Exception as error:
+            self._note(error)
+            raise
+        self._trouble = None
+
+    def _note(self, error: Exception) -> None:
+        before = self._trouble
+        since_ms = before.since_ms if before else time.time_ns() // 1_000_000
+        tries = before.tries + 1 if before else 1
+        self._trouble = Trouble(GROUPS_TABLE, since_ms, why(error), tries, None, NOT_RECORDED)

@@ -47,6 +47,7 @@ from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
 from .operate.deletion import purge, undelete
+from .operate.group_lag import GroupLag, GroupLags, GroupOffset
 from .operate.quarantine import Quarantine
 from .operate.recorded_groups.open_groups_table import open_groups_table
 from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded
@@ -395,7 +396,7 @@ class Lakelog(ColdLog):
             stop=stop,
             max_duration=max_duration,
             archived=self._reported,
-            troubles_beside=self._names.troubles,
+            troubles_beside=lambda: (*self._names.troubles(), *self.group_troubles()),
             tidy=lambda topic: self._cleaner(topic).run(["optimize"]),
             keep=keep,
             tell=tell,
@@ -447,7 +448,36 @@ class Lakelog(ColdLog):
         A topic that cannot be looked at (no cold root was given, a table that contradicts itself)
         is among the `failures`; the others are told all the same.
         """
-        return status(self.hot, self._topics(topics), self._table, redis=self.hot)
+        seen = status(self.hot, self._topics(topics), self._table, redis=self.hot)
+        told = {one.topic for one in seen.troubles}
+        own = [one for one in self.group_troubles() if one.topic not in told]
+        return replace(seen, troubles=(*seen.troubles, *own))
+
+    def group_lags(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        choose: Callable[[Sequence[GroupOffset]], Iterable[GroupOffset]] | None = None,
+    ) -> list[GroupLag]:
+        """How far every group, share groups too, is behind in each partition, and who is in it.
+
+        Reads the first unread record of each position that is behind, for 20 s; what there was no
+        time for has no `lag_ms`. Partitions of which a group has committed nothing have no line,
+        nor have those of topics that cannot be looked at.
+
+        Args:
+            topics: names; None for all.
+            choose: which get that closer look, and in which order, where there are more groups than
+                it is worth; default: all, by group, topic and partition.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic.
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        behind = GroupLags(self._group_records, self.groups, self.share_groups, self.log)
+        names = None if topics is None else {topic.name for topic in self._topics(topics)}
+        seen = behind.offsets(names)
+        return behind.lags(seen if choose is None else choose(seen))
 
     def restorable(self) -> list[Topic]:
         """The topics that Redis has lost and `restore` would bring back, as their tables tell them.
@@ -546,6 +576,15 @@ class Lakelog(ColdLog):
                 "cold=… (--cold)"
             )
         return self._recorder.record()
+
+    def group_troubles(self) -> tuple[Trouble, ...]:
+        """Why what groups have committed is not recorded, as found here when last tried; or none.
+
+        Its topic is the table, ``_lakelog_groups``. Other archivers' are among the troubles of
+        `status`.
+        """
+        trouble = self._group_keeper.trouble()
+        return () if trouble is None else (trouble,)
 
     def deleted(self) -> list[Topic]:
         """The deleted topics of which something is kept, in the order of their deletions.

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from lakelog.clock import ManualClock
 from lakelog.config import DAY_MS, MINUTE_MS
 from lakelog.errors import (
     GroupMaxSizeReachedError,
+    HotTierUnavailableError,
     InvalidConfigError,
     InvalidSessionTimeoutError,
     OffsetMetadataTooLargeError,
@@ -21,8 +23,12 @@ from lakelog.groups.answers import Joined, JoinRequest
 from lakelog.groups.coordinator import GroupCoordinator
 from lakelog.groups.protocol import Subscription
 from lakelog.groups.settings import GroupSettings
+from lakelog.jobs import JobRun, status_history
+from lakelog.jobs.trouble_rows import recent_troubles
 from lakelog.keyspace_defaults import KeyspaceDefaults
 from lakelog.record import OffsetAndMetadata
+from lakelog.testing.eventually import eventually
+from lakelog.testing.servers import RedisServer
 
 PLACE = TopicPartition("orders", 0)
 REQUEST = JoinRequest((("range", Subscription(("orders",)).encode()),))
@@ -175,3 +181,90 @@ def test_bounds_that_no_member_can_keep_are_refused(lake: Lakelog) -> None:
         lake.topics.set_defaults({"offsets.retention.minute": 5})
     with pytest.raises(InvalidConfigError):
         lake.topics.set_defaults({"offsets.retention.minutes": 0})
+
+
+# -- what cannot be recorded -----------------------------------------------------------------------
+
+
+@pytest.fixture
+def refused(lake: Lakelog, tmp_path: Path) -> Path:
+    """Something else lies where groups are recorded."""
+    folder = tmp_path / "cold" / "_lakelog_groups"
+    folder.mkdir(parents=True)
+    (folder / "somebody.else").write_text("")
+    return folder
+
+
+def mend(folder: Path) -> None:
+    (folder / "somebody.else").unlink()
+
+
+def test_groups_that_cannot_be_recorded_are_a_trouble_until_they_can(
+    lake: Lakelog, coordinator: GroupCoordinator, refused: Path
+) -> None:
+    assert lake.group_troubles() == ()
+    commit(coordinator, "nightly")
+    lake.archive()
+    (trouble,) = lake.group_troubles()
+    assert (trouble.topic, trouble.state, trouble.tries) == (
+        "_lakelog_groups",
+        "groups not recorded",
+        1,
+    )
+    assert "something else lies there" in trouble.why
+    assert lake.status().troubles == (trouble,)
+    lake.cleanup()
+    (again,) = lake.group_troubles()
+    assert (again.since_ms, again.tries) == (trouble.since_ms, 2)
+    mend(refused)
+    lake.archive()
+    assert lake.group_troubles() == lake.status().troubles == ()
+
+
+def test_a_job_run_writes_that_down_and_is_done(
+    lake: Lakelog, refused: Path, redis_url: str, tmp_path: Path
+) -> None:
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as now:
+        commit(GroupCoordinator(now.hot.connections), "nightly")
+        result = JobRun(now, "archive", "1").once(lambda: now.archive())
+        assert len(result["partitions"]) == 1
+        (row,) = [row for row in status_history(now).to_pylist() if row["partition"] is None]
+        assert (row["topic"], row["state"]) == ("_lakelog_groups", "groups not recorded")
+        assert "next try by whoever archives next" in row["error"]
+        assert now.place.cold is not None
+        (told,) = recent_troubles(now.place.cold)
+        assert told["error"] == row["error"]
+        mend(refused)
+        JobRun(now, "archive", "2").once(lambda: now.archive())
+        assert status_history(now).num_rows == 3
+
+
+def test_a_continuous_archiver_says_so_in_redis_and_ends_well(
+    lake: Lakelog, coordinator: GroupCoordinator, refused: Path, redis_url: str, tmp_path: Path
+) -> None:
+    commit(coordinator, "nightly")
+    stop = threading.Event()
+    archive = lake.archive_continuously(stop=stop)
+    thread = threading.Thread(target=list, args=[archive])
+    thread.start()
+    try:
+        with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as other:
+            eventually(lambda: bool(other.status().troubles))
+            (trouble,) = other.status().troubles
+            assert (trouble.topic, trouble.state) == ("_lakelog_groups", "groups not recorded")
+    finally:
+        stop.set()
+        thread.join()
+
+
+def test_a_redis_that_is_away_is_another_trouble(
+    make_redis: Callable[..., RedisServer], tmp_path: Path
+) -> None:
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lake:
+        lake.topics.create("orders", 1)
+        lake.record_groups()
+        server.stop()
+        with pytest.raises(HotTierUnavailableError):
+            lake.cleanup()
+        assert lake.group_troubles() == ()

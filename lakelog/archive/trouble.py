@@ -8,9 +8,16 @@ from datetime import datetime, timezone
 from typing import Any
 
 #: The states of a topic in trouble. One that is not shown is archived, but the catalog lacks its
-#: name or its views.
+#: name or its views. What groups have committed is not recorded: that is no topic's trouble, but
+#: has the name of the table that it should be in.
 NOT_ARCHIVED = "not archived"
 NOT_SHOWN = "not shown in the catalog"
+NOT_RECORDED = "groups not recorded"
+
+_AGAIN = {
+    NOT_SHOWN: "next try when more is archived",
+    NOT_RECORDED: "next try by whoever archives next",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,8 +36,7 @@ class Trouble:
         if self.next_try_ms is not None:
             again = f"next try {_time(self.next_try_ms)}"
         else:
-            later = self.state == NOT_SHOWN
-            again = "next try when more is archived" if later else "being tried"
+            again = _AGAIN.get(self.state, "being tried")
         return f"{self.state} since {_time(self.since_ms)} ({tries}, {again}): {self.why}"
 
     def to_json(self) -> dict[str, Any]:

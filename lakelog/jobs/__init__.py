@@ -2,7 +2,8 @@
 
 from .connection import connect, connect_cold
 from .doctor import doctor
-from .history import status_history
+from .groups import group_lags
+from .history import group_history, status_history
 from .parameters import parameters, step_names, topic_names
 from .readings import add_readings
 from .result import finish, standing
@@ -17,6 +18,8 @@ __all__ = [
     "doctor",
     "failures",
     "finish",
+    "group_history",
+    "group_lags",
     "parameters",
     "servers",
     "standing",

@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from ..cold_log import ColdLog
 from .open_status_table import open_status_table
+from .status_rows import of_groups, of_no_group
 
 
 def status_history(
@@ -18,7 +19,7 @@ def status_history(
     *,
     past: timedelta = timedelta(days=7),
 ) -> pa.Table:
-    """The rows of ``_lakelog_status``, oldest first; none if no job ever ran.
+    """The rows of ``_lakelog_status`` but for those of groups, oldest first; none without a run.
 
     Args:
         topics: names; None for all.
@@ -30,7 +31,27 @@ def status_history(
     Raises:
         ColdTierError: the table cannot be read.
     """
-    rows = open_status_table(log.place.cold).read(datetime.now(timezone.utc) - past)
+    return _of_topics(of_no_group(_read(log, past)), topics)
+
+
+def group_history(
+    log: ColdLog,
+    topics: Iterable[str] | None = None,
+    *,
+    past: timedelta = timedelta(days=7),
+) -> pa.Table:
+    """The rows of groups in ``_lakelog_status``, oldest first. Not every look tells every group.
+
+    Args, Returns, Raises: as `status_history`.
+    """
+    return _of_topics(of_groups(_read(log, past)), topics)
+
+
+def _read(log: ColdLog, past: timedelta) -> pa.Table:
+    return open_status_table(log.place.cold).read(datetime.now(timezone.utc) - past)
+
+
+def _of_topics(rows: pa.Table, topics: Iterable[str] | None) -> pa.Table:
     if topics is None:
         return rows
     return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))

@@ -23,7 +23,14 @@ from ..cold.store_errors import error_class, first_sentence
 from ..errors import ColdTierError, ColdTierRefusedError, ForeignTableError
 from ..failpoints import failpoint
 from ..topic import STATUS_TABLE
-from .status_rows import DURATION, OLD_DURATION, STATUS, RunKey, check_times
+from .status_rows import (
+    DURATION,
+    LATER_COLUMNS,
+    OLD_DURATION,
+    STATUS,
+    RunKey,
+    check_times,
+)
 from .status_table import (
     COMMITS,
     DEFINITION,
@@ -120,19 +127,21 @@ class NamedStatusTable:
 
     def _create(self) -> None:
         if self._is_there():
-            self._add_duration()
+            self._add_columns()
             return
         with self._naming():
             create_root_table(self._spark(), self.name, DEFINITION)
 
-    def _add_duration(self) -> None:
-        """Gives a table that an older lakelog made the column that it lacks."""
-        if DURATION in self._columns:
+    def _add_columns(self) -> None:
+        """Gives a table that an older lakelog made the columns that it lacks."""
+        if self._columns.issuperset(LATER_COLUMNS):
             return
-        with self._naming():  # two who add it would get in each other's way
-            if DURATION not in self._spark().table(str(self.name)).columns:
-                run(self._spark(), f"ALTER TABLE {self.name} ADD COLUMNS ({DURATION} BIGINT)")
-        self._columns |= {DURATION}
+        with self._naming():  # two who add them would get in each other's way
+            there = self._spark().table(str(self.name)).columns
+            added = pa.schema([STATUS.field(name) for name in LATER_COLUMNS if name not in there])
+            if added.names:
+                run(self._spark(), f"ALTER TABLE {self.name} ADD COLUMNS ({sql_columns(added)})")
+        self._columns |= frozenset(LATER_COLUMNS)
 
     def _write(self, rows: pa.Table, key: RunKey | None) -> None:
         writer = self._frame(rows).coalesce(1).writeTo(str(self.name))
@@ -157,24 +166,19 @@ class NamedStatusTable:
         )
 
     def _where(self, condition: str) -> pa.Table:
-        # As a number, which does not depend on the session's time zone.
-        names = ", ".join(
-            "unix_micros(recorded_at) AS recorded_at"
-            if name == "recorded_at"
-            else self._duration()
-            if name == DURATION
-            else f"`{name}`"
-            for name in STATUS.names
-        )
-        sql = f"SELECT {names} FROM {self.name} WHERE {condition}"
+        columns = ", ".join(map(self._column, STATUS))
+        sql = f"SELECT {columns} FROM {self.name} WHERE {condition}"
         return check_times(table_of(self._spark(), sql).cast(STATUS), str(self.name))
 
-    def _duration(self) -> str:
-        if OLD_DURATION not in self._columns:
-            return DURATION
-        old_ms = f"CAST(round({OLD_DURATION} * 1000) AS BIGINT)"
-        known = DURATION in self._columns
-        return f"{f'coalesce({DURATION}, {old_ms})' if known else old_ms} AS {DURATION}"
+    def _column(self, field: pa.Field) -> str:
+        """As SQL has it, also where the table lacks it."""
+        if field.name == "recorded_at":  # as a number, which does not depend on the session's zone
+            return "unix_micros(recorded_at) AS recorded_at"
+        kind = sql_columns(pa.schema([field])).split()[-1]
+        value = f"`{field.name}`" if field.name in self._columns else f"CAST(NULL AS {kind})"
+        if field.name == DURATION and OLD_DURATION in self._columns:
+            value = f"coalesce({value}, CAST(round({OLD_DURATION} * 1000) AS BIGINT))"
+        return f"{value} AS `{field.name}`"
 
     def _maintain(self) -> None:
         """As in `PathStatusTable`, by what the catalog tells; a failure is logged."""

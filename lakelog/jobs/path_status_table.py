@@ -20,7 +20,14 @@ from ..cold.store.storage import Storage
 from ..cold.store_errors import error_class, one_line
 from ..errors import ColdTierError, CommitConflictError, ForeignTableError
 from ..failpoints import failpoint
-from .status_rows import DURATION, OLD_DURATION, STATUS, RunKey, check_times
+from .status_rows import (
+    DURATION,
+    LATER_COLUMNS,
+    OLD_DURATION,
+    STATUS,
+    RunKey,
+    check_times,
+)
 from .status_table import (
     COMMITS,
     DEFINITION,
@@ -104,9 +111,7 @@ class PathStatusTable:
     # -- how -----------------------------------------------------------------------------------
 
     def _check(self, table: DeltaTable) -> None:
-        missing = self._table.missing(table)
-        if OLD_DURATION in {field.name for field in table.schema().fields}:
-            missing.discard(DURATION)  # the next rows bring it
+        missing = self._table.missing(table).difference(LATER_COLUMNS)
         if missing:
             raise ForeignTableError(
                 f"{self.path} should hold the rows of job runs, but has no column "
@@ -140,11 +145,16 @@ class PathStatusTable:
     def _rows(self, table: DeltaTable, condition: Any) -> pa.Table:
         with self._table.reading():
             dataset = table.to_pyarrow_dataset()
-            columns: dict[str, Any] = {name: pc.field(name) for name in STATUS.names}
-            if OLD_DURATION in dataset.schema.names:
+            there = dataset.schema.names
+            columns: dict[str, Any] = {
+                field.name: pc.field(field.name)
+                if field.name in there
+                else pc.scalar(pa.scalar(None, field.type))
+                for field in STATUS
+            }
+            if OLD_DURATION in there:
                 old_ms = pc.round(pc.field(OLD_DURATION) * 1000).cast(pa.int64())
-                known = DURATION in dataset.schema.names
-                columns[DURATION] = pc.coalesce(pc.field(DURATION), old_ms) if known else old_ms
+                columns[DURATION] = pc.coalesce(columns[DURATION], old_ms)
             rows = dataset.to_table(columns=columns, filter=condition).cast(STATUS)
         return check_times(rows, self.path)
 

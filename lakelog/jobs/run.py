@@ -27,12 +27,14 @@ from ..errors import (
 )
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
+from ..operate.group_lag import GroupLag, GroupOffset, GroupPlace
 from ..operate.standing import Standing, standing_of
 from .effects import Report, effects_of, troubles_of
+from .group_rows import TOLD_AGAIN_S, now_behind, with_rows
 from .in_time import in_time
 from .open_status_table import open_status_table
 from .result import JobResult
-from .status_rows import RunKey, status_rows
+from .status_rows import RunKey, of_no_group, status_rows
 from .status_table import StatusTable
 
 logger = logging.getLogger(__name__)
@@ -82,6 +84,7 @@ class JobRun:
         self._topics = topics
         self._table = table or open_status_table(log.place.cold, log.place.naming_status)
         self._rows_interval_s = rows_interval_s
+        self._groups_told = _GroupsTold()
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]
         name = "/".join(filter(None, [run_id or f"unnamed-{uuid4().hex}", *parts]))
@@ -180,8 +183,8 @@ class JobRun:
         return self._unless_done(work, stand)
 
     def rows(self) -> pa.Table:
-        """The run's rows so far, oldest first, as `STATUS`."""
-        return self._table.rows_of(self.key)
+        """The run's rows so far but for those of groups, oldest first, as `STATUS`."""
+        return of_no_group(self._table.rows_of(self.key))
 
     def __repr__(self) -> str:
         return f"JobRun({self.key.job!r}, {self.key.run_id!r}, {self._log})"
@@ -207,8 +210,15 @@ class JobRun:
             raise
         failpoint("jobs.before_rows")
         duration_s = time.monotonic() - started_s
-        effects, troubles = effects_of(reports), troubles_of(reports)
-        rows = status_rows(self.key, standing, effects, duration_s, done=True, troubles=troubles)
+        rows = status_rows(
+            self.key,
+            standing,
+            effects_of(reports),
+            duration_s,
+            done=True,
+            troubles=self._troubles(reports),
+            groups=self._group_lags(standing),
+        )
         if rows.num_rows:
             rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
@@ -220,6 +230,26 @@ class JobRun:
 
     def _standing(self) -> Standing:
         return standing_of(self._log.status(self._topics))
+
+    def _troubles(self, reports: Sequence[Report]) -> list[Trouble]:
+        own = self._log.group_troubles() if isinstance(self._log, Lakelog) else ()
+        return [*troubles_of(reports), *own]
+
+    def _group_lags(self, standing: Standing) -> list[GroupLag]:
+        """How far groups are behind; no run fails because that cannot be told."""
+        log = self._log
+        if not isinstance(log, Lakelog) or standing.redis is None:
+            return []
+        try:
+            return in_time(
+                lambda: log.group_lags(self._topics, choose=self._groups_told.choose),
+                CALL_TIMEOUT_S,
+                "looking at how far groups are behind",
+            )
+        except Exception as failure:
+            logger.warning("how far groups are behind cannot be told now: %s", failure)
+            self._groups_told.drop()
+            return []
 
     def _tell(
         self,
@@ -244,10 +274,19 @@ class JobRun:
         duration_s = time.monotonic() - started_s
         try:
             done = effects_of(reports) if is_whole else {}
-            troubles = troubles or troubles_of(reports)
-            rows = status_rows(self.key, standing, done, duration_s, error=error, troubles=troubles)
+            troubles = troubles or self._troubles(reports)
+            rows = status_rows(
+                self.key,
+                standing,
+                done,
+                duration_s,
+                error=error,
+                troubles=troubles,
+                groups=self._group_lags(standing),
+            )
             if rows.num_rows:
                 in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
+                self._groups_told.confirm()
         except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False
@@ -259,6 +298,38 @@ class JobRun:
         if isinstance(error, (ArchiveFailedError, CleanupFailedError)):
             reports = error.reports
         self._tell(reports, started_s, f"{type(error).__name__}: {error}")
+
+
+class _GroupsTold:
+    """What the rows of a run have told of groups."""
+
+    def __init__(self) -> None:
+        self._behind: frozenset[GroupPlace] | None = None
+        self._told_all_s = float("-inf")
+        self._chosen: list[GroupOffset] | None = None  # what is not written yet
+        self._chosen_s = float("-inf")
+
+    def choose(self, seen: Sequence[GroupOffset]) -> list[GroupOffset]:
+        """Those that the next rows tell."""
+        self._chosen_s = time.monotonic()
+        self._chosen = with_rows(seen, None if self._is_all() else self._behind)
+        return self._chosen
+
+    def confirm(self) -> None:
+        """That the rows are written."""
+        if self._chosen is None:
+            return
+        self._behind = now_behind(self._chosen, self._behind)
+        if self._is_all():
+            self._told_all_s = self._chosen_s
+        self._chosen = None
+
+    def drop(self) -> None:
+        """That the rows will not be written."""
+        self._chosen = None
+
+    def _is_all(self) -> bool:
+        return self._chosen_s - self._told_all_s >= TOLD_AGAIN_S
 
 
 class _Stalls:

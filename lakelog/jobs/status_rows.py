@@ -1,4 +1,5 @@
-"""The rows of ``_lakelog_status``: where each partition stood, and what the run did to it.
+"""The rows of ``_lakelog_status``: where each partition stood, and what the run did to it; and how
+far groups were behind.
 
 | column               | type      | |
 |----------------------|-----------|-|
@@ -6,7 +7,8 @@
 | topic, partition     |           | of which partition; see below where they are null             |
 | recorded_at          | timestamp | when; the same for all rows of one look                       |
 | state                | string    | ok, paused, recovery needed, cold only (Redis was not asked), |
-|                      |           | not archived, not shown in the catalog (see below)            |
+|                      |           | not archived, not shown in the catalog, groups not recorded   |
+|                      |           | (see below)                                                   |
 | log_start … log_end  | bigint    | offsets; null where Redis alone knows and was not asked       |
 | start_offset …       | bigint    | what was archived or cleaned since the run's last rows        |
 | records              | bigint    | records archived, or dropped by cleanup; null: nothing        |
@@ -18,12 +20,25 @@
 |                      |           | lakelog made, which keep that column for its rows             |
 | done                 | boolean   | the last rows of a run that ended well                        |
 | error                | string    | why the run failed; null: it did not                          |
+| group_id, group_type | string    | of a group (classic, share), in this partition; null: the row |
+|                      |           | is none of a group's                                          |
+| group_state          | string    | Empty, Stable, …: Kafka's names                               |
+| group_members        | int       | how many; of a share group, those that hold records           |
+| committed_offset     | bigint    | of a share group, below which all is done with                |
+| group_lag_records    | bigint    | that are there and were not read                              |
+| group_lag_ms         | bigint    | age of the first of them; null: there is none, or not known   |
 
 A topic whose state cannot be told has one row, without a partition and with its error. So does a
 topic that a continuous run cannot archive at the moment, with the state ``not archived``; its error
 says since when, why, and when the next try is. And so does a topic that was archived, but whose
-name or views the catalog lacks, with the state ``not shown in the catalog``. A run that failed
-before it could look, or whose Redis does not answer, has one row without a topic too.
+name or views the catalog lacks, with the state ``not shown in the catalog``. If what groups have
+committed cannot be recorded in the cold root, one row of the topic ``_lakelog_groups`` says so,
+with the state ``groups not recorded``. A run that failed before it could look, or whose Redis does
+not answer, has one row without a topic too.
+
+A group's row is one of a partition, too: whoever asks for partitions says ``group_id IS NULL``. Of
+the other columns it has `log_end` alone, besides what all rows of a look have in common. Not every
+group has a row at every look; see `group_rows`.
 """
 
 from __future__ import annotations
@@ -38,6 +53,7 @@ import pyarrow.compute as pc
 
 from ..archive.trouble import Trouble
 from ..errors import CorruptRecordError
+from ..operate.group_lag import GroupLag
 from ..operate.standing import Standing
 from ..record import TopicPartition
 from .effects import Effect
@@ -69,11 +85,21 @@ STATUS = pa.schema(
         pa.field("duration_ms", pa.int64()),
         pa.field("done", pa.bool_()),
         pa.field("error", pa.string()),
+        pa.field("group_id", pa.string()),
+        pa.field("group_type", pa.string()),
+        pa.field("group_state", pa.string()),
+        pa.field("group_members", pa.int32()),
+        pa.field("committed_offset", pa.int64()),
+        pa.field("group_lag_records", pa.int64()),
+        pa.field("group_lag_ms", pa.int64()),
     ]
 )
 
 #: What an older lakelog called `DURATION`, in seconds.
 DURATION, OLD_DURATION = "duration_ms", "seconds"
+
+#: What a table may lack that an older lakelog made; the next rows bring them.
+LATER_COLUMNS = (DURATION, *(name for name in STATUS.names[STATUS.names.index("group_id") :]))
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +119,9 @@ def status_rows(
     done: bool = False,
     error: str | None = None,
     troubles: Sequence[Trouble] = (),
+    groups: Sequence[GroupLag] = (),
 ) -> pa.Table:
-    """A row for each partition, each topic that failed and each trouble, as `STATUS`."""
+    """A row for each partition, topic that failed, trouble, and group's partition, as `STATUS`."""
     rows: list[dict[str, Any]] = []
     for one in standing.partitions:
         effect = effects.get(TopicPartition(one.topic, one.partition))
@@ -107,6 +134,7 @@ def status_rows(
     rows += [
         {"topic": one.topic or None, "state": one.state, "error": str(one)} for one in troubles
     ]
+    rows += map(_group_row, groups)
     if error is not None and not rows:
         rows.append({})  # the failure must be seen all the same
     common: dict[str, Any] = {
@@ -128,6 +156,31 @@ def status_rows(
         for field in STATUS
     ]
     return pa.Table.from_arrays(columns, schema=STATUS)
+
+
+def of_groups(rows: pa.Table) -> pa.Table:
+    """Those of groups."""
+    return rows.filter(pc.is_valid(rows["group_id"]))
+
+
+def of_no_group(rows: pa.Table) -> pa.Table:
+    """Those of partitions, and of what failed."""
+    return rows.filter(pc.is_null(rows["group_id"]))
+
+
+def _group_row(one: GroupLag) -> dict[str, Any]:
+    return {
+        "topic": one.topic_partition.topic,
+        "partition": one.topic_partition.partition,
+        "log_end": one.log_end,
+        "group_id": one.group_id,
+        "group_type": one.group_type.value,
+        "group_state": one.state.value,
+        "group_members": one.members,
+        "committed_offset": one.offset,
+        "group_lag_records": one.lag_records,
+        "group_lag_ms": one.lag_ms,
+    }
 
 
 def check_times(rows: pa.Table, where: str) -> pa.Table:

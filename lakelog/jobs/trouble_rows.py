@@ -12,7 +12,7 @@ from uuid import uuid4
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..archive.trouble import NOT_ARCHIVED, NOT_SHOWN, Trouble
+from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
 from ..operate.standing import Standing
 from ..spark.place import ColdRoot
 from .open_status_table import open_status_table
@@ -61,7 +61,7 @@ def recent_troubles(root: ColdRoot) -> list[dict[str, Any]]:
     """
     since = datetime.now(timezone.utc) - RECENT
     rows = open_status_table(root).read(since)
-    states = pa.array([NOT_ARCHIVED, NOT_SHOWN])
+    states = pa.array([NOT_ARCHIVED, NOT_SHOWN, NOT_RECORDED])
     found = rows.filter(pc.is_in(rows["state"], states)).to_pylist()
     newest = {(row["topic"] or "", row["state"]): row for row in found}
     return [newest[key] for key in sorted(newest)]

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pytest
 from bundle_files import ROOT, resources
 
-from lakelog import Lakelog
+from lakelog import Lakelog, TopicPartition
 from lakelog.jobs import JobRun
 from lakelog.jobs.status_rows import STATUS
 
@@ -60,6 +60,31 @@ def cold_only(**more: Any) -> dict[str, Any]:
     unknown = ("local_log_start", "log_end", "archive_lag_records", "lost_offsets")
     redis = ("redis_used_bytes", "redis_max_bytes", "redis_headroom_bytes", "hot_size_bytes")
     return row(**dict.fromkeys(unknown + redis), job="cleanup", state="cold only", **more)
+
+
+def group(group_id: str = "nightly", partition: int = 0, **more: Any) -> dict[str, Any]:
+    """A group's row as a run writes it: it has read all but ten records of the last minute."""
+    whole: dict[str, Any] = {
+        "minutes_ago": 0.5,
+        "run_id": "1",
+        "job": "archive",
+        "topic": "orders",
+        "partition": partition,
+        "log_end": 1000,
+        "redis_used_bytes": 5 * GB,
+        "redis_max_bytes": 10 * GB,
+        "redis_headroom_bytes": 5 * GB,
+        "duration_ms": 1000,
+        "done": False,
+        "group_id": group_id,
+        "group_type": "classic",
+        "group_state": "Stable",
+        "group_members": 2,
+        "committed_offset": 990,
+        "group_lag_records": 10,
+        "group_lag_ms": MINUTE_MS,
+    }
+    return {**whole, **more}
 
 
 @pytest.fixture
@@ -160,6 +185,65 @@ LAG: dict[str, tuple[list[dict[str, Any]], str]] = {
         "OK",
     ),
     "no topic yet": ([cold_only()], "OK"),
+    "a partition lags, and a group reads it": (
+        [row(archive_lag_ms=2 * HOUR_MS), group(minutes_ago=0.4), group("web")],
+        "TRIGGERED",
+    ),
+    "only a group lags": ([row(), group(group_lag_ms=9 * HOUR_MS)], "OK"),
+    "a group's row is no sign of the archiver's life": (
+        [row(minutes_ago=300), group(minutes_ago=1)],
+        "TRIGGERED",
+    ),
+    "a topic cannot be looked at, though a group is": (
+        [
+            row(),
+            row("bad", None, error="damaged", minutes_ago=100),
+            group(topic="bad"),
+            row("bad", None, error="damaged"),
+        ],
+        "TRIGGERED",
+    ),
+    "groups are not recorded": (
+        [row()]
+        + [
+            row("_lakelog_groups", None, state="groups not recorded", error="no", minutes_ago=ago)
+            for ago in (100, 50, 0.5)
+        ],
+        "OK",
+    ),
+}
+GROUP_LAG: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "no group yet": ([row(archive_lag_ms=9 * HOUR_MS)], "OK"),
+    "it keeps up": ([row(), group()], "OK"),
+    "it is behind in one partition": (
+        [group(), group(partition=1, group_lag_ms=2 * HOUR_MS)],
+        "TRIGGERED",
+    ),
+    "one of two groups is behind": ([group(), group("web", group_lag_ms=2 * HOUR_MS)], "TRIGGERED"),
+    "a share group of the same name is behind": (
+        [group(), group(group_type="share", group_lag_ms=2 * HOUR_MS, minutes_ago=0.6)],
+        "TRIGGERED",
+    ),
+    "it was behind, and caught up": (
+        [
+            group(group_lag_ms=2 * HOUR_MS, minutes_ago=10),
+            group(group_lag_records=0, group_lag_ms=None),
+        ],
+        "OK",
+    ),
+    "it keeps up since long ago": (
+        [group(group_lag_records=0, group_lag_ms=None, minutes_ago=59), group("web")],
+        "OK",
+    ),
+    "it was deleted": ([group("web"), group(group_lag_ms=9 * HOUR_MS, minutes_ago=180)], "OK"),
+    "another job saw it last": (
+        [
+            group(minutes_ago=10),
+            group(job="cleanup", group_lag_ms=2 * HOUR_MS),
+        ],
+        "TRIGGERED",
+    ),
+    "how old it is, is not known": ([group(group_lag_ms=None)], "OK"),
 }
 HEADROOM: dict[str, tuple[list[dict[str, Any]], str]] = {
     "half is free": ([row()], "OK"),
@@ -185,6 +269,14 @@ def test_the_alert_on_redis_headroom(
 ) -> None:
     write(*rows)
     assert state_of(spark, "redis_headroom") == state
+
+
+@pytest.mark.parametrize(("rows", "state"), GROUP_LAG.values(), ids=GROUP_LAG)
+def test_the_alert_on_the_lag_of_groups(
+    rows: list[dict[str, Any]], state: str, spark: Any, write: Write
+) -> None:
+    write(*rows)
+    assert state_of(spark, "group_lag") == state
 
 
 # -- the dashboard --------------------------------------------------------------------------------
@@ -226,9 +318,18 @@ TWO_TOPICS = [
     row(run_id="4", log_end=6400, minutes_ago=4),
 ]
 
+#: Two groups that read them, one of which is behind; nothing else is to change by their rows.
+TWO_GROUPS = [
+    group(minutes_ago=90, log_end=900, group_lag_ms=HOUR_MS),
+    group(log_end=9000, duration_ms=9000, done=True),
+    group(partition=1, log_end=9000, duration_ms=9000, done=True, group_lag_ms=3 * MINUTE_MS),
+    group("web", topic="clicks", log_end=9000, duration_ms=9000, done=True, group_lag_records=0)
+    | {"group_lag_ms": None, "group_members": 0, "group_state": "Empty"},
+]
+
 
 def test_figures_of_now(spark: Any, write: Write) -> None:
-    write(*TWO_TOPICS)
+    write(*TWO_TOPICS, *TWO_GROUPS)
     (now,) = rows_of(spark, "now")
     assert now["lag_minutes"] == pytest.approx(30)
     assert now["lost_offsets"] == 7
@@ -237,7 +338,7 @@ def test_figures_of_now(spark: Any, write: Write) -> None:
 
 
 def test_partitions_and_sizes_are_those_of_the_newest_rows(spark: Any, write: Write) -> None:
-    write(*TWO_TOPICS)
+    write(*TWO_TOPICS, *TWO_GROUPS)
     partitions = rows_of(spark, "partitions")
     assert [
         (p["topic"], p["partition"], p["log_end"], p["waiting_records"]) for p in partitions
@@ -258,7 +359,9 @@ def test_partitions_and_sizes_are_those_of_the_newest_rows(spark: Any, write: Wr
 
 def test_rates_lag_and_redis_over_time(spark: Any, write: Write) -> None:
     an_hour_ago = datetime.now(timezone.utc) - timedelta(hours=1)
-    write(*TWO_TOPICS, now=an_hour_ago.replace(minute=45))  # where no hour begins within minutes
+    write(
+        *TWO_TOPICS, *TWO_GROUPS, now=an_hour_ago.replace(minute=45)
+    )  # where no hour begins within minutes
     rates = {one["topic"]: one["records_per_second"] for one in rows_of(spark, "rates")}
     # 5,400 records of partition 0 within 89.5 minutes, none of the others
     assert rates == {"orders": pytest.approx(5400 / (89.5 * 60), rel=0.01), "clicks": 0}
@@ -269,7 +372,7 @@ def test_rates_lag_and_redis_over_time(spark: Any, write: Write) -> None:
 
 
 def test_runs_say_how_they_ended(spark: Any, write: Write) -> None:
-    write(*TWO_TOPICS)
+    write(*TWO_TOPICS, *TWO_GROUPS)
     runs = {one["run_id"]: one for one in rows_of(spark, "runs")}
     assert {run: (one["job"], one["outcome"], one["records"]) for run, one in runs.items()} == {
         "1": ("archive", "done", 6400),
@@ -281,8 +384,20 @@ def test_runs_say_how_they_ended(spark: Any, write: Write) -> None:
     assert runs["2"]["error"] == "ColdTierError: full"
 
 
+def test_groups_are_those_of_the_newest_rows(spark: Any, write: Write) -> None:
+    write(*TWO_TOPICS, *TWO_GROUPS)
+    groups = [
+        tuple(one[name] for name in ("group_id", "topic", "state", "members", "waiting_records"))
+        for one in rows_of(spark, "groups")
+    ]
+    assert groups == [("nightly", "orders", "Stable", 2, 20), ("web", "clicks", "Empty", 0, 0)]
+    assert [one["lag_minutes"] for one in rows_of(spark, "groups")] == [3, 0]
+    lags = [(one["group_id"], one["lag_minutes"]) for one in rows_of(spark, "group_lag")]
+    assert sorted(lags) == [("nightly", 3), ("nightly", 60), ("web", 0)]
+
+
 def test_what_each_widget_asks_of_its_dataset_is_there(spark: Any, write: Write) -> None:
-    write(*TWO_TOPICS)
+    write(*TWO_TOPICS, *TWO_GROUPS)
     for widget in WIDGETS:
         (asked,) = widget["queries"]
         fields = asked["query"]["fields"]
@@ -330,13 +445,20 @@ def test_what_a_real_run_leaves_is_what_the_queries_read(
             with log.producer() as producer:
                 for number in range(100):
                     producer.send("orders", f"order {number}", partition=number % 2)
+            with log.consumer(group_id="nightly") as consumer:
+                consumer.assign([TopicPartition("orders", 0)])
+                consumer.seek(TopicPartition("orders", 0), 20)
+                consumer.commit()
             JobRun(log, "archive", "1").once(lambda: log.archive("orders"))
         table = f"spark_catalog.{SCHEMA}."
         assert state_of(spark, "archive_lag", table) == "OK"
         assert state_of(spark, "redis_headroom", table) == "OK"
+        assert state_of(spark, "group_lag", table) == "OK"
         spark.table(f"{table}_lakelog_status").createOrReplaceTempView("_lakelog_status")
         partitions = rows_of(spark, "partitions")
         assert [(one["topic"], one["archived_end"]) for one in partitions] == [("orders", 50)] * 2
+        (group,) = rows_of(spark, "groups")
+        assert (group["group_id"], group["waiting_records"]) == ("nightly", 30)
         (run,) = rows_of(spark, "runs")
         assert (run["outcome"], run["records"]) == ("done", 100)
     finally:

@@ -8,10 +8,14 @@ from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
+from lakelog.groups.description import GroupState
+from lakelog.groups.recorded_offset import GroupType
 from lakelog.jobs.effects import Effect
 from lakelog.jobs.status_rows import STATUS, RunKey, status_rows
 from lakelog.jobs.status_table import StatusTable
+from lakelog.operate.group_lag import GroupLag
 from lakelog.operate.standing import PartitionStanding, RedisMemory, Standing
 from lakelog.record import TopicPartition
 
@@ -35,11 +39,36 @@ def rows_of(key: RunKey, *topics: str, **more: Any) -> pa.Table:
     return status_rows(key, seen, {TopicPartition("orders", 0): Effect(50, 100, 50)}, 1.25, **asked)
 
 
-def as_older(rows: pa.Table) -> pa.Table:
-    """The rows as an older lakelog wrote them: seconds were a column, milliseconds were none."""
+GROUP_COLUMNS = [name for name in STATUS.names if "group" in name or name == "committed_offset"]
+
+
+def without_groups(rows: pa.Table) -> pa.Table:
+    """The rows as a lakelog wrote them that knew nothing of groups."""
+    return rows.drop_columns(GROUP_COLUMNS)
+
+
+def with_seconds(rows: pa.Table) -> pa.Table:
+    """As one before that: seconds were a column, milliseconds were none."""
     at = rows.schema.get_field_index("duration_ms")
     seconds = pa.array([ms / 1000 for ms in rows["duration_ms"].to_pylist()], pa.float64())
-    return rows.set_column(at, "seconds", seconds)
+    return without_groups(rows.set_column(at, "seconds", seconds))
+
+
+OLDER = [without_groups, with_seconds]
+
+
+def lag(group_id: str, topic: str = "orders", *, records: int = 20, partition: int = 0) -> GroupLag:
+    return GroupLag(
+        group_id,
+        GroupType.CLASSIC,
+        TopicPartition(topic, partition),
+        GroupState.STABLE,
+        2,
+        120 - records,
+        120,
+        records,
+        1000 * records or None,
+    )
 
 
 Make = Callable[[], StatusTable]
@@ -50,23 +79,37 @@ def an_older_table_is_read_and_goes_on(make: Make, older: pa.Table) -> None:
     old, new = RunKey("archive", "old"), RunKey("archive", "new")
     assert make().rows_of(old).equals(older)
     assert make().done_rows(old).equals(older)
-    rows = rows_of(new, "orders", "clicks", now_ms=NOW_MS + 1)
+    rows = rows_of(new, "orders", now_ms=NOW_MS + 1, groups=[lag("nightly", "clicks")])
     assert make().append(rows, new).sort_by("topic").equals(rows.sort_by("topic"))
     assert make().append(rows, new).num_rows == 2  # done once
     read = make().read()
     assert read["duration_ms"].to_pylist() == [1250] * 3
+    assert sorted(read["group_id"].to_pylist(), key=str) == [None, None, "nightly"]
     assert read.schema == STATUS
 
 
 def rows_come_back_as_they_were(make: Make) -> None:
     key = RunKey("archive", "4711/it's")
-    rows = rows_of(key, "orders", "clicks")
+    by = [("topic", "ascending"), ("group_id", "ascending")]
+    rows = rows_of(key, "orders", "clicks", groups=[lag("nightly"), lag("web", records=0)])
     assert make().read().num_rows == 0
     assert make().append(rows, key) == rows
     read = make().read()
     assert read.schema == STATUS
-    assert read.sort_by("topic") == rows.sort_by("topic")
-    (orders,) = (row for row in read.to_pylist() if row["topic"] == "orders")
+    assert read.sort_by(by) == rows.sort_by(by)
+    nightly, web, orders = read.filter(pc.equal(read["topic"], "orders")).sort_by(by).to_pylist()
+    assert {name: nightly[name] for name in [*GROUP_COLUMNS, "partition", "log_end"]} == {
+        "group_id": "nightly",
+        "group_type": "classic",
+        "group_state": "Stable",
+        "group_members": 2,
+        "committed_offset": 100,
+        "group_lag_records": 20,
+        "group_lag_ms": 20_000,
+        "partition": 0,
+        "log_end": 120,
+    }
+    assert (web["group_lag_records"], web["group_lag_ms"]) == (0, None)
     assert orders["recorded_at"] == datetime.fromtimestamp(NOW_MS / 1000, timezone.utc)
     assert (orders["start_offset"], orders["end_offset"], orders["records"]) == (50, 100, 50)
     assert orders["redis_max_bytes"] is None

@@ -15,9 +15,9 @@ from deltalake.transaction import Transaction
 from status_contract import (
     CONTRACT,
     NOW_MS,
+    OLDER,
     Make,
     an_older_table_is_read_and_goes_on,
-    as_older,
     rows_of,
 )
 
@@ -50,12 +50,15 @@ def test_a_table_at_a_path_keeps_the_contract(rule: Callable[[Make], None], tmp_
     rule(lambda: PathStatusTable(Storage(str(tmp_path))))
 
 
-def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(tmp_path: Path) -> None:
+@pytest.mark.parametrize("older", OLDER, ids=lambda older: older.__name__)
+def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(
+    older: Callable[[pa.Table], pa.Table], tmp_path: Path
+) -> None:
     rows = rows_of(RunKey("archive", "old"), "orders")
     table = PathStatusTable(Storage(str(tmp_path)))
     write_deltalake(
         table.path,
-        as_older(rows),
+        older(rows),
         commit_properties=CommitProperties(
             app_transactions=[Transaction(app_id(RunKey("archive", "old")), 1)]
         ),

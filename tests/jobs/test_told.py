@@ -9,12 +9,14 @@ from pathlib import Path
 import pytest
 from status_contract import rows_of
 
-from lakelog import Lakelog
-from lakelog.jobs import failures, finish, servers, warnings
+from lakelog import Lakelog, TopicPartition
+from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.jobs import add_readings, failures, finish, group_lags, servers, warnings
 from lakelog.jobs.result import JobResult
 from lakelog.jobs.state import Failures
 from lakelog.jobs.status_rows import RunKey
 from lakelog.jobs.told import Told
+from lakelog.record import OffsetAndMetadata
 
 RESULT = JobResult.of("archive", rows_of(RunKey("archive", "4711"), "orders"))
 
@@ -59,3 +61,23 @@ def test_a_log_that_is_well_says_so_in_sentences(lake: Lakelog) -> None:
     assert server["program"].split()[0] in {"redis", "valkey"}
     assert server["append-only file"] == "everysec"
     assert "MiB" in server["memory"]
+
+
+def test_groups_are_told_furthest_behind_first(redis_url: str, tmp_path: Path) -> None:
+    with Lakelog.connect(redis_url, tmp_path, engine="inline") as log:
+        assert repr(group_lags(log)) == "No group has committed anything of these topics."
+        add_readings(log, "readings", 80)
+        for group_id, offsets in {"even": (30, 50), "late": (1, 50), "later": (0, 0)}.items():
+            GroupCoordinator(log.hot.connections).commit(
+                group_id,
+                {
+                    TopicPartition("readings", n): OffsetAndMetadata(at)
+                    for n, at in enumerate(offsets)
+                },
+            )
+        told = group_lags(log, ["readings"])
+    assert [
+        (row["group"], row["state"], row["members"], row["partitions"], row["lag_records"])
+        for row in told
+    ] == [("later", "Empty", 0, 2, 80), ("late", "Empty", 0, 2, 29), ("even", "Empty", 0, 2, 0)]
+    assert [row["lag_ms"] is None for row in told] == [False, False, True]

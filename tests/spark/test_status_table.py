@@ -13,8 +13,8 @@ from spark_log import SPARKS_OWN
 from status_contract import (
     CONTRACT,
     NOW_MS,
+    OLDER,
     an_older_table_is_read_and_goes_on,
-    as_older,
     rows_of,
 )
 
@@ -45,12 +45,13 @@ def test_a_table_by_name_keeps_the_contract(rule, spark: SparkSession, schema: s
     rule(lambda: NamedStatusTable(schema, lambda: spark))
 
 
+@pytest.mark.parametrize("older", OLDER, ids=lambda older: older.__name__)
 def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(
-    spark: SparkSession, schema: str
+    older, spark: SparkSession, schema: str
 ) -> None:
     rows = rows_of(RunKey("archive", "old"), "orders")
     name = NamedStatusTable(schema, lambda: spark).name
-    spark.createDataFrame(as_older(rows)).write.format("delta").saveAsTable(str(name))
+    spark.createDataFrame(older(rows)).write.format("delta").saveAsTable(str(name))
     an_older_table_is_read_and_goes_on(lambda: NamedStatusTable(schema, lambda: spark), rows)
 
 

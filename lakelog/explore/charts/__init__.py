@@ -1,5 +1,5 @@
 """Charts of a log: where its offsets lie, its segments, the rate of ingest, how long records wait
-to be archived, what compaction saved.
+to be archived, how far groups are behind, what compaction saved.
 
 Each is a pure function of an Arrow table, beside the function that makes the table from a log. Its
 title says what the chart shows. Where plotly is not installed, a plain table takes its place.
@@ -7,6 +7,7 @@ title says what the chart shows. Where plotly is not installed, a plain table ta
 
 from .archive_lag import archive_lag
 from .compaction_savings import compaction_report_rows, compaction_rows, compaction_savings
+from .group_lag import group_lag
 from .ingest_rate import ingest_rate, ingest_rates
 from .partition_map import partition_map, partition_ranges
 from .plain_table import PlainTable, table_html
@@ -20,6 +21,7 @@ __all__ = [
     "compaction_report_rows",
     "compaction_rows",
     "compaction_savings",
+    "group_lag",
     "ingest_rate",
     "ingest_rates",
     "partition_map",

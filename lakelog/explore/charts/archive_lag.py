@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 from . import words
 from .drawing import drawn
 from .facts import NULL, checked, int64
-from .style import COLD, HOT, MISSING, SKIPPED, TEXT, layout, says
+from .lag_axis import lag_unit, limit_line, limit_text
+from .style import COLD, HOT, SKIPPED, layout, says
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -34,8 +35,6 @@ _MOST_POINTS = 400
 _SILENT = 6  # times the usual time between rows: no run looked
 _COLOURS = (COLD, SKIPPED, "#029e73", "#949494")
 _SHADE = "rgba(222,143,5,0.18)"
-_UNITS = (("days", 172_800_000), ("h", 7_200_000), ("min", 120_000), ("s", 0))
-_UNIT_MS = {"days": 86_400_000, "h": 3_600_000, "min": 60_000, "s": 1_000}
 
 
 def archive_lag(table: pa.Table, *, limit_ms: int | None = None) -> Figure:
@@ -141,7 +140,7 @@ def _draw(
         return [], says(message)
     worst = seen.worst
     longest = max(worst.max(), limit_ms or 0)
-    unit = next(name for name, least in _UNITS if longest >= least)
+    unit, unit_ms = lag_unit(longest)
     notes = [
         f"{words.count(len(seen.names), 'partition')}, {words.count(seen.runs, 'moment')} at which "
         "a run looked; between them the lag may have been longer."
@@ -157,47 +156,24 @@ def _draw(
     look["hovermode"] = "x unified"
     look["xaxis"] |= {"type": "date"}
     look["yaxis"] |= {"title": {"text": f"oldest unarchived record waits ({unit})"}}
-    look["yaxis"] |= {"range": [0, max(1e-9, longest / _UNIT_MS[unit]) * 1.08]}
+    look["yaxis"] |= {"range": [0, max(1e-9, longest / unit_ms) * 1.08]}
     traces: list[dict[str, Any]] = []
     if several:
         traces += [
-            _line(seen, seen.lag_ms[nth], seen.records[nth], seen.names[nth], unit)
+            _line(seen, seen.lag_ms[nth], seen.records[nth], seen.names[nth], unit_ms)
             | {"line": {"color": _COLOURS[nth], "width": 1.5}, "opacity": 0.9}
             for nth in lines
         ]
     # The sum of what is known; the partition that waits longest changes from point to point.
     everyone = np.nansum(seen.records, axis=0)
     name = "longest of all partitions" if several else seen.names[0]
-    bold = _line(seen, worst, everyone, name, unit)
+    bold = _line(seen, worst, everyone, name, unit_ms)
     bold |= {"line": {"color": HOT, "width": 3}}
     if len(seen.at_ms) <= 60:
         bold |= {"mode": "lines+markers", "marker": {"size": 5}}
     traces = [_shade(bold), bold, *traces]
     if limit_ms is not None:
-        height = limit_ms / _UNIT_MS[unit]
-        look["shapes"] = [
-            {
-                "type": "line",
-                "xref": "paper",
-                "x0": 0,
-                "x1": 1,
-                "y0": height,
-                "y1": height,
-                "line": {"color": MISSING, "width": 1.5, "dash": "dot"},
-            }
-        ]
-        look["annotations"] = [
-            {
-                "xref": "paper",
-                "x": 1,
-                "xanchor": "right",
-                "y": height,
-                "yanchor": "bottom",
-                "showarrow": False,
-                "text": f"limit {words.duration(limit_ms)}",
-                "font": {"color": TEXT},
-            }
-        ]
+        look |= limit_line(limit_ms / unit_ms, limit_text(limit_ms))
     return traces, look
 
 
@@ -224,7 +200,11 @@ def _shade(line: dict[str, Any]) -> dict[str, Any]:
 
 
 def _line(
-    seen: _Seen, lag_ms: np.ndarray[Any, Any], records: np.ndarray[Any, Any], name: str, unit: str
+    seen: _Seen,
+    lag_ms: np.ndarray[Any, Any],
+    records: np.ndarray[Any, Any],
+    name: str,
+    unit_ms: int,
 ) -> dict[str, Any]:
     """The line of one partition or of all, broken where no run looked for a long time."""
     known = np.flatnonzero(~np.isnan(lag_ms))
@@ -239,7 +219,7 @@ def _line(
             y.append(None)
             said.append(["", 0])
         x.append(int(at[place]))
-        y.append(round(float(lag[place]) / _UNIT_MS[unit], 6))
+        y.append(round(float(lag[place]) / unit_ms, 6))
         said.append([words.duration(float(lag[place])), int(waiting[place])])
     return {
         "type": "scatter",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from ...clock import Clock
@@ -60,7 +61,14 @@ class ShareGroupAdmin:
 
     def describe(self, group_id: str) -> ShareGroupDescription:
         """The group as it is now; `GroupState.DEAD` if there is none."""
-        return self._described(group_id, self._places().get(check_group_id(group_id), ()))
+        (found,) = self.described([group_id])
+        return found
+
+    def described(self, group_ids: Iterable[str]) -> builtins.list[ShareGroupDescription]:
+        """As `describe`, of several groups, in their order."""
+        asked = [check_group_id(group_id) for group_id in group_ids]
+        places = self._places() if asked else {}
+        return [self._described(group_id, places.get(group_id, ())) for group_id in asked]
 
     def delete(self, group_id: str) -> None:
         """Removes a group of which nobody holds records; a consumer makes it anew.
