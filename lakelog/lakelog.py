@@ -50,7 +50,7 @@ from .operate.deletion import purge, undelete
 from .operate.group_lag import GroupLag, GroupLags, GroupOffset
 from .operate.quarantine import Quarantine
 from .operate.recorded_groups.open_groups_table import open_groups_table
-from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded
+from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
 from .operate.restore import RestoredTopic, RestoredTopics, restore
 from .operate.status import Status, status
 from .read.share.dead_letters import DeadLetters
@@ -494,6 +494,21 @@ class Lakelog(ColdLog):
         lost = catalogue.lost(topics[0].keyspace_id if topics else None, topics)
         deleted = {topic.topic_id for topic in self.topics.deleted()}
         return [topic for topic in lost if topic.topic_id not in deleted]
+
+    def restorable_groups(self) -> list[RestoredGroup]:
+        """What `restore` would bring back of groups, whichever topics it is asked for.
+
+        Raises:
+            ColdTierError: the root cannot be listed, or the table of groups not be read.
+        """
+        if self._recorder is None:
+            return []
+        lost = self.restorable()
+        keyspace_id = self.topics.keyspace_id()
+        if keyspace_id is None and lost:  # it comes back with them
+            keyspace_id = lost[0].keyspace_id
+        there = {topic.topic_id for topic in (*self.topics.list(), *lost)}
+        return self._recorder.restorable(keyspace_id, there)
 
     def restore(self, topics: str | Iterable[str] | None = None) -> RestoredTopics:
         """Brings topics back that Redis has lost: their ids, their settings, and what is archived.

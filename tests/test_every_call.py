@@ -275,6 +275,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.producer": lambda w: w.produced(lambda p: p.send("orders", b"v").result(5)),
     "Lakelog.producer local": lambda w: w.produced(lambda p: p.send("local", b"v").result(5)),
     "Lakelog.restorable": lambda w: w.lake.restorable(),
+    "Lakelog.restorable_groups": lambda w: w.lake.restorable_groups(),
     "Lakelog.restore": lambda w: w.lake.restore("orders"),
     "Lakelog.deleted": lambda w: w.lake.deleted(),
     "Lakelog.undelete": lambda w: w.lake.undelete("gone"),

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -102,6 +103,73 @@ def test_a_consumer_goes_on_where_its_group_was(lake: Lakelog, redis_client: red
         producer.send("orders", "after", partition=0)
     with lake.consumer("orders", group_id="nightly", **settings) as consumer:
         assert [record.value for record in consumer] == [b"after"]
+
+
+def dry_run(redis_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    """What ``restore --dry-run`` says of groups."""
+    asked = ["--redis", redis_url, "--cold", str(tmp_path / "cold"), "--output", "json"]
+    capsys.readouterr()
+    assert main([*asked, "restore", "--dry-run"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    return [
+        (row["group"], row["type"], f"{row['topic']}-{row['partition']}", row["goes_on_at"])
+        for row in found.get("groups", [])
+    ]
+
+
+def test_a_dry_run_lists_the_groups_that_a_restore_brings_back(
+    lake: Lakelog,
+    redis_client: redis.Redis,
+    redis_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    commit(lake, "nightly", 7)
+    commit(lake, "web", 9)
+    with lake.share_consumer(
+        "orders", group_id="jobs", share_auto_offset_reset="earliest", max_poll_records=100
+    ) as worker:
+        eventually(lambda: len(worker.poll(timeout_ms=1000)) > 0)
+    lake.archive()
+    assert dry_run(redis_url, tmp_path, capsys) == []
+    redis_client.flushall()
+    listed = dry_run(redis_url, tmp_path, capsys)
+    assert {row[:3] for row in listed} >= {
+        ("nightly", "classic", "orders-0"),
+        ("nightly", "classic", "orders-1"),
+        ("web", "classic", "orders-0"),
+    }
+    assert {row[1] for row in listed} == {"classic", "share"}
+    assert lake.groups.list() == []  # nothing was done
+    assert [
+        (group.group_id, group.group_type.value, str(one.topic_partition), one.committed.offset)
+        for group in lake.restore().groups
+        for one in group.offsets
+    ] == listed
+    assert dry_run(redis_url, tmp_path, capsys) == []
+
+
+def test_a_dry_run_leaves_out_what_was_committed_since_the_loss(
+    lake: Lakelog,
+    redis_client: redis.Redis,
+    redis_url: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    commit(lake, "nightly", 7)
+    commit(lake, "web", 9)
+    lake.archive()
+    for key in redis_client.keys("*group*"):
+        redis_client.delete(key)
+    commit(lake, "web", 11)
+    listed = dry_run(redis_url, tmp_path, capsys)
+    assert listed == [
+        ("nightly", "classic", "orders-0", 7),
+        ("nightly", "classic", "orders-1", 1),
+    ]
+    lake.restore()
+    assert committed(lake, "nightly") == {"orders-0": 7, "orders-1": 1}
+    assert committed(lake, "web") == {"orders-0": 11, "orders-1": 1}
 
 
 def test_nothing_is_written_while_nothing_changes(lake: Lakelog, tmp_path: Path) -> None:

@@ -376,7 +376,7 @@ def test_the_commands_offer_it(
         assert "lakelog restore" in said, said
         assert "audit, orders" in said
     code, said = run("--output", "json", "restore", "--dry-run")
-    assert [row["topic"] for row in json.loads(said)] == list(NAMES)
+    assert [row["topic"] for row in json.loads(said)["would_be_restored"]] == list(NAMES)
     code, said = run("restore", "orders")
     assert code == 0
     assert "not restored, since no table tells it: records that were not archived" in said

@@ -19,7 +19,8 @@ After a total loss of Redis (FLUSHALL, a new server, a disk that is gone) the ar
 in the cold root, and the tables there tell the topics: ids, partitions, settings, the keyspace's
 defaults. This makes the topics again. Their logs go on above every offset that was ever given out.
 Without TOPIC, all that were lost. Topics that are there stay as they are. The groups come back too,
-as they were recorded last: offsets that Redis has not, or only an earlier commit of.
+all of them, as they were recorded last: offsets that Redis has not, or only an earlier commit of.
+--dry-run lists both.
 
 examples:
   lakelog --redis redis://localhost --cold ./cold restore --dry-run
@@ -42,7 +43,10 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.set_defaults(run=_run)
 
 
-def _run(arguments: argparse.Namespace) -> Page | Table:
+_WOULD = "would be restored:"
+
+
+def _run(arguments: argparse.Namespace) -> Page:
     from ..errors import RestoreFailedError
     from .output import describe
 
@@ -53,7 +57,10 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
                 for topic in log.restorable()
                 if not arguments.topics or topic.name in arguments.topics
             ]
-            return Table(lost, empty="no topic was lost", title="would be restored:")
+            parts: dict[str, Any] = {
+                "would_be_restored": Table(lost, empty="no topic was lost", title=_WOULD)
+            }
+            return Page(parts | _groups(log.restorable_groups(), "groups that would come back:"))
         try:
             restored = log.restore(arguments.topics or None)
         except RestoreFailedError as error:
@@ -76,21 +83,24 @@ def _page(restored: Sequence[RestoredTopic], groups: Sequence[RestoredGroup]) ->
         for one in restored
         for found in one.partitions
     ]
-    parts: dict[str, Table | Message] = {"restored": Table(rows, empty="no topic was lost")}
-    if groups:
-        offsets = [
-            {
-                "group": group.group_id,
-                "type": group.group_type.value,
-                "topic": one.topic_partition.topic,
-                "partition": one.topic_partition.partition,
-                "goes_on_at": one.committed.offset,
-            }
-            for group in groups
-            for one in group.offsets
-        ]
-        parts["groups"] = Table(offsets, title="groups:")
+    parts: dict[str, Any] = {"restored": Table(rows, empty="no topic was lost")}
+    parts |= _groups(groups, "groups:")
     if rows:
         note = f"not restored, since no table tells it: {NOT_RESTORED}"
         parts["not_restored"] = Message(note, {"not_restored": NOT_RESTORED})
     return Page(parts)
+
+
+def _groups(groups: Sequence[RestoredGroup], title: str) -> dict[str, Any]:
+    offsets = [
+        {
+            "group": group.group_id,
+            "type": group.group_type.value,
+            "topic": one.topic_partition.topic,
+            "partition": one.topic_partition.partition,
+            "goes_on_at": one.committed.offset,
+        }
+        for group in groups
+        for one in group.offsets
+    ]
+    return {"groups": Table(offsets, title=title)} if offsets else {}

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
 from ...failpoints import failpoint
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import GroupType, RecordedOffset, RecordingMark, SeenGroups, ordered
+from ...record import TopicPartition
 from .groups_table import GroupsTable
 from .rows import Recording
 
@@ -118,10 +119,38 @@ class GroupRecorder:
         there = None if keyspace_id is None else self._open().read(keyspace_id)
         if there is None:
             return []
+        return self._bring_back(there, self._lost(there, self._records.read()))
+
+    def restorable(
+        self, keyspace_id: UUID | None, topic_ids: Collection[UUID]
+    ) -> list[RestoredGroup]:
+        """What `bring_back` would bring back, once the topics are there; changes nothing.
+
+        Args:
+            keyspace_id: of the keyspace as it comes back with its topics; None: nothing tells.
+            topic_ids: the topics that will be there.
+
+        Raises:
+            ColdTierError: the table cannot be read.
+            HotTierUnavailableError: Redis does not answer.
+        """
+        there = None if keyspace_id is None else self._open().read(keyspace_id)
+        if there is None:
+            return []
+        seen = self._records.read()
+        known = {_place(one): one for one in seen.offsets}
+        return by_group(
+            one
+            for one in self._lost(there, seen)
+            if is_newer(one, known.get(_place(one)))
+            and (one.group_type is GroupType.CLASSIC or one.topic_id in topic_ids)
+        )
+
+    def _lost(self, there: Recording, seen: SeenGroups) -> Sequence[RecordedOffset]:
+        """What is recorded and Redis may have lost."""
         if has_lost(self._records.mark(), there):
-            return self._bring_back(there, there.offsets)
-        missing = self._records.read().missing
-        return self._bring_back(there, [one for one in there.offsets if _is_of(one, missing)])
+            return there.offsets
+        return [one for one in there.offsets if _is_of(one, seen.missing)]
 
     def _bring_back(
         self, there: Recording, offsets: Iterable[RecordedOffset]
@@ -131,10 +160,30 @@ class GroupRecorder:
         # Last: until here, whoever looks finds that something is lost.
         if has_lost(self._records.mark(), there):
             self._records.take(there.sequence)
-        by_group: dict[tuple[str, GroupType], list[RecordedOffset]] = {}
-        for one in ordered(back):
-            by_group.setdefault((one.group_id, one.group_type), []).append(one)
-        return [RestoredGroup(*group, tuple(found)) for group, found in by_group.items()]
+        return by_group(back)
+
+
+def by_group(offsets: Iterable[RecordedOffset]) -> list[RestoredGroup]:
+    """The offsets of each group, in order."""
+    found: dict[tuple[str, GroupType], list[RecordedOffset]] = {}
+    for one in ordered(offsets):
+        found.setdefault((one.group_id, one.group_type), []).append(one)
+    return [RestoredGroup(*group, tuple(own)) for group, own in found.items()]
+
+
+def is_newer(recorded: RecordedOffset, there: RecordedOffset | None) -> bool:
+    """Whether an offset is put back in the place of what Redis has. A share group that is there
+    stays.
+    """
+    if there is None:
+        return True
+    if recorded.group_type is GroupType.SHARE:
+        return recorded.topic_id != there.topic_id
+    return (there.committed_ms or 0) < (recorded.committed_ms or 0)
+
+
+def _place(one: RecordedOffset) -> tuple[str, GroupType, TopicPartition]:
+    return one.group_id, one.group_type, one.topic_partition
 
 
 def is_recorded(seen: SeenGroups, mark: RecordingMark | None) -> bool:
