@@ -25,6 +25,9 @@ from .explore.explorer.launch import launch
 from .groups.coordinator import GroupCoordinator
 from .offsets import PositionLike
 from .operate.deletion import chosen, is_expired, purge
+from .operate.erasure.condition import RecordCondition
+from .operate.erasure.erase import HotSide, erase, plan_erase, untiered
+from .operate.erasure.report import Erased
 from .operate.status import Status, TopicFailure, status
 from .read.consumer import Consumer
 from .read.consumer_config import ConsumerConfig
@@ -375,6 +378,47 @@ class ColdLog:
         """
         return self._purge(self._deleted_one(name, topic_id))
 
+    def erase(
+        self,
+        topic: str | Topic,
+        keys: str | bytes | Iterable[str | bytes] | None = None,
+        *,
+        where: str | None = None,
+        dry_run: bool = False,
+    ) -> Erased:
+        """Erases the records with a key, or those that match, for good: a right to be forgotten.
+
+        Offsets stay, and gaps appear; a partition's last record keeps its offset and loses the
+        rest. Files that hold a match are written again without it and deleted at once, also those
+        that readers of older versions might still want. What matches below where the log ended at
+        the beginning is gone afterwards. Safe beside archivers, readers and cleanups; doing it
+        again does what is left. Here, without a Redis, what Redis holds stays.
+
+        Args:
+            keys: whole keys, texts as UTF-8.
+            where: an expression instead; see `TopicLog.search`.
+            dry_run: only count; changes nothing.
+
+        Returns:
+            What went and what could not be reached; `lakelog.operate.erasure.certificate` makes a
+            certificate of it.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic.
+            InvalidArgumentError: not one of the two, an empty one, or an untiered topic.
+            EraseFailedError: something could not be done; the rest was, and is in its `report`.
+            CommitConflictError: others rewrote the same files each time; doing it again goes on.
+        """
+        from . import __version__
+
+        condition = RecordCondition.of(keys, where)
+        found = self._topic(topic)
+        if not found.config.tiered:
+            raise untiered(found)
+        table, side = self._cold_table(found), self._hot_side(found)
+        run = plan_erase if dry_run else erase
+        return run(found, table, condition, side, version=__version__, now_ms=self._clock.now_ms)
+
     # -- the place -----------------------------------------------------------------------------
 
     @property
@@ -400,6 +444,10 @@ class ColdLog:
         return f"ColdLog({self._place})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _hot_side(self, topic: Topic) -> HotSide | None:
+        """What records are erased from beside the table."""
+        return None
 
     def _seen_topics(self) -> SeenTopics:
         """For a subscription."""

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from .hot.append import AppendResult
     from .hot.declared_topics import TopicChange
     from .ingest.batch_outcome import BatchOutcome
+    from .operate.erasure.report import Erased
     from .operate.recorded_groups.recorder import RestoredGroup
     from .operate.restore import RestoredTopic
     from .record import OffsetRange, TopicPartition
@@ -742,6 +743,14 @@ class CleanupFailedError(LakelogError):
 
     reports: Sequence[CleanupReport]
     failures: Sequence[Failure]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class EraseFailedError(LakelogError):
+    """Some of what was to be erased could not be, the rest was. Field: report."""
+
+    topic: str
+    report: Erased
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

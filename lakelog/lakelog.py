@@ -47,6 +47,7 @@ from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
 from .operate.deletion import purge, undelete
+from .operate.erasure.erase import HotSide
 from .operate.group_lag import GroupLag, GroupLags, GroupOffset
 from .operate.quarantine import Quarantine
 from .operate.recorded_groups.open_groups_table import open_groups_table
@@ -666,6 +667,10 @@ class Lakelog(ColdLog):
         return f"Lakelog({source}, {self._place}, keyspace={source.keyspace!r})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _hot_side(self, topic: Topic) -> HotSide:
+        kept = len(self.topics.deleted(topic.name))
+        return HotSide(self.hot, self.archiver(topic), self.log(topic), self.share_groups, kept)
 
     def _seen_topics(self) -> SeenTopics:
         return SeenTopics(self.topics.list, self.topics.version)

@@ -255,6 +255,13 @@ def test_a_quarantine_lets_all_others_go_on(
     run_section("lakelog/operate/README.md", "Quarantine")
 
 
+def test_erasing_leaves_gaps_and_a_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/operate/erasure/README.md", "In Python")
+
+
 def test_the_explorer_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/explore/README.md", "Explore")

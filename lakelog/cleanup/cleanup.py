@@ -38,6 +38,7 @@ from .optimize import optimize_change, plan_optimize, size_bytes
 from .plan import CleanupPlan, cleanables, plan_cleanup
 from .report import CleanupReport, Failure, LeftToCatalog, PartitionOptimized
 from .retention import PartitionRetention, plan_retention, retention_change
+from .rounds import rounds
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +47,6 @@ STEPS = ("retain", "compact", "optimize", "vacuum")
 #: Plans in a row that others may overtake. Each time, the other process got something done, so this
 #: many in a row mean that something rewrites the same files all the time.
 ATTEMPTS = 10
-
-#: One optimize commit merges about this much: a crash loses no more work than that.
-COMMIT_BYTES = 4 * 2**30
 
 
 class Cleanup:
@@ -340,7 +338,7 @@ class _Run:
                 return
             failpoint("cleanup.after_plan")
             overtaken = False
-            for together in _rounds(rewrites):
+            for together in rounds(rewrites):
                 together = [r for r in together if r.topic_partition.partition not in failed]
                 started_s = time.monotonic()
                 try:
@@ -417,16 +415,3 @@ class _Run:
                     seconds,
                 )
             )
-
-
-def _rounds(rewrites: Sequence[Rewrite]) -> Iterator[list[Rewrite]]:
-    together: list[Rewrite] = []
-    total = 0
-    for rewrite in rewrites:
-        if together and total + size_bytes(rewrite) > COMMIT_BYTES:
-            yield together
-            together, total = [], 0
-        together.append(rewrite)
-        total += size_bytes(rewrite)
-    if together:
-        yield together

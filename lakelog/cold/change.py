@@ -53,6 +53,9 @@ class Rewrite:
     delete_horizon_ms: int | None = None  # given to each tombstone that has none yet
     aside: bool = False  # no rows: an empty file that stands in for one in quarantine
     source: SegmentFile | None = None  # rows to take instead: a file that leaves quarantine
+    #: Offsets whose records stay without key, value and headers: a partition's last, of what is
+    #: erased. None: nothing is erased.
+    nulled: OffsetSet | None = None
 
     def __post_init__(self) -> None:
         if not self.files:
@@ -151,6 +154,8 @@ class Change:
             return "archive"
         rewrites = [add for add in self.adds if isinstance(add, Rewrite)]
         if rewrites:
+            if any(one.nulled is not None for one in rewrites):
+                return "erase"
             aside = any(one.aside or one.source is not None for one in rewrites)
             return "quarantine" if aside else "compact" if self.data_change else "optimize"
         if self.removes:

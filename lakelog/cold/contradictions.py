@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 
 from ..errors import ContradictionError
 from ..record import TopicPartition
-from .registers import ArchivedEnd, CleanedEnd, LogStart, Register
+from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register
 from .segment import SegmentIndex
 
 #: Files that lakelog made of others, or in their place.
@@ -85,7 +85,7 @@ def check_partition(
         files.rows_of_partition(partition),
         registers.get(ArchivedEnd(partition), 0),
         registers.get(LogStart(partition), 0),
-        registers.get(CleanedEnd(partition), 0),
+        max(registers.get(CleanedEnd(partition), 0), registers.get(ErasedEnd(partition), 0)),
     ).check()
 
 
@@ -96,13 +96,13 @@ class _Partition:
         files: pa.Table,
         archived_end: int,
         log_start: int,
-        cleaned_end: int,
+        thinned_end: int,
     ) -> None:
         self.topic_partition = topic_partition
         self.files = files
         self.archived_end = archived_end
         self.log_start = log_start
-        self.cleaned_end = cleaned_end
+        self.thinned_end = thinned_end
 
     def check(self) -> None:
         self._check_end()
@@ -133,8 +133,8 @@ class _Partition:
 
     def _check_holes(self) -> None:
         """From the log start on, ranges follow each other without a hole."""
-        if self.cleaned_end and not pc.all(self.files["ours"]).as_py():
-            return  # compaction took records off the ends of files that no longer name their ranges
+        if self.thinned_end and not pc.all(self.files["ours"]).as_py():
+            return  # records went from the ends of files that no longer name their ranges
         starts = _array(self.files["start_offset"])
         reach = pc.cumulative_max(_array(self.files["end_offset"]))
         covered = pc.max_element_wise(
@@ -161,7 +161,7 @@ class _Partition:
         if pc.any(doubled).as_py():
             base = segments["segment"].filter(doubled)[0]
             self._refuse(f"segment {base} has more rows than offsets: somebody inserted rows")
-        if self.cleaned_end:  # a foreign OPTIMIZE may have merged compacted files
+        if self.thinned_end:  # a foreign OPTIMIZE may have merged files that lost records
             return
         # Above the log start, no record is ever missing from a segment as it was archived. (Records
         # below it may be missing, within a segment too.)

@@ -1,4 +1,4 @@
-"""Registers: the four numbers a partition's cold tier keeps beside its files.
+"""Registers: the five numbers a partition's cold tier keeps beside its files.
 
 They only grow (but for a cleaned end past the archived end, to which nothing of lakelog leads), and
 one that was never written reads as 0. Those that speak of files move only in the commit that adds
@@ -39,15 +39,23 @@ class ReservedEnd:
     partition: int
 
 
-Register = ArchivedEnd | LogStart | CleanedEnd | ReservedEnd
+@dataclass(frozen=True, slots=True)
+class ErasedEnd:
+    """One past the last offset whose record was erased: below it, offsets may be missing."""
+
+    partition: int
+
+
+Register = ArchivedEnd | LogStart | CleanedEnd | ReservedEnd | ErasedEnd
 
 REGISTER_NAMES: dict[
-    type[ArchivedEnd] | type[LogStart] | type[CleanedEnd] | type[ReservedEnd], str
+    type[ArchivedEnd] | type[LogStart] | type[CleanedEnd] | type[ReservedEnd] | type[ErasedEnd], str
 ] = {
     ArchivedEnd: "archived_end",
     LogStart: "log_start",
     CleanedEnd: "cleaned_end",
     ReservedEnd: "reserved_end",
+    ErasedEnd: "erased_end",
 }
 
 

@@ -15,6 +15,7 @@ from ..codec.value_columns import columns_of
 from ..errors import ContradictionError
 from ..record import RECORDS
 from .change import HotRange, Rewrite, RowsOf
+from .offset_set import OffsetSet
 from .schema import FILE_SCHEMA
 from .tombstones import Tombstones
 
@@ -46,9 +47,22 @@ def rewritten_rows(batch: pa.RecordBatch, rewrite: Rewrite) -> pa.RecordBatch:
     """The rows that a rewrite keeps of its files; `FILE_SCHEMA`'s columns, perhaps others."""
     if rewrite.without is not None:
         batch = batch.filter(pc.invert(rewrite.without.contains(batch.column("offset"))))
+    if rewrite.nulled is not None and len(rewrite.nulled):
+        batch = _nulled(batch, rewrite.nulled)
     if rewrite.delete_horizon_ms is not None:
         batch = _set_horizon(batch, rewrite.delete_horizon_ms)
     return batch
+
+
+def _nulled(batch: pa.RecordBatch, offsets: OffsetSet) -> pa.RecordBatch:
+    """Some rows as if they had been appended without key, value and headers."""
+    hit = offsets.contains(batch.column("offset"))
+    columns = dict(zip(batch.schema.names, batch.columns, strict=True))
+    empty: dict[str, object] = {"key": None, "value": None, "headers": [], "delete_horizon": None}
+    for name, nothing in empty.items():
+        kind = columns[name].type
+        columns[name] = pc.if_else(hit, pa.scalar(nothing, kind), columns[name])
+    return pa.RecordBatch.from_arrays(list(columns.values()), schema=batch.schema)
 
 
 def _set_horizon(batch: pa.RecordBatch, horizon_ms: int) -> pa.RecordBatch:

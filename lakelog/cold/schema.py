@@ -106,6 +106,11 @@ def missing_columns(topic: Topic, there: pa.Schema) -> pa.Schema:
     return pa.schema(missing)
 
 
+def columns_beyond_own(there: pa.Schema) -> pa.Schema:
+    """The columns of a table that not every table has: value columns, by whatever settings."""
+    return pa.schema([field for field in there if field.name not in TABLE_SCHEMA.names])
+
+
 def columns_to_write(topic: Topic, there: pa.Schema) -> pa.Schema:
     """The topic's value columns that its table has: a file has no others."""
     types = {field.name: field.type for field in there}

@@ -100,6 +100,12 @@ def archived_start(path: str) -> int | None:
     return int(found["start"]) if found and found["kind"] == "archive" else None
 
 
+def file_range(path: str) -> tuple[int, int] | None:
+    """The range of offsets that a file's name says, [start, end); None if lakelog wrote it not."""
+    found = re.search(_OURS, path)
+    return (int(found["start"]), int(found["end"])) if found else None
+
+
 def is_stand_in(path: str) -> bool:
     """Whether the file stands in for one in quarantine: empty, and its range is a declared gap."""
     found = re.search(_OURS, path)

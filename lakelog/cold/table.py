@@ -14,8 +14,9 @@ from ..producer_calls import ProducerCall
 from ..record import OffsetAndTimestamp, OffsetRange
 from ..topic import Topic
 from .change import Change
+from .leftovers import Discarded, Leftovers
 from .purged import Purged
-from .registers import ArchivedEnd, CleanedEnd, LogStart, Register, ReservedEnd
+from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register, ReservedEnd
 from .segment import SegmentFile, SegmentIndex
 from .tombstones import Tombstones
 
@@ -44,6 +45,13 @@ class ColdSnapshot:
 
     def cleaned_end(self, partition: int) -> int:
         return self.registers.get(CleanedEnd(partition), 0)
+
+    def erased_end(self, partition: int) -> int:
+        return self.registers.get(ErasedEnd(partition), 0)
+
+    def thinned_end(self, partition: int) -> int:
+        """One past the last offset that compaction or an erasure may have taken."""
+        return max(self.cleaned_end(partition), self.erased_end(partition))
 
     def reserved_end(self, partition: int) -> int:
         return max(self.registers.get(ReservedEnd(partition), 0), reservation.FIRST_OFFSETS)
@@ -103,6 +111,12 @@ class RowReader(Protocol):
         columns: Sequence[str] | None = None,
     ) -> Iterator[pa.RecordBatch]:
         """See `ColdRows.read`; `columns` may also name ``delete_horizon``."""
+        ...
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `ColdRows.with_keys`."""
         ...
 
     def tombstones(self, file: SegmentFile) -> Tombstones:
@@ -328,6 +342,39 @@ class ColdTable(ColdRows, Protocol):
 
     def remove_orphans(self) -> Orphans:
         """Delete `orphans` that are old enough; the others are for a later call."""
+        ...
+
+    def leftovers(self) -> Leftovers:
+        """The data files that lie beside those of the newest version, whatever their age.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
+        """
+        ...
+
+    def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
+        """Delete files now that the newest version does not name, not when vacuum is due.
+
+        Whoever reads an older version ends in a `MissingFileError`, and looks again. A file that is
+        gone already is left out; one that the newest version names stays.
+
+        Args:
+            files: such as a commit of the caller's removed, or `leftovers` that may go.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
+        """
+        ...
+
+    def forget_history(self) -> bool:
+        """Remove what the table's log says of files of older versions, if it says more of them than
+        their offsets and times: statistics of value columns are values.
+
+        Nobody can go back to those versions any more. False: there was nothing to remove.
+
+        Raises:
+            ContradictionError, ForeignTableError, ColdTierError: as for `snapshot`.
+        """
         ...
 
     def purge(self, *, decided: bool = False) -> Purged:

@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from ..clock import Clock
-from ..codec import ProducedBatch
+from ..codec import EntryId, ProducedBatch
 from ..config import KIB, MIB
 from ..errors import (
     HotTierUnavailableError,
@@ -46,6 +46,7 @@ from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
 from .lock import Lock
+from .persistence import Persistence, rewrite_persistence
 from .producer_values import parse_calls
 from .quarantine import HotQuarantine
 from .recovery import Recovery, Reserve
@@ -267,6 +268,27 @@ class HotLog:
     def servers(self) -> list[ServerInfo]:
         """What each server says of its version, memory and persistence."""
         return [server_info(server) for server in self._servers.all()]
+
+    def rewrite_persistence(self) -> list[Persistence]:
+        """Has each server write its files on disk anew, without what was trimmed.
+
+        Raises:
+            HotTierUnavailableError: one does not answer.
+        """
+        return [rewrite_persistence(server) for server in self._servers.all()]
+
+    def first_entry(self, topic_partition: TopicPartition) -> EntryId | None:
+        """The id of the stream's oldest entry, which may begin below the local log start: an entry
+        goes when all of it may. None: the stream is empty.
+
+        Raises:
+            ForeignEntryError: it is none of lakelog's.
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        stream = self._keys.partition(topic_partition).stream
+        command = ("XRANGE", stream, "-", "+", "COUNT", 1)
+        found = self._servers.for_key(stream).call(command)[0]
+        return EntryId.parse(found[0][0].decode()) if found else None
 
     def glancers(self) -> list[Glancer]:
         """One for each server, to look at many partitions again and again."""

@@ -38,7 +38,7 @@ def server_info(server: Server) -> ServerInfo:
     Raises:
         HotTierUnavailableError, HotTierAccessError: it does not answer, or refuses us.
     """
-    info = _fields(server.call(("INFO",))[0])
+    info = info_fields(server.call(("INFO",))[0])
     valkey = info.get("server_name") == "valkey"
     return ServerInfo(
         name=server.name,
@@ -50,18 +50,20 @@ def server_info(server: Server) -> ServerInfo:
         max_memory_bytes=int(info.get("maxmemory", 0)),
         eviction_policy=info.get("maxmemory_policy", "unknown"),
         append_only_file=info.get("aof_enabled") == "1",
-        appendfsync=_setting(server, "appendfsync"),
-        snapshots=_setting(server, "save"),
+        appendfsync=setting(server, "appendfsync"),
+        snapshots=setting(server, "save"),
     )
 
 
-def _fields(reply: bytes | str) -> dict[str, str]:
+def info_fields(reply: bytes | str) -> dict[str, str]:
+    """What INFO says, by name."""
     text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
     pairs = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
     return {name: value for name, colon, value in pairs if colon}
 
 
-def _setting(server: Server, name: str) -> str | None:
+def setting(server: Server, name: str) -> str | None:
+    """A setting of the server; None: CONFIG GET is not allowed here."""
     try:
         reply = server.call(("CONFIG", "GET", name))[0]
     except LakelogError:

@@ -89,7 +89,7 @@ class ColdVerification:
         self._explained = merged(
             [
                 *self._lost,
-                OffsetRange(0, self.cold.cleaned_end(partition)),
+                OffsetRange(0, self.cold.thinned_end(partition)),
                 OffsetRange(self.end_offset, MAX_OFFSET),
             ]
         )

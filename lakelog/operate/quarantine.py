@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import socket
 from dataclasses import dataclass
 
 from ..clock import Clock, SystemClock
@@ -15,6 +13,7 @@ from ..failpoints import failpoint
 from ..hot.hot_log import HotLog
 from ..hot.quarantine import HotQuarantine, QuarantinedEntry
 from ..topic import Topic
+from .who import who
 
 
 @dataclass(frozen=True)
@@ -65,7 +64,7 @@ class Quarantine:
         return self._entries().add(
             entry_id,
             reason,
-            _who(),
+            who(),
             self.clock.now_ms(),
             archived_end=archived_end,
             dry_run=dry_run,
@@ -83,7 +82,7 @@ class Quarantine:
             PolicyViolationError: the file can be read.
             CommitConflictError: others kept changing it; nothing was moved.
         """
-        return self._files().add(path, reason, _who(), self.clock.now_ms(), dry_run=dry_run)
+        return self._files().add(path, reason, who(), self.clock.now_ms(), dry_run=dry_run)
 
     def held(self) -> list[QuarantinedEntry | QuarantinedFile]:
         """What is in quarantine: entries, then files, by offset."""
@@ -171,11 +170,3 @@ class Quarantine:
                 "produce its records again",
                 entry_id=entry_id,
             )
-
-
-def _who() -> str:
-    try:
-        user = getpass.getuser()
-    except (KeyError, OSError, ImportError):  # no such user, as in some containers
-        user = "?"
-    return f"{user}@{socket.gethostname()}"

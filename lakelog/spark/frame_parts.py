@@ -40,7 +40,7 @@ def divide(look: Look, ranges: Mapping[int, OffsetRange]) -> tuple[Parts, Parts]
     for number, (start, end) in ranges.items():
         offsets = look.offsets[number]
         boundary = offsets.archived_end
-        if look.cold.cleaned_end(number) > offsets.local_log_start:
+        if look.cold.thinned_end(number) > offsets.local_log_start:
             boundary = min(boundary, offsets.local_log_start)
         boundary = min(max(boundary, start), end)
         both = OffsetRange(boundary, min(end, offsets.archived_end))

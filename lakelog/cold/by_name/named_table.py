@@ -58,6 +58,7 @@ from ..committing import (
     read_back,
     tell_purge,
 )
+from ..leftovers import Discarded, Leftovers
 from ..mirror import AddColumns, Alteration, SetComment, SetProperties, next_alteration
 from ..planned import check_plan
 from ..purged import Purged
@@ -875,6 +876,28 @@ class NamedTable(TimestampLookup[EitherView]):
     def remove_orphans(self) -> Orphans:
         """See `orphans`."""
         return Orphans()
+
+    def leftovers(self) -> Leftovers:
+        """See `ColdTable.leftovers`: the files are the catalog's, and its VACUUM's to delete."""
+        if self.snapshot().version < 0:
+            return Leftovers()
+        days = file_retention_ms(self._read_properties()) / DAY_MS
+        return Leftovers(
+            beyond=(
+                f"older versions of {self.name}, with their files and what the table's log says of "
+                "them: the catalog deletes the files by VACUUM once they were removed longer than "
+                f"{days:g} days ago (file.delete.delay.ms), and log entries after "
+                "delta.logRetentionDuration",
+            )
+        )
+
+    def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
+        """See `ColdTable.discard`: no file is lakelog's to delete; `leftovers` says so."""
+        return ()
+
+    def forget_history(self) -> bool:
+        """See `ColdTable.forget_history`: the log is the catalog's; `leftovers` says so."""
+        return False
 
     def purge(self, *, decided: bool = False) -> Purged:
         """See `ColdTable.purge`. Drops the table; Unity Catalog's UNDROP may bring it back. Where

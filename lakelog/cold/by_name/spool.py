@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 
 from ...engines.spark import outcome_of
 from ...engines.spark_worker import spare_imports
+from ...record import OffsetRange
 from ..projection import projection, shaped
 from ..segment import SegmentFile
 from ..tombstones import Tombstones
@@ -114,6 +115,12 @@ class SpooledRows(AbstractContextManager["SpooledRows"]):
         schema = projection(columns or self.columns)
         for batch in self._between(files, start, end):
             yield shaped(batch, schema)
+
+    def with_keys(
+        self, files: Iterable[SegmentFile], start: int, end: int, keys: frozenset[bytes]
+    ) -> Sequence[OffsetRange]:
+        """See `RowReader.with_keys`: the rows are here, and reading is all there is to do."""
+        return [OffsetRange(start, end)]
 
     def tombstones(self, file: SegmentFile) -> Tombstones:
         """See `RowReader.tombstones`."""

@@ -10,12 +10,13 @@ This module deals with one version after another; `path_commit` knows what a cha
 from __future__ import annotations
 
 import logging
+import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn, TypeVar, cast
 from urllib.parse import unquote
 
 import pyarrow as pa
@@ -32,6 +33,7 @@ from ...errors import (
     LakelogError,
     MissingFileError,
 )
+from ...failpoints import failpoint
 from ...format_version import check_format
 from ...json_text import parse_json
 from ...topic import Topic
@@ -49,6 +51,8 @@ from ..store.storage import Storage
 from ..store_errors import error_class, one_line
 from .purging import MARK
 from .segment_writer import WrittenFile
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -188,8 +192,7 @@ class DeltaLog:
     def transaction_version(self, app_id: str) -> int | None:
         if self._table is None:
             return None
-        with naming(self.path):
-            return cast("int | None", self._table.transaction_version(app_id))
+        return self._read(lambda table: cast("int | None", table.transaction_version(app_id)))
 
     def transactions(self) -> Mapping[str, int] | None:
         """All of them by app id, from the newest checkpoint and the commits after it.
@@ -332,6 +335,50 @@ class DeltaLog:
         except (DeltaError, OSError, ColdTierError) as error:
             logger.warning("version %d of %s has no checkpoint: %s", self.version, self.path, error)
 
+    def forget_history(self) -> bool:
+        """Write a checkpoint of this version, and remove every log file of an earlier one.
+
+        What tombstones and adds of earlier versions said is gone then: a checkpoint has of removed
+        files their paths alone. False: none was there.
+
+        Raises:
+            ColdTierError: the log cannot be read or written; what was removed is not needed.
+        """
+        log = f"{self.path}/_delta_log"
+        if self._table is None or not (old := self._older(log)):
+            return False
+        checkpoint = self._checkpoint_file(self.version)
+        self._read(lambda table: table.create_checkpoint())
+        # It must be on the disk before the log files that it replaces go.
+        self._storage.sync(checkpoint, f"{log}/{LAST_CHECKPOINT}", log)
+        self._checkpointed_version = self.version
+        failpoint("erase.after_checkpoint")
+        self._storage.delete_files(old)
+        return True
+
+    def _read(self, ask: Callable[[DeltaTable], T]) -> T:
+        """What an open table answers that may read log files again.
+
+        They may be gone since it was opened: then it is opened again, at the same version.
+        """
+        with naming(self.path):
+            try:
+                return ask(self._writable())
+            except (DeltaError, OSError):
+                if not self._is_log_file(self.version):
+                    raise  # the log was cleaned up beyond this version: the next look goes on
+                self._opened_with = self._storage.delta_options()
+                self._table = DeltaTable(
+                    self.path, version=self.version, storage_options=self._opened_with
+                )
+                return ask(self._table)
+
+    def _older(self, log: str) -> list[str]:
+        """The files of the log that speak of earlier versions alone."""
+        names = [info.base_name for info in self._storage.list_files(log, recursive=False)]
+        found = [(re.match(r"(?:\.)?(\d{20})\.", name), name) for name in names]
+        return [f"{log}/{name}" for at, name in found if at and int(at[1]) < self.version]
+
     def tombstones(self) -> set[str]:
         """The paths that the log names as removed."""
         listed = self._tombstones(retention_hours=0)
@@ -348,10 +395,11 @@ class DeltaLog:
     def _tombstones(self, retention_hours: int | None) -> set[str]:
         if self._table is None:
             return set()
-        with naming(self.path):
-            listed = self._table.vacuum(  # a dry run of "lite" lists what the log itself names
+        listed = self._read(  # a dry run of "lite" lists what the log itself names
+            lambda table: table.vacuum(
                 retention_hours, dry_run=True, enforce_retention_duration=False, full=False
             )
+        )
         # A path is absolute if its file is gone already; no file that is there has such a path.
         return set(listed)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
 from types import MappingProxyType
 from typing import Any, TypeVar
@@ -24,6 +25,7 @@ from ...engines.engine import Engine
 from ...errors import (
     ColdTierRefusedError,
     ContradictionError,
+    MissingFileError,
 )
 from ...failpoints import failpoint
 from ...producer_calls import ProducerCall
@@ -40,6 +42,7 @@ from ..committing import (
     deleted_topic,
     tell_purge,
 )
+from ..leftovers import Discarded, Leftovers
 from ..mirror import AddColumns, Alteration, SetComment, next_alteration
 from ..parquet.segment_reader import SegmentReader
 from ..planned import check_plan, standing_partitions
@@ -47,6 +50,7 @@ from ..purged import Purged
 from ..registers import ArchivedEnd, Register, app_id
 from ..schema import (
     READABLE_BY_ALL,
+    columns_beyond_own,
     columns_to_write,
     file_retention_ms,
     is_deleted,
@@ -56,6 +60,7 @@ from ..schema import (
     mirrored_version,
     table_properties,
     value_columns,
+    with_statistics,
 )
 from ..segment import SegmentFile
 from ..store.storage import Storage, modified_ms
@@ -63,6 +68,7 @@ from ..table import Applied, ColdSnapshot, Orphans, RowGroupTimes, Vacuumed
 from ..timestamp_lookup import TimestampLookup
 from . import purging
 from .delta_log import DeltaLog
+from .leftovers import leftovers_of
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .path_commit import PathCommit, advice
 from .producer_snapshots import ProducerSnapshots
@@ -340,6 +346,33 @@ class PathTable(TimestampLookup[SegmentReader]):
         for path in orphans.old:
             logger.info("removed %s of %s, left by a failed run", path, self._topic.name)
         return orphans
+
+    def leftovers(self) -> Leftovers:
+        """See `ColdTable.leftovers`. Lists the table's folders."""
+        listed, snapshot = self._listed_then_seen()
+        with self._lock:
+            tombstones = self._log.tombstones()
+        sizes = {path: info.size for path, info in listed.items()}
+        return Leftovers(tuple(leftovers_of(sizes, snapshot, tombstones)))
+
+    def discard(self, files: Iterable[SegmentFile]) -> Sequence[Discarded]:
+        """See `ColdTable.discard`."""
+        sizes = {file.path: file.size_bytes for file in files}
+        gone = []
+        for path in sorted(self.snapshot().files.missing(sizes)):
+            with suppress(MissingFileError):
+                digest = self.storage.sha256(f"{self.path}/{path}")
+                gone.append(Discarded(path, sizes[path], digest))
+        self._delete([one.path for one in gone])
+        return gone
+
+    def forget_history(self) -> bool:
+        """See `ColdTable.forget_history`."""
+        with self._lock:
+            self._log.refresh()
+            if not with_statistics(columns_beyond_own(self._log.columns())):
+                return False
+            return self._log.forget_history()
 
     def purge(self, *, decided: bool = False) -> Purged:
         """See `ColdTable.purge`."""

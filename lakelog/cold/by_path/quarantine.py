@@ -33,10 +33,10 @@ from ..segment import SegmentFile, is_stand_in
 from ..store.storage import Storage
 from ..table import ColdSnapshot
 from .path_table import PathTable
+from .quarantine_folder import FOLDER
 
 logger = logging.getLogger(__name__)
 
-FOLDER = "_quarantine"
 _CHUNK_BYTES = 8 * 1024 * 1024
 
 

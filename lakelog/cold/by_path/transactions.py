@@ -10,6 +10,7 @@ from ..registers import (
     REGISTER_NAMES,
     ArchivedEnd,
     CleanedEnd,
+    ErasedEnd,
     LogStart,
     Register,
     ReservedEnd,
@@ -27,6 +28,7 @@ def registers_of(partition: int) -> tuple[Register, ...]:
         LogStart(partition),
         CleanedEnd(partition),
         ReservedEnd(partition),
+        ErasedEnd(partition),
     )
 
 

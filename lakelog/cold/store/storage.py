@@ -6,6 +6,7 @@ Small calls that may be repeated are tried again while the store is busy or away
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -42,6 +43,8 @@ from .vended_credentials import Keys, PathKeys, TableKeys, Vended
 OBJECT_STORES = frozenset({"s3", "abfss", "gs"})
 
 DELETES_AT_ONCE = 16
+
+_DIGEST_CHUNK_BYTES = 8 * 1024 * 1024
 
 #: 1.6.4 is the first deltalake whose commits carry removals and txn versions together: older ones
 #: silently drop the registers. 1.6.4 and 1.6.5 were withdrawn by their makers.
@@ -286,6 +289,25 @@ class Storage:
             if info.type != pafs.FileType.File:
                 raise FileNotFoundError(path)
         return int(info.size)
+
+    def sha256(self, path: str) -> str:
+        """The digest of a file's bytes, in hex.
+
+        Raises:
+            MissingFileError: there is no such file.
+        """
+
+        def digest() -> str:
+            found = hashlib.sha256()
+            with (
+                self.naming(path),
+                self.filesystem().open_input_stream(self.arrow_path(path)) as stream,
+            ):
+                while chunk := stream.read(_DIGEST_CHUNK_BYTES):
+                    found.update(chunk)
+            return found.hexdigest()
+
+        return patiently(f"reading {path}", digest)
 
     def delete_file(self, path: str) -> None:
         """Remove a file, if it is there."""

@@ -28,7 +28,7 @@ def record_tiers(
         is_hot = pc.and_not(is_hot, within)
     is_cold = pc.less(offsets, log.archived_end)
     start, end = offsets[0].as_py(), offsets[-1].as_py() + 1
-    in_doubt = log.local_log_start < end and start < look.cold.cleaned_end(partition)
+    in_doubt = log.local_log_start < end and start < look.cold.thinned_end(partition)
     if in_doubt and opened.log.table is not None:
         files = look.cold.files.files_between(partition, start, end)
         held = [

@@ -46,7 +46,7 @@ def by_row_groups(
     for row in rows.tolist():
         partition, tier = int(groups.partition[row]), int(groups.tier[row])
         start, end = int(groups.start[row]), int(groups.end[row])
-        if tier == BOTH and start < look.cold.cleaned_end(partition):
+        if tier == BOTH and start < look.cold.thinned_end(partition):
             continue
         files = look.cold.files.files_between(partition, start, end)
         if sum(max(1, file.records) for file in files) <= ROW_GROUP_ROWS * len(files):

@@ -1,0 +1,1 @@
+"""Erasing records of a whole log: both tiers, and what Redis keeps on its disk; a certificate."""

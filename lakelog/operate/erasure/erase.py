@@ -1,0 +1,286 @@
+"""Erases records of one topic from both tiers, and from what Redis keeps on its disk.
+
+Entries of a stream cannot change, so hot records go the way of all records: archive, trim, rewrite
+the files that hold matches, delete those. The order is what makes a crash harmless: Redis lets go
+only of what cold holds, and the next run begins again with what either tier still has.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from ...archive.archiver import Archiver
+from ...cleanup.erasure.erasure import Erasure
+from ...cleanup.erasure.report import ColdErased
+from ...cold.table import ColdTable
+from ...errors import EraseFailedError, InvalidArgumentError, LakelogError
+from ...failpoints import failpoint
+from ...groups.share.admin import ShareGroupAdmin
+from ...hot.hot_log import HotLog
+from ...hot.persistence import NONE, REWRITTEN
+from ...offsets import HotOffsets
+from ...read.topic_log import TopicLog
+from ...read.where import Where
+from ...record import OffsetRange
+from ...text_table import counted
+from ...topic import Topic
+from ..who import who
+from .condition import RecordCondition
+from .report import Erased, HotErased
+
+
+@dataclass(frozen=True)
+class HotSide:
+    """The hot tier of a topic, and what goes with it.
+
+    Args:
+        log: over both tiers.
+        kept: how many deleted topics of the name Redis still keeps.
+    """
+
+    hot: HotLog
+    archiver: Archiver
+    log: TopicLog
+    share_groups: ShareGroupAdmin
+    kept: int = 0
+
+    def offsets(self, topic: Topic) -> dict[int, HotOffsets]:
+        """The partitions as Redis has them."""
+        seen = self.hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+        return {tp.partition: offsets for tp, offsets in seen.items()}
+
+
+def plan_erase(
+    topic: Topic,
+    table: ColdTable,
+    condition: RecordCondition,
+    side: HotSide | None,
+    *,
+    version: str,
+    now_ms: Callable[[], int],
+) -> Erased:
+    """What `erase` would do now; changes nothing.
+
+    Raises:
+        LakelogError: a tier cannot be read.
+    """
+    run = _Run(topic, table, condition, side, version, now_ms)
+    began_ms = now_ms()
+    hot: HotErased | None = None
+    unarchived: dict[int, int] = {}
+    if side is not None:
+        seen = side.offsets(topic)
+        found = _hot_matches(side.log, condition.where, seen)
+        cold = table.snapshot()
+        unarchived = {
+            number: count
+            for number, offsets in found.items()
+            if (count := int(np.sum(offsets >= cold.archived_end(number))))
+        }
+        hot = HotErased(
+            {number: one.log_end for number, one in seen.items()},
+            {number: len(offsets) for number, offsets in found.items()},
+            beyond=_beyond(topic, side),
+        )
+    cold_erased = Erasure(topic, table, condition).plan()
+    return run.erased(began_ms, cold_erased, hot, (), unarchived)
+
+
+def erase(
+    topic: Topic,
+    table: ColdTable,
+    condition: RecordCondition,
+    side: HotSide | None,
+    *,
+    version: str,
+    now_ms: Callable[[], int],
+) -> Erased:
+    """Erases the matches below where the log ends now, and of those above it what it meets.
+
+    Doing it again after a crash, or after an error, does what is left.
+
+    Args:
+        side: None without a Redis: its copies stay.
+
+    Raises:
+        EraseFailedError: something could not be done; the rest was, and the report is in the error.
+        LakelogError: a tier cannot be used at all.
+    """
+    run = _Run(topic, table, condition, side, version, now_ms)
+    began_ms = now_ms()
+    hot: HotErased | None = None
+    failures: list[LakelogError] = []
+    if side is not None:
+        hot, failures = run.empty_hot(side)
+    cold = Erasure(topic, table, condition).run()
+    failpoint("erase.before_persistence")
+    if side is not None and hot is not None:
+        hot = _persisted(side, hot)
+    failures += cold.failures.values()
+    erased = run.erased(began_ms, cold, hot, failures, {})
+    if failures:
+        more = f" (and {len(failures) - 1} more)" if len(failures) > 1 else ""
+        raise EraseFailedError(
+            f"records of topic {topic.name!r} were erased as far as possible, but "
+            f"{failures[0].message.rstrip('.')}{more}. Mend that, and erase again: it does the "
+            "rest",
+            topic=topic.name,
+            report=erased,
+        )
+    return erased
+
+
+def untiered(topic: Topic) -> InvalidArgumentError:
+    """The error of who would erase records that Redis alone holds."""
+    return InvalidArgumentError(
+        f"topic {topic.name!r} is not archived (remote.storage.enable=false), and the entries of a "
+        "Redis stream cannot change, so no single record of it can be erased. Have it archived "
+        f"first: `lakelog topics alter {topic.name} --config remote.storage.enable=true`; or "
+        f"forget all up to such a record: `lakelog delete-records {topic.name}`",
+        topic=topic.name,
+    )
+
+
+@dataclass(frozen=True)
+class _Run:
+    topic: Topic
+    table: ColdTable
+    condition: RecordCondition
+    side: HotSide | None
+    version: str
+    now_ms: Callable[[], int]
+
+    def empty_hot(self, side: HotSide) -> tuple[HotErased, list[LakelogError]]:
+        """Has Redis hold no match below its log ends of now, and cold all that it held."""
+        topic = self.topic
+        ends = {number: seen.log_end for number, seen in side.offsets(topic).items()}
+        _, errors = side.archiver.attempt(dict(ends))
+        failures = list(errors)
+        failpoint("erase.after_archive")
+        seen = side.offsets(topic)
+        within = {n: min(seen[n].log_end, end) for n, end in ends.items()}
+        found = _hot_matches(side.log, self.condition.where, seen, within)
+        cold = self.table.snapshot()
+        trimmed: dict[int, OffsetRange] = {}
+        for number, end in within.items():
+            start = seen[number].local_log_start
+            archived_end = cold.archived_end(number)
+            if not (number in found or self._begins_below(side, number, start)):
+                continue
+            if archived_end < end:
+                continue  # what kept it from being archived is among the failures
+            side.hot.trim(
+                topic.partition(number), end, archived_end=archived_end, topic_id=topic.topic_id
+            )
+            trimmed[number] = OffsetRange(start, end)
+        failpoint("erase.after_trim")
+        matches = {number: len(offsets) for number, offsets in found.items()}
+        return HotErased(ends, matches, trimmed, beyond=_beyond(topic, side)), failures
+
+    def _begins_below(self, side: HotSide, partition: int, local_log_start: int) -> bool:
+        """Whether Redis's oldest entry has records that no reader is given any more."""
+        entry = side.hot.first_entry(self.topic.partition(partition))
+        return entry is not None and entry.base_offset < local_log_start
+
+    def erased(
+        self,
+        began_ms: int,
+        cold: ColdErased,
+        hot: HotErased | None,
+        failures: Sequence[LakelogError],
+        unarchived: Mapping[int, int],
+    ) -> Erased:
+        salt = secrets.token_bytes(16)
+        return Erased(
+            self.topic,
+            self.condition.digest(salt),
+            salt,
+            who(),
+            self.version,
+            began_ms,
+            self.now_ms(),
+            cold,
+            hot,
+            tuple(failures),
+            unarchived,
+        )
+
+
+def _hot_matches(
+    log: TopicLog,
+    where: Where,
+    seen: Mapping[int, HotOffsets],
+    ends: Mapping[int, int] | None = None,
+) -> dict[int, np.ndarray]:
+    """The offsets of the matching records that Redis holds, by partition that has any."""
+    ranges = {
+        number: (offsets.local_log_start, offsets.log_end if ends is None else ends[number])
+        for number, offsets in seen.items()
+    }
+    ranges = {number: span for number, span in ranges.items() if span[0] < span[1]}
+    found: dict[int, list[np.ndarray]] = {}
+    for table in log.search_ranges(ranges, where):
+        partitions = table["partition"].to_numpy()
+        offsets = table["offset"].to_numpy()
+        for number in np.unique(partitions).tolist():
+            found.setdefault(number, []).append(offsets[partitions == number])
+    return {number: np.concatenate(parts) for number, parts in found.items()}
+
+
+def _persisted(side: HotSide, hot: HotErased) -> HotErased:
+    """With what became of the servers' files on disk."""
+    servers = side.hot.rewrite_persistence()
+    beyond = list(hot.beyond)
+    for one in servers:
+        kept = {"append-only file": one.append_only_file, "snapshot": one.snapshot}
+        beyond += [
+            f"the {name} of Redis at {one.server}: {said}. It holds what was trimmed until the "
+            "server writes it anew"
+            for name, said in kept.items()
+            if said not in (REWRITTEN, NONE)
+        ]
+        if one.replicas:
+            beyond.append(
+                f"the files on disk of {counted(one.replicas, 'replica')} of {one.server}: they "
+                "follow in memory, and write their own files anew by their own settings"
+            )
+        if one.slow_log_entries:
+            beyond.append(
+                f"the slow log of {one.server}, which shows the beginning of long arguments: "
+                "SLOWLOG RESET empties it"
+            )
+    return replace(hot, servers=servers, beyond=tuple(beyond))
+
+
+def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
+    """What of the keyspace is not looked through."""
+    said = []
+    for topic_partition in topic.topic_partitions():
+        held = side.hot.quarantine(topic_partition, topic.topic_id).held()
+        if held:
+            said.append(
+                f"{len(held):,} of the entries of {topic_partition} in quarantine: "
+                f"`lakelog quarantine list {topic.name}` shows them, release puts back what is "
+                "sound; then erase again"
+            )
+    if side.kept:
+        said.append(
+            f"{counted(side.kept, 'deleted topic')} of the name {topic.name!r} that "
+            f"{'is' if side.kept == 1 else 'are'} still kept: `lakelog topics purge {topic.name}` "
+            "removes them for good"
+        )
+    groups = [
+        group.group_id
+        for group in side.share_groups.list()
+        if any(one.topic_partition.topic == topic.name for one in group.partitions)
+    ]
+    if groups:
+        said.append(
+            f"dead-letter topics of the share groups {', '.join(groups)}: they are topics of their "
+            "own; erase there too"
+        )
+    return tuple(said)

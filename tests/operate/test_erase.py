@@ -1,0 +1,484 @@
+"""Erasing records of a whole log: no byte of them stays in a file, a key of Redis, or its files."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+import redis
+
+from lakelog import Lakelog
+from lakelog.cli.main import main
+from lakelog.errors import (
+    EraseFailedError,
+    InvalidArgumentError,
+    UnknownTopicOrPartitionError,
+)
+from lakelog.failpoints import armed
+from lakelog.operate.erasure.certificate import certificate, check_certificate
+from lakelog.record import OffsetRange, TopicPartition
+from lakelog.testing.eventually import eventually
+from lakelog.testing.servers import RedisServer
+
+KEY = b"ada-7f3a9c51e2"  # nothing else has these bytes
+VALUE = b"GEHEIM-b81d04f7aa"
+TP = TopicPartition("orders", 0)
+
+#: What was archived stays in Redis too, so that both tiers hold it.
+BOTH = {"retention.ms": -1, "local.retention.ms": -1}
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    found = RedisServer(tmp_path / "redis").start()
+    yield found
+    found.kill()
+
+
+@pytest.fixture
+def lake(server: RedisServer, tmp_path: Path) -> Iterator[Lakelog]:
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as found:
+        yield found
+
+
+def produce(lake: Lakelog, *keys: bytes | None, topic: str = "orders", **more: Any) -> None:
+    """A record of each key, one by one: those of `KEY` have the value that must not stay."""
+    with lake.producer() as producer:
+        for number, key in enumerate(keys):
+            value = VALUE if key == KEY else b"v%d" % number
+            producer.send(topic, value, key=key, **({"partition": 0} | more))
+            producer.flush()
+
+
+def left(lake: Lakelog, partition: int = 0, topic: str = "orders") -> list[tuple[int, Any, Any]]:
+    return [(r.offset, r.key, r.value) for r in lake.log(topic).read(partition).records()]
+
+
+def traces(tmp_path: Path, server: RedisServer, *secrets: bytes) -> list[str]:
+    """Where one of the secrets stands: files as they are and decoded, and every key's dump."""
+    found = []
+    for file in tmp_path.rglob("*"):
+        if not file.is_file() or file.suffix == ".sock":
+            continue
+        contents = [file.read_bytes()]
+        if file.suffix == ".parquet":
+            columns = pq.read_table(file, partitioning=None).columns
+            contents += [repr(column.to_pylist()).encode() for column in columns]
+        if any(secret in content for secret in secrets for content in contents):
+            found.append(str(file.relative_to(tmp_path)))
+    with server.client() as client:
+        for key in client.scan_iter():
+            whole = [client.dump(key) or b"", _shown(client, key)]
+            if any(secret in content for secret in secrets for content in whole):
+                found.append(f"key {key.decode()}")
+    return found
+
+
+def _shown(client: redis.Redis, key: bytes) -> bytes:
+    """What a key holds, without the compression that a dump has."""
+    kind = client.type(key)
+    reads: dict[bytes, Callable[[bytes], Any]] = {
+        b"stream": client.xrange,
+        b"hash": client.hgetall,
+        b"string": client.get,
+        b"set": client.smembers,
+        b"zset": lambda key: client.zrange(key, 0, -1),
+        b"list": lambda key: client.lrange(key, 0, -1),
+    }
+    return repr(reads[kind](key)).encode()
+
+
+def test_no_byte_stays_in_either_tier(lake, server, tmp_path):
+    lake.topics.create("orders", 2, BOTH)
+    produce(lake, KEY, b"b", KEY)
+    lake.archive("orders")
+    produce(lake, b"c", KEY, b"d")
+    lake.archive("orders")
+    produce(lake, KEY, b"e")  # hot alone
+    produce(lake, b"x", b"y", partition=1)
+    before = left(lake)
+    assert traces(tmp_path, server, KEY, VALUE)
+
+    erased = lake.erase("orders", KEY)
+
+    assert left(lake) == [one for one in before if one[1] != KEY]
+    assert [one[1] for one in left(lake, 1)] == [b"x", b"y"]
+    assert erased.records == 4
+    assert erased.partitions == [0]
+    assert erased.cold.partitions[0].offsets == (
+        OffsetRange(0, 1), OffsetRange(2, 3), OffsetRange(4, 5), OffsetRange(6, 7))  # fmt: skip
+    assert erased.hot is not None
+    assert erased.hot.matches == {0: 4}
+    assert erased.hot.trimmed == {0: OffsetRange(0, 8)}
+    assert [one.is_rewritten for one in erased.hot.servers] == [True]
+    # Redis removes the files that it replaced in the background
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+    offsets = lake.log("orders").offsets()[0]
+    assert (offsets.log_start, offsets.archived_end, offsets.log_end) == (0, 8, 8)
+    # the log goes on, and keeps what was not asked for in Redis
+    produce(lake, b"f", KEY)
+    assert [one[0] for one in left(lake)][-2:] == [8, 9]
+    assert lake.log("orders").offsets()[1].local_log_start == 0
+
+
+def test_records_sent_together_in_arrow_entries_go_too(lake, server, tmp_path):
+    lake.topics.create("orders", 1, BOTH | {"lakelog.entry.format": "arrow"})
+    with lake.producer() as producer:
+        for n in range(100):
+            key = KEY if n % 10 == 3 else b"k%d" % n
+            producer.send("orders", VALUE if key == KEY else b"v", key=key)
+
+    assert lake.erase("orders", KEY).records == 10
+
+    assert len(left(lake)) == 90
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+def test_an_entry_that_was_trimmed_in_its_middle_goes_as_a_whole(lake, server, tmp_path):
+    """Its first records are below the local log start, where no reader finds them."""
+    lake.topics.create("orders", 1, BOTH | {"lakelog.entry.format": "arrow"})
+    with lake.producer() as producer:
+        for n in range(100):
+            producer.send("orders", VALUE if n == 3 else b"v", key=KEY if n == 3 else b"k")
+    lake.archive("orders")
+    lake.hot.trim(TP, 50, topic_id=lake.topics.get("orders").topic_id)
+    assert lake.log("orders").offsets()[0].local_log_start == 50
+
+    lake.erase("orders", KEY)
+
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+def test_the_last_record_keeps_its_offset_alone(lake, server, tmp_path):
+    lake.topics.create("orders", 1, BOTH)
+    with lake.producer() as producer:
+        producer.send("orders", VALUE, key=KEY, headers=[("h", VALUE)]).result()
+
+    erased = lake.erase("orders", where=f'key = "{KEY.decode()}"')
+
+    (record,) = lake.log("orders").read(0).records()
+    assert (record.offset, record.key, record.value, record.headers) == (0, None, None, ())
+    assert erased.cold.partitions[0].nulled_offset == 0
+    assert lake.erase("orders", where='not key = "b"').records == 0  # nothing is left to erase
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        'value.user = "ada"',
+        'header.user = "ada"',
+        'value.user = "ada" and time < "2023-11-15"',
+        "offset = 1",
+    ],
+)
+def test_conditions_on_members_headers_and_times(lake, server, tmp_path, where):
+    lake.topics.create("orders", 1, BOTH | {"lakelog.value.columns": "user string, n long"})
+    with lake.producer() as producer:
+        for n, user in enumerate(["bob", "ada", "eve"]):
+            text = json.dumps({"user": user, "n": n, "x": VALUE.decode() if user == "ada" else ""})
+            time_ms = 1_700_000_000_000 + n
+            headers = [("user", user.encode())]
+            producer.send("orders", text, headers=headers, timestamp_ms=time_ms).result()
+
+    assert lake.erase("orders", where=where).records == 1
+
+    assert [one[0] for one in left(lake)] == [0, 2]
+    eventually(lambda: not traces(tmp_path, server, VALUE))
+
+
+def test_a_dry_run_counts_and_changes_nothing(lake):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, KEY, b"b")
+    lake.archive("orders")
+    produce(lake, b"c", KEY)
+    before, version = left(lake), lake.log("orders").table.snapshot().version
+
+    erased = lake.erase("orders", KEY, dry_run=True)
+
+    assert left(lake) == before
+    assert lake.log("orders").table.snapshot().version == version
+    assert erased.records == 2
+    assert erased.unarchived == {0: 1}
+    assert erased.hot.matches == {0: 2}
+    assert erased.cold.partitions[0].files == 1
+
+
+STEPS = [
+    "archive.after_commit",
+    "erase.after_archive",
+    "erase.after_trim",
+    "erase.after_plan",
+    "cold.after_commit",
+    "erase.after_commit",
+    "erase.after_files",
+    "erase.before_persistence",
+]
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_crash_at_any_step_is_finished_by_the_next_run(lake, server, tmp_path, step):
+    lake.topics.create("orders", 1, BOTH | {"lakelog.value.columns": "a string"})
+    with lake.producer() as producer:
+        for key in (b"a", KEY, b"b"):
+            producer.send("orders", b'{"a":"%s"}' % (VALUE if key == KEY else key), key=key)
+
+    class Crash(BaseException):
+        pass
+
+    def crash() -> None:
+        raise Crash
+
+    with armed(step, crash), pytest.raises(Crash):
+        lake.erase("orders", KEY)
+    lake.erase("orders", KEY)
+
+    assert [one[:2] for one in left(lake)] == [(0, b"a"), (2, b"b")]
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+def test_a_reader_in_the_middle_of_a_removed_file_looks_again(lake):
+    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    for _ in range(3):
+        produce(lake, b"a", KEY, b"b")
+        lake.archive("orders")
+    consumer = lake.consumer(auto_offset_reset="earliest", max_poll_records=1)
+    consumer.assign([TP])
+    got = [record.offset for record in _polled(consumer)]
+    fetches = lake.log("orders").fetches(0, 0, max_bytes=1)
+    first = next(fetches).records.column("offset").to_pylist()
+
+    lake.erase("orders", KEY)
+
+    while got[-1] < 8:
+        got += [record.offset for record in _polled(consumer)]
+    rest = [o for step in fetches for o in step.records.column("offset").to_pylist()]
+    consumer.close()
+    # What was read ahead may still be given; all that stays is, once.
+    assert [offset for offset in got if offset % 3 != 1] == [0, 2, 3, 5, 6, 8]
+    assert [o for o in [*first, *rest] if o % 3 != 1] == [0, 2, 3, 5, 6, 8]
+
+
+def _polled(consumer) -> list[Any]:
+    return [record for records in consumer.poll(1000).values() for record in records]
+
+
+def test_beside_a_producer_and_an_archiver_all_that_was_there_is_erased(lake):
+    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    produce(lake, *[KEY, b"a"] * 20)
+    stop = threading.Event()
+
+    def work() -> None:
+        while not stop.is_set():
+            produce(lake, b"a", b"b", b"c")
+            lake.archive("orders")
+            lake.cleanup("orders")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    try:
+        lake.erase("orders", KEY)
+    finally:
+        stop.set()
+        thread.join()
+
+    found = left(lake)
+    assert [one[1] for one in found if one[1] == KEY] == []
+    end = lake.log("orders").offsets()[0].log_end
+    assert [one[0] for one in found] == [o for o in range(end) if o >= 40 or o % 2 == 1]
+
+
+def test_segments_are_sound_afterwards(lake):
+    """Gaps that erasing left are no holes, in the table's log and in a check of all files."""
+    lake.topics.create("orders", 1, BOTH)
+    for _ in range(3):
+        produce(lake, b"a", KEY, b"b")
+        lake.archive("orders")
+    lake.erase("orders", KEY)
+    assert main(_where(lake, "segments", "list", "orders", "--verify")) == 0
+
+
+def _where(lake: Lakelog, *command: str) -> list[str]:
+    source = lake.place.source
+    return [*command, "--redis", source.url, "--cold", str(lake.place.cold), "--engine", "inline"]
+
+
+def test_without_a_redis_what_it_holds_is_told_and_a_run_with_one_does_the_rest(
+    lake, server, tmp_path
+):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, KEY, b"b")
+    lake.archive("orders")
+
+    erased = lake.archived.erase("orders", KEY)
+
+    assert erased.records == 1
+    assert any("Redis, which was not asked" in one for one in erased.beyond)
+    assert [one.offset for one in lake.archived.log("orders").read(0).records()] == [1]
+    again = lake.erase("orders", KEY)
+    assert (again.cold.records, again.hot.matches) == (0, {0: 1})
+    assert [one[0] for one in left(lake)] == [1]
+    eventually(lambda: not traces(tmp_path, server, KEY, VALUE))
+
+
+def test_a_damaged_file_fails_the_run_which_did_the_rest(lake, tmp_path):
+    lake.topics.create("orders", 1, {"retention.ms": -1, "local.retention.ms": 0})
+    for _ in range(2):
+        produce(lake, KEY, b"b")
+        lake.archive("orders")
+    file = sorted((tmp_path / "cold").rglob("archive-*.parquet"))[0]
+    file.write_bytes(b"no parquet")
+
+    with pytest.raises(EraseFailedError, match=r"archive-.*Mend that") as caught:
+        lake.erase("orders", KEY)
+
+    assert caught.value.report.records == 1
+    assert certificate(caught.value.report)["failures"]
+
+
+def test_a_snapshot_that_redis_keeps_is_written_anew(tmp_path):
+    server = RedisServer(tmp_path / "redis", {"save": "3600 1", "appendonly": "no"}).start()
+    try:
+        with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lake:
+            lake.topics.create("orders", 1, BOTH)
+            produce(lake, b"a", KEY, b"b")
+            with server.client() as client:
+                client.save()
+            assert traces(tmp_path, server, KEY)
+            (one,) = lake.erase("orders", KEY).hot.servers
+        assert (one.append_only_file, one.snapshot) == ("none is kept", "rewritten")
+        assert not traces(tmp_path, server, KEY, VALUE)
+    finally:
+        server.kill()
+
+
+def test_a_server_that_refuses_to_rewrite_is_told_of(tmp_path):
+    server = RedisServer(tmp_path / "redis", {"rename-command": 'BGREWRITEAOF ""'}).start()
+    try:
+        with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as lake:
+            lake.topics.create("orders", 1, BOTH)
+            produce(lake, b"a", KEY, b"b")
+            erased = lake.erase("orders", KEY)
+        assert "BGREWRITEAOF was refused" in erased.hot.servers[0].append_only_file
+        assert any("append-only file of Redis" in one for one in erased.beyond)
+    finally:
+        server.kill()
+
+
+# -- what is refused -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({}, "one of the two"),
+        ({"keys": "a", "where": 'key = "a"'}, "one of the two"),
+        ({"keys": []}, "no key was given"),
+        ({"keys": [3]}, "3 is no key"),
+        ({"where": "  "}, "every record would go"),
+        ({"where": "key ="}, "cannot be read"),
+    ],
+)
+def test_what_does_not_say_which_records_is_refused(lake, asked, said):
+    lake.topics.create("orders", 1)
+    with pytest.raises(InvalidArgumentError, match=said):
+        lake.erase("orders", **asked)
+
+
+def test_a_topic_that_redis_alone_holds_is_refused_with_what_to_do(lake):
+    lake.topics.create("orders", 1, {"remote.storage.enable": "false"})
+    with pytest.raises(InvalidArgumentError, match=r"remote\.storage\.enable=true"):
+        lake.erase("orders", KEY)
+    with pytest.raises(UnknownTopicOrPartitionError):
+        lake.erase("nothing", KEY)
+
+
+# -- the certificate -----------------------------------------------------------------------------
+
+
+def test_the_certificate_shows_no_key_and_that_it_was_changed(lake):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    lake.archive("orders")
+
+    said = certificate(lake.erase("orders", KEY))
+
+    text = json.dumps(said)
+    assert KEY.decode() not in text
+    assert VALUE.decode() not in text
+    assert check_certificate(text) == said
+    assert said["partitions"] == {
+        "0": {"offsets": [[1, 2]], "records": 1, "nulled_offset": None, "files": 1}
+    }
+    (file,) = said["files"]
+    assert file["path"].startswith("partition=0/segment=0/archive-")
+    for changed in (
+        {**said, "topic": "others"},
+        {**said, "partitions": {}},
+        {**said, "digest": "sha256:0"},
+    ):
+        with pytest.raises(InvalidArgumentError, match="was changed"):
+            check_certificate(json.dumps(changed))
+    for no in ("", "[]", "{}", '"x"', '{"lakelog":1,"kind":"erasure"}', "[" * 100_000):
+        with pytest.raises(InvalidArgumentError, match="no certificate"):
+            check_certificate(no)
+
+
+def test_what_was_asked_for_can_be_checked_by_who_knows_it(lake):
+    lake.topics.create("orders", 1, BOTH)
+    first, again = (lake.erase("orders", KEY) for _ in range(2))
+    from lakelog.operate.erasure.condition import RecordCondition
+
+    assert first.asked != again.asked  # each has a salt of its own
+    assert RecordCondition.of(KEY).digest(first.salt) == first.asked
+    assert RecordCondition.of(b"other").digest(first.salt) != first.asked
+
+
+# -- on the command line -------------------------------------------------------------------------
+
+
+def test_the_command_erases_writes_a_certificate_and_checks_it(lake, tmp_path, capsys):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    file = tmp_path / "ada.json"
+    key = ["--key", KEY.decode()]
+
+    assert main(_where(lake, "erase", "orders", *key, "--dry-run")) == 0
+    assert "would be erased" in capsys.readouterr().out
+    assert len(left(lake)) == 3
+    assert main(_where(lake, "erase", "orders", *key, "--certificate", str(file))) == 0
+    out = capsys.readouterr().out
+    assert "1 file deleted" in out
+    assert KEY.decode() not in out
+    assert len(left(lake)) == 2
+    assert main(["erase", "--verify", str(file)]) == 0
+    assert "1 records of topic orders" in capsys.readouterr().out
+    file.write_text(file.read_text().replace("orders", "ORDERS"))
+    assert main(["erase", "--verify", str(file)]) == 1
+    assert "was changed" in capsys.readouterr().err
+
+
+def test_a_certificate_that_cannot_be_written_is_noticed_first(lake, tmp_path, capsys):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, KEY, b"b")
+    there = tmp_path / "there.json"
+    there.write_text("{}")
+    for path in (there, tmp_path / "no" / "folder.json"):
+        command = _where(lake, "erase", "orders", "--key", KEY.decode(), "--certificate", str(path))
+        assert main(command) == 1
+    assert len(left(lake)) == 2
+    assert there.read_text() == "{}"
+
+
+def test_as_json(lake, capsys):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    assert main(_where(lake, "erase", "orders", "--key", KEY.decode(), "--output", "json")) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert [row["records"] for row in said["erased"]] == [1]
+    assert check_certificate(json.dumps(said["certificate"]))["topic"] == "orders"
