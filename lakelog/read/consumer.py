@@ -80,6 +80,7 @@ class Consumer:
             find_starts,
         )
         self._following: Following | None = None  # None: partitions are assigned by hand
+        self._records: Iterator[Record] | None = None  # of the iteration that goes on
 
     # -- which partitions, from where ------------------------------------------------------------
 
@@ -297,12 +298,30 @@ class Consumer:
             for tp, batches in self._poll(timeout_ms, max_records).items()
         }
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Consumer:
         """Records one by one, waiting for more, until ``consumer_timeout_ms`` pass without one.
 
         `position` is the offset after the last record given; seek, pause and assign between
-        two records take effect at once.
+        two records take effect at once. Once it has ended, it can be gone on with.
         """
+        return self
+
+    def __next__(self) -> Record:
+        """The next record of the iteration.
+
+        Raises:
+            StopIteration: none came within ``consumer_timeout_ms``; a later call waits again.
+            InvalidArgumentError: there is neither a subscription nor an assignment.
+        """
+        if self._records is None:
+            self._records = self._one_by_one()
+        try:
+            return next(self._records)
+        except BaseException:  # that was its end, whatever it is
+            self._records = None
+            raise
+
+    def _one_by_one(self) -> Iterator[Record]:
         self._check_assigned()
         while len(self._reading) or self._following is not None:
             cursor = self._await(_deadline(self.config.consumer_timeout_ms))
