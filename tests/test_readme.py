@@ -274,6 +274,7 @@ def test_the_charts_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_a_job_run_leaves_what_it_shows() -> None:
     run_section("lakelog/jobs/README.md", "What runs leave behind")
+    run_section("lakelog/jobs/README.md", "The list of runs")
 
 
 def test_it_names_every_notebook_with_its_own_parameters() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from . import recorded
 from .connect import cold_root, no_topics, open_log
 from .engines import engine_names, say_engines
 from .output import ConsoleProgress, Failed, Message, Table, describe
@@ -67,7 +68,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--max-duration", metavar="TIME", help="end a continuous run after 30s, 10m, 8h or 2d"
     )
-    added.set_defaults(run=_run, when_stopped=_STOPPED, makes_log=True)
+    added.set_defaults(run=_run, when_stopped=_STOPPED, makes_log=True, recorded="archive")
 
 
 def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
@@ -76,6 +77,7 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
     if arguments.adopt and (arguments.continuous or not arguments.topics):
         raise InvalidArgumentError("--adopt goes with the names of topics, not with --continuous")
     if arguments.continuous:
+        arguments.recorded = None  # it leaves rows of its own, also before Redis answers
         if arguments.until != "latest":
             raise InvalidArgumentError("--continuous has no --until; it ends by --max-duration")
         return _continuous(arguments, _duration(arguments.max_duration))
@@ -96,8 +98,10 @@ def _run(arguments: argparse.Namespace) -> Table | Iterator[Any]:
                 for topic, found in error.errors.items()
                 for one in found
             ]
+            recorded.partitions(arguments, log, error.reports, "\n".join(said))
             raise Failed(_table(error.reports, "nothing was archived"), "\n".join(said)) from error
         step.advance(sum(report.records for report in reports))
+        recorded.partitions(arguments, log, reports)
         empty = _nothing(log, reports)
     for report in reports:
         for trouble in report.troubles:  # archived all the same
@@ -126,10 +130,13 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     import time
     from datetime import timedelta
     from functools import partial
+    from uuid import uuid4
 
     from ..archive.first_answer import first_answer
     from ..errors import ArchiveUnfinishedError
-    from ..jobs.trouble_rows import TroubleRows
+    from ..jobs.status_rows import RunKey, RunOf
+    from ..jobs.trouble_rows import JOB, TroubleRows
+    from ..jobs.who import who
     from .stop_signals import on_stop_signal
 
     stop = threading.Event()
@@ -148,7 +155,9 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     if max_duration is not None:
         deadline_s = time.monotonic() + max_duration.total_seconds()
     root = None if arguments.dir else cold_root(arguments)
-    tell = None if root is None else TroubleRows(root)
+    key = RunKey(JOB, f"unnamed-{uuid4().hex}")
+    run = RunOf(who(), recorded.said(arguments.argv))
+    tell = None if root is None else TroubleRows(root, key=key, run=run)
     try:
         on_stop_signal(stopped, stopped_again)
         for name in ("lakelog.archive", "lakelog.back_off"):
@@ -161,17 +170,19 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
                 troubles=(),
                 abandoned=False,
             )
-        with opened as log:
+        # Before, `tell` says why nothing is archived.
+        with opened as log, recorded.continuous(arguments, log, key, run) as did:
             left_s = None if deadline_s is None else max(0.0, deadline_s - time.monotonic())
             reports = log.archive_continuously(
                 arguments.topics or None,
                 stop=stop,
                 max_duration=None if left_s is None else timedelta(seconds=left_s),
-                tell=TroubleRows(log.place.cold, log.place.naming_status)
+                tell=TroubleRows(log.place.cold, log.place.naming_status, key=key, run=run)
                 if log.place.cold
                 else None,
             )
             for report in reports:
+                did.append(report)
                 if arguments.output == "json":
                     yield from _rows(report)
                 else:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import TYPE_CHECKING, Any
 
+from . import recorded
 from .connect import open_archived
 from .engines import engines_table, say_engines
 from .output import ConsoleProgress, Failed, Message, Page, Table, describe
@@ -79,7 +80,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         choices=_STEPS,
         help="only this step (may be given more than once); default: all, in this order",
     )
-    run.set_defaults(run=_run)
+    run.set_defaults(run=_run, recorded="cleanup")
     plan = verbs.add_parser(
         "plan",
         parents=[common],
@@ -113,8 +114,17 @@ def _run(arguments: argparse.Namespace) -> Page | Table:
 
 def _reports(arguments: argparse.Namespace) -> Sequence[CleanupReport]:
     steps = tuple(arguments.step or _STEPS)
+    from ..errors import CleanupFailedError
+
     with open_archived(arguments) as log:
-        return log.cleanup(arguments.topics or None, steps=steps)
+        try:
+            reports = log.cleanup(arguments.topics or None, steps=steps)
+        except CleanupFailedError as error:
+            said = "\n".join(_said_of_failures(error.reports))
+            recorded.partitions(arguments, log, error.reports, said)
+            raise
+        recorded.partitions(arguments, log, reports)
+        return reports
 
 
 def _plan(arguments: argparse.Namespace) -> Page:

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ..errors import EmbeddedRedisError, InvalidArgumentError
+from . import recorded
 from .entry import quiet_start
 
 if TYPE_CHECKING:
@@ -42,6 +43,12 @@ def open_log(arguments: argparse.Namespace) -> Lakelog:
     Raises:
         InvalidArgumentError: neither was given, or both.
     """
+    log = _opened(arguments)
+    recorded.begin(arguments, log)
+    return log
+
+
+def _opened(arguments: argparse.Namespace) -> Lakelog:
     with quiet_start():
         from ..lakelog import Lakelog
 
@@ -108,7 +115,7 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
         from ..lakelog import Lakelog
 
     say_what_is_logged(arguments)
-    return Lakelog.connect(
+    log = Lakelog.connect(
         None,
         arguments.cold,
         location=arguments.location,
@@ -116,6 +123,8 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
         engine=arguments.engine,
         storage_options=storage_options(arguments),
     )
+    recorded.begin(arguments, log)
+    return log
 
 
 def _archived_alone(arguments: argparse.Namespace) -> ColdLog:

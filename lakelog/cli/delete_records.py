@@ -60,7 +60,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--dry-run", action="store_true", help="say how many records would go; delete nothing"
     )
-    added.set_defaults(run=_run)
+    added.set_defaults(run=_run, recorded="delete-records")
 
 
 @dataclass(frozen=True, slots=True)

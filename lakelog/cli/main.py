@@ -27,11 +27,13 @@ from . import (
     grep,
     groups,
     help,
+    history,
     hot,
     offsets,
     output,
     produce,
     quarantine,
+    recorded,
     register,
     restore,
     segments,
@@ -80,6 +82,7 @@ COMMANDS = (
     erase,
     restore,
     status,
+    history,
     segments,
     share_groups,
     quarantine,
@@ -143,6 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
         _complete(command_line)
     arguments = command_line.parse_args(argv)
+    arguments.argv = sys.argv[1:] if argv is None else argv
     if arguments.version:
         from .. import __version__
 
@@ -165,8 +169,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         try:
             with spark_start_said(verbose=arguments.verbose):
                 output.show(arguments.run(arguments), arguments.output)
+            recorded.end(arguments, "done")
             code = 0
         except output.Failed as failed:
+            recorded.end(arguments, "failed", failed.reason)
             output.show(failed.result, arguments.output)
             if failed.reason:
                 print(f"lakelog: {failed.reason}", file=sys.stderr)
@@ -176,10 +182,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except KeyboardInterrupt:
+        recorded.end(arguments, "stopped")
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # nothing more is to be said: another ends it
         print(getattr(arguments, "when_stopped", "stopped"), file=sys.stderr)
         code = 130
     except Exception as error:
+        recorded.end(arguments, "failed", output.describe(error))
         if arguments.verbose:
             raise
         print(f"lakelog: {output.describe(error)}", file=sys.stderr)

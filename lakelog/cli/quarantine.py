@@ -59,7 +59,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
             added.add_argument(
                 "--reason", default="", help="kept beside it; default: what is wrong"
             )
-        added.set_defaults(run=run)
+        added.set_defaults(run=run, recorded=None if run is _list else f"quarantine {name}")
 
 
 def _add(arguments: argparse.Namespace) -> Message:

@@ -40,7 +40,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="CATALOG.SCHEMA",
         help="where the names go; default: what --cold names",
     )
-    added.set_defaults(run=_run)
+    added.set_defaults(run=_run, recorded="register")
 
 
 def _run(arguments: argparse.Namespace) -> Table:

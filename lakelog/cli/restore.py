@@ -40,7 +40,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all that were lost")
     added.add_argument("--dry-run", action="store_true", help="show what would come back")
-    added.set_defaults(run=_run)
+    added.set_defaults(run=_run, recorded="restore")
 
 
 _WOULD = "would be restored:"

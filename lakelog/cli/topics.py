@@ -91,7 +91,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
             epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        added.set_defaults(run=run, makes_log=run in (_create, _apply, _defaults))
+        added.set_defaults(
+            run=run,
+            makes_log=run in (_create, _apply, _defaults),
+            recorded=f"topics {name}" if run in _CHANGES else None,
+        )
         return added
 
     create = verb("create", _create, "create a topic", _CREATE)
@@ -423,3 +427,7 @@ def _row(topic: Topic) -> dict[str, Any]:
         "config_version": topic.config_version,
         "config": dict(topic.config.overrides),
     }
+
+
+#: What is in the list of runs.
+_CHANGES = (_create, _alter, _delete, _undelete, _purge, _apply)

@@ -3,7 +3,7 @@
 from .connection import connect, connect_cold
 from .doctor import doctor
 from .groups import group_lags
-from .history import group_history, status_history
+from .history import group_history, run_history, status_history
 from .parameters import parameters, step_names, topic_names
 from .readings import add_readings
 from .result import finish, standing
@@ -21,6 +21,7 @@ __all__ = [
     "group_history",
     "group_lags",
     "parameters",
+    "run_history",
     "servers",
     "standing",
     "status_history",

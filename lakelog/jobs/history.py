@@ -10,7 +10,8 @@ import pyarrow.compute as pc
 
 from ..cold_log import ColdLog
 from .open_status_table import open_status_table
-from .status_rows import of_groups, of_no_group
+from .runs import Run, runs_of
+from .status_rows import of_groups, of_partitions
 
 
 def status_history(
@@ -31,7 +32,7 @@ def status_history(
     Raises:
         ColdTierError: the table cannot be read.
     """
-    return _of_topics(of_no_group(_read(log, past)), topics)
+    return _of_topics(of_partitions(_read(log, past)), topics)
 
 
 def group_history(
@@ -48,10 +49,27 @@ def group_history(
 
 
 def _read(log: ColdLog, past: timedelta) -> pa.Table:
-    return open_status_table(log.place.cold).read(datetime.now(timezone.utc) - past)
+    return open_status_table(log.place.cold).read(_now() - past)
 
 
 def _of_topics(rows: pa.Table, topics: Iterable[str] | None) -> pa.Table:
     if topics is None:
         return rows
     return rows.filter(pc.is_in(rows["topic"], pa.array(list(topics), pa.string())))
+
+
+def run_history(log: ColdLog, *, past: timedelta = timedelta(days=7)) -> list[Run]:
+    """The runs of jobs, notebooks and the command line, the oldest first.
+
+    Args:
+        past: as for `status_history`; of a run that began before, what it left since.
+
+    Raises:
+        ColdTierError: the table cannot be read.
+    """
+    now = _now()
+    return runs_of(open_status_table(log.place.cold).read(now - past), now)
+
+
+def _now() -> datetime:
+    return datetime.now(timezone.utc)

@@ -14,7 +14,7 @@ from ..lakelog import Lakelog
 from ..operate.standing import standing_of
 from ..text_table import text_table
 from .parameters import databricks_utilities
-from .status_rows import RunKey, of_no_group, status_rows
+from .status_rows import RunKey, of_partitions, status_rows
 from .told import table_html
 
 #: What a job's result says of a partition: where it stands, and nothing of the run, so that a run
@@ -38,7 +38,7 @@ class JobResult(dict[str, Any]):
     @classmethod
     def of(cls, job: str, rows: pa.Table) -> JobResult:
         """Where each partition stood in these rows, by topic and partition."""
-        told = of_no_group(rows)
+        told = of_partitions(rows)
         told = told.filter(pc.is_valid(told["partition"]))  # others are about what failed
         ordered = told.sort_by([("topic", "ascending"), ("partition", "ascending")])
         return cls(job=job, partitions=ordered.select(list(RESULT)).to_pylist())

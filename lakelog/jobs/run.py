@@ -27,20 +27,28 @@ from ..errors import (
 )
 from ..failpoints import failpoint
 from ..lakelog import Lakelog
-from ..operate.group_lag import GroupLag, GroupOffset, GroupPlace
+from ..operate.group_lag import GroupLag
 from ..operate.standing import Standing, standing_of
 from .effects import Report, effects_of, troubles_of
-from .group_rows import TOLD_AGAIN_S, now_behind, with_rows
+from .groups_told import GroupsTold
 from .in_time import in_time
 from .open_status_table import open_status_table
 from .result import JobResult
-from .status_rows import RunKey, of_no_group, status_rows
+from .run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S, RunRecord
+from .status_rows import (
+    DONE,
+    FAILED,
+    RUNNING,
+    STOPPED,
+    RunKey,
+    RunOf,
+    of_partitions,
+    status_rows,
+)
 from .status_table import StatusTable
+from .who import who
 
 logger = logging.getLogger(__name__)
-
-#: How often a continuous run tells where things stand.
-ROWS_INTERVAL_S = 60.0
 
 #: How long a look, or recording it, may take while archiving goes on: the calls of a topic that
 #: hangs hold its table.
@@ -66,7 +74,8 @@ class JobRun:
         steps: the steps of cleanup that are done. A run with other topics or steps is another run,
             even under the same id, which the tasks of one job run share.
         table: where the rows go; default: the status table of the log's cold root.
-        rows_interval_s: how often a continuous run writes rows.
+        rows_interval_s: how often a run that goes on writes rows.
+        what: what is run, in words, for the list of runs; default: the job and its topics.
     """
 
     def __init__(
@@ -79,16 +88,19 @@ class JobRun:
         steps: Sequence[str] = STEPS,
         table: StatusTable | None = None,
         rows_interval_s: float = ROWS_INTERVAL_S,
+        what: str | None = None,
     ) -> None:
         self._log = log
         self._topics = topics
         self._table = table or open_status_table(log.place.cold, log.place.naming_status)
         self._rows_interval_s = rows_interval_s
-        self._groups_told = _GroupsTold()
+        self._groups_told = GroupsTold()
         self._is_repeatable = bool(run_id)
         parts = ["" if set(steps) == set(STEPS) else "+".join(steps), ",".join(topics or ())]
         name = "/".join(filter(None, [run_id or f"unnamed-{uuid4().hex}", *parts]))
         self.key = RunKey(job, name)
+        said = [job, *parts[1].split(","), *(f"--step {one}" for one in parts[0].split("+") if one)]
+        self._run = RunOf(who(), what or " ".join(filter(None, said)))
 
     def once(self, work: Callable[[], Iterable[Report] | None]) -> JobResult:
         """Does the work and writes the run's rows, unless the run was done before.
@@ -184,7 +196,7 @@ class JobRun:
 
     def rows(self) -> pa.Table:
         """The run's rows so far but for those of groups, oldest first, as `STATUS`."""
-        return of_no_group(self._table.rows_of(self.key))
+        return of_partitions(self._table.rows_of(self.key))
 
     def __repr__(self) -> str:
         return f"JobRun({self.key.job!r}, {self.key.run_id!r}, {self._log})"
@@ -202,12 +214,19 @@ class JobRun:
                 logger.info("run %s of %s was done before", self.key.run_id, self.key.job)
                 return JobResult.of(self.key.job, rows)
         started_s = time.monotonic()
-        try:
-            reports = work(started_s)
-            standing = (stand_after or self._checked_standing)()
-        except Exception as error:  # the rows must show Spark's errors, too
-            self._tell_failure(error, started_s)
-            raise
+        # A continuous run writes rows of partitions while it goes on.
+        interval_s = self._rows_interval_s if stand_after is None else 0.0
+        record = RunRecord(lambda: self._table, self.key, self._run, interval_s=interval_s)
+        with record:
+            try:
+                reports = work(started_s)
+                standing = (stand_after or self._checked_standing)()
+            except Exception as error:  # the rows must show Spark's errors, too
+                self._tell_failure(error, started_s)
+                raise
+            except KeyboardInterrupt:
+                record.end(STOPPED, timeout_s=STOP_TIMEOUT_S)
+                raise
         failpoint("jobs.before_rows")
         duration_s = time.monotonic() - started_s
         rows = status_rows(
@@ -218,9 +237,10 @@ class JobRun:
             done=True,
             troubles=self._troubles(reports),
             groups=self._group_lags(standing),
+            run=self._run,
+            result=DONE,
         )
-        if rows.num_rows:
-            rows = self._table.append(rows, self.key if self._is_repeatable else None)
+        rows = self._table.append(rows, self.key if self._is_repeatable else None)
         return JobResult.of(self.key.job, rows)
 
     def _checked_standing(self) -> Standing:
@@ -236,20 +256,7 @@ class JobRun:
         return [*troubles_of(reports), *own]
 
     def _group_lags(self, standing: Standing) -> list[GroupLag]:
-        """How far groups are behind; no run fails because that cannot be told."""
-        log = self._log
-        if not isinstance(log, Lakelog) or standing.redis is None:
-            return []
-        try:
-            return in_time(
-                lambda: log.group_lags(self._topics, choose=self._groups_told.choose),
-                CALL_TIMEOUT_S,
-                "looking at how far groups are behind",
-            )
-        except Exception as failure:
-            logger.warning("how far groups are behind cannot be told now: %s", failure)
-            self._groups_told.drop()
-            return []
+        return [] if standing.redis is None else self._groups_told.look(self._log, self._topics)
 
     def _tell(
         self,
@@ -283,10 +290,11 @@ class JobRun:
                 error=error,
                 troubles=troubles,
                 groups=self._group_lags(standing),
+                run=self._run,
+                result=RUNNING if error is None else FAILED,
             )
-            if rows.num_rows:
-                in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
-                self._groups_told.confirm()
+            in_time(lambda: self._table.append(rows), CALL_TIMEOUT_S, "writing the run's rows")
+            self._groups_told.confirm()
         except Exception as failure:
             logger.warning("where things stand was not written down: %s", failure)
             return False
@@ -298,38 +306,6 @@ class JobRun:
         if isinstance(error, (ArchiveFailedError, CleanupFailedError)):
             reports = error.reports
         self._tell(reports, started_s, f"{type(error).__name__}: {error}")
-
-
-class _GroupsTold:
-    """What the rows of a run have told of groups."""
-
-    def __init__(self) -> None:
-        self._behind: frozenset[GroupPlace] | None = None
-        self._told_all_s = float("-inf")
-        self._chosen: list[GroupOffset] | None = None  # what is not written yet
-        self._chosen_s = float("-inf")
-
-    def choose(self, seen: Sequence[GroupOffset]) -> list[GroupOffset]:
-        """Those that the next rows tell."""
-        self._chosen_s = time.monotonic()
-        self._chosen = with_rows(seen, None if self._is_all() else self._behind)
-        return self._chosen
-
-    def confirm(self) -> None:
-        """That the rows are written."""
-        if self._chosen is None:
-            return
-        self._behind = now_behind(self._chosen, self._behind)
-        if self._is_all():
-            self._told_all_s = self._chosen_s
-        self._chosen = None
-
-    def drop(self) -> None:
-        """That the rows will not be written."""
-        self._chosen = None
-
-    def _is_all(self) -> bool:
-        return self._chosen_s - self._told_all_s >= TOLD_AGAIN_S
 
 
 class _Stalls:

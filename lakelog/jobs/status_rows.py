@@ -27,6 +27,8 @@ far groups were behind.
 | committed_offset     | bigint    | of a share group, below which all is done with                |
 | group_lag_records    | bigint    | that are there and were not read                              |
 | group_lag_ms         | bigint    | age of the first of them; null: there is none, or not known   |
+| who, what            | string    | who ran it, and with which command or topics                  |
+| result               | string    | of the run: running, done, failed or stopped                  |
 
 A topic whose state cannot be told has one row, without a partition and with its error. So does a
 topic that a continuous run cannot archive at the moment, with the state ``not archived``; its error
@@ -39,6 +41,9 @@ not answer, has one row without a topic too.
 A group's row is one of a partition, too: whoever asks for partitions says ``group_id IS NULL``. Of
 the other columns it has `log_end` alone, besides what all rows of a look have in common. Not every
 group has a row at every look; see `group_rows`.
+
+A row without topic, partition and error says that a run began, goes on, or ended with nothing to
+tell of a partition. `lakelog.jobs.runs` makes the list of runs of them.
 """
 
 from __future__ import annotations
@@ -92,6 +97,9 @@ STATUS = pa.schema(
         pa.field("committed_offset", pa.int64()),
         pa.field("group_lag_records", pa.int64()),
         pa.field("group_lag_ms", pa.int64()),
+        pa.field("who", pa.string()),
+        pa.field("what", pa.string()),
+        pa.field("result", pa.string()),
     ]
 )
 
@@ -101,6 +109,9 @@ DURATION, OLD_DURATION = "duration_ms", "seconds"
 #: What a table may lack that an older lakelog made; the next rows bring them.
 LATER_COLUMNS = (DURATION, *(name for name in STATUS.names[STATUS.names.index("group_id") :]))
 
+#: How far a run came, as its last rows say.
+RUNNING, DONE, FAILED, STOPPED = "running", "done", "failed", "stopped"
+
 
 @dataclass(frozen=True, slots=True)
 class RunKey:
@@ -108,6 +119,14 @@ class RunKey:
 
     job: str
     run_id: str  # with what distinguishes the tasks of one run, as in 4711/retain
+
+
+@dataclass(frozen=True, slots=True)
+class RunOf:
+    """Whose run it is, in words."""
+
+    who: str | None = None
+    what: str | None = None  # the command, or the job with its topics; no secrets
 
 
 def status_rows(
@@ -120,8 +139,14 @@ def status_rows(
     error: str | None = None,
     troubles: Sequence[Trouble] = (),
     groups: Sequence[GroupLag] = (),
+    run: RunOf = RunOf(),
+    result: str | None = None,
 ) -> pa.Table:
-    """A row for each partition, topic that failed, trouble, and group's partition, as `STATUS`."""
+    """A row for each partition, topic that failed, trouble, and group's partition, as `STATUS`.
+
+    Args:
+        result: of the run so far; a run of which nothing else is to be told has a row all the same.
+    """
     rows: list[dict[str, Any]] = []
     for one in standing.partitions:
         effect = effects.get(TopicPartition(one.topic, one.partition))
@@ -135,8 +160,8 @@ def status_rows(
         {"topic": one.topic or None, "state": one.state, "error": str(one)} for one in troubles
     ]
     rows += map(_group_row, groups)
-    if error is not None and not rows:
-        rows.append({})  # the failure must be seen all the same
+    if not rows and (error is not None or result is not None):
+        rows.append({})  # it must be seen all the same
     common: dict[str, Any] = {
         "run_id": key.run_id,
         "job": key.job,
@@ -144,6 +169,9 @@ def status_rows(
         "duration_ms": round(1000 * duration_s),
         "done": done,
         "error": error,
+        "who": run.who,
+        "what": run.what,
+        "result": result,
     }
     if standing.redis is not None:
         common |= {
@@ -163,9 +191,13 @@ def of_groups(rows: pa.Table) -> pa.Table:
     return rows.filter(pc.is_valid(rows["group_id"]))
 
 
-def of_no_group(rows: pa.Table) -> pa.Table:
-    """Those of partitions, and of what failed."""
-    return rows.filter(pc.is_null(rows["group_id"]))
+def of_partitions(rows: pa.Table) -> pa.Table:
+    """Those of partitions, and of what failed: none of groups, and none that only says how far a
+    run came.
+    """
+    named = pc.or_(pc.is_valid(rows["topic"]), pc.is_valid(rows["partition"]))
+    told = pc.or_(named, pc.is_valid(rows["error"]))
+    return rows.filter(pc.and_(told, pc.is_null(rows["group_id"])))
 
 
 def _group_row(one: GroupLag) -> dict[str, Any]:

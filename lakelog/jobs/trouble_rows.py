@@ -16,7 +16,7 @@ from ..archive.trouble import NOT_ARCHIVED, NOT_RECORDED, NOT_SHOWN, Trouble
 from ..operate.standing import Standing
 from ..spark.place import ColdRoot
 from .open_status_table import open_status_table
-from .status_rows import RunKey, status_rows
+from .status_rows import RunKey, RunOf, status_rows
 
 #: The job under which the command line writes rows.
 JOB = "archive --continuous"
@@ -30,14 +30,21 @@ class TroubleRows:
 
     Args:
         naming: see `LogPlace.naming_status`.
+        key: of the run whose rows they are; default: one of its own.
     """
 
     def __init__(
-        self, root: ColdRoot, naming: Callable[[], AbstractContextManager[None]] = nullcontext
+        self,
+        root: ColdRoot,
+        naming: Callable[[], AbstractContextManager[None]] = nullcontext,
+        *,
+        key: RunKey | None = None,
+        run: RunOf | None = None,
     ) -> None:
         self._root = root
         self._naming = naming
-        self._key = RunKey(JOB, f"unnamed-{uuid4().hex}")
+        self._key = key or RunKey(JOB, f"unnamed-{uuid4().hex}")
+        self._run = run or RunOf()
         self._began_s = time.monotonic()
 
     def __call__(self, troubles: Sequence[Trouble]) -> None:
@@ -48,7 +55,7 @@ class TroubleRows:
         """
         standing = Standing((), None, time.time_ns() // 1_000_000)
         duration_s = time.monotonic() - self._began_s
-        rows = status_rows(self._key, standing, {}, duration_s, troubles=troubles)
+        rows = status_rows(self._key, standing, {}, duration_s, troubles=troubles, run=self._run)
         if rows.num_rows:
             open_status_table(self._root, self._naming).append(rows)
 

@@ -28,7 +28,12 @@ _SQL_TYPES = {
 
 def sql_columns(schema: pa.Schema) -> str:
     """The columns as SQL's DDL has them."""
-    return ", ".join(f"`{field.name}` {_SQL_TYPES[field.type]}" for field in schema)
+    return ", ".join(f"`{field.name}` {sql_type(field)}" for field in schema)
+
+
+def sql_type(field: pa.Field) -> str:
+    """The type of a column, likewise."""
+    return _SQL_TYPES[field.type]
 
 
 def create_root_table(

@@ -1,0 +1,190 @@
+"""What commands leave in the list of runs: see `lakelog history`."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..archive.report import ArchiveReport
+    from ..cold_log import ColdLog
+    from ..jobs.effects import Report
+    from ..jobs.groups_told import GroupsTold
+    from ..jobs.run_record import RunRecord
+    from ..jobs.status_rows import RunKey, RunOf
+    from ..jobs.status_table import StatusTable
+    from ..lakelog import Lakelog
+    from ..spark.place import LogPlace
+
+#: Where the log is and how to answer is left out: it is the log's own, and a URL may have a secret.
+_LEFT_OUT = (
+    "--dir",
+    "--redis",
+    "--cold",
+    "--location",
+    "--keyspace",
+    "--password-ref",
+    "--storage-option",
+    "--engine",
+    "--output",
+)
+
+#: What may name a person is not kept where nobody could erase it.
+_HIDDEN = ("--key", "--where")
+
+_END_TIMEOUT_S = 1.0  # of the last rows of a continuous run
+
+_LONGEST = 500  # characters of a command that are kept
+
+
+def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
+    """Begins the record of a command that has one, now that its log is open."""
+    job = getattr(arguments, "recorded", None)
+    if job is None or getattr(arguments, "dry_run", False) or log.place.cold is None:
+        return
+    from uuid import uuid4
+
+    from ..jobs.run_record import RunRecord
+    from ..jobs.status_rows import RunKey, RunOf
+    from ..jobs.who import who
+
+    place = log.place
+    record = RunRecord(
+        lambda: _table(place),
+        RunKey(job, f"unnamed-{uuid4().hex}"),
+        RunOf(who(), said(arguments.argv)),
+    )
+    arguments.record = record.__enter__()
+
+
+@contextmanager
+def continuous(
+    arguments: argparse.Namespace, log: Lakelog, key: RunKey, run: RunOf
+) -> Iterator[list[ArchiveReport]]:
+    """Records where partitions stand once a minute, and what was done since, which is appended to
+    the list that this gives; at the end, too.
+    """
+    from ..jobs.groups_told import GroupsTold
+    from ..jobs.run_record import ROWS_INTERVAL_S, RunRecord
+    from ..jobs.status_rows import DONE, FAILED, RUNNING
+    from .output import describe
+
+    did: list[ArchiveReport] = []
+    groups = GroupsTold()
+    place = log.place
+    if place.cold is None:
+        yield did
+        return
+
+    def look(result: str = RUNNING, error: str | None = None) -> pa.Table:
+        reports = [did.pop(0) for _ in range(len(did))]
+        return _rows(record, log, arguments, reports, result, error, groups)
+
+    record = RunRecord(lambda: _table(place), key, run, look=look, written=groups.confirm)
+    with record:
+        try:
+            yield did
+        except Exception as error:
+            record.write(look(FAILED, describe(error)), ROWS_INTERVAL_S)
+            raise
+        # It was told to stop, and ends within three seconds of that.
+        record.write(look(DONE), _END_TIMEOUT_S)
+
+
+def end(arguments: argparse.Namespace, result: str, error: str | None = None) -> None:
+    """Ends the record of a command, if it has one."""
+    record: RunRecord | None = getattr(arguments, "record", None)
+    if record is None:
+        return
+    from ..jobs.run_record import ROWS_INTERVAL_S, STOP_TIMEOUT_S
+    from ..jobs.status_rows import STOPPED
+
+    stopped = result == STOPPED
+    record.end(result, error, timeout_s=STOP_TIMEOUT_S if stopped else ROWS_INTERVAL_S)
+
+
+def partitions(
+    arguments: argparse.Namespace,
+    log: ColdLog,
+    reports: Iterable[Report],
+    error: str | None = None,
+) -> None:
+    """Ends the record of a command with rows of where partitions stand, and of what it did."""
+    record: RunRecord | None = getattr(arguments, "record", None)
+    if record is None:
+        return
+    from ..jobs.status_rows import DONE, FAILED
+
+    result = DONE if error is None else FAILED
+    record.write(_rows(record, log, arguments, list(reports), result, error))
+    record.__exit__(None, None, None)
+    arguments.record = None
+
+
+def _rows(
+    record: RunRecord,
+    log: ColdLog,
+    arguments: argparse.Namespace,
+    reports: Sequence[Report],
+    result: str,
+    error: str | None,
+    groups: GroupsTold,
+) -> pa.Table:
+    from ..jobs.effects import effects_of, troubles_of
+    from ..jobs.status_rows import DONE, status_rows
+    from ..operate.standing import standing_of
+
+    return status_rows(
+        record.key,
+        standing_of(log.status(arguments.topics or None)),
+        effects_of(reports),
+        record.duration_s,
+        done=result == DONE,
+        error=error,
+        troubles=troubles_of(reports),
+        groups=groups.look(log, arguments.topics or None),
+        run=record.run,
+        result=result,
+    )
+
+
+def said(argv: Sequence[str]) -> str:
+    """A command as it was typed, without where the log is, and without keys of records."""
+    text = shlex.join(["lakelog", *_kept(argv)])
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+def _kept(argv: Sequence[str]) -> Iterator[str]:
+    rest = iter(argv)
+    for argument in rest:
+        name, equals, _ = argument.partition("=")
+        # argparse takes the beginning of a name for the whole of it.
+        is_option = name.startswith("--") and len(name) > 2
+        if argument == "--verbose":
+            continue
+        hidden = is_option and any(one.startswith(name) for one in _HIDDEN)
+        if hidden or (is_option and any(one.startswith(name) for one in _LEFT_OUT)):
+            if not equals:
+                next(rest, None)
+            if hidden:
+                yield f"{name}=HIDDEN"
+        else:
+            yield argument
+
+
+def _table(place: LogPlace) -> StatusTable | None:
+    """The table; None where only a Spark could write it, and there is none: none is started."""
+    from ..jobs.open_status_table import open_status_table
+    from ..spark.session import session_there
+
+    assert place.cold is not None  # see `begin`
+    needs_spark = place.cold.schema is not None
+    if needs_spark and ("pyspark.sql" not in sys.modules or session_there() is None):
+        return None
+    return open_status_table(place.cold, place.naming_status)

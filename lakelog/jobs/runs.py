@@ -1,0 +1,113 @@
+"""The list of runs, made of the rows that they left. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+from typing import Any
+
+import pyarrow as pa
+
+from .status_rows import DONE, FAILED, RUNNING, STOPPED
+
+DIED = "died"
+
+#: A run leaves a row each minute. One that left none for so long, and no last ones, is dead.
+SILENT = timedelta(minutes=3)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run; repairs and retries that share a run id are one with it."""
+
+    job: str
+    run_id: str
+    who: str | None  # None: an older lakelog recorded it
+    what: str | None  # likewise
+    began_at: datetime
+    recorded_at: datetime  # its last rows
+    result: str  # running, done, failed, stopped or died
+    error: str | None  # of a run that failed
+    topics: tuple[str, ...]  # that it has rows of
+    records: int  # that it archived, appended or dropped
+
+    @property
+    def duration(self) -> timedelta:
+        """From its beginning to its last rows."""
+        return self.recorded_at - self.began_at
+
+
+def runs_of(rows: pa.Table, now: datetime) -> list[Run]:
+    """The runs that left these rows, the oldest first.
+
+    Args:
+        rows: as `STATUS`.
+        now: a run that is not over and has left no row for `SILENT` has died.
+    """
+    ordered = rows.sort_by(
+        [("job", "ascending"), ("run_id", "ascending"), ("recorded_at", "ascending")]
+    )
+    found = [
+        _run(job, run_id, list(group), now)
+        for (job, run_id), group in groupby(
+            ordered.to_pylist(), key=lambda row: (row["job"], row["run_id"])
+        )
+    ]
+    return sorted(found, key=lambda run: (run.began_at, run.job, run.run_id))
+
+
+def _run(job: str, run_id: str, rows: Sequence[dict[str, Any]], now: datetime) -> Run:
+    last = rows[-1]
+    result = _result(rows)
+    if result == RUNNING and now - last["recorded_at"] > SILENT:
+        result = DIED
+    errors = [row["error"] for row in rows if row["error"] and _result_of(row) == FAILED]
+    return Run(
+        job,
+        run_id,
+        next((row["who"] for row in reversed(rows) if row["who"]), None),
+        next((row["what"] for row in reversed(rows) if row["what"]), None),
+        min(row["recorded_at"] - timedelta(milliseconds=row["duration_ms"] or 0) for row in rows),
+        last["recorded_at"],
+        result,
+        errors[-1] if errors and result == FAILED else None,
+        tuple(sorted({row["topic"] for row in rows if row["topic"]})),
+        sum(row["records"] or 0 for row in rows),
+    )
+
+
+def _result(rows: Sequence[dict[str, Any]]) -> str:
+    """That of the last rows, unless the run was done at any time: it is never done again."""
+    results = [_result_of(row) for row in rows]
+    return DONE if DONE in results else results[-1]
+
+
+def _result_of(row: dict[str, Any]) -> str:
+    if row["result"] is not None:
+        return str(row["result"])
+    # Rows of a lakelog that did not say it. Those of a topic in trouble have a state.
+    if row["done"]:
+        return DONE
+    return FAILED if row["error"] and row["state"] in (None, "ok") else RUNNING
+
+
+def lines(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
+    """The runs as rows of a table."""
+    for run in runs:
+        yield {
+            "began_at": run.began_at,
+            "job": run.job,
+            "what": run.what,
+            "who": run.who,
+            "result": run.result,
+            "duration_ms": round(run.duration / timedelta(milliseconds=1)),
+            "topics": len(run.topics),
+            "records": run.records,
+            "error": run.error,
+            "run_id": run.run_id,
+        }
+
+
+__all__ = ["DIED", "DONE", "FAILED", "RUNNING", "SILENT", "STOPPED", "Run", "lines", "runs_of"]
