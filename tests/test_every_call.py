@@ -582,6 +582,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     ),
     "lakelog segments dump": lambda w: w.cli("segments", "dump", "orders", "-p", "0"),
     "lakelog segments list": lambda w: w.cli("segments", "list", "orders", "--verify"),
+    "lakelog history": lambda w: w.cli("history"),
     "lakelog status": lambda w: w.cli("status"),
     "lakelog topics add": lambda w: w.cli("topics", "alter", "orders", "-p", "4"),
     "lakelog topics apply": lambda w: w.cli("topics", "apply", str(w.declared)),

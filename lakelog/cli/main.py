@@ -102,6 +102,12 @@ class _CommandLine(argparse.ArgumentParser):
     #: Whether arguments may stand between options, `TEXT -c TOPIC`.
     is_intermixed = False
 
+    def parse_args(self, args: Any = None, namespace: Any = None) -> Any:
+        """The arguments, and as `argv` what was typed."""
+        found = super().parse_args(args, namespace)
+        found.argv = list(sys.argv[1:] if args is None else args)
+        return found
+
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         joined: list[str] = []
         for argument in sys.argv[1:] if args is None else args:
@@ -146,7 +152,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     if "_ARGCOMPLETE" in os.environ:  # a shell asks what could come next
         _complete(command_line)
     arguments = command_line.parse_args(argv)
-    arguments.argv = sys.argv[1:] if argv is None else argv
     if arguments.version:
         from .. import __version__
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from ..jobs.status_table import StatusTable
     from ..lakelog import Lakelog
     from ..spark.place import LogPlace
+
+logger = logging.getLogger(__name__)
 
 #: Where the log is and how to answer is left out: it is the log's own, and a URL may have a secret.
 _LEFT_OUT = (
@@ -119,10 +122,16 @@ def partitions(
     record: RunRecord | None = getattr(arguments, "record", None)
     if record is None:
         return
+    from ..errors import LakelogError
     from ..jobs.status_rows import DONE, FAILED
 
     result = DONE if error is None else FAILED
-    record.write(_rows(record, log, arguments, list(reports), result, error))
+    try:
+        rows = _rows(record, log, arguments, list(reports), result, error)
+    except LakelogError as failure:  # the work was done all the same
+        logger.warning("where partitions stand cannot be told: %s", failure)
+        rows = record.rows(result, error)
+    record.write(rows)
     record.__exit__(None, None, None)
     arguments.record = None
 
