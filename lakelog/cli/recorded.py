@@ -8,6 +8,7 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -94,10 +95,10 @@ def continuous(
         try:
             yield did
         except Exception as error:
-            record.write(look(FAILED, describe(error)), ROWS_INTERVAL_S)
+            record.write_in_time(partial(look, FAILED, describe(error)), ROWS_INTERVAL_S)
             raise
         # It was told to stop, and ends within three seconds of that.
-        record.write(look(DONE), _END_TIMEOUT_S)
+        record.write_in_time(partial(look, DONE), _END_TIMEOUT_S)
 
 
 def end(arguments: argparse.Namespace, result: str, error: str | None = None) -> None:
@@ -123,11 +124,12 @@ def partitions(
     if record is None:
         return
     from ..errors import LakelogError
+    from ..jobs.groups_told import GroupsTold
     from ..jobs.status_rows import DONE, FAILED
 
     result = DONE if error is None else FAILED
     try:
-        rows = _rows(record, log, arguments, list(reports), result, error)
+        rows = _rows(record, log, arguments, list(reports), result, error, GroupsTold())
     except LakelogError as failure:  # the work was done all the same
         logger.warning("where partitions stand cannot be told: %s", failure)
         rows = record.rows(result, error)

@@ -95,8 +95,14 @@ class RunRecord:
 
     def write(self, rows: pa.Table, timeout_s: float = ROWS_INTERVAL_S) -> bool:
         """Write rows of the run; what fails is logged, and is False."""
+        return self.write_in_time(lambda: rows, timeout_s)
+
+    def write_in_time(
+        self, look: Callable[[], pa.Table], timeout_s: float = ROWS_INTERVAL_S
+    ) -> bool:
+        """Make rows and write them, in that time; what fails is logged, and is False."""
         try:
-            in_time(lambda: self._append(rows), timeout_s, "writing the rows of a run")
+            in_time(lambda: self._append(look()), timeout_s, "writing the rows of a run")
         except Exception as failure:
             logger.warning("the run of %s is not in the list of runs: %s", self.key.job, failure)
             return False
@@ -110,13 +116,8 @@ class RunRecord:
     def _go_on(self) -> None:
         wait_s = FIRST_ROW_S
         while not self._over.wait(wait_s):
-            try:
-                rows = self._look()
-            except Exception as failure:
-                logger.warning("where a run of %s stands cannot be told: %s", self.key.job, failure)
-            else:
-                if self.write(rows):
-                    self._written()
+            if self.write_in_time(self._look):
+                self._written()
             if not self._interval_s:
                 return
             wait_s = self._interval_s
