@@ -59,7 +59,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--verify", metavar="FILE", help="check that a certificate is as it was written"
     )
-    added.set_defaults(run=_run)
+    added.set_defaults(run=_run, recorded="erase")
 
 
 def _run(arguments: argparse.Namespace) -> Page | Message:

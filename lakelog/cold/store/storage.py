@@ -224,7 +224,12 @@ class Storage:
 
         def listed() -> list[pafs.FileInfo]:
             with self.naming(path):
-                infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
+                try:
+                    infos: list[pafs.FileInfo] = self.filesystem().get_file_info(selector)
+                except FileNotFoundError:
+                    # Arrow looks again whether there is a folder when it has found none, and fails
+                    # if it was made in between. So it is there now.
+                    infos = self.filesystem().get_file_info(selector)
             return infos
 
         return patiently(f"listing {path}", listed)
