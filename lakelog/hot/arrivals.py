@@ -105,8 +105,10 @@ class Arrivals:
         is_one = len(groups) == 1 and (waker is None or block_ms == 0)
         try:
             for group in groups:
+                streams = tuple(group.streams)
+                # Its answer is waited for, so it is none that blocks for longer than was asked.
                 # Those that are kept may as well block for as long as they can.
-                read = self._begun(tuple(group.streams), block_ms if is_one else MAX_BLOCK_MS)
+                read = self._begun(streams, block_ms) if is_one else self._kept_or_begun(streams)
                 open_reads.append((read, group))
             if is_one:
                 return self._news(*open_reads[0], open_reads)
@@ -133,12 +135,15 @@ class Arrivals:
 
     # -- reads under way -----------------------------------------------------------------------
 
-    def _begun(self, streams: _Streams, block_ms: int) -> _Read:
+    def _kept_or_begun(self, streams: _Streams) -> _Read:
         now_s = time.monotonic()
         with self._lock:
             for number, read in enumerate(self._kept.get(streams, ())):
                 if read.ends_s > now_s:
                     return self._kept[streams].pop(number)
+        return self._begun(streams, MAX_BLOCK_MS)
+
+    def _begun(self, streams: _Streams, block_ms: int) -> _Read:
         server = self._servers.for_key(streams[0][0])
         names, after = zip(*streams, strict=True)
         asked_ms = server.block_ms(block_ms)

@@ -34,6 +34,28 @@ def test_time_out_is_an_empty_set(bench, position):
     assert bench.hot.wait({bench.tp(): position}, 0) == set()
 
 
+@pytest.mark.parametrize("timeout_ms", [0, 20])
+@pytest.mark.parametrize("has_waker", [False, True])
+def test_a_short_wait_never_takes_as_long_as_a_read_that_is_kept(
+    make_bench, redis_url, monkeypatch, timeout_ms, has_waker
+):
+    monkeypatch.setattr(
+        arrivals, "MAX_BLOCK_MS", 10 * LONG_MS
+    )  # a read that is as good as for ever
+    bench = make_bench(url=f"{redis_url}?socket_timeout=10000")
+    position, waker = {bench.tp(): 0}, Waker()
+    assert bench.hot.wait(position, 20, waker) == set()  # and keeps its read for the next wait
+    eventually(lambda: bench.client.info("clients")["blocked_clients"])
+    with ThreadPoolExecutor(1) as pool:
+        found = pool.submit(bench.hot.wait, position, timeout_ms, waker if has_waker else None)
+        try:
+            eventually(found.done)
+        finally:
+            bench.append(NOW_MS)  # which ends every wait
+    assert found.result() == set()
+    assert bench.hot.wait(position, 0, waker) == {bench.tp()}
+
+
 def test_no_positions_wait_for_nothing(bench):
     assert bench.hot.wait({}, LONG_MS) == set()
 

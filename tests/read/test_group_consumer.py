@@ -203,7 +203,7 @@ def test_a_member_that_waits_for_others_asks_seldom(
     shared: SharedTopics, redis_client: redis.Redis
 ) -> None:
     """It reads what it keeps meanwhile, and is woken when they have come."""
-    calm = {**COOPERATIVE, "heartbeat_interval_ms": 3_000, "metadata_max_age_ms": 60_000}
+    calm = {**COOPERATIVE, "heartbeat_interval_ms": 1_000, "metadata_max_age_ms": 60_000}
     one, other = shared.consumer("orders", **calm), shared.consumer("orders", **calm)
     together(one, other, until=settled(one, other))
     third = shared.consumer("orders", **calm)

@@ -120,9 +120,8 @@ def failures(calls: Calls, do: Callable[[], object]) -> Iterator[Exception]:
         number += 1
 
 
-@pytest.mark.parametrize(
-    "through", ["where it lies", pytest.param("through Spark", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("through", ["where it lies", "through Spark"])
 @pytest.mark.parametrize("what", DONE)
 def test_a_call_of_spark_that_fails_is_told_as_ours(
     what: str, through: str, make_named: Any, calls: Calls

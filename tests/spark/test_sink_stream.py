@@ -109,6 +109,7 @@ def test_each_record_is_appended_once_however_often_the_driver_is_killed(
     check_copies(log)
 
 
+@pytest.mark.slow
 def test_tasks_that_fail_halfway_append_each_record_once_and_write_no_password_down(
     make_redis, tmp_path
 ) -> None:
