@@ -20,6 +20,7 @@ LITTLE = {
     "consume": ["--scale", "0.002", "--rounds", "1"],
     "continuous": ["--idle-topics", "3", "--idle-seconds", "1"],
     "engines": ["--scale", "0.002", "--rounds", "1"],
+    "erase": ["--scale", "0.002", "--rounds", "2"],
     "explore": ["--partitions", "80"],
     "freshness": ["--rate", "100", "--seconds", "3"],
     "hot": [],

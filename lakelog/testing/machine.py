@@ -1,7 +1,7 @@
 """Hypothesis state machines over a real Redis and a real Delta table, beside the oracle.
 
-`LogMachine` produces, archives, cleans up, reads, crashes, restarts and loses tails in any order
-Hypothesis chooses, and compares each answer with `ModelLog`'s. To run it::
+`LogMachine` produces, archives, cleans up, erases, reads, crashes, restarts and loses tails in any
+order Hypothesis chooses, and compares each answer with `ModelLog`'s. To run it::
 
     with log_machine(directory) as machine:
         run_state_machine_as_test(machine, settings=settings(max_examples=200))
@@ -16,14 +16,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from .cleanup_rules import CleanupRules
+from .erase_rules import EraseRules
 from .harness import LogHarness
 from .log_rules import LogRules
 from .servers import RedisServer
 from .shared_root_rules import SharedRootRules
 
 
-class LogMachine(CleanupRules, LogRules, SharedRootRules):
+class LogMachine(EraseRules, LogRules, SharedRootRules):
     """Everything that may happen to a log."""
 
 
@@ -35,7 +35,7 @@ def log_machine(
 
     Args:
         directory: an empty one, for the server and for the cold tables.
-        rules: the machine's rules; `CleanupRules` or `LogRules` alone tests fewer things harder.
+        rules: the machine's rules; `EraseRules` or `LogRules` alone tests fewer things harder.
     """
     conf: dict[str, str | int | Sequence[str]] = {
         "auto-aof-rewrite-percentage": 0,  # the machine cuts the file back to sizes it had

@@ -279,6 +279,14 @@ class ModelLog:
         self.cleaned_end = cleaned_end
         return gone
 
+    def erase(self, offsets: Iterable[int]) -> None:
+        """Records of the table were erased; Redis may hold them until they are trimmed there."""
+        gone = set(offsets)
+        self.removed |= gone
+        self.deleted_rows -= gone
+        for offset in gone:
+            self.horizons_ms.pop(offset, None)
+
     def pause(self) -> None:
         """A planned stop leaves a clean mark."""
         self.clean = True

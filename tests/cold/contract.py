@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from made_up import EPOCH_MS, MadeUpRows, archive, batch_of
 
 from lakelog import failpoints
+from lakelog.cleanup.erasure.erasure import Erasure
 from lakelog.cold.change import Change, HotRange, Rewrite
 from lakelog.cold.offset_set import OffsetSet
 from lakelog.cold.registers import ArchivedEnd, CleanedEnd, LogStart
@@ -28,6 +29,7 @@ from lakelog.errors import (
     MissingFileError,
     UnknownTopicIdError,
 )
+from lakelog.operate.erasure.condition import RecordCondition
 from lakelog.producer_calls import CUT, ProducerCall
 from lakelog.record import (
     RECORDS,
@@ -453,6 +455,35 @@ class ColdTableContract:
         assert found is not None
         assert found.segment == 50
         assert table.max_timestamp(after, 0, 0) == OffsetAndTimestamp(99, EPOCH_MS + 99)
+
+    def test_an_erasure_takes_records_and_all_but_the_offset_of_the_last(
+        self, table, make_table, topic: Topic
+    ):
+        before = archive_and_close(table, topic, 60, 100)
+        erased = {3, 4, 59, 77, 100}
+        condition = RecordCondition.of(where="offset in (3, 4, 59, 77, 100)")
+
+        done = Erasure(topic, table, condition).run()
+
+        after = make_table().snapshot()
+        assert done.failures == {}
+        assert done.partitions[0].offsets == tuple(
+            OffsetRange(*span) for span in [(3, 5), (59, 60), (77, 78), (100, 101)]
+        )
+        assert done.partitions[0].nulled_offset == 100
+        kept = [offset for offset in range(100) if offset not in erased]
+        found = read(table, after, 0, 101)
+        assert found[:-1] == [ROWS.record(ORDERS_0, offset) for offset in kept]
+        last = found[-1]
+        assert (last.offset, last.key, last.value, last.headers) == (100, None, None, ())
+        assert last.timestamp_ms == ROWS.record(ORDERS_0, 100).timestamp_ms
+        assert (after.erased_end(0), after.archived_end(0)) == (78, 101)
+        assert after.cleaned_end(0) == before.cleaned_end(0)
+        again = Erasure(topic, make_table(), condition).run()
+        assert (again.records, again.discarded) == (0, ())
+        # it goes on
+        table.apply(archive(topic, after, 110, segment=100), after)
+        assert offsets(table, table.snapshot()) == [*kept, *range(100, 110)]
 
     # -- settings --------------------------------------------------------------------------------
 

@@ -15,6 +15,7 @@ import redis
 from lakelog import Lakelog
 from lakelog.cli.main import main
 from lakelog.errors import (
+    ArchivedElsewhereError,
     EraseFailedError,
     InvalidArgumentError,
     UnknownTopicOrPartitionError,
@@ -339,6 +340,33 @@ def test_a_damaged_file_fails_the_run_which_did_the_rest(lake, tmp_path):
 
     assert caught.value.report.records == 1
     assert certificate(caught.value.report)["failures"]
+
+
+def test_a_damaged_entry_fails_the_run_which_did_the_rest(lake, server):
+    lake.topics.create("orders", 2, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    produce(lake, b"a", KEY, b"b", partition=1)
+    with server.client() as client:  # an entry without what lakelog writes
+        stream = "lakelog:stream:orders:1"
+        client.xdel(stream, "1-1")
+
+    with pytest.raises(EraseFailedError) as caught:
+        lake.erase("orders", KEY)
+
+    assert caught.value.report.cold.partitions.keys() == {0}
+    assert [one[0] for one in left(lake)] == [0, 2]
+
+
+def test_another_cold_root_than_the_topics_is_refused(lake, server, tmp_path):
+    lake.topics.create("orders", 1, BOTH)
+    produce(lake, b"a", KEY, b"b")
+    lake.archive("orders")
+    with (
+        Lakelog.connect(server.url, tmp_path / "other", engine="inline") as other,
+        pytest.raises(ArchivedElsewhereError),
+    ):
+        other.erase("orders", KEY)
+    assert len(left(lake)) == 3
 
 
 def test_a_snapshot_that_redis_keeps_is_written_anew(tmp_path):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeGuard
 
 import numpy as np
 
@@ -17,7 +18,12 @@ from ...archive.archiver import Archiver
 from ...cleanup.erasure.erasure import Erasure
 from ...cleanup.erasure.report import ColdErased
 from ...cold.table import ColdTable
-from ...errors import EraseFailedError, InvalidArgumentError, LakelogError
+from ...errors import (
+    CorruptRecordError,
+    EraseFailedError,
+    InvalidArgumentError,
+    LakelogError,
+)
 from ...failpoints import failpoint
 from ...groups.share.admin import ShareGroupAdmin
 from ...hot.hot_log import HotLog
@@ -74,7 +80,8 @@ def plan_erase(
     unarchived: dict[int, int] = {}
     if side is not None:
         seen = side.offsets(topic)
-        found = _hot_matches(side.log, condition.where, seen)
+        spans = {number: (one.local_log_start, one.log_end) for number, one in seen.items()}
+        found = _hot_matches(side.log, condition.where, spans)
         cold = table.snapshot()
         unarchived = {
             number: count
@@ -115,7 +122,8 @@ def erase(
     hot: HotErased | None = None
     failures: list[LakelogError] = []
     if side is not None:
-        hot, failures = run.empty_hot(side)
+        hot, damages = run.empty_hot(side)
+        failures += damages
     cold = Erasure(topic, table, condition).run()
     failpoint("erase.before_persistence")
     if side is not None and hot is not None:
@@ -154,16 +162,30 @@ class _Run:
     version: str
     now_ms: Callable[[], int]
 
-    def empty_hot(self, side: HotSide) -> tuple[HotErased, list[LakelogError]]:
-        """Has Redis hold no match below its log ends of now, and cold all that it held."""
+    def empty_hot(self, side: HotSide) -> tuple[HotErased, list[CorruptRecordError]]:
+        """Has Redis hold no match below its log ends of now, and cold all that it held.
+
+        Returns:
+            What became of it, and why partitions could not be archived.
+        """
         topic = self.topic
         ends = {number: seen.log_end for number, seen in side.offsets(topic).items()}
         _, errors = side.archiver.attempt(dict(ends))
-        failures = list(errors)
+        for error in errors:
+            if not _is_damage(error):
+                raise error  # it ended the run, and may say that this is not the topic's table
+        failures: list[CorruptRecordError] = list(filter(_is_damage, errors))
         failpoint("erase.after_archive")
         seen = side.offsets(topic)
         within = {n: min(seen[n].log_end, end) for n, end in ends.items()}
-        found = _hot_matches(side.log, self.condition.where, seen, within)
+        damaged = {error.topic_partition.partition for error in failures if error.topic_partition}
+        spans = {
+            number: (seen[number].local_log_start, end)
+            for number, end in within.items()
+            if number not in damaged
+        }
+        found, errors = _sound_hot_matches(side.log, self.condition.where, spans)
+        failures += errors
         cold = self.table.snapshot()
         trimmed: dict[int, OffsetRange] = {}
         for number, end in within.items():
@@ -210,20 +232,38 @@ class _Run:
         )
 
 
+def _is_damage(error: LakelogError) -> TypeGuard[CorruptRecordError]:
+    """Whether it is about one partition, so that the others can be gone on with."""
+    return isinstance(error, CorruptRecordError) and error.topic_partition is not None
+
+
+def _sound_hot_matches(
+    log: TopicLog, where: Where, spans: Mapping[int, tuple[int, int]]
+) -> tuple[dict[int, np.ndarray], list[CorruptRecordError]]:
+    """As `_hot_matches`, without the partitions that cannot be read, and why they cannot."""
+    errors: list[CorruptRecordError] = []
+    while True:
+        try:
+            return _hot_matches(log, where, spans), errors
+        except CorruptRecordError as error:
+            if error.topic_partition is None or error.topic_partition.partition not in spans:
+                raise
+            errors.append(error)
+            number = error.topic_partition.partition
+            spans = {other: span for other, span in spans.items() if other != number}
+
+
 def _hot_matches(
-    log: TopicLog,
-    where: Where,
-    seen: Mapping[int, HotOffsets],
-    ends: Mapping[int, int] | None = None,
+    log: TopicLog, where: Where, spans: Mapping[int, tuple[int, int]]
 ) -> dict[int, np.ndarray]:
-    """The offsets of the matching records that Redis holds, by partition that has any."""
-    ranges = {
-        number: (offsets.local_log_start, offsets.log_end if ends is None else ends[number])
-        for number, offsets in seen.items()
-    }
-    ranges = {number: span for number, span in ranges.items() if span[0] < span[1]}
+    """The offsets of the matching records that Redis holds, by partition that has any.
+
+    Args:
+        spans: what it holds of each, [start, end).
+    """
     found: dict[int, list[np.ndarray]] = {}
-    for table in log.search_ranges(ranges, where):
+    filled = {number: span for number, span in spans.items() if span[0] < span[1]}
+    for table in log.search_ranges(filled, where):
         partitions = table["partition"].to_numpy()
         offsets = table["offset"].to_numpy()
         for number in np.unique(partitions).tolist():
