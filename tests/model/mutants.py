@@ -6,7 +6,7 @@ is gone fails loudly instead of testing nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,6 +20,8 @@ from lakelog import topic as topic_module
 from lakelog.archive import archiver
 from lakelog.archive.copy import HotRows
 from lakelog.cleanup import cleanup, compaction, dirty, plan, retention, superseded
+from lakelog.cleanup.erasure import erasure
+from lakelog.cleanup.erasure import plan as erasure_plan
 from lakelog.cli import partition_filter
 from lakelog.codec import arrow_entry, codec, crc, fields_entry
 from lakelog.cold import committing, planned, reserve, rows
@@ -77,6 +79,10 @@ def script(name: str, changes: Mapping[str, str]) -> Callable[[], AbstractContex
             connection.script_sha.cache_clear()
 
     return applied
+
+
+def _erasure_without_its_end(cold: ColdSnapshot, rewrites: Sequence[Rewrite]) -> Change:
+    return replace(erasure_plan.erasure_change(cold, rewrites), registers={})
 
 
 def patched(target: Any, attribute: str, new: Any) -> Callable[[], AbstractContextManager[Any]]:
@@ -447,6 +453,17 @@ MUTANTS = (
         script("append", {"if settings.keys_required and e.keyless >= 0 then": "if false then"}),
     ),
     FRAME_MUTANT,
+)
+
+
+#: Those that `EraseRules` alone notice.
+ERASE_MUTANTS = (
+    Mutant(
+        "an erasure that notes no end",
+        "gaps that an erasure left are told from rows that somebody deleted",
+        patched(erasure, "erasure_change", _erasure_without_its_end),
+        shows=(Difference, ContradictionError),
+    ),
 )
 
 #: Those that `CleanupRules` alone notice.

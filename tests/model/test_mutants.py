@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from mutants import CLEANUP_MUTANTS, MUTANTS, Mutant
+from mutants import CLEANUP_MUTANTS, ERASE_MUTANTS, MUTANTS, Mutant
 from stories import run, written_by
 
 from lakelog.testing.cleanup_rules import CleanupRules
+from lakelog.testing.erase_rules import EraseRules
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
 
@@ -61,8 +62,19 @@ def test_the_rules_of_cleanup_catch_the_mutant(mutant: Mutant, tmp_path: Path) -
         run(written_by("calls", machine), *OF_CLEANUP)
 
 
+@pytest.mark.parametrize("mutant", each(ERASE_MUTANTS))
+def test_the_rules_of_erasures_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
+    with (
+        mutant.applied(),
+        log_machine(tmp_path, EraseRules) as machine,
+        pytest.raises(mutant.shows),
+    ):
+        run(written_by("calls", machine), *OF_CLEANUP)
+
+
 @pytest.mark.slow
 def test_without_a_mutant_the_same_stories_pass(tmp_path: Path) -> None:
-    for rules, (seeds, steps) in ((LogRules, OF_A_LOG), (CleanupRules, OF_CLEANUP)):
+    kinds = ((LogRules, OF_A_LOG), (CleanupRules, OF_CLEANUP), (EraseRules, OF_CLEANUP))
+    for rules, (seeds, steps) in kinds:
         with log_machine(tmp_path / rules.__name__, rules) as machine:
             run(written_by("calls", machine), seeds, steps)
