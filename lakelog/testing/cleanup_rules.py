@@ -182,6 +182,8 @@ class CleanupRules(LogHarness):
                 meanwhile()
                 layout = self._look_cold()
                 outcomes.append(self._outcomes(layout, STEPS, with_hot=with_hot))
+                # Retention may have planned before: then what came meanwhile is compacted at once.
+                outcomes.append(self._outcomes(layout, STEPS[1:], with_hot=with_hot))
             except (
                 BaseException
             ) as error:  # kept from the cleaner, which may take it for the store's
