@@ -3,12 +3,35 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable
 from typing import TypeVar
 
+from ..archive.at_exit import watch
 from ..errors import ColdTierUnavailableError
 
 T = TypeVar("T")
+
+
+class _Left:
+    """Calls that may be left running, which the end of the process waits for."""
+
+    def __init__(self) -> None:
+        self._threads: weakref.WeakSet[threading.Thread] = weakref.WeakSet()
+
+    def add(self, thread: threading.Thread) -> None:
+        self._threads.add(thread)
+        watch(self)
+
+    def end(self) -> None:
+        """See `at_exit.Crew`."""
+
+    def is_in_call(self) -> bool:
+        """See `at_exit.Crew`."""
+        return any(thread.is_alive() for thread in list(self._threads))
+
+
+_left = _Left()
 
 
 def in_time(function: Callable[[], T], timeout_s: float, what: str) -> T:
@@ -30,6 +53,7 @@ def in_time(function: Callable[[], T], timeout_s: float, what: str) -> T:
             errors.append(error)
 
     thread = threading.Thread(target=call, name="lakelog-in-time", daemon=True)
+    _left.add(thread)
     thread.start()
     thread.join(timeout_s)
     if errors:
