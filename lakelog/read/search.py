@@ -44,6 +44,11 @@ class Search:
     Args:
         ranges: [start, end) of each partition.
         look: the one that fixed them, if one did.
+        first_times_ms: of the first record of those ranges where it is known.
+
+    Attributes:
+        begins: where it begins in each range, going forward. Where that record's time is known,
+            nothing is read before the record's turn comes.
     """
 
     def __init__(
@@ -52,11 +57,17 @@ class Search:
         ranges: Mapping[int, tuple[int, int]],
         where: Where,
         look: Look | None = None,
+        first_times_ms: Mapping[int, int] | None = None,
     ) -> None:
         self._tiers = tiers
         self.where = where
         self.look = look
         self.ranges = dict(sorted(ranges.items()))
+        times_ms = first_times_ms or {}
+        self.begins = {
+            number: Place(start, float(times_ms.get(number, -math.inf)))
+            for number, (start, _) in self.ranges.items()
+        }
 
     def page(
         self,
@@ -180,7 +191,7 @@ class Search:
         kind = Backward if backward else Forward
         scans: list[Scan] = []
         for partition, (start, end) in self.ranges.items():
-            place = after.get(partition) or Place(end if backward else start)
+            place = after.get(partition) or (Place(end) if backward else self.begins[partition])
             if backward:
                 end = min(end, place.offset)
             else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import timedelta
 
 import pyarrow as pa
@@ -35,45 +36,68 @@ SOUGHT = (AtTimestamp, Ago, MaxTimestamp)
 _ASKED_ONE_BY_ONE = 32
 
 
-def seek_each(
-    tiers: Tiers, partitions: Iterable[int], position: Position, clock: Clock
-) -> tuple[dict[int, int | None], Look]:
-    """The offset of a position in each partition, None where no record has that position; and a
-    look at them all that is no older than what says so.
-    """
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """Where a position lies in each of some partitions."""
+
+    offsets: Mapping[int, int | None]  # None where no record has that position
+    times_ms: Mapping[int, int]  # of the record there, where it took reading it
+    look: Look  # at all of them, no older than what says so
+
+    @staticmethod
+    def of(found: Mapping[int, OffsetAndTimestamp | None], look: Look) -> Sought:
+        """What was read in each partition."""
+        return Sought(
+            {number: None if one is None else one.offset for number, one in found.items()},
+            {number: one.timestamp_ms for number, one in found.items() if one is not None},
+            look,
+        )
+
+
+def seek_each(tiers: Tiers, partitions: Iterable[int], position: Position, clock: Clock) -> Sought:
+    """Where a position lies in each partition."""
     asked = [tiers.topic.partition(number) for number in partitions]
     numbers = [one.partition for one in asked]
     if not isinstance(position, SOUGHT):
         look = tiers.look(numbers)
-        return {
+        known = {
             number: offset_of(position, tiers, number, one) for number, one in look.offsets.items()
-        }, look
+        }
+        return Sought(known, {}, look)
     target_ms = _target_ms(position, clock)
     if target_ms is None or len(asked) <= _ASKED_ONE_BY_ONE:
-        found = {one.partition: seek(tiers, one, position, clock) for one in asked}
-        return found, tiers.look(numbers)
-    decided, look = _decided_together(tiers, asked, target_ms)
-    return {
-        number: decided[number] if number in decided else seek(tiers, one, position, clock)
-        for number, one in zip(numbers, asked, strict=True)
-    }, look
+        found = {one.partition: _read_for(tiers, one, target_ms) for one in asked}
+        return Sought.of(found, tiers.look(numbers))
+    decided = _decided_together(tiers, asked, target_ms)
+    left = [one for one in asked if one.partition not in decided.offsets]
+    found = {one.partition: _read_for(tiers, one, target_ms) for one in left}
+    read = Sought.of(found, decided.look)
+    offsets = {**decided.offsets, **read.offsets}
+    return Sought(
+        {number: offsets[number] for number in numbers},
+        {**decided.times_ms, **read.times_ms},
+        decided.look,
+    )
 
 
 def seek(
     tiers: Tiers, topic_partition: TopicPartition, position: Position, clock: Clock
 ) -> int | None:
     """The offset of a position; None if no record has that position."""
-    target_ms = _target_ms(position, clock)
-    match position:
-        case AtTimestamp() | Ago():
-            assert target_ms is not None
-            found = offset_for_timestamp(tiers, topic_partition, target_ms)
-        case MaxTimestamp():
-            found = max_timestamp(tiers, topic_partition)
-        case _:
-            number = topic_partition.partition
-            return offset_of(position, tiers, number, tiers.look([number]).offsets[number])
+    if not isinstance(position, SOUGHT):
+        number = topic_partition.partition
+        return offset_of(position, tiers, number, tiers.look([number]).offsets[number])
+    found = _read_for(tiers, topic_partition, _target_ms(position, clock))
     return None if found is None else found.offset
+
+
+def _read_for(
+    tiers: Tiers, topic_partition: TopicPartition, target_ms: int | None
+) -> OffsetAndTimestamp | None:
+    """The first record at or after a time; None as a time: the first of the largest."""
+    if target_ms is None:
+        return max_timestamp(tiers, topic_partition)
+    return offset_for_timestamp(tiers, topic_partition, target_ms)
 
 
 def _target_ms(position: Position, clock: Clock) -> int | None:
@@ -86,31 +110,39 @@ def _target_ms(position: Position, clock: Clock) -> int | None:
     return None
 
 
-def _decided_together(
-    tiers: Tiers, asked: list[TopicPartition], timestamp_ms: int
-) -> tuple[dict[int, int | None], Look]:
-    """The offset of a time in those partitions where no file has to be read for it."""
+def _decided_together(tiers: Tiers, asked: list[TopicPartition], timestamp_ms: int) -> Sought:
+    """Where a time lies in those partitions where no file has to be read for it."""
     # Hot first, as for one partition.
     hot = tiers.hot.offsets_for_timestamp(asked, timestamp_ms, topic_id=tiers.topic.topic_id)
     by_partition = {one.partition: one for one in asked}
     look = tiers.look(by_partition)
-    found = _decided_by_indexes(look, timestamp_ms)
+    found: dict[int, OffsetAndTimestamp | None] = {}
     for number, log in look.offsets.items():
         one = by_partition[number]
-        if number in found or one not in hot or log.gaps:
+        if one not in hot or log.gaps:
             continue
         # In no file: then it is what Redis says, unless that lies below the log start.
-        in_cold = look.cold.files.first_with_timestamp(number, timestamp_ms, log.log_start)
         seen = hot[one]
-        if next(in_cold, None) is None and (seen is None or seen.offset >= log.log_start):
-            found[number] = None if seen is None else seen.offset
-    return found, look
+        if seen is not None and seen.offset < log.log_start:
+            continue
+        if log.archived_end > log.log_start:
+            in_cold = look.cold.files.first_with_timestamp(number, timestamp_ms, log.log_start)
+            if next(in_cold, None) is not None:
+                continue
+        found[number] = seen
+    read = Sought.of(found, look)
+    left = [number for number in look.offsets if number not in found]
+    by_index = _decided_by_indexes(look, left, timestamp_ms)
+    return Sought({**by_index, **read.offsets}, read.times_ms, look)
 
 
-def _decided_by_indexes(look: Look, timestamp_ms: int) -> dict[int, int | None]:
+def _decided_by_indexes(
+    look: Look, partitions: Iterable[int], timestamp_ms: int
+) -> dict[int, int | None]:
     """The offset of a time in those partitions where no record has to be read for it."""
     found: dict[int, int | None] = {}
-    for number, log in look.offsets.items():
+    for number in partitions:
+        log = look.offsets[number]
         parts = pieces(look, number, log.log_start, log.log_end)
         first = next((part for part in parts if part.max_ms >= timestamp_ms), None)
         if first is None:

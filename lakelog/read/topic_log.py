@@ -138,7 +138,8 @@ class TopicLog:
         """As `seek`, in several partitions (default: all), with one look where that is enough."""
         if partitions is None:
             partitions = range(self.topic.partitions)
-        return seeking.seek_each(self._tiers, partitions, position(to), self._clock)[0]
+        sought = seeking.seek_each(self._tiers, partitions, position(to), self._clock)
+        return dict(sought.offsets)
 
     def offset_for_timestamp(self, partition: int, timestamp_ms: int) -> OffsetAndTimestamp | None:
         """As `seek` by timestamp, with the timestamp that was found."""
@@ -294,11 +295,18 @@ class TopicLog:
             self.topic.partition(number)
         found = parse(where) if isinstance(where, str) else where
         edges = [self._sought(asked, one) for one in (start, end)]
-        looks = [one for _, one in edges if one is not None]
+        looks = [one.look for _, one in edges if one is not None]
         look = looks[-1] if looks else self._tiers.look(asked)
         first, last = (self._clamped(asked, sought, look) for sought, _ in edges)
         ranges = {number: (first[number], max(first[number], last[number])) for number in asked}
-        return Search(self._tiers, ranges, found, look)
+        begun = edges[0][1]
+        times_ms = {} if begun is None else begun.times_ms
+        known_ms = {
+            number: time_ms
+            for number, time_ms in times_ms.items()
+            if begun is not None and begun.offsets[number] == first[number]
+        }
+        return Search(self._tiers, ranges, found, look, known_ms)
 
     def search_ranges(self, ranges: Mapping[int, tuple[int, int]], where: Where) -> Search:
         """As `search`, in [start, end) of each of some partitions."""
@@ -424,11 +432,11 @@ class TopicLog:
 
     def _sought(
         self, asked: Sequence[int], given: PositionLike | Mapping[int, PositionLike]
-    ) -> tuple[Mapping[int, Position | int | None], Look | None]:
+    ) -> tuple[Mapping[int, Position | int | None], seeking.Sought | None]:
         """Positions in each partition, as offsets where it takes a search to tell.
 
         Returns:
-            They, and the look at all partitions that it took, if it did.
+            They, and what that search found in all partitions, if there was one.
         """
         if isinstance(given, Mapping):
             positions = {number: position(given[number]) for number in asked}
@@ -438,7 +446,8 @@ class TopicLog:
             }, None
         where = position(given)
         if isinstance(where, seeking.SOUGHT):
-            return seeking.seek_each(self._tiers, asked, where, self._clock)
+            sought = seeking.seek_each(self._tiers, asked, where, self._clock)
+            return sought.offsets, sought
         return dict.fromkeys(asked, where), None
 
     def _clamped(

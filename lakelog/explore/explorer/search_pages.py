@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...ingest.partitioner import partition_of_key
-from ...offsets import AtOffset, Earliest, Latest, Position
+from ...offsets import AtOffset, Earliest, Latest
 from ...read.found import EDGE, FULL, STOPPED, TOO_MANY_RECORDS, Page, Place, Progress
 from ...read.search import Search
 from ...read.tiers import Look
@@ -25,8 +25,6 @@ MOST_SHARES = 64
 
 #: Is told how far a search is, and which share of each partition is done.
 OnProgress = Callable[[Progress, Mapping[int, float]], None]
-
-_LATEST = Latest()
 
 #: So many spans are written out where nothing was found.
 _WRITTEN_SPANS = 16
@@ -125,14 +123,17 @@ def _begin(
 ) -> _Start:
     where = ask.where
     asked = range(log.topic.partitions) if ask.partition is None else [ask.partition]
-    found: Mapping[int, tuple[int, int]] | None = None
+    found: Mapping[int, Place] | None = None
+    first: Mapping[int, Place] = {}  # of what is searched
     ranges: Mapping[int, tuple[int, int]]
     if start is None and not isinstance(where, (Cut, Latest, Earliest)):
         # One look serves all: of very many partitions, it is what takes most of the time.
-        found, look = _ranges(log, asked, where)  # type: ignore[arg-type]
+        search = log.search(Always(), where, partitions=asked)  # type: ignore[arg-type]
+        found, look = search.begins, _looked(search)
         ranges = {number: (one.log_start, one.log_end) for number, one in look.offsets.items()}
     if ask.is_bounded:
-        ranges, look = _ranges(log, asked, *ask.span)
+        search = log.search(Always(), *ask.span, partitions=asked)
+        ranges, first, look = search.ranges, search.begins, _looked(search)
     elif found is None:
         look = look_now()
         ranges = {number: (one.log_start, one.log_end) for number, one in look.offsets.items()}
@@ -152,24 +153,25 @@ def _begin(
             return _Start(ranges, {}, False, look, f"{_what(ask)} starts here")
         return _Start(ranges, where.places, where.backward, look)
     if found is None:
-        return _Start(ranges, {}, isinstance(where, Latest), look)
-    if all(found[number][0] >= end for number, (_, end) in ranges.items()):
+        backward = isinstance(where, Latest)
+        return _Start(ranges, {} if backward else first, backward, look)
+    if all(found[number].offset >= end for number, (_, end) in ranges.items()):
         note = f"nothing is at or after that; the last {_matches(ask)} are shown"
         return _Start(ranges, {}, True, look, note)
     note = None
     if isinstance(where, AtOffset):
         note = f"from offset {where.offset:,} of each partition, or its nearest, in order of time"
-    places = {number: Place(at) for number, (at, _) in found.items()}
+    places = {
+        number: place if place.offset >= ranges[number][0] else Place(ranges[number][0])
+        for number, place in found.items()
+    }
     return _Start(ranges, places, False, look, note)
 
 
-def _ranges(
-    log: TopicLog, asked: Iterable[int], start: Position, end: Position = _LATEST
-) -> tuple[Mapping[int, tuple[int, int]], Look]:
-    """From one position to another in each partition, and the look that tells."""
-    search = log.search(Always(), start, end, partitions=asked)
+def _looked(search: Search) -> Look:
+    """The look that fixed its ranges."""
     assert search.look is not None
-    return search.ranges, search.look
+    return search.look
 
 
 def _page(
