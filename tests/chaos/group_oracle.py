@@ -55,19 +55,22 @@ def _two_owners(where: Partition, reads: list[GroupRead]) -> Iterator[tuple[str,
 
 
 def _order(history: History, where: Partition, reads: list[GroupRead]) -> Iterator[tuple[str, str]]:
-    last: dict[tuple[str, int, int], int] = {}
+    last: dict[tuple[str, int], tuple[int, float]] = {}  # the offset, and when
     for read in reads:
-        # When all of Redis is lost, generations are counted anew, and the group begins anew.
-        losses = sum(read.at_s > loss.span.start for loss in history.total_losses)
-        key = read.member, read.generation_id, losses
-        for before, after in pairwise([last.get(key, -1), *read.offsets]):
+        key = read.member, read.generation_id
+        had, had_s = last.get(key, (-1, 0.0))
+        if any(
+            loss.span.start <= read.at_s and had_s <= loss.span.end for loss in history.total_losses
+        ):
+            had = -1  # generations are counted anew, and the group begins anew
+        for before, after in pairwise([had, *read.offsets]):
             if after <= before:
                 yield (
                     "order in a group",
                     f"{_named(where)}: {read.member} had {before}, then {after}, in generation "
                     f"{read.generation_id}",
                 )
-        last[key] = read.offsets[-1]
+        last[key] = read.offsets[-1], read.at_s
 
 
 def _skipped(

@@ -138,6 +138,17 @@ def test_after_all_of_redis_was_lost_generations_are_counted_anew() -> None:
     assert names(found) == set()
 
 
+def test_what_was_handled_just_before_redis_was_lost_says_nothing_of_what_came_after() -> None:
+    """The loss is some time within its span, which begins with a look at what may be lost."""
+    found = history()
+    found.total_losses = [TotalLoss(Span(4.6, 4.9), {})]
+    at_s = (4.7, 5.5)
+    found.group_reads += [read("c", 7, 2, 3, at_s=at_s[0]), read("c", 7, 0, 1, at_s=at_s[1])]
+    assert names(found) == set()
+    found.group_reads.append(read("c", 7, 1, at_s=5.6))
+    assert names(found) == {"order in a group"}
+
+
 def test_an_unreadable_partition_and_a_round_without_a_group_are_not_judged() -> None:
     found = history()
     _stuck(found)
