@@ -23,11 +23,14 @@ from .engines.engine import Engine
 from .errors import InvalidArgumentError
 from .explore.explorer.launch import launch
 from .groups.coordinator import GroupCoordinator
+from .metrics.counts import COUNTS
 from .offsets import PositionLike
 from .operate.deletion import chosen, is_expired, purge
 from .operate.erasure.condition import RecordCondition
 from .operate.erasure.erase import HotSide, erase, plan_erase, untiered
 from .operate.erasure.report import Erased
+from .operate.metrics.log_look import LogLook
+from .operate.metrics.table import metrics_table
 from .operate.status import Status, TopicFailure, status
 from .read.consumer import Consumer
 from .read.consumer_config import ConsumerConfig
@@ -144,6 +147,7 @@ class ColdLog:
         self._lock = threading.Lock()
         self._tables: dict[UUID, ColdTable] = {}
         self._newest: dict[str, UUID] = {}  # of each name, the creation that was opened last
+        self._log_look: LogLook | None = None
         self._archived = ArchivedTopics(place)
         self.topics = self._archived
         self.hot = NothingHot(self._opened_table, self._clock)
@@ -302,6 +306,35 @@ class ColdLog:
         untold = (TopicFailure(str(e.path), e) for e in found.untold(self._place))
         return replace(seen, failures=(*seen.failures, *untold))
 
+    def metrics(self, topics: str | Iterable[str] | None = None) -> pa.Table:
+        """What there is to measure of the log now, and what this process has counted of its work.
+
+        Sizes, offsets and lags of every partition in both tiers, servers, groups; then what the
+        producers, consumers, archivers and cleanups of this process did, in all logs that it has
+        open. Without a Redis, only what the tables tell. `lakelog help metrics` lists the metrics
+        with their units, labels and Kafka's names.
+
+        Args:
+            topics: names; None for all. Counts of the process are those of all topics.
+
+        Returns:
+            Rows of `METRICS_SCHEMA`: ``metric``, ``kind``, ``unit``, ``labels`` (a map) and
+            ``value``.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic. A topic that is there and cannot be looked
+                at raises nothing: it has a row ``lakelog_topic_failed``.
+        """
+        return metrics_table([*self.log_look.look(self._topics(topics)), *COUNTS.measured()])
+
+    @property
+    def log_look(self) -> LogLook:
+        """What `metrics` looks at the log with; the first look opens all tables."""
+        with self._lock:
+            if self._log_look is None:
+                self._log_look = self._made_log_look()
+            return self._log_look
+
     # -- forgetting ----------------------------------------------------------------------------
 
     def cleanup(
@@ -448,6 +481,10 @@ class ColdLog:
     def _hot_side(self, topic: Topic) -> HotSide | None:
         """What records are erased from beside the table."""
         return None
+
+    def _made_log_look(self) -> LogLook:
+        """For `metrics`."""
+        return LogLook(None, self._table, None, self._clock.now_ms)
 
     def _seen_topics(self) -> SeenTopics:
         """For a subscription."""

@@ -49,6 +49,7 @@ from .offsets import HotOffsets, Latest
 from .operate.deletion import purge, undelete
 from .operate.erasure.erase import HotSide
 from .operate.group_lag import GroupLag, GroupLags, GroupOffset
+from .operate.metrics.log_look import LogLook
 from .operate.quarantine import Quarantine
 from .operate.recorded_groups.open_groups_table import open_groups_table
 from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
@@ -671,6 +672,9 @@ class Lakelog(ColdLog):
     def _hot_side(self, topic: Topic) -> HotSide:
         kept = len(self.topics.deleted(topic.name))
         return HotSide(self.hot, self.archiver(topic), self.log(topic), self.share_groups, kept)
+
+    def _made_log_look(self) -> LogLook:
+        return LogLook(self.hot, self._table, self._group_records, self.hot.now_ms)
 
     def _seen_topics(self) -> SeenTopics:
         return SeenTopics(self.topics.list, self.topics.version)

@@ -235,6 +235,8 @@ class HotOffsets:
     reserved_end: int | None = None  # appends stop here until more is reserved; None: nowhere
     lost_from: int | None = None  # where it went on after Redis had lost all of it; None: never
     tiered: bool = True  # whether there is a cold tier, which holds what is not here
+    appended: int = 0  # records ever, as far as was counted: from 0 again where Redis was lost
+    appended_bytes: int = 0  # stored, likewise
     #: The last calls of producers with checksums, if they were asked for; see `producer_calls`.
     calls: tuple[ProducerCall, ...] = ()
 

@@ -295,6 +295,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "TopicRegistry.restore": lambda w: w.lake.topics.restore(w.topic, {}),
     "Lakelog.quarantine": lambda w: w.lake.quarantine("orders", 0).held(),
     "Lakelog.status": lambda w: w.lake.status(),
+    "ColdLog.metrics": lambda w: (w.lake.metrics(), w.archived.metrics()),
     "ColdLog.cleanup": lambda w: w.archived.cleanup(),
     "ColdLog.cleanup_plan": lambda w: w.archived.cleanup_plan(),
     "ColdLog.cleanup_plan hot": lambda w: w.lake.cleanup_plan("orders"),
@@ -584,6 +585,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog segments list": lambda w: w.cli("segments", "list", "orders", "--verify"),
     "lakelog history": lambda w: w.cli("history"),
     "lakelog status": lambda w: w.cli("status"),
+    "lakelog metrics": lambda w: w.cli("metrics"),
     "lakelog topics add": lambda w: w.cli("topics", "alter", "orders", "-p", "4"),
     "lakelog topics apply": lambda w: w.cli("topics", "apply", str(w.declared)),
     "lakelog topics alter": lambda w: w.cli("topics", "alter", "altered", "--config=segment.ms=9"),
@@ -612,6 +614,7 @@ QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
+    "ColdLog.log_look",  # what `metrics` looks with
     "TopicLog.is_below_hot",
     *("ShareConsumer.subscribe", "ShareConsumer.subscription"),
     *("ShareConsumer.acknowledge", "ShareConsumer.acknowledge_offset"),

@@ -41,16 +41,17 @@ VALUES = {
 
 #: folder → folders it may import besides the values and itself
 ALLOWED = {
+    "metrics": set(),
     "codec": set(),
     "engines": set(),
     "embedded": set(),
     "hot": {"codec"},
     "cold": {"codec", "engines"},
     "groups": {"hot"},
-    "ingest": {"codec", "hot"},
-    "cleanup": {"cold", "engines"},
-    "archive": {"hot", "cold", "engines"},
-    "read": {"hot", "cold", "groups"},
+    "ingest": {"metrics", "codec", "hot"},
+    "cleanup": {"metrics", "cold", "engines"},
+    "archive": {"metrics", "hot", "cold", "engines"},
+    "read": {"metrics", "hot", "cold", "groups"},
     "spark": {
         "codec",
         "engines",
@@ -64,6 +65,7 @@ ALLOWED = {
     },
     "operate": {
         "engines",
+        "metrics",
         "groups",
         "hot",
         "cold",

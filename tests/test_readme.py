@@ -262,6 +262,11 @@ def test_erasing_leaves_gaps_and_a_certificate(
     run_section("lakelog/operate/erasure/README.md", "In Python")
 
 
+def test_metrics_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/metrics/README.md", "Metrics in Python")
+
+
 def test_the_explorer_gives_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/explore/README.md", "Explore")

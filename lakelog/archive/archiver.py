@@ -28,6 +28,8 @@ from ..errors import (
 from ..failpoints import failpoint
 from ..hot.archived_into import ArchivedInto
 from ..hot.hot_log import HotLog
+from ..metrics import of_process as m
+from ..metrics.counts import COUNTS
 from ..offsets import (
     Ago,
     AtOffset,
@@ -272,7 +274,9 @@ class Archiver:
                 self._orphans_possible = True
                 raise
             failpoint("archive.after_commit")
-            archived += _archived(change, applied, time.monotonic() - copy_started_s)
+            done = _archived(change, applied, time.monotonic() - copy_started_s)
+            _count(done)
+            archived += done
             self._settle_table()  # it may have been made just now
             self._orphans_possible |= bool(applied.superseded)
             self._cold = applied.snapshot
@@ -513,6 +517,16 @@ def _elsewhere(topic: Topic, said: ArchivedInto, where: str) -> ArchivedElsewher
         topic=topic.name,
         where=said.where,
     )
+
+
+def _count(done: Sequence[PartitionArchived]) -> None:
+    """Of one commit; none if others were faster in all of it."""
+    for one in done[:1]:
+        COUNTS.add(m.ARCHIVE_COMMITS, 1, one.topic_partition.topic)
+        COUNTS.observe(m.COMMIT_SECONDS, one.seconds)
+    for one in done:
+        COUNTS.add(m.ARCHIVED_RECORDS, one.records, one.topic_partition.topic)
+        COUNTS.add(m.ARCHIVED_BYTES, one.size_bytes, one.topic_partition.topic)
 
 
 def _archived(change: Change, applied: Applied, seconds: float) -> list[PartitionArchived]:

@@ -18,6 +18,8 @@ from uuid import UUID
 from ..back_off import BackOff, Tries
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..hot.glance import Glance
+from ..metrics import of_process as m
+from ..metrics.counts import COUNTS
 from ..record import TopicPartition
 from ..topic import Topic
 from .archiver import Flushed
@@ -296,7 +298,9 @@ class Supervisor:
             known.is_drained = True
 
     def _failed(self, known: _Watched, error: BaseException, started_s: float | None) -> None:
+        COUNTS.add(m.ARCHIVE_RETRIES, 1, known.topic.name)
         if not known.tries.failures:
+            COUNTS.add(m.ARCHIVE_OUTAGES, 1, known.topic.name)
             took_s = 0.0 if started_s is None else self._clock_s() - started_s
             known.failing_since_ms = self._now_ms() - int(took_s * 1000)
         known.reason = why(error)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -64,6 +65,16 @@ class Trouble:
         except (TypeError, OverflowError, OSError) as error:
             raise ValueError(f"{value!r} is no trouble") from error
         return found
+
+
+def reported(beats: Iterable[Mapping[str, Any]]) -> Iterator[Trouble]:
+    """The troubles that archivers report; anything else in their place is ignored."""
+    for beat in beats:
+        said = beat.get("troubles", ())
+        for one in said if isinstance(said, list) else ():
+            if isinstance(one, dict):
+                with suppress(ValueError):
+                    yield Trouble.from_json(one)
 
 
 def why(error: BaseException) -> str:

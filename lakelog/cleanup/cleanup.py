@@ -30,6 +30,8 @@ from ..errors import (
     MissingFileError,
 )
 from ..failpoints import failpoint
+from ..metrics import of_process as m
+from ..metrics.counts import COUNTS
 from ..offsets import HotOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
@@ -124,8 +126,9 @@ class Cleanup:
             for step in STEPS:
                 if step in steps:
                     run.do(step)
-        report = run.report(time.monotonic() - started_s)
-        return replace(report, engines=choices.made)
+        report = replace(run.report(time.monotonic() - started_s), engines=choices.made)
+        _count(report)
+        return report
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,6 +178,7 @@ def clean_all(
             raise
         except LakelogError as error:
             report = CleanupReport(topic.name, failures=(Failure("cleanup", None, error),))
+            _count(report)
         reports.append(report)
     for removal in removals if "vacuum" in steps else ():
         try:
@@ -193,6 +197,20 @@ def clean_all(
             failures=failures,
         )
     return reports
+
+
+def _count(report: CleanupReport) -> None:
+    topic = report.topic
+    COUNTS.add(m.CLEANER_RUNS, 1, topic)
+    COUNTS.add(m.CLEANER_FAILURES, len(report.failures), topic)
+    failed = {failure.topic_partition for failure in report.failures}
+    COUNTS.set(m.CLEANER_FAILED, len(failed), topic)
+    COUNTS.observe(m.CLEANER_SECONDS, report.seconds)
+    if report.compacted:
+        read = sum(one.bytes_read for one in report.compacted)
+        kept = sum(one.bytes_kept for one in report.compacted)
+        COUNTS.set(m.RECOPY_RATIO, kept / read if read else 0.0, topic)
+        COUNTS.set(m.MAX_CLEAN_SECONDS, max(one.seconds for one in report.compacted), topic)
 
 
 @dataclass(eq=False)

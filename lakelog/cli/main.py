@@ -29,6 +29,7 @@ from . import (
     help,
     history,
     hot,
+    metrics,
     offsets,
     output,
     produce,
@@ -59,6 +60,7 @@ examples:
   lakelog --dir ./log consume orders --from=-10m
   lakelog --dir ./log cleanup plan               what retention and compaction would do, and why
   lakelog --dir ./log status
+  lakelog --dir ./log metrics --listen 127.0.0.1:9464
   lakelog --dir ./log segments list orders --verify
   lakelog help object stores                     read about a topic; lakelog help lists them
 
@@ -83,6 +85,7 @@ COMMANDS = (
     restore,
     status,
     history,
+    metrics,
     segments,
     share_groups,
     quarantine,

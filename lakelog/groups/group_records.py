@@ -66,12 +66,12 @@ class GroupRecords:
         missing = []
         for start in range(0, len(listed), _AT_ONCE):
             chunk = listed[start : start + _AT_ONCE]
-            for group_id, (about, offsets) in zip(chunk, self._raw(chunk), strict=True):
+            for group_id, (about, offsets, members) in zip(chunk, self._raw(chunk), strict=True):
                 if about[0] is None:
                     missing.append(group_id)
                 else:
                     with foreign_if_illegible((about, offsets), "group"):
-                        groups[group_id] = _seen(group_id, about, offsets)
+                        groups[group_id] = _seen(group_id, about, offsets, members)
         return groups, frozenset(missing)
 
     def positions(self, topic: str, topic_id: uuid.UUID) -> dict[str, dict[int, int]]:
@@ -173,23 +173,27 @@ class GroupRecords:
         )
         return answer
 
-    def _raw(self, group_ids: Sequence[str]) -> list[tuple[Any, Any]]:
-        """Of each group what it is, and its offsets."""
+    def _raw(self, group_ids: Sequence[str]) -> list[tuple[Any, Any, int]]:
+        """Of each group what it is, its offsets, and how many members it has."""
 
         def commands(group_id: str) -> list[Command]:
             keys = self._keys.group(group_id)
-            return [("HMGET", keys.group, "state", "type", "since"), ("HGETALL", keys.offsets)]
+            return [
+                ("HMGET", keys.group, "state", "type", "since"),
+                ("HGETALL", keys.offsets),
+                ("HLEN", keys.members),
+            ]
 
-        def ask() -> dict[str, tuple[Any, Any]]:
+        def ask() -> dict[str, tuple[Any, Any, int]]:
             by_server: dict[Any, list[str]] = {}
             for group_id in group_ids:
                 server = self._servers.for_key(self._keys.group(group_id).group)
                 by_server.setdefault(server, []).append(group_id)
-            found: dict[str, tuple[Any, Any]] = {}
+            found: dict[str, tuple[Any, Any, int]] = {}
             for server, ids in by_server.items():
                 replies = server.call(*(one for id_ in ids for one in commands(id_)))
-                pairs = zip(replies[::2], replies[1::2], strict=True)
-                found |= dict(zip(ids, pairs, strict=True))
+                of_each = zip(replies[::3], replies[1::3], replies[2::3], strict=True)
+                found |= dict(zip(ids, of_each, strict=True))
             return found
 
         answers = self._where_it_lies(ask)
@@ -238,7 +242,7 @@ class GroupRecords:
         return answer
 
 
-def _seen(group_id: str, about: Sequence[bytes], offsets: Any) -> SeenGroup:
+def _seen(group_id: str, about: Sequence[bytes], offsets: Any, members: int) -> SeenGroup:
     state, kind, since_ms = about
     pairs: Mapping[bytes, bytes] = offsets
     if not isinstance(offsets, dict):  # a flat list, in the older of redis-py's protocols
@@ -258,4 +262,5 @@ def _seen(group_id: str, about: Sequence[bytes], offsets: Any) -> SeenGroup:
             )
         )
     is_empty = GroupState(state.decode()) is GroupState.EMPTY
-    return SeenGroup(tuple(found), int(since_ms) if is_empty else None, kind != b"")
+    since = int(since_ms) if is_empty else None
+    return SeenGroup(tuple(found), since, kind != b"", members)

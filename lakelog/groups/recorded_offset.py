@@ -49,6 +49,7 @@ class SeenGroup:
     offsets: tuple[RecordedOffset, ...]
     empty_since_ms: int | None  # None: it has members
     had_members: bool  # now, or before
+    members: int = 0  # one that died counts until somebody calls the group
 
 
 @dataclass(frozen=True, slots=True)

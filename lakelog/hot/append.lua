@@ -17,7 +17,7 @@ local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
   'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end', 'forgotten',
-  'retention_checked')
+  'retention_checked', 'appended')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -180,6 +180,8 @@ end
 -- Writes -----------------------------------------------------------------------------------------
 local base_offset = p.log_end
 local append_time = settings.log_append_time and now or -1
+local appended_records, appended_bytes = string.match(st[19] or '', '^(%d+) (%d+)$')
+appended_records, appended_bytes = (appended_records or 0) + total, appended_bytes or 0
 for i, e in ipairs(entries) do
   local last = p.log_end + e.count - 1
   local id = string.format('%d-%d', last, e.count)
@@ -219,6 +221,7 @@ for i, e in ipairs(entries) do
 
   largest = math.max(largest, max)
   largest_entry = math.max(largest_entry, e.bytes)
+  appended_bytes = appended_bytes + e.bytes
   index_bytes = index_bytes + e.bytes
   if index_bytes >= settings.index_interval_bytes and largest > index_timestamp then
     redis.call('ZADD', times, int(largest), int(last))
@@ -244,7 +247,8 @@ if is_new then
 end
 
 local changes = { 'log_end', int(p.log_end),
-  'index', string.format('%d %d %d', index_bytes, index_timestamp, largest) }
+  'index', string.format('%d %d %d', index_bytes, index_timestamp, largest),
+  'appended', string.format('%d %d', appended_records, appended_bytes) }
 local function changed(field, before, value)
   if tonumber(before) ~= value then -- most appends change none of these
     changes[#changes + 1] = field

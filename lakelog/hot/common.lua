@@ -18,6 +18,8 @@
 --   segment           the open segment, see parse_segment
 --   index             bytes since the last time-index entry, its timestamp, the largest so far
 --   closed_bytes      stored bytes of the closed segments
+--   appended          records and stored bytes that were ever appended here, for whoever counts;
+--                     absent: none, or an older lakelog did. It begins again where Redis was lost
 --   largest_entry     bytes of the largest entry ever; bounds what a read may ask for at once
 --   producer_count    fields of `:producers`; if the number differs, some were deleted
 --   checksums         there: a producer with checksums was there, so that archivers ask for its calls

@@ -820,6 +820,7 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
     declared = Declared(log_end, parse_gaps(state[9], state[13]))
     segments = declared.segments([HotSegment(*map(int, text.split())) for text in closed], base)
     segments.append(HotSegment(base, log_end, size, first, largest, created, modified))
+    appended, appended_bytes = map(int, (state[17] or b"0 0").split())
     return HotOffsets(
         local_log_start=int(state[4]),
         log_end=log_end,
@@ -834,6 +835,8 @@ def _offsets(topic_partition: TopicPartition, reply: Any, run_id: str) -> HotOff
         reserved_end=None if state[12] is None else int(state[12]),
         lost_from=None if state[14] is None else int(state[14]),
         tiered=state[15].split()[9] == b"1",
+        appended=appended,
+        appended_bytes=appended_bytes,
         calls=tuple(
             call
             for producer, value in zip(producers[::2], producers[1::2], strict=True)

@@ -6,7 +6,8 @@
 local found = {
   redis.call('HMGET', state, 'topic_id', 'run_id', 'log_end', 'log_start', 'local_log_start',
     'segment', 'index', 'closed_bytes', 'unarchived_since', 'gaps', 'paused', 'clean',
-    'reserved_end', 'quarantined', 'lost_from', 'settings', 'checksums'),
+    'reserved_end', 'quarantined', 'lost_from', 'settings', 'checksums',
+    'appended'),
   redis.call('ZRANGE', segments, 0, -1),
   {},
 }

@@ -51,6 +51,7 @@ class Call:
         "size_bytes",
         "timestamps_ms",
         "values",
+        "was_sent",
     )
 
     def __init__(self, queue: PartitionQueue, delivery: Delivery, created_s: float) -> None:
@@ -68,6 +69,7 @@ class Call:
         self.entries: tuple[Entry, ...] = ()  # once encoded
         self.batch: ProducedBatch | None = None  # once numbered
         self.is_sending = False  # an answer is being waited for
+        self.was_sent = False  # in an earlier round, whatever came of it
         self.may_be_written = False  # an earlier round got no answer; the number stays
         self.sent_under: str | None = None  # run id of the server that did not answer first
         self.is_written = False

@@ -22,6 +22,8 @@ from ..errors import (
     UnknownTopicIdError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
+from ..metrics import of_process as m
+from ..metrics.counts import COUNTS
 from ..record import HEADERS_TYPE, PRODUCED, TopicPartition
 from .accumulator import Accumulator, delivery_error
 from .delivery import Delivery
@@ -100,6 +102,7 @@ class Sender:
                 error = delivery_error(call, why, call.queue.last_error)
                 not_written += error.not_written
                 unknown += error.unknown
+                COUNTS.add(m.PRODUCER_ERRORS, call.record_count, call.queue.topic_partition.topic)
                 accumulator.settle(call, error=error, is_unknown=error.unknown > 0)
                 call.delivery.is_seen = True  # the caller reports the counts
         for call in calls:
@@ -218,8 +221,14 @@ class Sender:
             appends.append(
                 AppendCall(queue.topic_partition, queue.topic.topic_id, call.batch, call.sent_under)
             )
+            if call.was_sent:
+                COUNTS.add(m.PRODUCER_RETRIES, call.record_count, queue.topic_partition.topic)
+            call.was_sent = True
+        started_s = time.perf_counter()
         try:
-            return self._hot.append_all(appends, self._acks)
+            answers = self._hot.append_all(appends, self._acks)
+            COUNTS.observe(m.REQUEST_SECONDS, time.perf_counter() - started_s)
+            return answers
         except Exception as error:  # it promises not to raise; what was written is not known
             _log.exception("an append failed in an unforeseen way")
             failure = LakelogError(f"the append failed in an unforeseen way: {error!r}")
@@ -301,6 +310,11 @@ class Sender:
         queue.last_error = None
         queue.is_repaired = False
         self._expiry.look(queue.topic, queue.age_limit_ms, call.entries)
+        topic = queue.topic_partition.topic
+        COUNTS.add(m.PRODUCED_RECORDS, call.record_count, topic)
+        COUNTS.add(m.PRODUCED_BYTES, sum(entry.size_bytes for entry in call.entries), topic)
+        if call.delivery.refused:
+            COUNTS.add(m.PRODUCER_ERRORS, len(call.delivery.refused), topic)
         with self._accumulator.lock:
             self._accumulator.settle(
                 call, base_offset=result.base_offset, append_time_ms=result.append_time_ms
@@ -363,6 +377,7 @@ class Sender:
     def _end(self, call: Call, error: Exception) -> None:
         """Records that a call failed, and takes it out wherever it is."""
         count = call.record_count
+        COUNTS.add(m.PRODUCER_ERRORS, count, call.queue.topic_partition.topic)
         _log.warning("%d records for %s failed: %s", count, call.queue.topic_partition, error)
         with self._accumulator.lock:
             is_unknown = isinstance(error, DeliveryError) and error.unknown > 0

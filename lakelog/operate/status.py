@@ -4,14 +4,12 @@ and problems that will not go away by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import pyarrow.compute as pc
 
-from ..archive.trouble import Trouble
+from ..archive.trouble import Trouble, reported
 from ..cleanup.retention import future_warning
 from ..cold.segment import Segment
 from ..cold.table import ColdSnapshot, ColdTable
@@ -121,7 +119,7 @@ def status(
         except LakelogError as error:
             failures.append(TopicFailure(topic.name, error))
     beats = {} if redis is None else redis.beats().alive()
-    troubles = {one.topic: one for one in _troubles(beats.values())}
+    troubles = {one.topic: one for one in reported(beats.values())}
     return Status(
         tuple(partitions),
         () if redis is None else tuple(redis.servers()),
@@ -130,16 +128,6 @@ def status(
         tuple(failures),
         tuple(troubles[name] for name in sorted(troubles)),
     )
-
-
-def _troubles(beats: Iterable[Mapping[str, Any]]) -> Iterable[Trouble]:
-    """The troubles that archivers report; anything else in their place is ignored."""
-    for beat in beats:
-        said = beat.get("troubles", ())
-        for one in said if isinstance(said, list) else ():
-            if isinstance(one, dict):
-                with suppress(ValueError):
-                    yield Trouble.from_json(one)
 
 
 def _partition(

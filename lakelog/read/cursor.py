@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import logging
+import time
 from dataclasses import replace
 
 import pyarrow as pa
 
 from ..errors import NoOffsetForPartitionError, OffsetOutOfRangeError, RecoveryNeededError
+from ..metrics import of_process as m
+from ..metrics.counts import COUNTS
 from ..offsets import Ago, Position
 from ..record import Record, TopicPartition, to_records
 from .policy import OffsetReset
@@ -51,6 +54,7 @@ class Cursor:
         self._ahead_end = 0  # the position after it
         self._is_last = False  # whether there was nothing behind it when it was read
         self._objects: list[Record] = []  # the first records of `_ahead`, the next one last
+        self._counted = 0  # of `_ahead`, as handed out
         self.failure: Exception | None = None  # to be raised by the next poll
 
     @property
@@ -69,7 +73,7 @@ class Cursor:
         if self._steps is not None:
             self._steps.close()
         self._steps = self._ahead = None
-        self._objects = []
+        self._objects, self._counted = [], 0
         self._is_last = False
 
     def move(self, where: int | Position) -> None:
@@ -155,6 +159,7 @@ class Cursor:
         """Hand out what is at hand, as a batch."""
         assert self._ahead is not None
         batch = self._ahead if max_records is None else self._ahead.slice(0, max_records)
+        self._count(batch)
         self._objects = []
         self._handed_out(batch.num_rows)
         return batch
@@ -165,13 +170,24 @@ class Cursor:
             return None
         if not self._objects:
             chunk = self._ahead.slice(0, RECORDS_AT_ONCE)
+            self._count(chunk)  # all at once: to count one costs as much as to hand it out
             self._objects = to_records(self.topic_partition, chunk)[::-1]
         record = self._objects.pop()
         self._handed_out(1)
         return record
 
+    def _count(self, firsts: pa.RecordBatch) -> None:
+        """The first records at hand, as far as they are not counted yet."""
+        if firsts.num_rows > self._counted:
+            topic = self.topic_partition.topic
+            fresh = firsts.slice(self._counted)
+            COUNTS.add(m.CONSUMED_RECORDS, fresh.num_rows, topic)
+            COUNTS.add(m.CONSUMED_BYTES, fresh.nbytes, topic)
+            self._counted = firsts.num_rows
+
     def _handed_out(self, records: int) -> None:
         assert self._ahead is not None
+        self._counted -= records
         if records < self._ahead.num_rows:
             self.position = self._ahead.column("offset")[records - 1].as_py() + 1
             self._ahead = self._ahead.slice(records)
@@ -182,6 +198,7 @@ class Cursor:
     def _step(self, position: int) -> None:
         if self._steps is None:
             self._steps = self._read_ahead.steps(self.log, self.topic_partition, position)
+        started_s = time.perf_counter()
         try:
             step = self._steps.next()
         except BaseException:
@@ -191,6 +208,7 @@ class Cursor:
             self.close()
             self.idle_at = position
         elif step.records.num_rows:
+            COUNTS.observe(m.FETCH_SECONDS, time.perf_counter() - started_s)
             self._ahead, self._ahead_end = step.records, step.next_offset
             self._is_last = step.at_log_end
         else:

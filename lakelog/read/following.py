@@ -10,6 +10,8 @@ from typing import Protocol
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
 from ..groups.membership import Membership, Owner
 from ..hot.waker import Waker
+from ..metrics import of_process as m
+from ..metrics.counts import COUNTS
 from ..record import TopicPartition
 from ..topic import Topic
 from .assigned_partitions import AssignedPartitions
@@ -251,6 +253,7 @@ class FollowsGroup(Owner):
 
     def assigned(self, partitions: set[TopicPartition]) -> None:
         """See `Owner.assigned`."""
+        COUNTS.add(m.REBALANCES, 1, self.membership.group_id)
         self._add(partitions)
         self.subscription.tell_assigned(partitions)
 

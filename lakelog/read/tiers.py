@@ -147,8 +147,10 @@ def join(hot: HotOffsets, cold: ColdSnapshot, partition: int) -> LogOffsets:
 def _gaps(
     hot: HotOffsets, cold: ColdSnapshot, partition: int, log_start: int
 ) -> tuple[OffsetRange, ...]:
-    files = cold.files.rows_of_partition(partition)
-    lost = [part for gap in hot.gaps for part in _lost_for_good(gap, files, log_start)]
+    lost: list[OffsetRange] = []
+    if hot.gaps:
+        files = cold.files.rows_of_partition(partition)
+        lost = [part for gap in hot.gaps for part in _lost_for_good(gap, files, log_start)]
     held = list(_in_quarantine(cold.files.stand_ins(partition), hot, log_start))
     return tuple(merged([*lost, *held]) if held else lost)
 

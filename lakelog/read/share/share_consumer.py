@@ -26,6 +26,8 @@ from ...groups.share.share_values import (
     Acquisition,
     Outcome,
 )
+from ...metrics import of_process as m
+from ...metrics.counts import COUNTS
 from ...record import OffsetRange, Record, TopicPartition, to_records
 from ...topic import check_topic_name
 from ..consumer_config import check_count, check_timeout
@@ -176,6 +178,8 @@ class ShareConsumer:
             due_in_ms, waiting = self._take(limit)
             found = {tp: one.hand_out() for tp, one in self._partitions.items() if one.coming}
             if found:
+                for topic_partition, records in found.items():
+                    COUNTS.add(m.CONSUMED_RECORDS, len(records), topic_partition.topic)
                 return found
             left_ms = round((deadline - time.monotonic()) * 1000)
             if self._failure is None and waiting is not None:

@@ -1,0 +1,168 @@
+"""``lakelog metrics``: what there is to measure of a log, as a table or for Prometheus."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from ..errors import InvalidArgumentError
+from .connect import no_topics, open_archived
+from .output import Message, Table
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from ..cold_log import ColdLog
+    from ..metrics.metric import Measured
+
+_EPILOG = """\
+Offsets, sizes and lags of every partition in both tiers, servers and groups, now; `lakelog help
+metrics` lists them with their units, labels and Kafka's names. Counts of producers, consumers,
+archivers and cleanups are kept by the processes that these run in.
+
+With --listen it serves http://HOST:PORT/metrics until it is stopped, for Prometheus
+(pip install 'lakelog[metrics]'). There is no password: listen where only those come who may see the
+names of topics and groups. While Redis is away it answers with lakelog_up 0.
+
+examples:
+  lakelog --dir ./log metrics
+  lakelog --dir ./log metrics orders --output json
+  lakelog --redis redis://host:6379 --cold s3://bucket/log metrics --listen 127.0.0.1:9464
+  lakelog --dir ./log metrics --textfile /var/lib/node_exporter/lakelog.prom
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "metrics",
+        parents=[common],
+        help="sizes, offsets and lags as a table, or for Prometheus",
+        description="Show what there is to measure of a log, once or to Prometheus.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
+    shown = added.add_mutually_exclusive_group()
+    shown.add_argument("--listen", metavar="HOST:PORT", help="serve /metrics there until stopped")
+    shown.add_argument(
+        "--textfile", metavar="PATH", help="write them there once, for node_exporter"
+    )
+    added.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> Table | Message | None:
+    if arguments.listen is not None:
+        _serve(arguments)
+        return None
+    if arguments.textfile is not None:
+        return _write(arguments)
+    with open_archived(arguments) as log:
+        found = log.metrics(arguments.topics or None)
+        empty = no_topics(log)
+    rows = _rows(found)
+    if arguments.output == "text":
+        rows = [
+            {**row, "labels": _spelled(row["labels"]), "value": _shown(row["value"])}
+            for row in rows
+        ]
+    return Table(rows, ["metric", "labels", "value", "unit"], empty=empty)
+
+
+def _rows(found: pa.Table) -> list[dict[str, Any]]:
+    return [{**row, "labels": dict(row["labels"])} for row in found.to_pylist()]
+
+
+def _spelled(labels: dict[str, str]) -> str:
+    return " ".join(f"{name}={value}" for name, value in labels.items())
+
+
+def _shown(value: float) -> float | int:
+    return int(value) if value.is_integer() else value
+
+
+def _write(arguments: argparse.Namespace) -> Message:
+    from ..operate.metrics.exposition import Collector, registry_of, write_textfile
+
+    with open_archived(arguments) as log:
+        measured = _look(log, arguments, None)
+    write_textfile(arguments.textfile, registry_of(Collector(lambda: measured)))
+    return Message(f"written to {arguments.textfile}", {"textfile": arguments.textfile})
+
+
+def _serve(arguments: argparse.Namespace) -> None:
+    import threading
+
+    from ..operate.metrics.scrapes import Scrapes
+    from ..operate.metrics.server import Address, MetricsServer
+    from .stop_signals import on_stop_signal
+
+    if arguments.output != "text":
+        raise InvalidArgumentError("--listen speaks Prometheus's form, it takes no --output")
+    address = Address.parse(arguments.listen)
+    opened = _Opened(arguments)
+    opened.begin()
+    try:
+        server = MetricsServer(address, Scrapes(opened.look, _say_error))
+        arguments.abandoned = True  # a look may hang
+        if not address.is_loopback:
+            _say(
+                f"warning: whoever reaches {address.host} reads the names of topics and groups and "
+                "how much is in them, without a password. Listen at 127.0.0.1, or let a proxy ask "
+                "for one"
+            )
+        stop = threading.Event()
+        on_stop_signal(stop.set, stop.set)
+        _say(f"serving http://{server.address}/metrics; Ctrl-C ends it")
+        stop.wait()
+        _say("stopped")
+    finally:
+        opened.close()
+
+
+class _Opened:
+    """The log, opened when its Redis answers."""
+
+    def __init__(self, arguments: argparse.Namespace) -> None:
+        self._arguments = arguments
+        self._log: ColdLog | None = None
+
+    def begin(self) -> None:
+        """Open it, unless Redis is away now.
+
+        Raises:
+            LakelogError: what waiting does not mend.
+        """
+        from ..errors import LakelogError
+
+        try:
+            self._log = open_archived(self._arguments)
+        except LakelogError as error:
+            if not error.retriable:
+                raise
+            _say_error(f"{type(error).__name__}: {error}")
+
+    def look(self, cold_within_s: float) -> list[Measured]:
+        if self._log is None:
+            self._log = open_archived(self._arguments)
+        return _look(self._log, self._arguments, cold_within_s)
+
+    def close(self) -> None:
+        if self._log is not None:
+            self._log.close()
+
+
+def _look(
+    log: ColdLog, arguments: argparse.Namespace, cold_within_s: float | None
+) -> list[Measured]:
+    names = arguments.topics
+    topics = [log.topics.get(name) for name in names] if names else log.topics.list()
+    return log.log_look.look(topics, cold_within_s)
+
+
+def _say_error(error: str) -> None:
+    _say(f"the log cannot be looked at: {error}" if error else "the log can be looked at again")
+
+
+def _say(text: str) -> None:
+    print(f"lakelog: {text}", file=sys.stderr, flush=True)

@@ -1,0 +1,1 @@
+"""What is measured: every metric by name, and the counts that this process keeps."""

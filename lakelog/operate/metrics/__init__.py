@@ -1,0 +1,1 @@
+"""Looking at a log for its metrics, and showing them."""

@@ -1,0 +1,218 @@
+"""One look at a log for its metrics: both tiers of every partition, the servers, the groups.
+
+All partitions are asked in one round trip to each server, and a table that did not change costs
+only a look for its next version. What one topic fails at hides no other.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from uuid import UUID
+
+from ...archive.trouble import reported
+from ...cold.table import ColdSnapshot, ColdTable
+from ...errors import LakelogError
+from ...groups.group_records import GroupRecords
+from ...groups.recorded_offset import SeenGroups
+from ...hot import HotLog
+from ...metrics import of_log as m
+from ...metrics.metric import Measured, Metric, Sample
+from ...offsets import HotOffsets, LogOffsets
+from ...read.tiers import join
+from ...record import TopicPartition
+from ...topic import Topic
+from .cold_figures import ColdFigures, KnownFigures
+from .cold_looks import ColdLooks, Found
+
+_NO_FILES = ColdFigures()
+
+
+class LogLook:
+    """Looks at a log again and again; what it saw of tables makes the next look cheap.
+
+    Args:
+        hot: the hot tier; None where Redis is not asked, so that only the tables tell.
+        table_of: gives a topic's cold tier; None if it has none. Its errors are that topic's.
+        groups: None where Redis is not asked.
+        now_ms: the time where Redis is not asked.
+    """
+
+    def __init__(
+        self,
+        hot: HotLog | None,
+        table_of: Callable[[Topic], ColdTable | None],
+        groups: GroupRecords | None,
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._hot = hot
+        self._groups = groups
+        self._now_ms = now_ms
+        self._tables = ColdLooks(table_of)
+        self._figures = KnownFigures()
+
+    def look(self, topics: Sequence[Topic], cold_within_s: float | None = None) -> list[Measured]:
+        """What there is to measure of the topics, and of what is shared.
+
+        Args:
+            cold_within_s: how long to wait for tables. What comes later is left out and told by a
+                later look. None: as long as it takes.
+
+        Raises:
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        started_s = time.monotonic()
+        found = _Found()
+        hot: Mapping[TopicPartition, HotOffsets] | None = None
+        if self._hot is not None:
+            now_ms = self._hot.now_ms()
+            # Hot first: a trim between the two looks can then only make the tiers overlap.
+            hot = self._hot_offsets(self._hot, topics, found)
+        else:
+            now_ms = self._now_ms()
+        cold = self._tables.look(topics, cold_within_s)
+        self._figures.keep_only({topic.topic_id for topic in topics})
+        logs: dict[TopicPartition, LogOffsets] = {}
+        for topic in topics:
+            logs |= self._topic(topic, hot, cold.get(topic.topic_id), now_ms, found)
+        if self._hot is not None:
+            _servers(self._hot, found)
+            _archivers(self._hot, {topic.name for topic in topics}, now_ms, found)
+        if self._groups is not None:
+            ids = {topic.name: topic.topic_id for topic in topics}
+            _of_groups(self._groups.read(), logs, ids, found)
+        if self._hot is not None:
+            found.add(m.UP, (), 1)
+        found.add(m.LOOK_SECONDS, (), time.monotonic() - started_s)
+        return found.measured()
+
+    def _hot_offsets(
+        self, hot: HotLog, topics: Sequence[Topic], found: _Found
+    ) -> dict[TopicPartition, HotOffsets]:
+        try:
+            return hot.offsets(tp for topic in topics for tp in topic.topic_partitions())
+        except LakelogError as error:
+            if error.retriable:
+                raise
+        seen: dict[TopicPartition, HotOffsets] = {}
+        for topic in topics:  # one is damaged, or was deleted just now
+            try:
+                seen |= hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+            except LakelogError as error:
+                found.add(m.TOPIC_FAILED, (topic.name, type(error).__name__), 1)
+        return seen
+
+    def _topic(
+        self,
+        topic: Topic,
+        hot: Mapping[TopicPartition, HotOffsets] | None,
+        cold: Found | None,
+        now_ms: int,
+        found: _Found,
+    ) -> dict[TopicPartition, LogOffsets]:
+        """Takes note of a topic; gives what is known of where its partitions begin and end."""
+        snapshot = cold if isinstance(cold, ColdSnapshot) else None
+        if cold is not None and snapshot is None:
+            found.add(m.TOPIC_FAILED, (topic.name, type(cold).__name__), 1)
+        figures = None if snapshot is None else self._figures.of(topic, snapshot, now_ms)
+        tiered, logs = topic.config.tiered, {}
+        for tp in topic.topic_partitions():
+            labels = (topic.name, str(tp.partition))
+            seen = None if hot is None else hot.get(tp)
+            if seen is not None:
+                _hot_samples(labels, seen, found)
+            if snapshot is not None and figures is not None and tiered:
+                of_files = figures.partitions.get(tp.partition, _NO_FILES)
+                found.add(m.COLD_SIZE, labels, of_files.size_bytes)
+                found.add(m.COLD_SEGMENTS, labels, of_files.segments)
+                found.add(m.COLD_FILES, labels, of_files.files)
+                found.add(m.MOST_FILES, labels, of_files.most_files)
+                found.add(m.ARCHIVED_END, labels, snapshot.archived_end(tp.partition))
+                ratio = figures.dirty_ratios.get(tp.partition)
+                if ratio is not None:
+                    found.add(m.DIRTY_RATIO, labels, ratio)
+            if snapshot is not None and seen is not None:
+                offsets = logs[tp] = join(seen, snapshot, tp.partition)
+                found.add(m.LOG_START, labels, offsets.log_start)
+                if tiered:
+                    _lag_samples(labels, seen, offsets, now_ms, found)
+            elif snapshot is not None and hot is None:
+                found.add(m.LOG_START, labels, snapshot.log_start(tp.partition))
+            elif seen is not None:  # where the log begins, the table alone tells
+                start = seen.local_log_start
+                logs[tp] = LogOffsets(start, start, 0, seen.log_end, gaps=seen.gaps)
+        return logs
+
+
+class _Found:
+    """The samples of each metric, as they are found."""
+
+    def __init__(self) -> None:
+        self._samples: dict[Metric, list[Sample]] = {metric: [] for metric in m.OF_LOG}
+
+    def add(self, metric: Metric, labels: tuple[str, ...], value: float) -> None:
+        self._samples[metric].append((labels, value))
+
+    def measured(self) -> list[Measured]:
+        return [Measured(metric, samples) for metric, samples in self._samples.items()]
+
+
+def _hot_samples(labels: tuple[str, ...], seen: HotOffsets, found: _Found) -> None:
+    found.add(m.LOG_END, labels, seen.log_end)
+    found.add(m.LOCAL_LOG_START, labels, seen.local_log_start)
+    found.add(m.RECORDS_IN, labels, seen.appended)
+    found.add(m.BYTES_IN, labels, seen.appended_bytes)
+    found.add(m.HOT_SIZE, labels, seen.size_bytes)
+    found.add(m.HOT_SEGMENTS, labels, len(seen.segments))
+    found.add(m.RECOVERY_NEEDED, labels, not seen.recovered)
+
+
+def _lag_samples(
+    labels: tuple[str, ...], seen: HotOffsets, offsets: LogOffsets, now_ms: int, found: _Found
+) -> None:
+    records = offsets.unarchived
+    since_ms = seen.unarchived_since_ms
+    waited_ms = max(0, now_ms - since_ms) if records and since_ms is not None else 0
+    found.add(m.LAG_RECORDS, labels, records)
+    found.add(m.LAG_BYTES, labels, seen.bytes_from(offsets.archived_end) if records else 0)
+    found.add(m.LAG_SECONDS, labels, waited_ms / 1000)
+
+
+def _servers(hot: HotLog, found: _Found) -> None:
+    for server in hot.servers():
+        labels = (server.name,)
+        found.add(m.REDIS_USED, labels, server.used_memory_bytes)
+        if server.memory_headroom_bytes is not None:
+            found.add(m.REDIS_MAX, labels, server.max_memory_bytes)
+            found.add(m.REDIS_HEADROOM, labels, server.memory_headroom_bytes)
+
+
+def _archivers(hot: HotLog, topics: set[str], now_ms: int, found: _Found) -> None:
+    beats = hot.beats().alive()
+    found.add(m.ARCHIVERS, (), len(beats))
+    since_ms: dict[str, int] = {}
+    for trouble in reported(beats.values()):
+        if trouble.topic in topics or not trouble.topic:
+            known_ms = since_ms.get(trouble.topic, trouble.since_ms)
+            since_ms[trouble.topic] = min(known_ms, trouble.since_ms)
+    for topic, at_ms in sorted(since_ms.items()):
+        found.add(m.FAILING_SECONDS, (topic,), max(0, now_ms - at_ms) / 1000)
+
+
+def _of_groups(
+    seen: SeenGroups,
+    logs: Mapping[TopicPartition, LogOffsets],
+    topic_ids: Mapping[str, UUID],
+    found: _Found,
+) -> None:
+    for group_id, group in sorted(seen.groups.items()):
+        found.add(m.GROUP_MEMBERS, (group_id,), group.members)
+    for one in seen.offsets:
+        tp = one.topic_partition
+        if one.topic_id not in (None, topic_ids.get(tp.topic)) or tp not in logs:
+            continue  # of a topic that was not asked for, or of an earlier one of the name
+        log, offset = logs[tp], one.committed.offset
+        labels = (one.group_id, one.group_type.value, tp.topic, str(tp.partition))
+        lag = log.appended_between(max(offset, log.log_start), log.log_end)
+        found.add(m.GROUP_OFFSET, labels, offset)
+        found.add(m.GROUP_LAG, labels, lag)

@@ -1,0 +1,80 @@
+"""Metrics as an Arrow table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from ...metrics.metric import Kind, Measured, Sample
+
+#: A row for each sample. A histogram has a row for each of its buckets (``…_bucket``, with the
+#: upper bound as label ``le``: how many observations are at most so large), one for their sum
+#: (``…_sum``) and one for their count (``…_count``), as Prometheus has them.
+METRICS_SCHEMA = pa.schema(
+    [
+        pa.field("metric", pa.string(), nullable=False),
+        pa.field("kind", pa.string(), nullable=False),  # gauge, counter or histogram
+        pa.field("unit", pa.string(), nullable=False),
+        pa.field("labels", pa.map_(pa.string(), pa.string()), nullable=False),
+        pa.field("value", pa.float64(), nullable=False),
+    ]
+)
+
+
+def metrics_table(measured: Iterable[Measured]) -> pa.Table:
+    """All samples, in rows of `METRICS_SCHEMA`, in the order given."""
+    parts = [
+        _rows(one, name, names, samples)
+        for one in measured
+        for name, names, samples in samples_of(one)
+        if samples
+    ]
+    return pa.concat_tables([METRICS_SCHEMA.empty_table(), *parts])
+
+
+def samples_of(
+    measured: Measured,
+) -> list[tuple[str, tuple[str, ...], Sequence[Sample]]]:
+    """The samples by their name, with the names of their labels; see `METRICS_SCHEMA`."""
+    metric = measured.metric
+    if metric.kind is not Kind.HISTOGRAM:
+        return [(metric.name, metric.labels, measured.samples)]
+    buckets = [
+        ((*labels, bound_text(bound)), float(count))
+        for labels, found in measured.histograms
+        for bound, count in found.up_to(metric.buckets)
+    ]
+    sums = [(labels, found.sum) for labels, found in measured.histograms]
+    counts = [(labels, float(found.count)) for labels, found in measured.histograms]
+    return [
+        (f"{metric.name}_bucket", (*metric.labels, "le"), buckets),
+        (f"{metric.name}_sum", metric.labels, sums),
+        (f"{metric.name}_count", metric.labels, counts),
+    ]
+
+
+def bound_text(bound: float) -> str:
+    """An upper bound as Prometheus writes it."""
+    return "+Inf" if bound == float("inf") else repr(bound)
+
+
+def _rows(
+    measured: Measured, name: str, names: tuple[str, ...], samples: Sequence[Sample]
+) -> pa.Table:
+    count, width = len(samples), len(names)
+    labels = pa.MapArray.from_arrays(
+        pa.array(range(0, (count + 1) * width, width) if width else [0] * (count + 1), pa.int32()),
+        pa.array(list(names) * count, pa.string()),
+        pa.array([value for of_one, _ in samples for value in of_one], pa.string()),
+    )
+    return pa.table(
+        [
+            pa.repeat(name, count),
+            pa.repeat(measured.metric.kind.value, count),
+            pa.repeat(measured.metric.unit, count),
+            labels,
+            pa.array([float(value) for _, value in samples], pa.float64()),
+        ],
+        schema=METRICS_SCHEMA,
+    )

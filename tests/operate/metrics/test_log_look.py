@@ -1,0 +1,251 @@
+"""What there is to measure of a log, in both tiers."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from deltalake import DeltaTable
+
+from lakelog.cold.table import ColdTable
+from lakelog.errors import HotTierUnavailableError, UnknownTopicOrPartitionError
+from lakelog.lakelog import Lakelog
+from lakelog.metrics.every import METRICS
+from lakelog.operate.metrics import cold_looks
+from lakelog.operate.metrics.log_look import LogLook
+from lakelog.operate.metrics.table import METRICS_SCHEMA, metrics_table
+from lakelog.record import OffsetAndMetadata, TopicPartition
+from lakelog.testing.eventually import eventually
+from lakelog.topic import Topic
+
+TINY_SEGMENTS = {"internal.segment.bytes": 100}  # a segment a record
+
+
+def test_each_partition_is_as_status_has_it(log, append):
+    log.topics.create("t", 2, {**TINY_SEGMENTS, "local.retention.ms": 0})
+    log.topics.create("untiered", 1, {"remote.storage.enable": False})
+    append("t", 3)
+    log.archive()
+    append("t", 2)
+    append("t", 1, partition=1)
+    append("untiered", 4)
+    table = log.metrics()
+    assert table.schema == METRICS_SCHEMA
+    found = {
+        (row["metric"], *dict(row["labels"]).values()): row["value"] for row in table.to_pylist()
+    }
+    seen = log.status()
+    for part in seen.partitions:
+        tp, offsets = part.topic_partition, part.offsets
+        at = (tp.topic, str(tp.partition))
+        assert found[("lakelog_log_start_offset", *at)] == offsets.log_start
+        assert found[("lakelog_log_end_offset", *at)] == offsets.log_end
+        assert found[("lakelog_log_local_start_offset", *at)] == offsets.local_log_start
+        assert found[("lakelog_log_size_bytes", *at)] == part.hot_size_bytes
+        assert found[("lakelog_log_recovery_needed", *at)] == 0
+        if part.tiered:
+            assert found[("lakelog_log_archived_end_offset", *at)] == offsets.archived_end
+            assert found[("lakelog_cold_size_bytes", *at)] == part.cold_size_bytes
+            assert found[("lakelog_cold_segments", *at)] == part.cold_segments
+            assert found[("lakelog_archive_lag_records", *at)] == part.unarchived
+        else:
+            assert ("lakelog_cold_size_bytes", *at) not in found
+            assert ("lakelog_archive_lag_records", *at) not in found
+    assert found["lakelog_cold_files", "t", "0"] == 3
+    assert found["lakelog_cold_segment_files_max", "t", "0"] == 1
+    hot = log.hot.offsets([TopicPartition("t", 0)])[TopicPartition("t", 0)]
+    assert found["lakelog_log_segments", "t", "0"] == len(hot.segments) > 1
+    assert found["lakelog_archive_lag_bytes", "t", "0"] == hot.bytes_from(3)
+    assert found["lakelog_archive_lag_seconds", "t", "0"] > 0
+    assert found["lakelog_redis_memory_used_bytes", seen.servers[0].name] > 0
+    assert found["lakelog_up",] == 1
+
+
+def test_what_was_appended_is_counted_whatever_became_of_it(log, append, value_of):
+    log.topics.create("t", 1, {**TINY_SEGMENTS, "local.retention.ms": 0, "retention.bytes": 0})
+    append("t", 5)
+    (size,) = {log.hot.offsets([TopicPartition("t", 0)])[TopicPartition("t", 0)].size_bytes}
+    assert value_of("lakelog_log_records_in_total", topic="t") == 5
+    assert value_of("lakelog_log_bytes_in_total", topic="t") == size
+    log.archive()
+    log.cleanup()
+    append("t", 2)
+    assert value_of("lakelog_log_records_in_total", topic="t") == 7
+    assert value_of("lakelog_log_bytes_in_total", topic="t") == size * 7 / 5
+
+
+def test_a_batch_counts_all_of_its_records(log, value_of):
+    log.topics.create("t", 1)
+    with log.producer() as producer:
+        producer.send_batch("t", [b"v"] * 1_000)
+    assert value_of("lakelog_log_records_in_total", topic="t") == 1_000
+
+
+def test_a_group_s_lag_is_what_it_has_not_read(log, append, value_of):
+    log.topics.create("t", 1, {"local.retention.ms": 0})
+    append("t", 10)
+    log.archive()
+    with log.consumer("t", group_id="g", auto_offset_reset="earliest") as consumer:
+        eventually(lambda: consumer.poll(100, max_records=4))
+        consumer.commit()
+        assert value_of("lakelog_group_members", group="g") == 1
+    assert value_of("lakelog_group_lag_records", group="g", topic="t") == 6
+    assert value_of("lakelog_group_committed_offset", group="g", topic="t") == 4
+    assert value_of("lakelog_group_members", group="g") == 0
+
+
+def test_offsets_that_no_record_was_given_are_no_lag(log, append, value_of, redis_client):
+    topic = log.topics.create("t", 1)
+    append("t", 3)
+    tp = topic.partition(0)
+    log._coordinator().commit("g", {tp: OffsetAndMetadata(1)})
+    redis_client.hset("{lakelog:stream:t:0}:state", "run_id", "another")  # as after a restart
+    assert value_of("lakelog_log_recovery_needed", topic="t") == 1
+    append("t", 2)  # the producer has it recovered: a gap, then two records
+    assert log.log("t").offsets()[0].gaps
+    assert value_of("lakelog_group_lag_records", group="g", topic="t") == 4
+    assert value_of("lakelog_log_recovery_needed", topic="t") == 0
+    assert value_of("lakelog_log_records_in_total", topic="t") == 5
+
+
+def test_what_was_committed_of_an_earlier_topic_of_the_name_is_no_lag(log, append, value_of):
+    topic = log.topics.create("t", 1)
+    append("t", 3)
+    log._coordinator().commit(
+        "g", {topic.partition(0): OffsetAndMetadata(1)}, topic_ids={"t": topic.topic_id}
+    )
+    assert value_of("lakelog_group_lag_records", group="g") == 2
+    log.topics.delete("t")
+    log.topics.create("t", 1)
+    assert value_of("lakelog_group_lag_records", group="g") is None
+
+
+def test_a_share_group_has_a_lag_too(log, append, value_of):
+    log.topics.create("t", 1)
+    append("t", 5)
+    with log.share_consumer("t", group_id="w", share_auto_offset_reset="earliest") as consumer:
+        eventually(lambda: consumer.poll(100))
+        consumer.commit_sync()
+    lag = value_of("lakelog_group_lag_records", group="w", group_type="share", topic="t")
+    assert lag is not None
+    assert lag == 5 - value_of("lakelog_group_committed_offset", group="w", group_type="share")
+
+
+def test_a_compacted_topic_tells_how_dirty_it_is(log, append, value_of):
+    log.topics.create("plain", 1)
+    log.topics.create("t", 1, {**TINY_SEGMENTS, "cleanup.policy": "compact"})
+    with log.producer() as producer:
+        for _ in range(4):
+            producer.send("t", b"v" * 50, key=b"k").result()
+    log.archive()
+    assert value_of("lakelog_cleaner_dirty_ratio") == 1  # of t alone
+    log.cleanup()
+    assert value_of("lakelog_cleaner_dirty_ratio") == 0
+
+
+def test_a_topic_that_fails_hides_no_other(log, append, value_of, tmp_path):
+    for name in ("a", "b"):
+        log.topics.create(name, 1)
+        append(name, 2)
+        log.archive(name)
+    (path,) = (tmp_path / "cold" / "a").iterdir()
+    DeltaTable(str(path)).restore(0)
+    table = log.metrics()
+    assert value_of("lakelog_topic_failed", table, topic="a", error="ContradictionError") == 1
+    assert value_of("lakelog_log_end_offset", table, topic="a") == 2  # what Redis says of it
+    assert value_of("lakelog_cold_size_bytes", table, topic="a") is None
+    assert value_of("lakelog_cold_size_bytes", table, topic="b") > 0
+    assert value_of("lakelog_topic_failed", table, topic="b") is None
+
+
+def test_a_damaged_partition_hides_no_other_topic(log, append, value_of, redis_client):
+    for name in ("a", "b"):
+        log.topics.create(name, 1)
+        append(name, 2)
+    redis_client.hset("{lakelog:stream:a:0}:state", "log_end", "many")
+    table = log.metrics()
+    assert value_of("lakelog_topic_failed", table, topic="a") == 1
+    assert value_of("lakelog_log_end_offset", table, topic="b") == 2
+
+
+def test_some_topics_alone(log, append, value_of):
+    for name in ("a", "b"):
+        log.topics.create(name, 1)
+    table = log.metrics("a")
+    assert value_of("lakelog_log_end_offset", table, topic="a") == 0
+    assert value_of("lakelog_log_end_offset", table, topic="b") is None
+    with pytest.raises(UnknownTopicOrPartitionError):
+        log.metrics("c")
+
+
+def test_without_redis_the_tables_tell(log, append, value_of):
+    log.topics.create("t", 1)
+    append("t", 3)
+    log.archive()
+    table = log.archived.metrics()
+    assert value_of("lakelog_log_archived_end_offset", table, topic="t") == 3
+    assert value_of("lakelog_log_start_offset", table, topic="t") == 0
+    assert value_of("lakelog_cold_files", table, topic="t") == 1
+    assert value_of("lakelog_log_end_offset", table, topic="t") is None
+    assert value_of("lakelog_up", table) is None
+
+
+def test_a_redis_that_is_away_is_an_error(make_redis, tmp_path):
+    server = make_redis()
+    with Lakelog.connect(server.url, tmp_path / "cold", engine="inline") as log:
+        server.kill()
+        with pytest.raises(HotTierUnavailableError):
+            log.metrics()
+
+
+def test_a_failing_archiver_is_told(log, append, value_of):
+    log.topics.create("t", 1)
+    trouble = {"topic": "t", "since_ms": log.hot.now_ms() - 60_000, "why": "full", "tries": 3}
+    log.hot.beats().leave("a", {"troubles": [trouble, "foreign"]}, 60_000)
+    assert value_of("lakelog_archivers") == 1
+    assert 60 <= value_of("lakelog_archive_failing_seconds", topic="t") < 120
+
+
+@pytest.fixture
+def stuck(log: Lakelog, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[LogLook, Any]]:
+    """Looks at a log of which the table of topic `a` does not answer until it is set."""
+    monkeypatch.setattr(cold_looks, "LONG_LOOK_S", 0.0)
+    gate = threading.Event()
+
+    def table_of(topic: Topic) -> ColdTable | None:
+        if topic.name == "a":
+            gate.wait()
+        return log._table(topic)
+
+    yield LogLook(log.hot, table_of, None, log.hot.now_ms), gate
+    gate.set()
+
+
+def test_a_table_that_hangs_holds_up_no_other(log, append, value_of, stuck):
+    look, gate = stuck
+    for name in ("a", "b"):
+        log.topics.create(name, 1)
+        append(name, 2)
+    log.archive()
+    topics = log.topics.list()
+    looks = []
+
+    def b_is_there() -> bool:
+        looks.append(metrics_table(look.look(topics, 0.05)))
+        return value_of("lakelog_cold_files", looks[-1], topic="b") is not None
+
+    eventually(b_is_there)
+    b_alone = looks[-1]
+    assert value_of("lakelog_topic_failed", b_alone, topic="a", error="TimeoutError") == 1
+    assert value_of("lakelog_log_end_offset", b_alone, topic="a") == 2
+    assert value_of("lakelog_archive_lag_records", b_alone, topic="a") is None
+    gate.set()
+    assert value_of("lakelog_cold_files", metrics_table(look.look(topics)), topic="a") == 1
+
+
+def test_every_metric_that_a_look_gives_is_known(log, append):
+    log.topics.create("t", 1)
+    names = {one.metric.name for one in log.log_look.look(log.topics.list())}
+    assert names <= {metric.name for metric in METRICS}
