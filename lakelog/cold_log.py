@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from uuid import UUID
@@ -17,6 +18,7 @@ from .cleanup.plan import CleanupPlan, plan_purge
 from .cleanup.report import CleanupReport
 from .clock import Clock, SystemClock
 from .cold.catalogue import Catalogue, topic_by_name
+from .cold.change import nothing_hot
 from .cold.purged import PurgedTopic
 from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine
@@ -32,6 +34,10 @@ from .operate.erasure.report import Erased
 from .operate.metrics.log_look import LogLook
 from .operate.metrics.table import metrics_table
 from .operate.status import Status, TopicFailure, status
+from .operate.transfer.exporting import Progress, export
+from .operate.transfer.exporting import Source as ExportSource
+from .operate.transfer.manifest import Manifest
+from .operate.transfer.place import fitting_options, open_writer
 from .read.consumer import Consumer
 from .read.consumer_config import ConsumerConfig
 from .read.hot_tier import HotTier, NothingHot
@@ -39,7 +45,7 @@ from .read.subscription import SeenTopics
 from .read.topic_log import TopicLog
 from .spark.catalog.registration import Registered, register_topic
 from .spark.dataframe import dataframe
-from .spark.place import LogPlace
+from .spark.place import LogPlace, PathRoot
 from .spark.session import session
 from .topic import Topic
 
@@ -335,6 +341,54 @@ class ColdLog:
                 self._log_look = self._made_log_look()
             return self._log_look
 
+    def export(
+        self,
+        to: str | Path,
+        topics: str | Iterable[str] | None = None,
+        *,
+        storage_options: Mapping[str, str] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> Manifest:
+        """Writes topics out of the log: as a folder, or as one archive file.
+
+        Each topic is there as at one moment, all of its log as one Delta table that any engine
+        reads; with its settings, and of a log with a Redis, with what is not archived yet and how
+        far groups have come. ``manifest.json`` names each file with its checksum, and is written
+        last. Archivers, producers and cleanups may go on. A call that was cut short is finished by
+        the next one; an earlier export in the same folder is brought up to date.
+
+        Args:
+            to: a folder, an object store's URL, or a file whose name ends in ``.tar``.
+            topics: names; None for all.
+            storage_options: open the object store; default: those of the cold root.
+            progress: told of the bytes that are copied.
+
+        Raises:
+            UnknownTopicOrPartitionError: no such topic.
+            InvalidArgumentError: `to` is in the cold root, or holds something else; or a topic is
+                archived into a table by name.
+            MissingFileError, CorruptRecordError: a table's file is gone or damaged.
+            ColdTierError: a table cannot be read, or the export cannot be written.
+        """
+        from . import __version__
+
+        found = self._topics(topics)
+        root = self._place.cold
+        path_root = root if isinstance(root, PathRoot) else None
+        if storage_options is None and path_root is not None:
+            storage_options = fitting_options(to, path_root.storage)
+        writer = open_writer(
+            to, storage_options, None if path_root is None else path_root.storage.root
+        )
+        with closing(writer):
+            return export(
+                self._export_sources(found),
+                writer,
+                exported_ms=self._clock.now_ms(),
+                version=__version__,
+                progress=progress,
+            )
+
     # -- forgetting ----------------------------------------------------------------------------
 
     def cleanup(
@@ -538,6 +592,12 @@ class ColdLog:
 
     def _vacuumed(self, untiered: Topic) -> CleanupReport:
         return vacuumed(untiered, self._opened_once(untiered))
+
+    def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
+        """What an export reads."""
+        return [
+            ExportSource(topic, self._cold_table(topic), None, nothing_hot, ()) for topic in topics
+        ]
 
     def _opened_table(self, name: str, topic_id: UUID | None) -> ColdTable:
         """A table that a log was opened with: to look at where it ends lists no place again."""

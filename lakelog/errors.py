@@ -150,6 +150,13 @@ class TopicExistsError(LakelogError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class CorruptExportError(LakelogError, ValueError):
+    """An export is unfinished, damaged or forged; nothing of the topic was imported."""
+
+    path: str | None = None  # of the export
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class KeyspaceInUseError(LakelogError):
     """The keyspace has topics of its own; what is to come back is of an earlier one of its name."""
 

@@ -16,6 +16,7 @@ from uuid import UUID
 
 from .archive.archiver import Archiver, Until, check_until
 from .archive.continuous import ContinuousArchive
+from .archive.copy import HotRows
 from .archive.report import ArchiveReport
 from .archive.topics_run import TopicsRun
 from .archive.trouble import Trouble
@@ -55,6 +56,10 @@ from .operate.recorded_groups.open_groups_table import open_groups_table
 from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
 from .operate.restore import RestoredTopic, RestoredTopics, restore
 from .operate.status import Status, status
+from .operate.transfer.exporting import Progress
+from .operate.transfer.exporting import Source as ExportSource
+from .operate.transfer.importing import ImportedTopic, Importer
+from .operate.transfer.place import fitting_options, open_reader
 from .read.share.dead_letters import DeadLetters
 from .read.share.share_consumer import ShareConsumer
 from .read.share.share_consumer_config import ShareConsumerConfig
@@ -65,7 +70,7 @@ from .record import OffsetRange, TopicPartition
 from .spark.auto_engine import AutoEngine
 from .spark.dataframe import dataframe
 from .spark.engine_by_name import choose_engine
-from .spark.place import ColdRoot, LogPlace
+from .spark.place import ColdRoot, LogPlace, PathRoot
 from .topic import GROUPS_TABLE, Topic
 
 logger = logging.getLogger(__name__)
@@ -603,6 +608,55 @@ class Lakelog(ColdLog):
         trouble = self._group_keeper.trouble()
         return () if trouble is None else (trouble,)
 
+    def import_topics(
+        self,
+        source: str | Path,
+        topics: str | Iterable[str] | None = None,
+        *,
+        name: str | None = None,
+        config: Mapping[str, object] | None = None,
+        storage_options: Mapping[str, str] | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> list[ImportedTopic]:
+        """Brings topics in that `export` wrote, with the offsets, times and settings they had.
+
+        Each is a topic of its own from then on: it has a new id, and its log goes on where the
+        export ends. Groups come along, under the topic's name, but for what they have committed
+        since. The export is checked first, each file against its checksum, and no topic shows
+        before all of it is there. Doing it again, or after a call that was cut short, does the
+        rest.
+
+        Args:
+            source: what `export` was given.
+            topics: names in the export; None for all.
+            name: what the one topic is called here; default: as it was.
+            config: settings that it gets besides.
+            storage_options: open the object store; default: those of the cold root.
+            progress: told of the bytes that are copied.
+
+        Raises:
+            CorruptExportError: it is unfinished, damaged or forged; nothing of it was imported.
+            NewerVersionError: a newer lakelog wrote it.
+            MissingFileError: there is no export.
+            UnknownTopicOrPartitionError: the export has no such topic.
+            TopicExistsError: another topic has the name.
+            InvalidArgumentError: no cold root at a path was given, or a topic is untiered.
+            ColdTierError: the export cannot be read, or the cold root not be written.
+        """
+        root = self._place.cold
+        if storage_options is None and isinstance(root, PathRoot):
+            storage_options = fitting_options(source, root.storage)
+        importer = Importer(
+            self.hot,
+            self.topics,
+            self._group_records,
+            None if root is None else self._opened,
+            self._place.source.keyspace,
+        )
+        names = [topics] if isinstance(topics, str) else topics
+        with closing(open_reader(source, storage_options)) as reader:
+            return importer.run(reader, names, name, config or {}, progress)
+
     def deleted(self) -> list[Topic]:
         """The deleted topics of which something is kept, in the order of their deletions.
 
@@ -678,6 +732,13 @@ class Lakelog(ColdLog):
 
     def _seen_topics(self) -> SeenTopics:
         return SeenTopics(self.topics.list, self.topics.version)
+
+    def _export_sources(self, topics: Iterable[Topic]) -> list[ExportSource]:
+        groups = self._group_records.read().offsets  # before any topic is looked at
+        rows_of = HotRows(self._place.source)
+        return [
+            ExportSource(topic, self._table(topic), self.hot, rows_of, groups) for topic in topics
+        ]
 
     def _recorder_of(self, records: GroupRecords, root: ColdRoot) -> GroupRecorder:
         return GroupRecorder(

@@ -155,6 +155,9 @@ class World:
                     producer.send("local", b"{}")
             if batch < 2:
                 self.lake.archive("orders")
+        self.folder = self.declared.parent
+        self.export = self.folder / "orders.tar"
+        self.lake.export(self.export, "orders")
         self.topic = self.lake.topics.get("orders")
         self.hot = self.lake.hot
         self.log = self.lake.log("orders")
@@ -278,6 +281,9 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.restorable": lambda w: w.lake.restorable(),
     "Lakelog.restorable_groups": lambda w: w.lake.restorable_groups(),
     "Lakelog.restore": lambda w: w.lake.restore("orders"),
+    "Lakelog.import_topics": lambda w: w.lake.import_topics(w.export, name="copied"),
+    "ColdLog.export": lambda w: w.archived.export(w.folder / "archived", "orders"),
+    "ColdLog.export hot": lambda w: w.lake.export(w.folder / f"{uuid4().hex}.tar"),
     "Lakelog.deleted": lambda w: w.lake.deleted(),
     "Lakelog.undelete": lambda w: w.lake.undelete("gone"),
     "ColdLog.deleted": lambda w: w.archived.deleted(),
@@ -592,6 +598,8 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog topics create": lambda w: w.cli("topics", "create", "made"),
     "lakelog topics defaults": lambda w: w.cli("topics", "defaults"),
     "lakelog restore": lambda w: w.cli("restore", "orders"),
+    "lakelog export": lambda w: w.cli("export", "orders", "--to", str(w.folder / "orders")),
+    "lakelog import": lambda w: w.cli("import", str(w.export), "--as", "imported"),
     "lakelog topics describe": lambda w: w.cli("topics", "describe", "orders"),
     "lakelog topics infer": lambda w: w.cli("topics", "infer", "orders"),
     "lakelog topics list": lambda w: w.cli("topics", "list"),
@@ -645,6 +653,7 @@ QUIET = {
     *("ContinuousArchive.close", "ContinuousArchive.troubles", "PathTable.path"),
     "PathTable.where",
     *("PathTable.apply", "PathTable.map"),  # archivers' and cleanups'
+    *("PathTable.columns", "PathTable.create_with", "PathTable.described"),  # export's and import's
     "PathTable.last_calls",  # a recovery's
     *("LogExplorer.view", "LogExplorer.expression", "LogExplorer.to_pandas", "LogExplorer.wait"),
     *("LogExplorer.seek", "LogExplorer.forward", "LogExplorer.back", "LogExplorer.search"),

@@ -198,6 +198,34 @@ class ConsoleProgress:
         print(_done(name, total, time.monotonic() - started_s), file=sys.stderr, flush=True)
 
 
+class BytesProgress:
+    """How many bytes are done of how many: a bar on a terminal, otherwise nothing."""
+
+    def __init__(self) -> None:
+        self._bar: Any = None
+        self._task: Any = None
+
+    def __enter__(self) -> BytesProgress:
+        if sys.stderr.isatty():
+            from rich.console import Console
+            from rich.progress import BarColumn, DownloadColumn, Progress, TransferSpeedColumn
+
+            columns = (BarColumn(), DownloadColumn(), TransferSpeedColumn())
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            self._task = self._bar.add_task("", total=None)
+            self._bar.start()
+        return self
+
+    def __exit__(self, *about: object) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def show(self, done_bytes: int, total_bytes: int) -> None:
+        """So many are done."""
+        if self._bar is not None:
+            self._bar.update(self._task, completed=done_bytes, total=total_bytes)
+
+
 class _Step:
     def __init__(self, show_done: Any = None) -> None:
         self._done = 0

@@ -9,6 +9,7 @@ This module deals with one version after another; `path_commit` knows what a cha
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import time
@@ -16,6 +17,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NoReturn, TypeVar, cast
 from urllib.parse import unquote
 
@@ -49,6 +51,7 @@ from ..schema import (
 from ..segment import SegmentFile, SegmentIndex
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
+from .log_statistics import log_statistics
 from .purging import MARK
 from .segment_writer import WrittenFile
 
@@ -154,13 +157,8 @@ class DeltaLog:
             self._table = DeltaTable.create(
                 self.path,
                 pa.schema([*TABLE_SCHEMA, *(columns or ())]),
-                mode="error",
-                partition_by=PARTITION_COLUMNS,
-                name=self._topic.name,
-                description="written by lakelog; change it through lakelog only",
-                configuration=properties,
-                raise_if_key_not_exists=False,
                 storage_options=options,
+                **self._definition(properties),
             )
             self._opened_with = options
         self.refresh()
@@ -169,6 +167,61 @@ class DeltaLog:
                 f"no Delta table could be made at {self.path}. {self._storage.advice()}",
                 path=self.path,
             )
+
+    def create_with(
+        self,
+        properties: Mapping[str, str],
+        columns: pa.Schema,
+        files: Sequence[WrittenFile],
+        transactions: Mapping[str, int],
+    ) -> bool:
+        """Make the table by one commit that has all of these; False: one is there.
+
+        delta-rs makes no table with lakelog's properties and files in one commit, so one that it
+        makes elsewhere gives the first lines. On an object store, of two that do this at the same
+        moment the later one's commit counts: both must give the same files and versions.
+
+        Args:
+            columns: value columns, after those that every table has.
+        """
+        path = self._log_file(0)
+        if self._storage.is_file(path):
+            return False
+        with TemporaryDirectory(prefix="lakelog-log-") as folder, naming(self.path):
+            made = DeltaTable.create(
+                folder, pa.schema([*TABLE_SCHEMA, *columns]), **self._definition(properties)
+            )
+            lines = Path(folder, "_delta_log", f"{0:020}.json").read_text("utf-8").splitlines()
+            assert made.version() == 0
+        actions: list[dict[str, Any]] = [
+            {"txn": {"appId": name, "version": version}} for name, version in transactions.items()
+        ]
+        actions += (
+            {
+                "add": {
+                    "path": one.file.path,
+                    "partitionValues": _partition_values(one.file),
+                    "size": one.file.size_bytes,
+                    "modificationTime": one.file.modified_ms,
+                    "dataChange": True,
+                    "stats": one.stats,
+                }
+            }
+            for one in files
+        )
+        text = "\n".join([*lines, *(json.dumps(action) for action in actions), ""])
+        self._storage.make_folder(f"{self.path}/_delta_log")
+        self._storage.write_bytes(path, text.encode())
+        self._storage.sync(path, f"{self.path}/_delta_log", self.path)
+        self.refresh()
+        return True
+
+    def statistics(self) -> Mapping[str, str | None]:
+        """What the log says of each file's rows, by path: JSON text; None: nothing."""
+        if self._table is None:
+            return {}
+        with naming(self.path):
+            return log_statistics(self._storage, self.path, self.version)
 
     def files(self) -> SegmentIndex:
         if self._table is None:
@@ -391,6 +444,17 @@ class DeltaLog:
         return self._tombstones(retention_hours=None)
 
     # -- helpers -----------------------------------------------------------------------------------
+
+    def _definition(self, properties: Mapping[str, str]) -> dict[str, Any]:
+        """What a new table is made with, beside its place and columns."""
+        return {
+            "mode": "error",
+            "partition_by": PARTITION_COLUMNS,
+            "name": self._topic.name,
+            "description": "written by lakelog; change it through lakelog only",
+            "configuration": properties,
+            "raise_if_key_not_exists": False,
+        }
 
     def _tombstones(self, retention_hours: int | None) -> set[str]:
         if self._table is None:

@@ -72,7 +72,7 @@ from .leftovers import leftovers_of
 from .orphans import SETTLING_MS, is_settled, may_be_orphan
 from .path_commit import PathCommit, advice
 from .producer_snapshots import ProducerSnapshots
-from .segment_writer import write_segment_file
+from .segment_writer import WrittenFile, write_segment_file
 from .transactions import registers_in, registers_of
 
 logger = logging.getLogger(__name__)
@@ -235,6 +235,57 @@ class PathTable(TimestampLookup[SegmentReader]):
         if any(change.calls.values()):
             self._producers.drop_stale(applied.snapshot)
         return applied
+
+    def described(self) -> tuple[ColdSnapshot, Sequence[WrittenFile]]:
+        """The newest snapshot, and its files with what the log says of their rows.
+
+        Raises:
+            ForeignTableError, ContradictionError, ColdTierError: as for `snapshot`.
+        """
+        with self._lock:
+            snapshot = self.snapshot()
+            statistics = self._log.statistics()
+        files = [WrittenFile(file, statistics.get(file.path) or "{}") for file in snapshot.files]
+        return snapshot, files
+
+    def columns(self) -> pa.Schema:
+        """The columns that the table has after those of every table; as of the last look."""
+        with self._lock:
+            return columns_beyond_own(self._log.columns())
+
+    def create_with(
+        self,
+        files: Sequence[WrittenFile],
+        registers: Mapping[Register, int],
+        calls: Mapping[int, Sequence[ProducerCall]],
+        columns: pa.Schema | None = None,
+    ) -> bool:
+        """Makes the table by one commit, of files that lie in its folder already.
+
+        Args:
+            registers: all of each partition.
+            calls: see `Change.calls`.
+            columns: value columns; default: those of the topic's settings.
+
+        Returns:
+            False if there is a table.
+
+        Raises:
+            ForeignTableError, ColdTierError: as for `snapshot`.
+        """
+        topic = self._topic
+        known = {number: of_one for number, of_one in calls.items() if of_one}
+        if known:
+            ends = {number: registers[ArchivedEnd(number)] for number in known}
+            self._producers.write(known, ends)
+        transactions = {app_id(topic.topic_id, one): value for one, value in registers.items()}
+        with self._lock:
+            return self._log.create_with(
+                table_properties(topic) | READABLE_BY_ALL,
+                value_columns(topic) if columns is None else columns,
+                files,
+                transactions,
+            )
 
     def read(
         self,

@@ -1,0 +1,1 @@
+"""Topics as files that leave the log and come into another: `export`, `import_topics`."""

@@ -1,0 +1,149 @@
+"""Whether an export is what it says: by its manifest alone, and by its files' own footers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from ...cold import contradictions
+from ...cold.parquet.footers import Footer, read_footer
+from ...cold.registers import Register
+from ...cold.segment import SegmentFile, SegmentIndex
+from ...cold.store.storage import Storage
+from ...errors import ContradictionError, CorruptRecordError, MissingFileError
+from ...json_text import parse_json
+from .manifest import DataFile, ExportedTopic, refuse
+
+_TIMESTAMP = pa.timestamp("us", tz="UTC")
+
+
+def check_sizes(where: str, topic: ExportedTopic, sizes: Mapping[str, int]) -> None:
+    """Checks that all files of a topic are there, with the sizes that the manifest names.
+
+    Args:
+        sizes: by path below the export.
+
+    Raises:
+        CorruptExportError: the first that is not.
+    """
+    for file in topic.all_files():
+        path = f"{topic.folder}/{file.path}"
+        if path not in sizes:
+            refuse(where, f"{path} is missing")
+        if sizes[path] != file.size_bytes:
+            refuse(where, f"{path} has {sizes[path]:,} bytes instead of {file.size_bytes:,}")
+
+
+def checked_index(where: str, topic: ExportedTopic) -> SegmentIndex:
+    """The topic's files, if they agree with where its partitions begin and end.
+
+    Raises:
+        CorruptExportError: they contradict each other.
+    """
+    registers: dict[Register, int] = {}
+    for number, one in enumerate(topic.partitions):
+        registers |= one.registers(number)
+    try:
+        if not topic.files:
+            index = SegmentIndex()
+        else:
+            index = SegmentIndex.from_add_actions(_add_actions(topic.files))
+        contradictions.check(topic.topic.name, index, registers)
+    except (ContradictionError, pa.ArrowException, ValueError, KeyError, TypeError) as error:
+        refuse(where, f"its manifest contradicts itself: {str(error).rstrip('.')}")
+    if len(index) != len(topic.files):
+        refuse(where, f"{topic.topic.name} has files without records that nothing stands in for")
+    return index
+
+
+def check_footers(where: str, storage: Storage, folder: str, files: Iterable[SegmentFile]) -> None:
+    """Checks that files hold what the manifest says of them, as their own footers tell.
+
+    Args:
+        folder: where the files lie now.
+
+    Raises:
+        CorruptExportError: the first that does not.
+    """
+    for file in files:
+        path = f"{folder}/{file.path}"
+        try:
+            with (
+                storage.naming(path),
+                storage.filesystem().open_input_file(storage.arrow_path(path)) as source,
+            ):
+                footer = read_footer(source, file.size_bytes)
+        except (CorruptRecordError, MissingFileError) as error:
+            refuse(where, f"{file.path} is no Parquet file of a topic ({error.message})")
+        found = _contradiction(file, footer)
+        if found:
+            refuse(where, f"{file.path} {found}")
+
+
+def _contradiction(file: SegmentFile, footer: Footer) -> str | None:
+    """What a file holds that the manifest says otherwise; None: nothing."""
+    rows = sum(group.rows for group in footer.row_groups)
+    if file.records >= 0 and rows != file.records:
+        return f"has {rows:,} records, and the manifest says {file.records:,}"
+    ranges = [group.offsets for group in footer.row_groups]
+    if ranges and None not in ranges:
+        first, last = min(r[0] for r in ranges if r), max(r[1] for r in ranges if r)
+        if first < file.start_offset or last >= file.end_offset:
+            return (
+                f"has offsets from {first} to {last}, and the manifest says "
+                f"[{file.start_offset}, {file.end_offset})"
+            )
+    times = [group.times_us for group in footer.row_groups]
+    if times and None not in times:
+        oldest, newest = min(t[0] for t in times if t), max(t[1] for t in times if t)
+        said = file.min_timestamp_ms, file.max_timestamp_ms
+        if said[0] >= 0 and (oldest // 1000 < said[0] or newest // 1000 > said[1]):
+            return (
+                f"has timestamps from {oldest // 1000} to {newest // 1000} ms, and the manifest "
+                f"says {said[0]} to {said[1]}"
+            )
+    return None
+
+
+def _add_actions(files: Sequence[DataFile]) -> pa.Table:
+    """As delta-rs gives the add actions of a table."""
+    rows = [_statistics(one.stats) for one in files]
+    return pa.table(
+        {
+            "path": pa.array([one.file.path for one in files], pa.string()),
+            "size_bytes": pa.array([one.file.size_bytes for one in files], pa.int64()),
+            "modification_time": pa.array([one.modified_ms for one in files], pa.int64()),
+            "partition.partition": pa.array([one.partition for one in files], pa.int32()),
+            "partition.segment": pa.array([one.segment for one in files], pa.int64()),
+            "num_records": pa.array([row[0] for row in rows], pa.int64()),
+            "min.offset": pa.array([row[1] for row in rows], pa.int64()),
+            "max.offset": pa.array([row[2] for row in rows], pa.int64()),
+            "min.timestamp": pa.array([row[3] for row in rows], pa.string()).cast(_TIMESTAMP),
+            "max.timestamp": pa.array([row[4] for row in rows], pa.string()).cast(_TIMESTAMP),
+        }
+    )
+
+
+def _statistics(text: str) -> tuple[Any, Any, Any, Any, Any]:
+    """Of a file's statistics as Delta has them: records, offsets and timestamps.
+
+    Raises:
+        ValueError: they are not that.
+    """
+    said = parse_json(text)
+    if not isinstance(said, dict):
+        raise ValueError(f"{text:.80} are no statistics")
+    least, largest = said.get("minValues", {}), said.get("maxValues", {})
+    if not isinstance(least, dict) or not isinstance(largest, dict):
+        raise ValueError(f"{text:.80} are no statistics")
+    numbers = (said.get("numRecords"), least.get("offset"), largest.get("offset"))
+    for number in numbers:
+        is_whole = isinstance(number, int) and not isinstance(number, bool)
+        if number is not None and not (is_whole and 0 <= number < 2**53):
+            raise ValueError(f"{number!r:.80} is no number of records and no offset")
+    times = (least.get("timestamp"), largest.get("timestamp"))
+    if not all(time is None or isinstance(time, str) for time in times):
+        raise ValueError(f"{times!r:.80} are no times")
+    return (*numbers, *times)

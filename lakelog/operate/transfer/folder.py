@@ -1,0 +1,194 @@
+"""An export as a folder, local or in an object store: itself a cold root, with a manifest."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from uuid import UUID, uuid4
+
+from ...cold.store.storage import Storage
+from ...errors import InvalidArgumentError, MissingFileError
+from ...failpoints import failpoint
+from ...json_text import parse_json
+from .copying import Copied, Opened, Tell, checksum, copy_file, opened_in, pour
+from .manifest import MANIFEST, MOST_MANIFEST_BYTES, refuse
+
+#: Marks a folder whose export is unfinished; it says which one.
+UNFINISHED = "unfinished.json"
+
+
+class FolderWriter:
+    """Writes an export into a folder; one that was cut short there goes on.
+
+    Files that lie there already are kept if they are the same.
+
+    Raises:
+        InvalidArgumentError: something else lies in the folder.
+    """
+
+    takes_several = True
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.where = storage.root.rstrip("/")
+        #: Where tables are made for the export.
+        self.stage = storage
+        self.export_id = self._begin()
+
+    def _begin(self) -> UUID:
+        mark = f"{self.where}/{UNFINISHED}"
+        with suppress(ValueError, KeyError, TypeError, AttributeError):
+            return UUID(parse_json(self._storage.read_bytes(mark) or b"")["export_id"])
+        there = self._storage.list_files(self.where, recursive=False)
+        if there and not self._storage.is_file(f"{self.where}/{MANIFEST}"):
+            raise InvalidArgumentError(
+                f"{self.where} is no export and not empty ({there[0].base_name}, …), so nothing is "
+                "written there. Export to a new folder, or to one of an earlier export, which is "
+                "brought up to date",
+                path=self.where,
+            )
+        export_id = uuid4()
+        self._storage.make_folder(self.where)
+        self._storage.write_bytes(mark, json.dumps({"export_id": str(export_id)}).encode())
+        self._storage.sync(mark, self.where)
+        # From here on it is unfinished, and says so.
+        self._storage.delete_file(f"{self.where}/{MANIFEST}")
+        return export_id
+
+    def begin(self, folder: str) -> None:
+        """The files of a topic come next. Its table is made anew: it has none until then."""
+        self._storage.delete_files(sorted(self._listed(f"{folder}/_delta_log")))
+
+    def put(self, path: str, size_bytes: int, source: Opened, tell: Tell) -> Copied:
+        """Copies a file in, unless the same one is there.
+
+        Args:
+            path: below the folder.
+
+        Raises:
+            MissingFileError: there is no such source.
+            ColdTierError: either place does not answer, or refuses.
+        """
+        target = f"{self.where}/{path}"
+        (found,) = self._storage.stamps([target])
+        if found is not None and found[0] == size_bytes:
+            held = checksum(self._storage, target, size_bytes)
+            with source() as stream:
+                if pour(stream, None, size_bytes, tell) == held:
+                    return held
+        return copy_file(source, self._storage, target, size_bytes, tell)
+
+    def took(self, path: str, tell: Tell) -> Copied:
+        """What was made in the stage, as it is now in the export."""
+        target = f"{self.where}/{path}"
+        return checksum(self._storage, target, self._storage.size_bytes(target), tell)
+
+    def clear(self, folder: str, keep: Iterable[str]) -> None:
+        """Removes what an earlier attempt, or an older export, left of a topic.
+
+        Args:
+            folder: the topic's.
+            keep: paths below it.
+        """
+        kept = {f"{self.where}/{folder}/{path}" for path in keep}
+        self._storage.delete_files(sorted(self._listed(folder).keys() - kept))
+
+    def finish(self, manifest: bytes) -> None:
+        """Makes it an export."""
+        folders = {path.rpartition("/")[0] for path in self._listed("")}
+        if self._storage.is_local:
+            above = {str(up) for one in folders for up in Path(one).parents}
+            inside = {one for one in above if one.startswith(f"{self.where}/")}
+            self._storage.sync(*sorted(folders | inside), self.where)
+        failpoint("export.before_manifest")
+        self._storage.write_bytes(f"{self.where}/{MANIFEST}", manifest)
+        self._storage.sync(f"{self.where}/{MANIFEST}", self.where)
+        self._storage.delete_file(f"{self.where}/{UNFINISHED}")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _listed(self, folder: str) -> dict[str, int]:
+        return _listed(self._storage, f"{self.where}/{folder}".rstrip("/"))
+
+
+class FolderReader:
+    """Reads an export from a folder."""
+
+    def __init__(self, storage: Storage) -> None:
+        self._storage = storage
+        self.where = storage.root.rstrip("/")
+
+    def manifest(self) -> bytes:
+        """The text of its manifest.
+
+        Raises:
+            MissingFileError: there is no such folder.
+            CorruptExportError: it has none.
+            ColdTierError: it cannot be read.
+        """
+        path = f"{self.where}/{MANIFEST}"
+        (found,) = self._storage.stamps([path])
+        if found is not None and found[0] > MOST_MANIFEST_BYTES:
+            refuse(self.where, f"its manifest has {found[0]:,} bytes")
+        content = None if found is None else self._storage.read_bytes(path)
+        if content is not None:
+            return content
+        if self._storage.is_file(f"{self.where}/{UNFINISHED}"):
+            refuse(self.where, "it was cut short. The same `lakelog export` again finishes it")
+        if not self._storage.list_files(self.where, recursive=False):
+            raise MissingFileError(
+                f"there is no export at {self.where}: name the folder, or the .tar file, that "
+                "`lakelog export` wrote",
+                path=self.where,
+            )
+        return refuse(self.where, f"it has no {MANIFEST}")
+
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]:
+        """How large files are, of those that are there.
+
+        Raises:
+            CorruptExportError: one is a link, or lies behind one.
+        """
+        wanted = set(paths)
+        found = {
+            path.removeprefix(f"{self.where}/"): size_bytes
+            for path, size_bytes in _listed(self._storage, self.where).items()
+        }
+        if self._storage.is_local:
+            self._check_links(wanted)
+        return {path: size_bytes for path, size_bytes in found.items() if path in wanted}
+
+    def opened(self, path: str) -> Opened:
+        """Opens a file of it."""
+        return opened_in(self._storage, f"{self.where}/{path}")
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def _check_links(self, paths: Iterable[str]) -> None:
+        seen: set[str] = set()
+        for path in paths:
+            parts = path.split("/")
+            for depth in range(1, len(parts) + 1):
+                one = "/".join(parts[:depth])
+                if one in seen:
+                    continue
+                seen.add(one)
+                with suppress(FileNotFoundError), self._storage.naming(one):
+                    mode = Path(self.where, one).lstat().st_mode
+                    if not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
+                        refuse(self.where, f"{one} is a link or a device, not a file")
+
+
+def _listed(storage: Storage, path: str) -> dict[str, int]:
+    """The files below a folder with their sizes, by whole paths."""
+    top = storage.arrow_path(path).rstrip("/")
+    return {
+        f"{path}{info.path.removeprefix(top)}": int(info.size)
+        for info in storage.list_files(path, recursive=True)
+        if info.is_file
+    }

@@ -1,0 +1,400 @@
+"""Imports topics from an export: each becomes a new topic, with the offsets it had.
+
+An export is a log as it was at one moment, and the log that it was made of has gone on since: it
+gave the offsets from there on to records of its own. So what is imported gets an id of its own, and
+nothing that goes by the old one takes the two for the same. (A topic that Redis has lost comes back
+under its own id by `restore`, whose table knows how far the offsets went.)
+
+Order, so that whoever is cut short anywhere can do it again:
+
+1. The manifest is checked against itself and against the list of files; nothing is written.
+2. The files are copied, each against its checksum, into a folder that is no table: nobody reads it.
+3. One commit makes the table, with all files and registers.
+4. Redis gets the topic.
+5. The groups' offsets come last, as they are of a topic that is there.
+
+The new id follows from the export's and the name, so that the next call finds what was begun.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Protocol
+from uuid import UUID, uuid4, uuid5
+
+from ...cold.by_path.path_table import PathTable
+from ...cold.by_path.purging import is_marked
+from ...cold.by_path.segment_writer import WrittenFile
+from ...cold.registers import Register, ReservedEnd
+from ...cold.reserve import reserving
+from ...cold.table import NO_TABLE, ColdTable
+from ...config import TopicConfig
+from ...errors import (
+    CorruptExportError,
+    InvalidArgumentError,
+    TopicExistsError,
+    UnknownTopicOrPartitionError,
+)
+from ...failpoints import failpoint
+from ...groups.group_records import GroupRecords
+from ...groups.recorded_offset import RecordedOffset
+from ...hot.hot_log import HotLog
+from ...hot.registry import TIERED, Ends, TopicRegistry
+from ...record import MAX_OFFSET, OffsetRange, TopicPartition
+from ...reservation import FIRST_OFFSETS, Reserved
+from ...topic import Topic, check_new_topic_name
+from ..restore import RestoredTopic, brought_back, table_ends
+from .checking import check_footers, check_sizes, checked_index
+from .copying import AT_ONCE, Opened, checksum, copy_file
+from .exporting import Progress, Telling
+from .manifest import ExportedFile, ExportedTopic, Manifest, refuse
+
+logger = logging.getLogger(__name__)
+
+#: Imports of one export under one name that were deleted again, before somebody looks what goes on.
+_MOST_TIMES = 1000
+
+
+class ExportReader(Protocol):
+    """A folder or an archive that holds an export."""
+
+    where: str
+
+    def manifest(self) -> bytes: ...
+    def sizes(self, paths: Iterable[str]) -> Mapping[str, int]: ...
+    def opened(self, path: str) -> Opened: ...
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class ImportedTopic:
+    """A topic that was imported."""
+
+    source: Topic  # as it was exported
+    topic: Topic  # as it is now
+    records: int
+    partitions: tuple[tuple[int, int, int], ...]  # number, log start, log end
+    groups: int  # whose offsets came along
+    is_new: bool  # False: an earlier call had imported it, and nothing was left to do
+
+
+class Importer:
+    """Imports topics into one log.
+
+    Args:
+        table: opens a topic's table; None where there is no cold root.
+        keyspace: the log's.
+    """
+
+    def __init__(
+        self,
+        hot: HotLog,
+        topics: TopicRegistry,
+        groups: GroupRecords,
+        table: Callable[[Topic], ColdTable] | None,
+        keyspace: str,
+    ) -> None:
+        self._hot = hot
+        self._topics = topics
+        self._groups = groups
+        self._table = table
+        self._keyspace = keyspace
+
+    def run(
+        self,
+        reader: ExportReader,
+        names: Iterable[str] | None,
+        name: str | None,
+        config: Mapping[str, object],
+        progress: Callable[[Progress], None] | None,
+    ) -> list[ImportedTopic]:
+        """Imports; see `Lakelog.import_topics`."""
+        manifest = Manifest.parse(reader.manifest(), reader.where)
+        chosen = _chosen(manifest, names, name, reader.where)
+        everything = [f"{t.folder}/{f.path}" for t in manifest.topics for f in t.all_files()]
+        sizes = reader.sizes(everything)
+        for one in chosen:
+            check_sizes(reader.where, one, sizes)
+            checked_index(reader.where, one)
+        begun = [self._begin(manifest, one, name or one.topic.name, config) for one in chosen]
+        telling = Telling(progress)
+        telling.expect(sum(one.exported.size_bytes for one in begun if not one.is_there))
+        return [self._import(one, reader, telling) for one in begun]
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _begin(
+        self, manifest: Manifest, exported: ExportedTopic, name: str, config: Mapping[str, object]
+    ) -> _Begun:
+        """What the topic is to be, or is already. Nothing is changed.
+
+        Raises:
+            TopicExistsError: another topic has the name.
+            InvalidArgumentError: it is tiered, and there is no cold root; or not at a path.
+        """
+        check_new_topic_name(name)
+        there = {topic.name: topic for topic in self._topics.list()}
+        gone = {topic.topic_id: topic for topic in self._topics.deleted()}
+        keyspace_id = self._topics.keyspace_id()
+        defaults = self._topics.keyspace_defaults()
+        settings = _settings(exported.topic.config, defaults.for_topics).replace(config)
+        if not settings.tiered:
+            raise InvalidArgumentError(
+                f"topic {exported.topic.name!r} lives in Redis alone ({TIERED}=false), and an "
+                f"import goes into the cold tier: give {TIERED}=true for it "
+                f"(config={{'{TIERED}': True}}, --config {TIERED}=true)",
+                topic=exported.topic.name,
+            )
+        if self._table is None:
+            raise InvalidArgumentError(
+                f"topic {name!r} is imported into the cold tier, and no cold root was given; pass "
+                "cold=… (--cold)",
+                topic=name,
+            )
+        for times in range(_MOST_TIMES):
+            topic_id = uuid5(
+                manifest.export_id, f"{self._keyspace}/{exported.folder}/{name}/{times}"
+            )
+            if topic_id in gone:
+                continue
+            topic = Topic(
+                name,
+                topic_id,
+                exported.topic.partitions,
+                settings,
+                config_version=1 + defaults.version,
+                generation=self._hot.now_ms() * 1000,
+                defaults_version=defaults.version,
+                keyspace=self._keyspace,
+                keyspace_id=keyspace_id or uuid4(),
+                keyspace_defaults=defaults.settings,
+            )
+            current = there.get(name)
+            if current is not None and current.topic_id == topic_id:
+                topic = current
+            table = self._table(topic)
+            if not isinstance(table, PathTable):
+                raise InvalidArgumentError(
+                    f"topic {name!r} would be imported into {table.where}, a table by name, whose "
+                    "files are its catalog's. Import where tables lie at a path",
+                    topic=name,
+                )
+            if is_marked(table.storage, table.path):
+                continue
+            held = table.mirrored()
+            if held is not None and not _is_ours(held, keyspace_id):
+                continue
+            if held is not None and current is None:
+                topic = held  # as it was begun
+            if current is not None and current.topic_id != topic_id:
+                raise TopicExistsError(
+                    f"there is a topic {name!r}, so none of that name is imported beside it: give "
+                    "the import another name (name=…, --as NAME), or delete that one first. "
+                    "Nothing was changed",
+                    topic=name,
+                )
+            return _Begun(exported, topic, table, held is not None, current is not None)
+        raise TopicExistsError(
+            f"topic {name!r} was imported from this export and deleted {_MOST_TIMES} times; export "
+            "again",
+            topic=name,
+        )
+
+    def _import(self, begun: _Begun, reader: ExportReader, telling: Telling) -> ImportedTopic:
+        is_fresh = False
+        if not begun.is_there:
+            is_fresh = self._make_table(begun, reader, telling)
+        failpoint("import.after_table")
+        ends = table_ends(begun.topic, begun.table.snapshot())
+        if is_fresh:  # what is reserved starts where the log ends
+            ends = {n: replace(one, reserved_end=_goes_on(one)) for n, one in ends.items()}
+        topic = self._topics.restore(begun.topic, ends)
+        failpoint("import.after_topic")
+        partitions = self._recovered(topic, begun, is_fresh=is_fresh)
+        failpoint("import.before_groups")
+        groups = self._bring_groups(topic, begun.exported)
+        records = sum(max(0, one.records) for one in begun.table.snapshot().files)
+        return ImportedTopic(
+            begun.exported.topic,
+            topic,
+            records,
+            tuple((one.partition, one.log_start, one.log_end) for one in partitions.partitions),
+            groups,
+            is_new=not begun.is_known,
+        )
+
+    def _make_table(self, begun: _Begun, reader: ExportReader, telling: Telling) -> bool:
+        """Copies what is not there yet, checks it, and commits; False: somebody else did."""
+        exported, table = begun.exported, begun.table
+        wanted = [one.file for one in exported.files]
+        wanted += [one for one in exported.beside if one.path.startswith("_quarantine/")]
+        index = checked_index(reader.where, exported)
+        try:
+            with ThreadPoolExecutor(AT_ONCE, thread_name_prefix="lakelog-import") as threads:
+
+                def copy(file: ExportedFile) -> None:
+                    self._copy(file, exported, table, reader, telling)
+
+                for _ in threads.map(copy, wanted):
+                    pass
+            check_footers(reader.where, table.storage, table.path, index)
+        except CorruptExportError:
+            _remove(table)
+            raise
+        table.storage.sync(*_folders(table, wanted))
+        failpoint("import.after_files")
+        registers: dict[Register, int] = {}
+        for number, one in enumerate(exported.partitions):
+            registers |= one.registers(number)
+            registers[ReservedEnd(number)] = _reserved(one.log_end).end
+        stats = {one.file.path: one.stats for one in exported.files}
+        files = [WrittenFile(file, stats[file.path]) for file in index]
+        return table.create_with(files, registers, exported.calls)
+
+    def _copy(
+        self,
+        file: ExportedFile,
+        exported: ExportedTopic,
+        table: PathTable,
+        reader: ExportReader,
+        telling: Telling,
+    ) -> None:
+        target = f"{table.path}/{file.path}"
+        source = reader.opened(f"{exported.folder}/{file.path}")
+        (found,) = table.storage.stamps([target])
+        if found is not None and found[0] == file.size_bytes:
+            held = checksum(table.storage, target, file.size_bytes, telling.tell)
+            if held.sha256 == file.sha256:
+                return
+        copied = copy_file(source, table.storage, target, file.size_bytes, telling.tell)
+        if (copied.size_bytes, copied.sha256) != (file.size_bytes, file.sha256):
+            refuse(
+                reader.where,
+                f"{exported.folder}/{file.path} is damaged: its sha256 is {copied.sha256}, and the "
+                f"manifest says {file.sha256}",
+            )
+
+    def _recovered(self, topic: Topic, begun: _Begun, *, is_fresh: bool) -> RestoredTopic:
+        """Has the partitions take appends.
+
+        Of a table that was made just now, nobody has got any of the offsets that it reserves: the
+        log goes on in them without a gap. Else an earlier call may have, and there is one.
+        """
+        if is_fresh:
+            unused = {
+                number: _reserved(one.log_end)
+                for number, one in enumerate(begun.exported.partitions)
+            }
+            later = reserving(topic, begun.table)
+
+            def reserve(at_least: Mapping[TopicPartition, int]) -> dict[TopicPartition, Reserved]:
+                first = {
+                    tp: unused.pop(tp.partition)
+                    for tp, least in at_least.items()
+                    if tp.partition in unused and unused[tp.partition].start >= least
+                }
+                others = {tp: least for tp, least in at_least.items() if tp not in first}
+                calls = begun.exported.calls
+                return {
+                    **{tp: Reserved(r, calls.get(tp.partition, ())) for tp, r in first.items()},
+                    **(later(others) if others else {}),
+                }
+
+            ends = {
+                topic.partition(number): one.log_end
+                for number, one in enumerate(begun.exported.partitions)
+            }
+            self._hot.recover_all(ends, reserve, topic_id=topic.topic_id)
+        return brought_back(topic, self._hot, begun.table)
+
+    def _bring_groups(self, topic: Topic, exported: ExportedTopic) -> int:
+        """Offsets of groups, under the topic's name and id; later ones of theirs stay."""
+        offsets = [_of(topic, one) for one in exported.groups]
+        self._groups.bring_back(offsets)
+        return len({(one.group_id, one.group_type) for one in offsets})
+
+
+@dataclass(frozen=True, slots=True)
+class _Begun:
+    """One topic that is to be imported."""
+
+    exported: ExportedTopic
+    topic: Topic
+    table: PathTable
+    is_there: bool  # the table was made by an earlier call
+    is_known: bool  # Redis has the topic already
+
+
+def _chosen(
+    manifest: Manifest, names: Iterable[str] | None, name: str | None, where: str
+) -> list[ExportedTopic]:
+    held = {one.topic.name: one for one in manifest.topics}
+    wanted = sorted(held) if names is None else list(names)
+    for one in wanted:
+        if one not in held:
+            raise UnknownTopicOrPartitionError(
+                f"the export {where} has no topic {one!r}, but {', '.join(sorted(held)) or 'none'}",
+                topic=one,
+            )
+    if name is not None and len(wanted) != 1:
+        raise InvalidArgumentError(
+            f"{len(wanted)} topics cannot all be imported as {name!r}: name the one that is meant",
+            name="name",
+            value=name,
+        )
+    return [held[one] for one in wanted]
+
+
+def _is_ours(held: Topic, keyspace_id: UUID | None) -> bool:
+    """Whether a table is that of an import into this keyspace that may go on.
+
+    Args:
+        keyspace_id: the keyspace's; None if it may become any.
+    """
+    if held.deleted_ms is not None:
+        return False
+    return keyspace_id is None or held.keyspace_id in (None, keyspace_id)
+
+
+def _settings(config: TopicConfig, defaults: Iterable[tuple[str, str]]) -> TopicConfig:
+    """The settings that a topic had, in a keyspace of other defaults: what followed from the old
+    ones and would not from these is the topic's own now.
+    """
+    moved = config.with_defaults(defaults)
+    named = {name for name, _ in (*config.defaults, *moved.defaults)}
+    changes = {name: config[name] for name in sorted(named) if moved[name] != config[name]}
+    return moved.replace(changes) if changes else moved
+
+
+def _reserved(log_end: int) -> OffsetRange:
+    return OffsetRange(log_end, min(log_end + FIRST_OFFSETS, MAX_OFFSET))
+
+
+def _goes_on(ends: Ends) -> int:
+    return max(ends.archived_end, ends.log_start)
+
+
+def _of(topic: Topic, one: RecordedOffset) -> RecordedOffset:
+    tp = topic.partition(one.topic_partition.partition)
+    return replace(one, topic_partition=tp, topic_id=topic.topic_id)
+
+
+def _remove(table: PathTable) -> None:
+    """Removes what was copied for a table that is not made."""
+    if table.unchecked().version != NO_TABLE:
+        return
+    listed = table.storage.list_files(table.path, recursive=True)
+    top = table.storage.arrow_path(table.path).rstrip("/")
+    paths = [info.path.removeprefix(top) for info in listed if info.is_file]
+    table.storage.delete_files(f"{table.path}{path}" for path in paths)
+
+
+def _folders(table: PathTable, files: Iterable[ExportedFile]) -> list[str]:
+    found: set[str] = set()
+    for file in files:
+        parts = file.path.split("/")[:-1]
+        found |= {"/".join(parts[:depth]) for depth in range(1, len(parts) + 1)}
+    return [*(f"{table.path}/{folder}" for folder in sorted(found)), table.path]
