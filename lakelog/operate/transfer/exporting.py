@@ -243,7 +243,7 @@ def _registers(seen: _Seen, number: int) -> dict[Register, int]:
         ArchivedEnd(number): cold.archived_end(number),
         LogStart(number): cold.log_start(number),
         CleanedEnd(number): cold.cleaned_end(number),
-        ErasedEnd(number): cold.registers.get(ErasedEnd(number), 0),
+        ErasedEnd(number): cold.erased_end(number),
         ReservedEnd(number): cold.reserved_end(number),
     }
 

@@ -30,7 +30,7 @@ from ...cold.by_path.purging import is_marked
 from ...cold.by_path.segment_writer import WrittenFile
 from ...cold.registers import Register, ReservedEnd
 from ...cold.reserve import reserving
-from ...cold.table import NO_TABLE, ColdTable
+from ...cold.table import ColdTable
 from ...config import TopicConfig
 from ...errors import (
     CorruptExportError,
@@ -184,7 +184,8 @@ class Importer:
                 )
             if is_marked(table.storage, table.path):
                 continue
-            held = table.mirrored()
+            # Files without a log are what an earlier call has begun.
+            held = table.mirrored() if _has_log(table) else None
             if held is not None and not _is_ours(held, keyspace_id):
                 continue
             if held is not None and current is None:
@@ -382,9 +383,13 @@ def _of(topic: Topic, one: RecordedOffset) -> RecordedOffset:
     return replace(one, topic_partition=tp, topic_id=topic.topic_id)
 
 
+def _has_log(table: PathTable) -> bool:
+    return bool(table.storage.list_files(f"{table.path}/_delta_log", recursive=False))
+
+
 def _remove(table: PathTable) -> None:
     """Removes what was copied for a table that is not made."""
-    if table.unchecked().version != NO_TABLE:
+    if _has_log(table):
         return
     listed = table.storage.list_files(table.path, recursive=True)
     top = table.storage.arrow_path(table.path).rstrip("/")

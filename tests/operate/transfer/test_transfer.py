@@ -2,61 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
-import pyarrow as pa
+import duckdb
 import pytest
+from deltalake import DeltaTable
+from transfer_bench import rows, send
 
 from lakelog import Lakelog
+from lakelog.errors import InvalidArgumentError, TopicExistsError
 from lakelog.record import TopicPartition
 
-FIRST_MS = 1_700_000_000_000
 
-
-def send(lake: Lakelog, topic: str, start: int, count: int) -> None:
-    with lake.producer() as producer:
-        for n in range(start, start + count):
-            producer.send(
-                topic,
-                None if n % 7 == 0 else f"v{n}".encode(),
-                key=f"k{n % 5}",
-                timestamp_ms=FIRST_MS + n,
-                headers=[("n", str(n).encode())],
-            )
-
-
-def rows(lake: Lakelog, topic: str) -> dict[int, pa.Table]:
-    log = lake.log(topic)
-    partitions = range(lake.topics.get(topic).partitions)
-    return {number: log.read(number).to_arrow() for number in partitions}
-
-
-def committed(lake: Lakelog) -> list[object]:
+def committed(lake: Lakelog, topic: str = "orders") -> list[object]:
     with lake.consumer(group_id="nightly") as consumer:
-        return [consumer.committed(TopicPartition("orders", n)) for n in range(3)]
+        return [consumer.committed(TopicPartition(topic, n)) for n in range(3)]
 
 
-@pytest.fixture
-def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
-    """A topic of three partitions, archived but for the last records, and a group."""
-    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
-        lake.topics.create("orders", 3, {"retention.ms": -1, "local.retention.ms": 0})
-        for start in (0, 300, 600):
-            send(lake, "orders", start, 300)
-            lake.archive("orders")
-        send(lake, "orders", 900, 60)
-        with lake.consumer("orders", group_id="nightly", auto_offset_reset="earliest") as consumer:
-            consumer.poll(timeout_ms=20_000)
-            consumer.commit()
-        yield lake
-
-
-@pytest.fixture
-def other(make_redis, tmp_path: Path) -> Iterator[Lakelog]:  # type: ignore[no-untyped-def]
-    server = make_redis().start()
-    with Lakelog.connect(server.url, tmp_path / "other", engine="inline") as lake:
-        yield lake
+def ends(lake: Lakelog, topic: str = "orders") -> dict[int, int]:
+    return {number: one.log_end for number, one in lake.log(topic).offsets().items()}
 
 
 @pytest.mark.parametrize("name", ["export", "export.tar"])
@@ -65,16 +29,16 @@ def test_a_topic_comes_into_another_log_as_it_was(
 ) -> None:
     manifest = lake.export(tmp_path / name, "orders")
     before = rows(lake, "orders")
-    assert sum(table.num_rows for table in before.values()) == 960
     assert [one.records for one in manifest.topics] == [960]
 
     (imported,) = other.import_topics(tmp_path / name)
 
-    assert imported.records == 960
+    assert imported.records == sum(table.num_rows for table in before.values()) == 960
     assert rows(other, "orders") == before
-    ends = {n: one.log_end for n, one in lake.log("orders").offsets().items()}
-    assert {n: one.log_end for n, one in other.log("orders").offsets().items()} == ends
+    assert ends(other) == ends(lake)
+    assert all(one.gaps == () for one in other.log("orders").offsets().values())
     assert imported.topic.topic_id != lake.topics.get("orders").topic_id
+    assert imported.topic.config == lake.topics.get("orders").config
     assert committed(other) == committed(lake) != [None] * 3
     send(other, "orders", 960, 40)
     other.archive("orders")
@@ -82,3 +46,121 @@ def test_a_topic_comes_into_another_log_as_it_was(
     assert sum(table.num_rows for table in after.values()) == 1000
     assert all(after[n].slice(0, before[n].num_rows) == before[n] for n in before)
     assert other.status().failures == ()
+
+
+def test_delta_rs_and_duckdb_read_an_exported_table(lake: Lakelog, tmp_path: Path) -> None:
+    lake.export(tmp_path / "export", "orders")
+    (path,) = (tmp_path / "export" / "orders").iterdir()
+
+    counted = DeltaTable(str(path)).get_add_actions(flatten=True)["num_records"].to_pylist()
+    assert sum(counted) == 960
+    files = f"{path}/partition=*/segment=*/*.parquet"
+    query = "SELECT count(*), count(DISTINCT value) FROM read_parquet(?, hive_partitioning = true)"
+    sent = sum(1 for n in range(960) if n % 7)
+    assert duckdb.execute(query, [files]).fetchall() == [(960, sent)]
+
+
+def test_an_exported_folder_is_a_cold_root(lake: Lakelog, tmp_path: Path) -> None:
+    lake.export(tmp_path / "export", "orders")
+    archived = Lakelog.connect(None, tmp_path / "export", engine="inline")
+    assert rows(archived, "orders") == rows(lake, "orders")  # type: ignore[arg-type]
+
+
+def test_what_is_archived_is_exported_without_redis(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    lake.archived.export(tmp_path / "export", "orders")
+    (imported,) = other.import_topics(tmp_path / "export")
+    assert imported.records == 900
+    assert committed(other) == [None] * 3
+
+
+def test_a_topic_comes_back_beside_itself_under_another_name(lake: Lakelog, tmp_path: Path) -> None:
+    lake.export(tmp_path / "export", "orders")
+    with pytest.raises(TopicExistsError, match="--as NAME"):
+        lake.import_topics(tmp_path / "export")
+    lake.import_topics(tmp_path / "export", name="copy")
+    assert rows(lake, "copy") == rows(lake, "orders")
+    assert committed(lake, "copy") == committed(lake)
+
+
+def test_an_import_that_was_deleted_comes_again_as_a_new_topic(
+    lake: Lakelog, tmp_path: Path
+) -> None:
+    lake.export(tmp_path / "export", "orders")
+    (first,) = lake.import_topics(tmp_path / "export", name="copy")
+    lake.topics.delete("copy")
+    (second,) = lake.import_topics(tmp_path / "export", name="copy")
+    assert first.topic.topic_id != second.topic.topic_id
+    assert rows(lake, "copy") == rows(lake, "orders")
+
+
+def test_an_untiered_topic_becomes_a_tiered_one(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    lake.topics.create("local", 2, {"remote.storage.enable": False, "retention.ms": -1})
+    send(lake, "local", 0, 90)
+    lake.export(tmp_path / "export", "local")
+    with pytest.raises(InvalidArgumentError, match=r"--config remote\.storage\.enable=true"):
+        other.import_topics(tmp_path / "export")
+    other.import_topics(tmp_path / "export", config={"remote.storage.enable": True})
+    assert rows(other, "local") == rows(lake, "local")
+
+
+def test_settings_that_followed_from_defaults_stay(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    lake.topics.set_defaults({"message.max.bytes": 77_777})
+    other.topics.set_defaults({"log.segment.bytes": 9_999_999})
+    lake.export(tmp_path / "export", "orders")
+    (imported,) = other.import_topics(tmp_path / "export", config={"segment.ms": 5000})
+    assert imported.topic.config["max.message.bytes"] == 77_777
+    assert imported.topic.config["segment.ms"] == 5000
+    theirs, ours = lake.topics.get("orders").config, imported.topic.config
+    assert ours["segment.bytes"] == theirs["segment.bytes"]
+
+
+def test_an_export_is_brought_up_to_date_in_its_folder(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    lake.export(tmp_path / "export", "orders")
+    first = {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("export/**/archive-*")}
+    lake.archive("orders")
+    send(lake, "orders", 960, 30)
+
+    lake.export(tmp_path / "export", "orders")
+
+    second = {path.name: path.stat().st_mtime_ns for path in tmp_path.rglob("export/**/archive-*")}
+    kept = [name for name, time_ns in first.items() if second.get(name) == time_ns]
+    assert len(kept) == 9  # three archives of three partitions; what was hot was written anew
+    other.import_topics(tmp_path / "export")
+    assert rows(other, "orders") == rows(lake, "orders")
+
+
+def test_nothing_is_written_into_a_folder_of_somebody_elses(lake: Lakelog, tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("dear")
+    with pytest.raises(InvalidArgumentError, match="no export and not empty"):
+        lake.export(tmp_path / "mine", "orders")
+    with pytest.raises(InvalidArgumentError, match="lies in the cold root"):
+        lake.export(tmp_path / "cold" / "export", "orders")
+    assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
+
+
+def test_statistics_of_value_columns_come_along(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    columns = {"lakelog.value.columns": "price DECIMAL(20,4), city STRING"}
+    lake.topics.create("typed", 1, {"retention.ms": -1, **columns})
+    with lake.producer() as producer:
+        producer.send("typed", b'{"price": 12345678901234.5678, "city": "Oslo"}')
+        producer.send("typed", b'{"price": -0.0001, "city": "Rome"}')
+    lake.archive("typed")
+    lake.export(tmp_path / "export", "typed")
+    other.import_topics(tmp_path / "export")
+    said = [
+        [one.stats for one in table.described()[1]]  # type: ignore[attr-defined]
+        for table in (lake.log("typed").table, other.log("typed").table)
+    ]
+    assert said[0] == said[1]
+    assert "12345678901234.5678" in said[1][0]

@@ -1,0 +1,125 @@
+"""Exports and imports that end at any step, are finished by the same call."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from transfer_bench import rows, send
+
+from lakelog import Lakelog
+from lakelog.errors import CorruptExportError, MissingFileError
+from lakelog.failpoints import KILLED, NAMES
+
+EXPORT = [name for name in NAMES if name.startswith("export.")]
+IMPORT = [name for name in NAMES if name.startswith("import.")]
+
+
+def killed_at(failpoint: str, lake: Lakelog, cold: Path, *command: str) -> None:
+    """Runs a command in a process that dies at the failpoint."""
+    done = subprocess.run(
+        [
+            *(sys.executable, "-m", "lakelog", "--redis", lake.place.source.url),
+            *("--cold", str(cold), "--engine", "inline", *command),
+        ],
+        env={**os.environ, "LAKELOG_FAILPOINTS": f"{failpoint}=exit"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == KILLED, done.stderr
+
+
+@pytest.mark.parametrize("name", ["export", "export.tar"])
+@pytest.mark.parametrize("failpoint", EXPORT)
+def test_a_killed_export_is_no_export_and_is_finished(
+    lake: Lakelog, other: Lakelog, tmp_path: Path, failpoint: str, name: str
+) -> None:
+    before = rows(lake, "orders")
+
+    killed_at(failpoint, lake, tmp_path / "cold", "export", "orders", "--to", str(tmp_path / name))
+
+    with pytest.raises(
+        (CorruptExportError, MissingFileError), match=r"(?i)the same `lakelog export`"
+    ):
+        other.import_topics(tmp_path / name)
+    lake.export(tmp_path / name, "orders")
+    other.import_topics(tmp_path / name)
+    assert rows(other, "orders") == before
+
+
+@pytest.mark.parametrize("failpoint", IMPORT)
+def test_a_killed_import_is_finished_and_doubles_nothing(
+    lake: Lakelog, other: Lakelog, tmp_path: Path, failpoint: str
+) -> None:
+    lake.export(tmp_path / "export", "orders")
+    before = rows(lake, "orders")
+
+    killed_at(failpoint, other, tmp_path / "other", "import", str(tmp_path / "export"))
+    assert [one.name for one in other.topics.list()] in ([], ["orders"])
+    other.import_topics(tmp_path / "export")
+    again = other.import_topics(tmp_path / "export")
+
+    assert not again[0].is_new
+    assert rows(other, "orders") == before
+    send(other, "orders", 960, 40)
+    other.archive("orders")
+    after = rows(other, "orders")
+    assert sum(table.num_rows for table in after.values()) == 1000
+    assert len(list((tmp_path / "other" / "orders").iterdir())) == 1
+    assert other.status().failures == ()
+
+
+def test_an_import_that_redis_lost_uses_no_offset_twice(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    lake.export(tmp_path / "export", "orders")
+    other.import_topics(tmp_path / "export")
+    send(other, "orders", 960, 40)  # given out, and lost
+    ends = {n: one.log_end for n, one in other.log("orders").offsets().items()}
+    for server in other.hot.connections.all():
+        server.call(("FLUSHALL",))
+
+    other.import_topics(tmp_path / "export")
+
+    again = {n: one.log_end for n, one in other.log("orders").offsets().items()}
+    assert all(again[n] >= ends[n] for n in ends)
+    assert rows(other, "orders") == rows(lake, "orders")
+
+
+def test_an_export_beside_producers_archivers_and_cleanups_is_of_one_moment(
+    lake: Lakelog, other: Lakelog, tmp_path: Path
+) -> None:
+    stop = threading.Event()
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            start = 960
+            while not stop.is_set():
+                send(lake, "orders", start, 50)
+                lake.archive("orders")
+                lake.cleanup("orders")
+                start += 50
+        except BaseException as error:
+            errors.append(error)
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for number in range(5):
+            lake.export(tmp_path / f"export-{number}", "orders")
+    finally:
+        stop.set()
+        worker.join()
+    assert errors == []
+    whole = rows(lake, "orders")
+    for number in range(5):
+        other.import_topics(tmp_path / f"export-{number}", name=f"copy-{number}")
+        held = rows(other, f"copy-{number}")
+        assert all(held[n] == whole[n].slice(0, held[n].num_rows) for n in whole)
+        assert sum(table.num_rows for table in held.values()) >= 960
