@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -27,10 +27,14 @@ from .explore.explorer.launch import launch
 from .groups.coordinator import GroupCoordinator
 from .metrics.counts import COUNTS
 from .offsets import PositionLike
+from .operate.check.check import Checked, check, repairable
+from .operate.check.repair import repair
+from .operate.check.report import CheckReport
 from .operate.deletion import chosen, is_expired, purge
 from .operate.erasure.condition import RecordCondition
 from .operate.erasure.erase import HotSide, erase, plan_erase, untiered
 from .operate.erasure.report import Erased
+from .operate.finding import TIERS
 from .operate.metrics.log_look import LogLook
 from .operate.metrics.table import metrics_table
 from .operate.status import Status, TopicFailure, status
@@ -389,6 +393,39 @@ class ColdLog:
                 progress=progress,
             )
 
+    def check(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        repair: bool = False,
+        tiers: Collection[str] = TIERS,
+        progress: Callable[[int], None] | None = None,
+    ) -> CheckReport:
+        """Whether everything is as it should be; all records are read and compared.
+
+        Of each partition: that every offset is there once and in order, that both tiers hold the
+        same, that entries and files are what was written, and that statistics, indexes and
+        registers are right about them. Of each topic: that its settings are the same wherever a
+        copy is kept, and that no file is missing or left over. Of the whole: tables that no topic
+        has, offsets of groups, and whether the store lists, writes, reads, commits and deletes.
+        Damage is an answer, not an error, and so is a tier that does not answer. Runs beside
+        everything else, in bounded memory, on the engine that the log was connected with.
+
+        Args:
+            topics: names; None for all, and for what else lies under the cold root.
+            repair: put right what can be derived from what is sound (the time index and sums in
+                Redis, settings that were copied by halves, files that no commit names), and check
+                again. No record is deleted, and no offset or log start changes.
+            tiers: ``hot``, ``cold`` or both.
+            progress: called with the number of records read since the last call.
+
+        Raises:
+            UnknownTopicOrPartitionError: no topic of that name.
+        """
+        return self._check(
+            None if topics is None else self._topics(topics), repair, tiers, progress
+        )
+
     # -- forgetting ----------------------------------------------------------------------------
 
     def cleanup(
@@ -539,6 +576,32 @@ class ColdLog:
     def _made_log_look(self) -> LogLook:
         """For `metrics`."""
         return LogLook(None, self._table, None, self._clock.now_ms)
+
+    def _check(
+        self,
+        topics: Sequence[Topic] | None,
+        is_repair: bool,
+        tiers: Collection[str],
+        progress: Callable[[int], None] | None,
+    ) -> CheckReport:
+        checked = self._checked()
+        report = check(checked, topics, tiers, progress)
+        wrong = list(repairable(report)) if is_repair else []
+        if not wrong:
+            return report
+        done = repair(checked, wrong, self.topics.list() if topics is None else topics)
+        return replace(check(checked, topics, tiers, progress), repairs=tuple(done))
+
+    def _checked(self) -> Checked:
+        return Checked(
+            self._place.cold,
+            None,
+            None,
+            None,
+            lambda topic, _: self.log(topic),
+            self._opened,
+            self._archived.catalogue,
+        )
 
     def _seen_topics(self) -> SeenTopics:
         """For a subscription."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing
 from dataclasses import replace
 from datetime import timedelta
@@ -32,6 +32,8 @@ from .cold_log import ColdLog
 from .cold_mirror import ColdMirror, may_have_table
 from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
+    HotTierAccessError,
+    HotTierUnavailableError,
     InvalidArgumentError,
     LakelogError,
     RestoreFailedError,
@@ -47,8 +49,11 @@ from .groups.share.share_partitions import SharePartitions
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
+from .operate.check.check import Checked, with_unreachable
+from .operate.check.report import CheckReport
 from .operate.deletion import purge, undelete
 from .operate.erasure.erase import HotSide
+from .operate.finding import TIERS
 from .operate.group_lag import GroupLag, GroupLags, GroupOffset
 from .operate.metrics.log_look import LogLook
 from .operate.quarantine import Quarantine
@@ -486,6 +491,25 @@ class Lakelog(ColdLog):
         seen = behind.offsets(names)
         return behind.lags(seen if choose is None else choose(seen))
 
+    def check(
+        self,
+        topics: str | Iterable[str] | None = None,
+        *,
+        repair: bool = False,
+        tiers: Collection[str] = TIERS,
+        progress: Callable[[int], None] | None = None,
+    ) -> CheckReport:
+        """See `ColdLog.check`. If Redis does not answer, what is archived is checked all the same,
+        and the report says so.
+        """
+        try:
+            return super().check(topics, repair=repair, tiers=tiers, progress=progress)
+        except (HotTierUnavailableError, HotTierAccessError) as error:
+            report = CheckReport((), ())
+            if self._place.cold is not None:
+                report = self.archived.check(topics, repair=repair, tiers=tiers, progress=progress)
+            return with_unreachable(report, error)
+
     def restorable(self) -> list[Topic]:
         """The topics that Redis has lost and `restore` would bring back, as their tables tell them.
 
@@ -729,6 +753,23 @@ class Lakelog(ColdLog):
 
     def _made_log_look(self) -> LogLook:
         return LogLook(self.hot, self._table, self._group_records, self.hot.now_ms)
+
+    def _checked(self) -> Checked:
+        root, keyspace = self._place.cold, self._place.source.keyspace
+
+        def log_of(topic: Topic, is_cold: bool) -> UnifiedLog:
+            # Without its table, if the root is away or was not given.
+            return self.log(topic) if is_cold else UnifiedLog(topic, self.hot, None)
+
+        return Checked(
+            root,
+            self.hot,
+            self.topics,
+            self._group_records,
+            log_of,
+            self._opened,
+            lambda: Catalogue() if root is None else root.catalogue(keyspace),
+        )
 
     def _seen_topics(self) -> SeenTopics:
         return SeenTopics(self.topics.list, self.topics.version)

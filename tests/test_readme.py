@@ -248,6 +248,11 @@ def test_a_deleted_topic_comes_back_as_shown(
     run_section("lakelog/cleanup/README.md", "Deleted topics")
 
 
+def test_a_check_says_that_all_is_well(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/operate/README.md", "Check")
+
+
 def test_a_quarantine_lets_all_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 
 from . import (
     archive,
+    check,
     cleanup,
     consume,
     delete_records,
@@ -63,7 +64,7 @@ examples:
   lakelog --dir ./log cleanup plan               what retention and compaction would do, and why
   lakelog --dir ./log status
   lakelog --dir ./log metrics --listen 127.0.0.1:9464
-  lakelog --dir ./log segments list orders --verify
+  lakelog --dir ./log check                      whether all is as it should be; --repair
   lakelog help object stores                     read about a topic; lakelog help lists them
 
 LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_LOCATION, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF
@@ -90,6 +91,7 @@ COMMANDS = (
     status,
     history,
     metrics,
+    check,
     segments,
     share_groups,
     quarantine,

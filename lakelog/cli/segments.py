@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import shutil
-import textwrap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_archived
 from .engines import engines_table, say_engines
+from .findings import findings_shown, wrapped
 from .output import ConsoleProgress, Failed, Message, Page, Table, utc_text
 
 if TYPE_CHECKING:
@@ -133,7 +132,7 @@ def _list(arguments: argparse.Namespace) -> Table | Page:
     )
     if not arguments.verify:
         return table
-    parts: dict[str, Any] = {"segments": table, "findings": _findings(found.findings, as_json)}
+    parts: dict[str, Any] = {"segments": table, "findings": findings_shown(found.findings, as_json)}
     engines = {arguments.topic: tuple(found.engines)}
     if as_json:
         parts["engines"] = engines_table(engines)
@@ -230,7 +229,7 @@ def _dump(arguments: argparse.Namespace) -> Iterator[Any]:
             yield Message(f"{where} has no entries and no files there")
         if arguments.verify:
             findings = _verify(unified, arguments, [arguments.partition], start, end).findings
-            shown = _findings(findings, as_json)
+            shown = findings_shown(findings, as_json)
             if findings and isinstance(shown, Table):
                 raise Failed(iter([{"kind": "finding", **row} for row in shown.rows]))
             if findings:
@@ -379,7 +378,7 @@ def _file_text(scan: FileScan) -> str:
     lines = [file.path]
     if scan.flaw is not None:
         why = predicate(scan.flaw.message, getattr(scan.flaw, "path", ""))
-        return "\n".join([*lines, _wrapped(f"UNREADABLE: {why}")])
+        return "\n".join([*lines, wrapped(f"UNREADABLE: {why}")])
     lines.append(
         f"  {scan.records:,} records in {file.size_bytes:,} bytes, "
         f"{'sorted' if scan.ascending else 'NOT SORTED'}, covers offsets "
@@ -485,42 +484,6 @@ def _verify(
             partition = verified.topic_partition.partition
             found.entries |= {(partition, at): n for at, n in verified.hot_entries.items()}
     return found
-
-
-def _findings(findings: list[Finding], as_json: bool) -> Table | Message:
-    if as_json:
-        return Table(
-            [
-                {
-                    "topic": finding.topic_partition.topic,
-                    "partition": finding.topic_partition.partition,
-                    "tier": finding.tier,
-                    "where": finding.where,
-                    "what": finding.what,
-                }
-                for finding in findings
-            ]
-        )
-    if not findings:
-        return Message("verified: everything holds what it says")
-    parts = [f"{len(findings):,} finding{'s' if len(findings) > 1 else ''}"]
-    for place, group in groupby(findings, lambda f: (f.topic_partition, f.tier, f.where)):
-        topic_partition, tier, where = place
-        parts.append(f"\n{topic_partition}, {'both tiers' if tier == 'both' else tier}: {where}")
-        parts += [_wrapped(finding.what) for finding in group]
-    return Message("\n".join(parts))
-
-
-def _wrapped(text: str) -> str:
-    width = max(60, shutil.get_terminal_size((100, 0)).columns - 1)
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent="  ",
-        subsequent_indent="    ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
 
 
 def _time(time_ms: int | None) -> str | None:

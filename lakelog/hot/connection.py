@@ -75,6 +75,7 @@ SCRIPTS = {
     "roll": "allow-oom",
     "pause": "allow-oom",
     "quarantine": "allow-oom",
+    "mend": "allow-oom",
     "registry": "",
     "restore": "",
     "defaults": "",

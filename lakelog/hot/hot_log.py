@@ -46,6 +46,7 @@ from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
 from .lock import Lock
+from .mending import Mending
 from .persistence import Persistence, rewrite_persistence
 from .producer_values import parse_calls
 from .quarantine import HotQuarantine
@@ -119,6 +120,10 @@ class HotLog:
     def inspection(self) -> Inspection:
         """What the keys hold, sound or damaged."""
         return Inspection(self._servers, self._keys)
+
+    def mending(self) -> Mending:
+        """Rights what the keys say of the entries; see `lakelog.operate.check`."""
+        return Mending(self._servers, self._keys)
 
     # -- append --------------------------------------------------------------------------------
 

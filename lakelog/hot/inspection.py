@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -36,6 +36,15 @@ _STATE_NUMBERS = ("log_end", "log_start", "local_log_start", "closed_bytes", "pr
 _GAPS = re.compile(rb"(\d{1,16})-(\d{1,16})")
 
 
+class KeyFlaw(NamedTuple):
+    """What cannot be read of a key."""
+
+    where: str  # the key
+    what: str
+    field: str | None = None  # of ``:state``
+    is_type: bool = False  # whether the key holds something else altogether
+
+
 @dataclass(frozen=True, slots=True)
 class HotLook:
     """All of a partition except its entries and time index, at one moment."""
@@ -48,7 +57,7 @@ class HotLook:
     gaps: tuple[OffsetRange, ...]  # likewise
     producers: int
     entries: int
-    flaws: tuple[tuple[str, str], ...]  # where, what: all that cannot be read
+    flaws: tuple[KeyFlaw, ...]  # all that cannot be read
 
     def number(self, name: str) -> int | None:
         """A field of ``:state`` that is a whole number; None if it is missing or something else."""
@@ -124,7 +133,8 @@ class Inspection:
         flaws = []
         for at, key in enumerate((keys.state, keys.segments, keys.producers, keys.stream)):
             if isinstance(replies[at], list) and replies[at][:1] == [b"ERR"]:
-                flaws.append((key, f"cannot be read: {replies[at][1].decode('utf-8', 'replace')}"))
+                why = f"cannot be read: {replies[at][1].decode('utf-8', 'replace')}"
+                flaws.append(KeyFlaw(key, why, is_type=True))
                 replies[at] = [] if at < 2 else 0
         fields, closed, producers, entries = replies
         names = (name.decode("utf-8", "replace") for name in fields[::2])
@@ -140,17 +150,21 @@ class Inspection:
                 if found:
                     gaps.add(OffsetRange(int(found[1]), int(found[2])))
                 else:
-                    flaws.append((keys.state, f"has among its {name} {part!r}"))
+                    flaws.append(KeyFlaw(keys.state, f"has among its {name} {part!r}", name))
         for text, score in zip(closed[::2], closed[1::2], strict=True):
             numbers = _numbers(text)
             if len(numbers) == 7 and float(score) == numbers[0]:
                 segments.append(HotSegment(*numbers))
             else:
                 said = f"{text.decode('latin-1')!r} under score {score.decode('latin-1')}"
-                flaws.append((keys.segments, f"holds {said}, which is no segment"))
+                flaws.append(KeyFlaw(keys.segments, f"holds {said}, which is no segment"))
         counts = dict.fromkeys(_STATE_NUMBERS, 1) | {"segment": 6, "index": 3}
         flaws += [
-            (keys.state, f"should hold {count} whole numbers as {name}, not {state.get(name)!r}")
+            KeyFlaw(
+                keys.state,
+                f"should hold {count} whole numbers as {name}, not {state.get(name)!r}",
+                name,
+            )
             for name, count in counts.items()
             if state and len(_numbers(state.get(name, b""))) != count
         ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
@@ -24,7 +24,7 @@ from ..cold.segment import UNKNOWN_TIMESTAMP_MS, SegmentFile, is_ours
 from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import ContradictionError, MissingFileError
 from ..record import MAX_OFFSET, NO_TIMESTAMP_MS, OffsetRange, TopicPartition
-from .finding import COLD, Findings, Progress, predicate
+from .finding import COLD, Findings, Kind, Progress, predicate
 
 #: Files are given to the engine in lots of this size, so that progress can be seen.
 _LOT = 64
@@ -121,31 +121,43 @@ class ColdVerification:
             try:
                 check_partition(self.topic_partition, self.cold.files, self.cold.registers)
             except ContradictionError as error:
-                self.findings.add("the table", error.message)
+                self.findings.add(Kind.REGISTER, "the table", error.message, self._register_range())
 
     # -- one file ----------------------------------------------------------------------------------
 
     def _judge(self, scan: FileScan, last: bool) -> None:
-        file, add = scan.file, partial(self.findings.add, scan.file.path)
+        file = scan.file
+        held = [OffsetRange(file.start_offset, file.end_offset)]
+
+        def add(kind: Kind, what: str, offsets: Iterable[OffsetRange] = held) -> None:
+            self.findings.add(kind, file.path, what, offsets)
+
         if scan.flaw is not None:
             if isinstance(scan.flaw, MissingFileError) and not last and self._is_gone(file):
                 raise LookAgain
             self.unreadable.add(file.path)
-            add(predicate(scan.flaw.message, getattr(scan.flaw, "path", "")))
+            gone = isinstance(scan.flaw, MissingFileError)
+            kind = Kind.MISSING_FILE if gone else Kind.CORRUPT
+            add(kind, predicate(scan.flaw.message, getattr(scan.flaw, "path", "")))
             return
         for group in scan.row_groups:
             self._judge_row_group(file, group)
         self._judge_log(scan)
         if is_ours(file.path) and not scan.ascending:
-            add("holds rows out of order, though lakelog writes them sorted by offset")
+            add(Kind.ORDER, "holds rows out of order, though lakelog writes them sorted by offset")
         if scan.doubled:
-            add(f"holds offsets more than once: {scan.doubled}")
+            add(
+                Kind.DOUBLED,
+                f"holds offsets more than once: {scan.doubled}",
+                scan.doubled.ranges,
+            )
         said, found = scan.said_tombstones, scan.found_tombstones
         if said is not None and found is not None and said != found:
             add(
+                Kind.STATISTICS,
                 f"says in its footer that it has {said.without_horizon} tombstones without a "
                 f"horizon and {said.min_horizon_ms} as the earliest horizon, but it has "
-                f"{found.without_horizon} and {found.min_horizon_ms}"
+                f"{found.without_horizon} and {found.min_horizon_ms}",
             )
         extent = scan.found
         if extent.first_offset is None or extent.last_offset is None:
@@ -155,24 +167,35 @@ class ColdVerification:
             low, high = max(low, file.start_offset), min(high, file.end_offset)
         if extent.first_offset < low or extent.last_offset >= high:
             add(
+                Kind.ORDER,
                 f"holds the offsets {extent.first_offset}..{extent.last_offset}, but its segment "
-                f"and name allow {low}..{high - 1}"
+                f"and name allow {low}..{high - 1}",
+                [
+                    OffsetRange(extent.first_offset, min(low, extent.last_offset + 1)),
+                    OffsetRange(max(high, extent.first_offset), extent.last_offset + 1),
+                ],
             )
         if extent.last_offset >= self._archived_end:
             add(
+                Kind.REGISTER,
                 f"holds offsets up to {extent.last_offset}, but the register archived_end says "
-                f"{self._archived_end}"
+                f"{self._archived_end}",
+                [OffsetRange(max(self._archived_end, extent.first_offset), extent.last_offset + 1)],
             )
 
     def _judge_row_group(self, file: SegmentFile, group: RowGroupScan) -> None:
         where = f"{file.path}, row group {group.index}"
-        self.findings.differs(where, "rows", group.rows, group.found_rows, of="it has")
+        held = _range(group.found)
+        self.findings.differs(
+            where, "rows", group.rows, group.found_rows, of="it has", offsets=held
+        )
         self._judge_extent(where, group.said, group.found)
 
     def _judge_log(self, scan: FileScan) -> None:
         """Judges what the table's add action says."""
         file, where = scan.file, f"{scan.file.path}, in the table's log"
-        differs = partial(self.findings.differs, where)
+        held = [OffsetRange(file.start_offset, file.end_offset)]
+        differs = partial(self.findings.differs, where, offsets=held)
         differs("bytes", file.size_bytes, scan.size_bytes, of="the file has")
         if file.records < 0:  # no statistics
             return
@@ -201,7 +224,8 @@ class ColdVerification:
             ("the largest timestamp", said.max_timestamp_ms, found.max_timestamp_ms),
         ):
             if one is not None and one != other:
-                self.findings.add(where, f"says {name} is {one}, but it is {other}")
+                what = f"says {name} is {one}, but it is {other}"
+                self.findings.add(Kind.STATISTICS, where, what, _range(found))
 
     def _is_gone(self, file: SegmentFile) -> bool:
         """Whether the newest version no longer names the file."""
@@ -239,16 +263,31 @@ class ColdVerification:
         where = ", ".join(file.path for file in files[:5]) + (" …" if len(files) > 5 else "")
         doubled = Ranges.of(doubled_in(offsets))
         if doubled:
-            self.findings.add(where, f"hold the same offsets: {doubled}")
+            what = f"hold the same offsets: {doubled}"
+            self.findings.add(Kind.DOUBLED, where, what, doubled.ranges)
         self._hole(Ranges.of(holes_in(offsets, explained)), where)
 
     def _hole(self, holes: Ranges, where: str) -> None:
         if holes:
             self.findings.add(
+                Kind.HOLE,
                 where,
                 f"no row has the offsets {holes}, though nothing says that they were skipped, "
                 "compacted or deleted",
+                holes.ranges,
             )
+
+    def _register_range(self) -> list[OffsetRange]:
+        """What the registers and the files' names do not agree on."""
+        end = max((file.end_offset for file in self._all), default=0)
+        low, high = sorted((end, self._archived_end))
+        return [OffsetRange(low, high)]
+
+
+def _range(extent: Extent) -> list[OffsetRange]:
+    if extent.first_offset is None or extent.last_offset is None:
+        return []
+    return [OffsetRange(extent.first_offset, extent.last_offset + 1)]
 
 
 def _overlapping(spans: list[_Span]) -> Iterator[list[_Span]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from enum import Enum
 
-from ..record import TopicPartition
+from ..record import OffsetRange, TopicPartition
 
 HOT, COLD = "hot", "cold"
 TIERS = (HOT, COLD)
@@ -19,13 +19,51 @@ MOST = 10_000
 Progress = Callable[[int], None]
 
 
-class Finding(NamedTuple):
+class Kind(str, Enum):
+    """What a finding is about, by the name that scripts compare."""
+
+    CORRUPT = "corrupt"  # an entry, a key or a file is not what was written
+    FOREIGN = "foreign"  # an entry or a key was written by somebody else
+    MISSING_FILE = "missing-file"  # the table names a file that is gone
+    ORDER = "order"  # records lie where their offsets do not belong
+    DOUBLED = "doubled"  # an offset is there more than once
+    HOLE = "hole"  # offsets are missing, and nothing says that they were skipped
+    DIFFERS = "differs"  # the tiers hold different records under one offset
+    STATISTICS = "statistics"  # what is said of segments, entries or files is not what they hold
+    TIME_INDEX = "time-index"  # Redis's time index does not say where timestamps are
+    SEGMENT = "segment"  # Redis's segments do not cover the log
+    GAP = "gap"  # a gap is declared in one place and not in the other
+    REGISTER = "register"  # a number that says where the log starts or ends is not what is there
+    TABLE = "table"  # a table cannot be read, or contradicts itself
+    PROPERTIES = "properties"  # a table's properties are not the topic's settings
+    REGISTRY = "registry"  # a partition does not go by its topic's settings
+    PARTITION = "partition"  # Redis does not have a partition
+    TOPIC = "topic"  # only its table knows a topic
+    ORPHAN = "orphan"  # a file that no commit names, or can ever name
+    GROUP_OFFSET = "group-offset"  # a group's offset is of something that cannot be
+    STORE = "store"  # the cold root's store does not do what is needed
+    UNREACHABLE = "unreachable"  # a tier does not answer
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
     """One thing that is not as it should be."""
 
+    kind: Kind
     tier: str  # hot, cold; both: the tiers contradict each other
-    topic_partition: TopicPartition
+    topic: str | None  # None: of the whole root or keyspace
+    partition: int | None  # None: of the whole topic
     where: str  # the entry, key, segment, file or register
     what: str
+    offsets: tuple[OffsetRange, ...] = ()  # that it is about; of very many, the first ranges
+    repairable: bool = False  # whether it can be derived from what is sound
+
+    @property
+    def place(self) -> str:
+        """The partition or topic, as people call it."""
+        if self.topic is None:
+            return "the log"
+        return self.topic if self.partition is None else f"{self.topic}-{self.partition}"
 
 
 @dataclass
@@ -37,9 +75,17 @@ class Findings:
     found: list[Finding] = field(default_factory=list)
     left_out: int = 0
 
-    def add(self, where: str, what: str) -> None:
+    def add(
+        self,
+        kind: Kind,
+        where: str,
+        what: str,
+        offsets: Iterable[OffsetRange] = (),
+        *,
+        repairable: bool = False,
+    ) -> None:
         if len(self.found) < MOST:
-            self.found.append(Finding(self.tier, self.topic_partition, where, what))
+            self.found.append(self._of(kind, where, what, tuple(offsets), repairable))
         else:
             self.left_out += 1
 
@@ -47,12 +93,36 @@ class Findings:
         if not self.left_out:
             return self.found
         more = f"{self.left_out:,} more were found; mend these first"
-        return [*self.found, Finding(self.tier, self.topic_partition, "the rest", more)]
+        return [*self.found, self._of(self.found[-1].kind, "the rest", more)]
 
-    def differs(self, where: str, name: str, said: object, holds: object, *, of: str) -> None:
-        """Adds a finding if what is said is not what holds."""
-        if said != holds:
-            self.add(where, f"says {name} {said}, but {of} {name} {holds}")
+    def differs(
+        self,
+        where: str,
+        name: str,
+        said: object,
+        holds: object,
+        *,
+        of: str,
+        offsets: Iterable[OffsetRange] = (),
+        repairable: bool = False,
+    ) -> bool:
+        """Adds a finding if what is said is not what holds, and tells whether it did."""
+        if said == holds:
+            return False
+        what = f"says {name} {said}, but {of} {name} {holds}"
+        self.add(Kind.STATISTICS, where, what, offsets, repairable=repairable)
+        return True
+
+    def _of(
+        self,
+        kind: Kind,
+        where: str,
+        what: str,
+        offsets: tuple[OffsetRange, ...] = (),
+        repairable: bool = False,
+    ) -> Finding:
+        topic, partition = self.topic_partition
+        return Finding(kind, self.tier, topic, partition, where, what, offsets, repairable)
 
 
 def predicate(message: str, subject: str) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -13,11 +14,30 @@ from ..cold.offset_ranges import Ranges, merged, unexplained
 from ..errors import ForeignEntryError
 from ..hot.declared import command, parse_gaps
 from ..hot.hot_log import HotLog
-from ..hot.inspection import EntryPage, HotLook, StoredEntry
+from ..hot.inspection import EntryPage, HotLook, KeyFlaw, StoredEntry
+from ..hot.mending import (
+    ClosedBytes,
+    LargestEntry,
+    LargestTimestamp,
+    Mend,
+    ProducerCount,
+    SegmentStatistics,
+)
 from ..offsets import HotSegment
 from ..record import NO_TIMESTAMP_MS, OffsetRange
 from ..topic import Topic
-from .finding import HOT, Findings, Progress, predicate
+from .finding import HOT, Findings, Kind, Progress, predicate
+
+#: What rights a field of ``:state`` that is a sum.
+_SUMS: dict[str | None, Mend] = {"closed_bytes": ClosedBytes(), "producer_count": ProducerCount()}
+
+#: What other fields of ``:state`` are about, but for those that say where the log starts or ends.
+_OF_FIELDS = {
+    "segment": Kind.SEGMENT,
+    "index": Kind.TIME_INDEX,
+    "gaps": Kind.GAP,
+    "quarantined": Kind.GAP,
+}
 
 
 @dataclass
@@ -48,6 +68,9 @@ class HotVerification:
     start_offset: int = 0
     end_offset: int | None = None
     findings: Findings = field(init=False)
+    mends: list[Mend] = field(
+        default_factory=list
+    )  # what rights the repairable ones, but for times
     tallies: dict[int, SegmentTally] = field(default_factory=dict)  # by base offset
     _largest_entry: int = 0
     _largest_timestamp_ms: int = NO_TIMESTAMP_MS
@@ -74,18 +97,30 @@ class HotVerification:
 
         The findings are complete when it ends.
         """
-        for where, what in self.look.flaws:
-            self.findings.add(where, what)
+        for flaw in self.look.flaws:
+            self._flaw(flaw)
         self._check_segments()
-        if any(where == self.look.keys.stream for where, _ in self.look.flaws):
+        if any(flaw.where == self.look.keys.stream for flaw in self.look.flaws):
             return
         try:
             yield from self._entries(progress)
             self._index.finish()
         except ForeignEntryError as error:
-            self.findings.add(self.look.keys.stream, error.message)
+            self.findings.add(Kind.FOREIGN, self.look.keys.stream, error.message)
             return
         self._check_sums()
+
+    def _flaw(self, flaw: KeyFlaw) -> None:
+        keys = self.look.keys
+        if flaw.field in _SUMS:
+            self.mends.append(_SUMS[flaw.field])
+            self.findings.add(Kind.STATISTICS, flaw.where, flaw.what, repairable=True)
+        elif flaw.field is not None:
+            kind = _OF_FIELDS.get(flaw.field, Kind.REGISTER)
+            self.findings.add(kind, flaw.where, flaw.what)
+        else:
+            kind = Kind.FOREIGN if flaw.is_type or flaw.where != keys.segments else Kind.SEGMENT
+            self.findings.add(kind, flaw.where, flaw.what)
 
     # -- entries -----------------------------------------------------------------------------------
 
@@ -114,29 +149,42 @@ class HotVerification:
     def _entry(self, entry: StoredEntry, local_log_start: int) -> None:
         if entry.flaw is not None:
             where = f"entry {entry.id}"
-            self.findings.add(where, predicate(entry.flaw, where))
+            held = (
+                ()
+                if entry.base_offset is None
+                else (OffsetRange(entry.base_offset, entry.end_offset),)
+            )
+            kind = Kind.FOREIGN if entry.base_offset is None else Kind.CORRUPT
+            self.findings.add(kind, where, predicate(entry.flaw, where), held)
         base, end = entry.base_offset, entry.end_offset
         if base is None:
             return
         if self.disowned(entry):
             self.findings.add(
+                Kind.GAP,
                 f"entry {entry.id}",
                 f"lies in a declared gap, so readers skip it: half a transaction left it. "
                 f"`{command(self.look.topic_partition, entry.id)}` moves it aside",
+                [OffsetRange(base, end)],
             )
             return
         if end <= self.local_log_start and end > self.start_offset:
             self.findings.add(
+                Kind.ORDER,
                 f"entry {entry.id}",
                 f"lies wholly below the local log start {self.local_log_start}, as if the trim "
                 "to there had missed it",
+                [OffsetRange(base, end)],
             )
             return
         self._hole(base, local_log_start)
         if base < self._expected and self._seen_any:
             doubled = Ranges.of([OffsetRange(base, min(end, self._expected))])
             self.findings.add(
-                f"entry {entry.id}", f"holds offsets that the entry before it holds too: {doubled}"
+                Kind.DOUBLED,
+                f"entry {entry.id}",
+                f"holds offsets that the entry before it holds too: {doubled}",
+                doubled.ranges,
             )
         self._seen_any = True
         self._expected = max(self._expected, end)
@@ -161,8 +209,10 @@ class HotVerification:
         self._expected = max(self._expected, until)
         for hole in holes:
             self.findings.add(
+                Kind.HOLE,
                 f"offsets {hole.start}..{hole.end - 1}",
                 "have no entry, and no gap entry says that they were skipped",
+                [hole],
             )
             self._holes.append(hole)
             self._broken |= {
@@ -182,7 +232,10 @@ class HotVerification:
                 else f"segment {self._bases[at]} covers only partly"
             )
             self.findings.add(
-                f"entry {entry.id}", f"holds offsets {base}..{end - 1}, which {covers}"
+                Kind.SEGMENT,
+                f"entry {entry.id}",
+                f"holds offsets {base}..{end - 1}, which {covers}",
+                [OffsetRange(base, end)],
             )
             if segment is None:
                 return
@@ -205,37 +258,43 @@ class HotVerification:
         look, add = self.look, self.findings.add
         log_end = look.number("log_end")
         if log_end is not None and log_end < self.local_log_start:
-            add(self.look.keys.state, f"ends at {log_end}, below its start {self.local_log_start}")
+            what = f"ends at {log_end}, below its start {self.local_log_start}"
+            add(Kind.REGISTER, look.keys.state, what, [OffsetRange(log_end, self.local_log_start)])
         reach = None
         for segment in look.segments:
             where = f"segment {segment.base_offset}"
             if segment.end_offset < segment.base_offset:
-                add(where, f"ends at {segment.end_offset}, before it begins")
+                add(Kind.SEGMENT, where, f"ends at {segment.end_offset}, before it begins")
             if reach is None and segment.base_offset > self.local_log_start:
                 reach = self.local_log_start
             if reach is not None:
                 if segment.base_offset < reach:
-                    add(where, f"begins below {reach}, where the segment before it ends")
+                    what = f"begins below {reach}, where the segment before it ends"
+                    add(Kind.SEGMENT, where, what, [OffsetRange(segment.base_offset, reach)])
                 holes = Ranges.of(unexplained(reach, segment.base_offset, merged(look.gaps)))
                 if holes:
-                    add(self.look.keys.segments, f"has no segment for the offsets {holes}")
+                    what = f"has no segment for the offsets {holes}"
+                    add(Kind.SEGMENT, look.keys.segments, what, holes.ranges)
             reach = segment.end_offset
         closed = sum(segment.size_bytes for segment in look.segments[:-1])
-        if not look.flaws:
-            self.findings.differs(
-                self.look.keys.state,
-                "closed_bytes",
-                look.number("closed_bytes"),
-                closed,
-                of="the closed segments have",
-            )
-        self.findings.differs(
-            self.look.keys.state,
+        if not look.flaws and self.findings.differs(
+            look.keys.state,
+            "closed_bytes",
+            look.number("closed_bytes"),
+            closed,
+            of="the closed segments have",
+            repairable=True,
+        ):
+            self.mends.append(ClosedBytes())
+        if self.findings.differs(
+            look.keys.state,
             "producer_count",
             look.number("producer_count") or 0,
             look.producers,
             of="there are",
-        )
+            repairable=True,
+        ):
+            self.mends.append(ProducerCount())
 
     def _check_sums(self) -> None:
         scanned_from = max(self.start_offset, self.local_log_start, self.trimmed_to)
@@ -250,35 +309,53 @@ class HotVerification:
                 self._check_segment(segment, tally, whole)
         largest = self.look.numbers("largest_entry") or (0,)
         if largest[0] < self._largest_entry:
+            self.mends.append(LargestEntry(self._largest_entry))
             self.findings.add(
+                Kind.STATISTICS,
                 self.look.keys.state,
                 f"says the largest entry has {largest[0]} bytes, but one has {self._largest_entry}",
+                repairable=True,
             )
         said = self.look.numbers("index")
         if len(said) == 3 and said[2] < self._largest_timestamp_ms:
+            self.mends.append(LargestTimestamp(self._largest_timestamp_ms))
             self.findings.add(
+                Kind.STATISTICS,
                 self.look.keys.state,
                 f"says the largest timestamp is {said[2]}, but a record has "
                 f"{self._largest_timestamp_ms}",
+                repairable=True,
             )
         low = max(scanned_from, self.trimmed_to)
         listed = {gap for gap in self.look.gaps if gap.end > low and gap.end <= self._end}
         for gap in sorted(listed - self._gaps - self._aside):
             self.findings.add(
+                Kind.GAP,
                 self.look.keys.state,
                 f"declares the offsets {gap.start}..{gap.end - 1} skipped, but no gap entry does",
+                [gap],
             )
         for gap in sorted(self._gaps - set(self.look.gaps)):
             self.findings.add(
+                Kind.GAP,
                 f"entry {gap.end - 1}-{gap.end - gap.start}",
                 f"declares the offsets {gap.start}..{gap.end - 1} skipped, but :state does not",
+                [gap],
             )
 
     def _check_segment(self, segment: HotSegment, tally: SegmentTally, whole: bool) -> None:
         where = f"segment {segment.base_offset}"
-        differs = self.findings.differs
+        is_mended = whole and tally.readable
+        differs = partial(
+            self.findings.differs,
+            offsets=[OffsetRange(segment.base_offset, segment.end_offset)],
+            repairable=is_mended,
+        )
+        lies = False
         if whole:
-            differs(where, "bytes", segment.size_bytes, tally.size_bytes, of="its entries have")
+            lies = differs(
+                where, "bytes", segment.size_bytes, tally.size_bytes, of="its entries have"
+            )
         elif segment.size_bytes < tally.size_bytes:
             differs(
                 where, "bytes", segment.size_bytes, tally.size_bytes, of="what is left of it has"
@@ -286,7 +363,7 @@ class HotVerification:
         if not tally.readable:
             return
         if whole:
-            differs(
+            lies |= differs(
                 where,
                 "first timestamp",
                 segment.first_timestamp_ms,
@@ -294,13 +371,21 @@ class HotVerification:
                 of="its first entry has the",
             )
         if whole or segment.max_timestamp_ms < tally.max_timestamp_ms:
-            differs(
+            lies |= differs(
                 where,
                 "largest timestamp",
                 segment.max_timestamp_ms,
                 tally.max_timestamp_ms,
                 of="its entries have the",
             )
+        if lies and is_mended:
+            held = replace(
+                segment,
+                size_bytes=tally.size_bytes,
+                first_timestamp_ms=tally.first_timestamp_ms,
+                max_timestamp_ms=tally.max_timestamp_ms,
+            )
+            self.mends.append(SegmentStatistics(segment, held))
 
 
 class _TimeIndex:
@@ -401,4 +486,10 @@ class _TimeIndex:
             self._largest, self._exact = score, known
 
     def _add(self, offset: int, what: str) -> None:
-        self._of.findings.add(f"{self._of.look.keys.times}, offset {offset}", what)
+        self._of.findings.add(
+            Kind.TIME_INDEX,
+            f"{self._of.look.keys.times}, offset {offset}",
+            what,
+            [OffsetRange(offset, offset + 1)],
+            repairable=True,
+        )

@@ -31,7 +31,7 @@ from ..read.topic_log import TopicLog
 from ..read.unified_log import UnifiedLog
 from ..record import MAX_OFFSET, RECORDS, OffsetRange, TopicPartition
 from .cold_verification import ColdVerification, LookAgain
-from .finding import BOTH, COLD, HOT, TIERS, Finding, Findings, Progress, predicate
+from .finding import BOTH, COLD, HOT, TIERS, Finding, Findings, Kind, Progress, predicate
 from .hot_verification import HotVerification
 
 __all__ = ["Finding", "Verified", "verify"]
@@ -128,7 +128,8 @@ class _Once:
         # Hot first, so that the snapshot has what is trimmed between the two looks.
         redis = self.log.hot if isinstance(self.log, UnifiedLog) else None
         look = None if redis is None else self._hot(redis, findings)
-        cold = self._cold(findings) if self.log.table is not None else None
+        is_cold = COLD in tiers and self.log.table is not None
+        cold = self._cold(findings) if is_cold else None
         between = Findings(BOTH, self.topic_partition)
         unreadable: set[str] = set()
         if cold is not None and self.log.table is not None and COLD in tiers:
@@ -172,7 +173,13 @@ class _Once:
                     topic=self.log.topic.name,
                     topic_id=self.log.topic.topic_id,
                 ) from error
-            findings.append(Finding(HOT, self.topic_partition, "the partition", error.message))
+            topic, partition = self.topic_partition
+            what = error.message
+            findings.append(
+                Finding(
+                    *(Kind.PARTITION, HOT, topic, partition, "the partition", what), repairable=True
+                )
+            )
             return None
 
     def _cold(self, findings: list[Finding]) -> ColdSnapshot | None:
@@ -182,7 +189,9 @@ class _Once:
         except _NOT_DAMAGE:
             raise
         except LakelogError as error:
-            findings.append(Finding(COLD, self.topic_partition, "the table", error.message))
+            topic, partition = self.topic_partition
+            what = error.message
+            findings.append(Finding(Kind.TABLE, COLD, topic, partition, "the table", what))
             return None
 
     def _join(self, redis: HotLog, look: HotLook, cold: ColdSnapshot, between: Findings) -> None:
@@ -198,9 +207,11 @@ class _Once:
         missing = Ranges.of(unexplained(start, end, explained))
         if missing:
             between.add(
+                Kind.HOLE,
                 f"between {archived_end} and {local_log_start}",
                 f"no tier holds the offsets {missing}: cold ends at {archived_end}, hot begins at "
                 f"{local_log_start}, and nothing says that they were skipped",
+                missing.ranges,
             )
         log_end = look.number("log_end")
         if log_end is None or not look.recovered or max(archived_end, log_start) <= log_end:
@@ -210,9 +221,11 @@ class _Once:
         log_end = now.number("log_end")
         if log_end is not None and now.recovered and max(archived_end, log_start) > log_end:
             between.add(
+                Kind.REGISTER,
                 look.keys.state,
                 f"says the log ends at {log_end}, but the cold tier holds it up to {archived_end} "
                 f"and begins at {log_start}",
+                [OffsetRange(log_end, max(archived_end, log_start))],
             )
 
 
@@ -254,11 +267,13 @@ class _Comparison:
             )
             if gone and not self.last:
                 raise LookAgain from error
-            self.findings.add(error.path, predicate(error.message, error.path))
+            what = predicate(error.message, error.path)
+            self.findings.add(Kind.MISSING_FILE, error.path, what, [OffsetRange(start, end)])
         except CorruptRecordError as error:
             if error.path is None:  # an error that names no file is no finding about one
                 raise
-            self.findings.add(error.path, predicate(error.message, error.path))
+            what = predicate(error.message, error.path)
+            self.findings.add(Kind.CORRUPT, error.path, what, [OffsetRange(start, end)])
 
     def _compare(self, hot: pa.RecordBatch, offsets: np.ndarray, cold: pa.RecordBatch) -> None:
         theirs, first = np.unique(_offsets(cold), return_index=True)
@@ -270,7 +285,10 @@ class _Comparison:
         if rows:
             differ = Ranges.of(_as_ranges(_offsets(ours)[rows]))
             self.findings.add(
-                f"offsets {differ}", "are not the same record in both tiers: " + _how(ours, others)
+                Kind.DIFFERS,
+                f"offsets {differ}",
+                "are not the same record in both tiers: " + _how(ours, others),
+                differ.ranges,
             )
 
 

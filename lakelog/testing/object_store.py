@@ -104,6 +104,7 @@ class Fault:
         skip: let this many such requests pass unharmed first.
         times: how often it happens. None: until other faults are injected.
         hang: give no answer until other faults are injected; then go on.
+        unconditional: hand it on without its condition, as a store does that knows none.
     """
 
     method: str
@@ -115,6 +116,7 @@ class Fault:
     skip: int = 0
     times: int | None = 1
     hang: bool = False
+    unconditional: bool = False
     happened: int = field(default=0, init=False)
     seen: int = field(default=0, init=False)
 
@@ -233,6 +235,8 @@ def _handler(front: FaultyFront) -> type[BaseHTTPRequestHandler]:
             if fault is not None and fault.status is not None:
                 self._send(fault.status, [("Content-Type", "application/xml")], _error(fault))
                 return
+            if fault is not None and fault.unconditional:
+                headers = {k: v for k, v in headers.items() if k.lower() != "if-none-match"}
             status, answered, content = front.ask(self.command, self.path, headers, body)
             if fault is not None and fault.lose_reply:
                 self.close_connection = True

@@ -18,7 +18,7 @@ from lakelog.cold.parquet.footer_seal import SEAL_BYTES, sealed_end
 from lakelog.cold.schema import PARTITION_COLUMNS
 from lakelog.config import EntryFormat
 from lakelog.errors import UnknownTopicIdError, UnknownTopicOrPartitionError
-from lakelog.operate.finding import MOST, Findings
+from lakelog.operate.finding import MOST, Findings, Kind
 from lakelog.operate.verification import verify
 
 
@@ -576,7 +576,7 @@ def test_damage_outside_what_is_named_is_not_judged(full):
 def test_findings_are_bounded():
     findings = Findings("hot", ("orders", 0))
     for number in range(MOST + 5):
-        findings.add("here", str(number))
+        findings.add(Kind.CORRUPT, "here", str(number))
     assert len(findings.all()) == MOST + 1
     assert findings.all()[-1].what == "5 more were found; mend these first"
 

@@ -398,6 +398,11 @@ class Storage:
                 for made in missing if synced else ():
                     self.sync(str(made.parent))
 
+    def remove_folder(self, path: str) -> None:
+        """Remove a folder with all in it, if it is there."""
+        with suppress(MissingFileError), self.naming(path):
+            self.filesystem().delete_dir(self.arrow_path(path))
+
     def sync(self, *paths: str) -> None:
         """Return once the files or folders are on the disk (object stores promise that anyway)."""
         if not self.is_local:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Container, Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
@@ -21,6 +22,7 @@ from ...cold.by_name.view import SparkView
 from ...cold.catalogue import Catalogue, described_topic
 from ...cold.change import RowsOf, nothing_hot
 from ...cold.schema import TOPIC_ID_PROPERTY
+from ...cold.store.abilities import Ability
 from ...cold.store.unity_catalog import UnityCatalog
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
@@ -28,6 +30,7 @@ from ...errors import (
     ColdTierAccessError,
     ColdTierError,
     InvalidArgumentError,
+    LakelogError,
     MissingExtraError,
     NewerVersionError,
 )
@@ -82,6 +85,15 @@ class NamedRoot:
         if because:
             return f"tables of {self.schema} are for Spark alone to read and write: {because}"
         return f"tables of {self.schema} are read where they lie, and Spark writes them: --spark"
+
+    def abilities(self) -> list[Ability]:
+        """See `ColdRoot.abilities`: the catalog writes and commits, so only it can be asked."""
+        started_s, flaw = time.perf_counter(), None
+        try:
+            self.check()
+        except LakelogError as error:
+            flaw = error.message
+        return [Ability("ask the catalog", 1000 * (time.perf_counter() - started_s), flaw)]
 
     # -- tables ----------------------------------------------------------------------------------
 

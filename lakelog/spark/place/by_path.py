@@ -17,6 +17,7 @@ from ...cold.by_path.path_table import PathTable
 from ...cold.by_path.quarantine import ColdQuarantine
 from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
+from ...cold.store.abilities import Ability, abilities
 from ...cold.store.storage import Storage
 from ...cold.store.unity_catalog import UnityCatalog
 from ...cold.store.vended_credentials import Vended
@@ -54,6 +55,10 @@ class PathRoot:
         """See `ColdRoot.check`."""
         self.storage.check_writable()
         return f"{self.storage.root} is writable"
+
+    def abilities(self) -> list[Ability]:
+        """See `ColdRoot.abilities`."""
+        return abilities(self.storage)
 
     # -- tables ----------------------------------------------------------------------------------
 

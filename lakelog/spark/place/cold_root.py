@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Mapping
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
@@ -12,6 +12,7 @@ from ...cold.by_name.names import TableName
 from ...cold.by_path.quarantine import ColdQuarantine
 from ...cold.catalogue import Catalogue
 from ...cold.change import RowsOf, nothing_hot
+from ...cold.store.abilities import Ability
 from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...topic import Topic
@@ -47,6 +48,10 @@ class ColdRoot(Protocol):
         Raises:
             ColdTierError: it cannot be used.
         """
+        ...
+
+    def abilities(self) -> Sequence[Ability]:
+        """What is asked of the store, tried, with how long it took; see `abilities`."""
         ...
 
     # -- tables ----------------------------------------------------------------------------------

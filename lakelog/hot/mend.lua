@@ -1,0 +1,110 @@
+-- Rights what can be derived from a partition's entries: sums, statistics of segments, the time index.
+-- ARGV: topic_id, then triples: what, and two values:
+--   'closed'         a closed segment's text as it was seen, and as it is to be
+--   'open'           likewise, the open segment's
+--   'closed_bytes'   '', ''
+--   'producer_count' '', ''
+--   'largest_entry'  at least so many bytes, ''
+--   'largest'        at least that timestamp, ''
+--   'unindex'        an offset of the time index, and its timestamp as it was seen
+--   'index'          an offset, and the largest timestamp up to it
+--   'settings'       as they were seen, and their config version and as they are to be
+-- Returns {'OK', for each 1, or 0 if it is no longer as it was seen} or {'UNKNOWN_TOPIC_ID', found or ''}.
+--
+-- No record, offset or start of the log is ever touched. Appends and trims may go on: each triple is
+-- compared with what is there now, and the sums are taken now.
+
+local st = redis.call('HMGET', state, 'topic_id', 'segment', 'index', 'largest_entry', 'log_end',
+  'local_log_start')
+if not st[1] or st[1] ~= ARGV[1] then
+  return { 'UNKNOWN_TOPIC_ID', st[1] or '' }
+end
+check_types()
+
+local function sum_of_closed()
+  local bytes = 0
+  for _, text in ipairs(redis.call('ZRANGE', segments, 0, -1)) do
+    bytes = bytes + parse_closed(text).bytes
+  end
+  return bytes
+end
+
+local does = {}
+
+function does.closed(seen, held)
+  local base = parse_closed(held).base
+  if tonumber(redis.call('ZSCORE', segments, seen) or '') ~= base then
+    return 0
+  end
+  redis.call('ZREM', segments, seen)
+  redis.call('ZADD', segments, int(base), held)
+  return 1
+end
+
+function does.open(seen, held)
+  if redis.call('HGET', state, 'segment') ~= seen then
+    return 0
+  end
+  redis.call('HSET', state, 'segment', format_segment(parse_segment(held)))
+  return 1
+end
+
+function does.closed_bytes()
+  local bytes = sum_of_closed() -- first: it refuses foreign segments
+  redis.call('HSET', state, 'closed_bytes', int(bytes))
+  return 1
+end
+
+function does.producer_count()
+  redis.call('HSET', state, 'producer_count', int(redis.call('HLEN', producers)))
+  return 1
+end
+
+function does.largest_entry(bytes)
+  redis.call('HSET', state, 'largest_entry',
+    int(math.max(tonumber(st[4] or '') or 0, tonumber(bytes))))
+  return 1
+end
+
+function does.largest(timestamp)
+  local bytes, last, largest = string.match(st[3] or '', '^(%-?%d+) (%-?%d+) (%-?%d+)$')
+  if not bytes then
+    return 0
+  end
+  redis.call('HSET', state, 'index',
+    bytes .. ' ' .. last .. ' ' .. int(math.max(tonumber(largest), tonumber(timestamp))))
+  return 1
+end
+
+function does.unindex(offset, seen)
+  if tonumber(redis.call('ZSCORE', times, offset) or '') ~= tonumber(seen) then
+    return 0
+  end
+  redis.call('ZREM', times, offset)
+  return 1
+end
+
+function does.index(offset, timestamp)
+  local at = tonumber(offset)
+  if at < tonumber(st[6] or '') or at >= tonumber(st[5] or '') then
+    return 0 -- trimmed since
+  end
+  redis.call('ZADD', times, 'NX', int(tonumber(timestamp)), offset)
+  return 1
+end
+
+function does.settings(seen, held)
+  local version, text = string.match(held, '^(%d+) (.*)$')
+  local now = redis.call('HMGET', state, 'config_version', 'settings')
+  if now[1] ~= version or (now[2] or '') ~= seen then
+    return 0
+  end
+  redis.call('HSET', state, 'settings', text)
+  return 1
+end
+
+local done = { 'OK' }
+for i = 2, #ARGV, 3 do
+  done[#done + 1] = does[ARGV[i]](ARGV[i + 1], ARGV[i + 2])
+end
+return done
