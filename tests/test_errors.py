@@ -46,6 +46,7 @@ INTERNAL = {
     "LookAgain": "a verification begins anew",
     "_FullError": "a compaction's map is full; it goes on with what fits",
     "Failed": "a command of the CLI says no, by its exit code",
+    "_Refused": "what a check of a store's abilities found, told as a finding",
     "CarriedError": "carries an error of a task to the driver, which raises that",
     "TaskTraceback": "the cause of a task's error, never caught by class",
 }
