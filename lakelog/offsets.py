@@ -281,6 +281,10 @@ class LogOffsets:
         """Records that the hot tier alone holds (archive lag in records)."""
         return self.appended_between(max(self.archived_end, self.local_log_start), self.log_end)
 
+    def unread(self, offset: int) -> int:
+        """Records behind a position, at most: compaction may have removed some of them."""
+        return self.appended_between(max(offset, self.log_start), self.log_end)
+
     def appended_between(self, start: int, end: int) -> int:
         """How many offsets of [start, end) were given to records: those of gaps were not.
 

@@ -136,7 +136,7 @@ def _continuous(arguments: argparse.Namespace, max_duration: timedelta | None) -
     from ..errors import ArchiveUnfinishedError
     from ..jobs.status_rows import RunKey, RunOf
     from ..jobs.trouble_rows import JOB, TroubleRows
-    from ..jobs.who import who
+    from ..operate.who import who
     from .stop_signals import on_stop_signal
 
     stop = threading.Event()

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import shlex
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -56,7 +55,7 @@ def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
 
     from ..jobs.run_record import RunRecord
     from ..jobs.status_rows import RunKey, RunOf
-    from ..jobs.who import who
+    from ..operate.who import who
 
     place = log.place
     record = RunRecord(
@@ -64,7 +63,7 @@ def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
         RunKey(job, f"unnamed-{uuid4().hex}"),
         RunOf(who(), said(arguments.argv)),
     )
-    arguments.record = record.__enter__()
+    arguments.record = record.begin()
 
 
 @contextmanager
@@ -134,7 +133,7 @@ def partitions(
         logger.warning("where partitions stand cannot be told: %s", failure)
         rows = record.rows(result, error)
     record.write(rows)
-    record.__exit__(None, None, None)
+    record.close()
     arguments.record = None
 
 
@@ -195,7 +194,6 @@ def _table(place: LogPlace) -> StatusTable | None:
     from ..spark.session import session_there
 
     assert place.cold is not None  # see `begin`
-    needs_spark = place.cold.schema is not None
-    if needs_spark and ("pyspark.sql" not in sys.modules or session_there() is None):
+    if place.cold.schema is not None and session_there() is None:
         return None
     return open_status_table(place.cold, place.naming_status)

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from ..config import DAY_MS
 from ..record import OffsetAndMetadata, TopicPartition
+from ..topic import Topic
 
 
 class GroupType(str, Enum):
@@ -30,6 +31,15 @@ class RecordedOffset:
     topic_id: UUID | None  # of the creation of the topic, if the committer said so
     committed: OffsetAndMetadata  # of a share group, its share-partition start offset
     committed_ms: int | None  # Redis's clock; None: of a share group
+
+    def is_of(self, topic: Topic) -> bool:
+        """Whether it was committed in this creation of a topic, as far as the committer said so."""
+        name, partition = self.topic_partition
+        return (
+            name == topic.name
+            and partition < topic.partitions
+            and self.topic_id in (None, topic.topic_id)
+        )
 
 
 @dataclass(frozen=True, slots=True)

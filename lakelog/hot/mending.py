@@ -12,6 +12,7 @@ from ..offsets import HotSegment
 from ..record import TopicPartition
 from .connection import Servers, call_script
 from .keys import Keys
+from .segment_text import segment_text
 
 #: How many go in one script: a millisecond or two.
 _AT_ONCE = 500
@@ -26,7 +27,7 @@ class SegmentStatistics:
 
     @property
     def arguments(self) -> tuple[str, ...]:
-        return ("closed", _closed(self.seen), _closed(self.held))
+        return ("closed", segment_text(self.seen), segment_text(self.held))
 
     @property
     def of_open(self) -> tuple[str, ...]:
@@ -166,14 +167,6 @@ class Mending:
         for mend, is_done in zip(mends, done, strict=False):
             other = next(opened) if isinstance(mend, SegmentStatistics) else 0
             yield bool(is_done or other)
-
-
-def _closed(segment: HotSegment) -> str:
-    return (
-        f"{segment.base_offset} {segment.end_offset} {segment.size_bytes} "
-        f"{segment.first_timestamp_ms} {segment.max_timestamp_ms} {segment.created_ms} "
-        f"{segment.modified_ms}"
-    )
 
 
 def _open(segment: HotSegment) -> str:

@@ -32,6 +32,7 @@ from .fetch import check_topic_id
 from .foreign import foreign_if_illegible
 from .inspection import Inspection
 from .keys import Keys
+from .segment_text import segment_text
 
 _ATTEMPTS = 20
 
@@ -201,7 +202,7 @@ class HotQuarantine:
         if dry_run:
             return held
         failpoint("quarantine.before_release")
-        answer = self._call("release", entry_id, *held.gap, _text(segment))
+        answer = self._call("release", entry_id, *held.gap, segment_text(segment))
         self._refuse_many(answer)
         if answer[0] != b"OK":
             raise PolicyViolationError(
@@ -285,7 +286,7 @@ class HotQuarantine:
             (max(gap.end, archived_end), segment.end_offset),
         ):
             if segment.base_offset <= start < end and not (start == gap.start and end == gap.end):
-                yield _text(self._tallied(segment, start, end))
+                yield segment_text(self._tallied(segment, start, end))
 
     def _tallied(self, segment: HotSegment, start: int, end: int) -> HotSegment:
         """The part [start, end) of a segment: bytes and timestamps of its entries."""
@@ -329,14 +330,6 @@ class HotQuarantine:
             "aside; nothing was moved. Try again",
             entry_id=entry_id,
         )
-
-
-def _text(segment: HotSegment) -> str:
-    return (
-        f"{segment.base_offset} {segment.end_offset} {segment.size_bytes} "
-        f"{segment.first_timestamp_ms} {segment.max_timestamp_ms} {segment.created_ms} "
-        f"{segment.modified_ms}"
-    )
 
 
 def _check_id(entry_id: str) -> None:

@@ -29,6 +29,7 @@ from ..failpoints import failpoint
 from ..lakelog import Lakelog
 from ..operate.group_lag import GroupLag
 from ..operate.standing import Standing, standing_of
+from ..operate.who import who
 from .effects import Report, effects_of, troubles_of
 from .groups_told import GroupsTold
 from .in_time import in_time
@@ -46,7 +47,6 @@ from .status_rows import (
     status_rows,
 )
 from .status_table import StatusTable
-from .who import who
 
 logger = logging.getLogger(__name__)
 

@@ -58,10 +58,19 @@ class RunRecord:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._go_on, name="lakelog-run", daemon=True)
 
-    def __enter__(self) -> RunRecord:
+    def begin(self) -> RunRecord:
+        """The run begins."""
         self._began_s = time.monotonic()
         self._thread.start()
         return self
+
+    def close(self) -> None:
+        """No more rows of a run that goes on; its last ones are written by the run, or `end`."""
+        self._over.set()
+        self._thread.join(ROWS_INTERVAL_S)
+
+    def __enter__(self) -> RunRecord:
+        return self.begin()
 
     def __exit__(
         self,
@@ -69,10 +78,10 @@ class RunRecord:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Ends the rows of a run that goes on; its last ones are written by the run, or `end`."""
-        self._over.set()
-        if kind is None or issubclass(kind, Exception):  # Ctrl-C waits for nobody
-            self._thread.join(ROWS_INTERVAL_S)
+        if kind is None or issubclass(kind, Exception):
+            self.close()
+        else:  # Ctrl-C waits for nobody
+            self._over.set()
 
     @property
     def duration_s(self) -> float:

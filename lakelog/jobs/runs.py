@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from .status_rows import DONE, FAILED, RUNNING, STOPPED
+from .status_rows import DONE, FAILED, RUNNING
 
 DIED = "died"
 
@@ -108,6 +108,3 @@ def lines(runs: Sequence[Run]) -> Iterator[dict[str, Any]]:
             "error": run.error,
             "run_id": run.run_id,
         }
-
-
-__all__ = ["DIED", "DONE", "FAILED", "RUNNING", "SILENT", "STOPPED", "Run", "lines", "runs_of"]

@@ -13,7 +13,6 @@ from ..groups.description import GroupState
 from ..groups.group_records import GroupRecords
 from ..groups.recorded_offset import GroupType, RecordedOffset
 from ..groups.share.admin import ShareGroupAdmin
-from ..offsets import LogOffsets
 from ..read.topic_log import TopicLog
 from ..record import TopicPartition
 
@@ -146,12 +145,7 @@ class GroupLags:
     def _of_topic(self, topic: str, seen: Sequence[RecordedOffset]) -> Iterable[GroupOffset]:
         try:
             log = self._logs(topic)
-            current = [
-                one
-                for one in seen
-                if one.topic_partition.partition < log.topic.partitions
-                and one.topic_id in (None, log.topic.topic_id)
-            ]
+            current = [one for one in seen if one.is_of(log.topic)]
             numbers = sorted({one.topic_partition.partition for one in current})
             ends = log.offsets(numbers) if numbers else {}
         except LakelogError as error:
@@ -165,7 +159,7 @@ class GroupLags:
                 one.topic_partition,
                 one.committed.offset,
                 end.log_end,
-                _unread(end, one.committed.offset),
+                end.unread(one.committed.offset),
             )
 
 
@@ -198,7 +192,3 @@ class _Behind:
             logger.info("the first unread record of %s is not known: %s", one.place, error)
             return one.unread, None
         return found.records.records, found.age_ms
-
-
-def _unread(log: LogOffsets, offset: int) -> int:
-    return log.appended_between(max(offset, log.log_start), log.log_end)

@@ -234,14 +234,51 @@ class Storage:
 
         return patiently(f"listing {path}", listed)
 
+    @contextmanager
+    def opened(self, path: str) -> Iterator[pa.NativeFile]:
+        """A file to read from its beginning on.
+
+        Raises: see `naming`.
+        """
+        with (
+            self.naming(path),
+            self.filesystem().open_input_stream(self.arrow_path(path)) as stream,
+        ):
+            yield stream
+
+    @contextmanager
+    def appearing(self, path: str, *, synced: bool = False) -> Iterator[pa.NativeFile]:
+        """A file to write, in a folder that is there; whoever reads it finds all of it, or none.
+
+        Args:
+            synced: on local paths, it is on the disk before it appears.
+
+        Raises: see `naming`.
+        """
+        target = self.arrow_path(path)
+        # A store shows no part of a file. Delta's readers ignore names that begin with a dot.
+        folder, _, name = target.rpartition("/")
+        written = f"{folder}/.{name}-{uuid4().hex}" if self.is_local else target
+        with self.naming(path):
+            filesystem = self.filesystem()
+            try:
+                with filesystem.open_output_stream(written) as out:
+                    yield out
+                if synced:
+                    self.sync(written)
+                if written != target:
+                    filesystem.move(written, target)
+            except BaseException:
+                if written != target:
+                    with suppress(OSError):
+                        filesystem.delete_file(written)
+                raise
+
     def read_bytes(self, path: str) -> bytes | None:
         """A small file's content; None if there is no such file."""
 
         def content() -> bytes:
-            with (
-                self.naming(path),
-                self.filesystem().open_input_stream(self.arrow_path(path)) as stream,
-            ):
+            with self.opened(path) as stream:
                 return bytes(stream.read())
 
         try:
@@ -253,22 +290,8 @@ class Storage:
         """Write a small file, in a folder that is there; whoever reads it finds all of it."""
 
         def write() -> None:
-            target = self.arrow_path(path)
-            # A store shows no part of a file. Delta's readers ignore names that begin with a dot.
-            folder, _, name = target.rpartition("/")
-            written = f"{folder}/.{name}-{uuid4().hex}" if self.is_local else target
-            with self.naming(path):
-                filesystem = self.filesystem()
-                try:
-                    with filesystem.open_output_stream(written) as out:
-                        out.write(content)
-                    if written != target:
-                        filesystem.move(written, target)
-                except BaseException:
-                    if written != target:
-                        with suppress(OSError):
-                            filesystem.delete_file(written)
-                    raise
+            with self.appearing(path) as out:
+                out.write(content)
 
         patiently(f"writing {path}", write)
 
@@ -304,10 +327,7 @@ class Storage:
 
         def digest() -> str:
             found = hashlib.sha256()
-            with (
-                self.naming(path),
-                self.filesystem().open_input_stream(self.arrow_path(path)) as stream,
-            ):
+            with self.opened(path) as stream:
                 while chunk := stream.read(_DIGEST_CHUNK_BYTES):
                     found.update(chunk)
             return found.hexdigest()

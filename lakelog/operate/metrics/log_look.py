@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from uuid import UUID
 
 from ...archive.trouble import reported
 from ...cold.table import ColdSnapshot, ColdTable
@@ -79,8 +78,8 @@ class LogLook:
             _servers(self._hot, found)
             _archivers(self._hot, {topic.name for topic in topics}, now_ms, found)
         if self._groups is not None:
-            ids = {topic.name: topic.topic_id for topic in topics}
-            _of_groups(self._groups.read(), logs, ids, found)
+            named = {topic.name: topic for topic in topics}
+            _of_groups(self._groups.read(), logs, named, found)
         if self._hot is not None:
             found.add(m.UP, (), 1)
         found.add(m.LOOK_SECONDS, (), time.monotonic() - started_s)
@@ -202,17 +201,17 @@ def _archivers(hot: HotLog, topics: set[str], now_ms: int, found: _Found) -> Non
 def _of_groups(
     seen: SeenGroups,
     logs: Mapping[TopicPartition, LogOffsets],
-    topic_ids: Mapping[str, UUID],
+    topics: Mapping[str, Topic],
     found: _Found,
 ) -> None:
     for group_id, group in sorted(seen.groups.items()):
         found.add(m.GROUP_MEMBERS, (group_id,), group.members)
     for one in seen.offsets:
         tp = one.topic_partition
-        if one.topic_id not in (None, topic_ids.get(tp.topic)) or tp not in logs:
+        topic = topics.get(tp.topic)
+        if topic is None or not one.is_of(topic) or tp not in logs:
             continue  # of a topic that was not asked for, or of an earlier one of the name
         log, offset = logs[tp], one.committed.offset
         labels = (one.group_id, one.group_type.value, tp.topic, str(tp.partition))
-        lag = log.appended_between(max(offset, log.log_start), log.log_end)
         found.add(m.GROUP_OFFSET, labels, offset)
-        found.add(m.GROUP_LAG, labels, lag)
+        found.add(m.GROUP_LAG, labels, log.unread(offset))

@@ -14,6 +14,7 @@ import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import mkdtemp
 from typing import IO
@@ -22,7 +23,7 @@ from uuid import UUID, uuid4
 from ...cold.store.storage import Storage
 from ...errors import MissingFileError
 from ...failpoints import failpoint
-from .copying import CHUNK_BYTES, Copied, Opened, Readable, Tell, nothing_told, opened_in, pour
+from .copying import CHUNK_BYTES, Copied, Opened, Readable, Tell, nothing_told, pour
 from .manifest import MANIFEST, MOST_MANIFEST_BYTES, refuse
 
 _BLOCK = tarfile.BLOCKSIZE
@@ -108,7 +109,7 @@ class ArchiveWriter:
     def took(self, path: str, tell: Tell) -> Copied:
         """Adds what was made in the stage."""
         made = f"{self.stage.root}/{path}"
-        return self.put(path, self.stage.size_bytes(made), opened_in(self.stage, made), tell)
+        return self.put(path, self.stage.size_bytes(made), partial(self.stage.opened, made), tell)
 
     def clear(self, folder: str, keep: Iterable[str]) -> None:
         """Nothing that is not wanted is in it."""

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
-from uuid import uuid4
 
 from ...back_off import patiently
 from ...cold.store.storage import Storage
-from ...errors import ColdTierError
 
 CHUNK_BYTES = 4 * 1024 * 1024
 
@@ -70,25 +68,11 @@ def pour(source: Readable, sink: Writable | None, most_bytes: int, tell: Tell) -
     return Copied(size_bytes, digest.hexdigest())
 
 
-def opened_in(storage: Storage, path: str) -> Opened:
-    """Opens a file of a storage, whenever it is asked to."""
-
-    @contextmanager
-    def opened() -> Iterator[Readable]:
-        with (
-            storage.naming(path),
-            storage.filesystem().open_input_stream(storage.arrow_path(path)) as stream,
-        ):
-            yield stream
-
-    return opened
-
-
 def checksum(storage: Storage, path: str, size_bytes: int, tell: Tell = nothing_told) -> Copied:
     """What a file's bytes are now."""
 
     def read() -> Copied:
-        with opened_in(storage, path)() as stream:
+        with storage.opened(path) as stream:
             return pour(stream, None, size_bytes, tell)
 
     return patiently(f"reading {path}", read)
@@ -112,25 +96,10 @@ def copy_file(
         MissingFileError: there is no such source.
         ColdTierError: either place does not answer, or refuses.
     """
-    folder, _, name = path.rpartition("/")
-    storage.make_folder(folder, synced=False)
-    # Delta's readers ignore names that begin with a dot. A store shows no part of a file.
-    written = f"{folder}/.{name}-{uuid4().hex}" if storage.is_local else path
+    storage.make_folder(path.rpartition("/")[0], synced=False)
 
     def copy() -> Copied:
-        try:
-            with source() as stream, storage.naming(path):
-                filesystem = storage.filesystem()
-                with filesystem.open_output_stream(storage.arrow_path(written)) as sink:
-                    copied = pour(stream, sink, size_bytes, tell)
-                storage.sync(written)
-                if written != path:
-                    filesystem.move(storage.arrow_path(written), storage.arrow_path(path))
-        except BaseException:
-            if written != path:
-                with suppress(ColdTierError):
-                    storage.delete_file(written)
-            raise
-        return copied
+        with source() as stream, storage.appearing(path, synced=True) as sink:
+            return pour(stream, sink, size_bytes, tell)
 
     return patiently(f"copying {path}", copy)

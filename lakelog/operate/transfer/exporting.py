@@ -33,7 +33,7 @@ from ...offsets import HotOffsets
 from ...producer_calls import REMEMBERED_CALLS, ProducerCall
 from ...record import TopicPartition
 from ...topic import Topic
-from .copying import AT_ONCE, Copied, Opened, Tell, opened_in
+from .copying import AT_ONCE, Copied, Opened, Tell
 from .manifest import DataFile, ExportedFile, ExportedPartition, ExportedTopic, Manifest
 
 logger = logging.getLogger(__name__)
@@ -266,7 +266,7 @@ def _copied(
 
     def put(path: str) -> ExportedFile:
         size_bytes = sizes[path]
-        opened = opened_in(storage, f"{place}/{path}")
+        opened = partial(storage.opened, f"{place}/{path}")
         found = writer.put(f"{_folder(topic)}/{path}", size_bytes, opened, telling.tell)
         if found.size_bytes != size_bytes:
             raise ContradictionError(
@@ -340,9 +340,7 @@ def _of_topic(topic: Topic, seen: _Seen) -> tuple[RecordedOffset, ...]:
     return tuple(
         _bounded(one, _partition(seen, one.topic_partition.partition).log_end)
         for one in seen.groups
-        if one.topic_partition.topic == topic.name
-        and one.topic_id in (None, topic.topic_id)
-        and one.topic_partition.partition < topic.partitions
+        if one.is_of(topic)
     )
 
 

@@ -6,6 +6,7 @@ import json
 import stat
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from uuid import UUID, uuid4
 
@@ -13,7 +14,7 @@ from ...cold.store.storage import Storage
 from ...errors import InvalidArgumentError, MissingFileError
 from ...failpoints import failpoint
 from ...json_text import parse_json
-from .copying import Copied, Opened, Tell, checksum, copy_file, opened_in, pour
+from .copying import Copied, Opened, Tell, checksum, copy_file, pour
 from .manifest import MANIFEST, MOST_MANIFEST_BYTES, refuse
 
 #: Marks a folder whose export is unfinished; it says which one.
@@ -164,7 +165,7 @@ class FolderReader:
 
     def opened(self, path: str) -> Opened:
         """Opens a file of it."""
-        return opened_in(self._storage, f"{self.where}/{path}")
+        return partial(self._storage.opened, f"{self.where}/{path}")
 
     def close(self) -> None:
         """Nothing is held."""
