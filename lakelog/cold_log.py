@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from .archive.trouble import Trouble
     from .explore.explorer.widget import LogExplorer
 
 #: How long what the tables tell of their topics is believed when a topic is looked up.
@@ -336,6 +337,12 @@ class ColdLog:
                 at raises nothing: it has a row ``lakelog_topic_failed``.
         """
         return metrics_table([*self.log_look.look(self._topics(topics)), *COUNTS.measured()])
+
+    def group_troubles(self) -> tuple[Trouble, ...]:
+        """Why what groups have committed is not recorded, as far as this object knows; none here,
+        where there are no groups.
+        """
+        return ()
 
     @property
     def log_look(self) -> LogLook:

@@ -624,7 +624,7 @@ class Lakelog(ColdLog):
         return self._recorder.record()
 
     def group_troubles(self) -> tuple[Trouble, ...]:
-        """Why what groups have committed is not recorded, as found here when last tried; or none.
+        """See `ColdLog.group_troubles`: as found when this object last tried, or none.
 
         Its topic is the table, ``_lakelog_groups``. Other archivers' are among the troubles of
         `status`.

@@ -287,6 +287,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "Lakelog.deleted": lambda w: w.lake.deleted(),
     "Lakelog.undelete": lambda w: w.lake.undelete("gone"),
     "ColdLog.deleted": lambda w: w.archived.deleted(),
+    "ColdLog.group_troubles": lambda w: w.archived.group_troubles(),
     "ColdLog.erase": lambda w: w.archived.erase("orders", "nobody"),
     "ColdLog.erase hot": lambda w: w.lake.erase("orders", ["nobody"]),
     "ColdLog.erase dry": lambda w: w.lake.erase("orders", where='value = "no"', dry_run=True),

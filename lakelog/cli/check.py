@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from .connect import no_topics, open_archived
@@ -59,14 +60,14 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument("topics", nargs="*", metavar="TOPIC", help="default: all")
     added.add_argument("--tier", choices=["hot", "cold", "both"], default="both")
     added.add_argument("--repair", action="store_true", help="put right what can be derived")
-    added.set_defaults(run=_run)
+    added.set_defaults(run=_run, recorded="check")
 
 
 def _run(arguments: argparse.Namespace) -> Page:
     report, empty = _report(arguments)
     page = _page(report, empty, as_json=arguments.output == "json")
     if not report.sound:
-        raise Failed(page)
+        raise Failed(page, _counted(report))
     return page
 
 
@@ -149,6 +150,12 @@ def _page(report: CheckReport, empty: str, *, as_json: bool) -> Page:
     sound = "checked: no faults"
     parts["findings"] = findings_shown(report.findings, as_json, sound=sound)
     return Page(parts)
+
+
+def _counted(report: CheckReport) -> str:
+    """For the list of runs, and for who pipes the tables elsewhere."""
+    kinds = Counter(one.kind for one in report.findings)
+    return "faults found: " + ", ".join(f"{many:,} × {kind.value}" for kind, many in kinds.items())
 
 
 def _notices(report: CheckReport) -> Message:

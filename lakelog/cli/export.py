@@ -38,7 +38,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="a folder, an object store's URL, or a file whose name ends in .tar",
     )
-    added.set_defaults(run=_run)
+    added.set_defaults(run=_run, recorded="export")
 
 
 def _run(arguments: argparse.Namespace) -> Table:

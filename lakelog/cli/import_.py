@@ -44,7 +44,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--config", action="append", default=[], metavar="NAME=VALUE", help="a setting; repeatable"
     )
-    added.set_defaults(run=_run, makes_log=True)
+    added.set_defaults(run=_run, makes_log=True, recorded="import")
 
 
 def _run(arguments: argparse.Namespace) -> Table:

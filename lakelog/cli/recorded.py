@@ -49,6 +49,8 @@ _LONGEST = 500  # characters of a command that are kept
 def begin(arguments: argparse.Namespace, log: ColdLog) -> None:
     """Begins the record of a command that has one, now that its log is open."""
     job = getattr(arguments, "recorded", None)
+    if getattr(arguments, "record", None) is not None:  # its log was opened once more
+        return
     if job is None or getattr(arguments, "dry_run", False) or log.place.cold is None:
         return
     from uuid import uuid4
@@ -157,7 +159,7 @@ def _rows(
         record.duration_s,
         done=result == DONE,
         error=error,
-        troubles=troubles_of(reports),
+        troubles=troubles_of(reports, log.group_troubles()),
         groups=groups.look(log, arguments.topics or None),
         run=record.run,
         result=result,

@@ -50,10 +50,14 @@ def effects_of(reports: Iterable[Report]) -> Mapping[TopicPartition, Effect]:
     return found
 
 
-def troubles_of(reports: Iterable[Report]) -> list[Trouble]:
-    """What could not be done beside the work, by the newest report of each topic."""
+def troubles_of(reports: Iterable[Report], beside: Iterable[Trouble]) -> list[Trouble]:
+    """What could not be done beside the work, by the newest report of each topic.
+
+    Args:
+        beside: those that no report of a topic has.
+    """
     newest = {one.topic: one for one in reports if isinstance(one, ArchiveReport)}
-    return [trouble for report in newest.values() for trouble in report.troubles]
+    return [*(trouble for report in newest.values() for trouble in report.troubles), *beside]
 
 
 def _parts(report: Report) -> Iterable[tuple[TopicPartition, Effect]]:

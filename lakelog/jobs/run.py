@@ -235,7 +235,7 @@ class JobRun:
             effects_of(reports),
             duration_s,
             done=True,
-            troubles=self._troubles(reports),
+            troubles=troubles_of(reports, self._log.group_troubles()),
             groups=self._group_lags(standing),
             run=self._run,
             result=DONE,
@@ -250,10 +250,6 @@ class JobRun:
 
     def _standing(self) -> Standing:
         return standing_of(self._log.status(self._topics))
-
-    def _troubles(self, reports: Sequence[Report]) -> list[Trouble]:
-        own = self._log.group_troubles() if isinstance(self._log, Lakelog) else ()
-        return [*troubles_of(reports), *own]
 
     def _group_lags(self, standing: Standing) -> list[GroupLag]:
         return [] if standing.redis is None else self._groups_told.look(self._log, self._topics)
@@ -281,7 +277,7 @@ class JobRun:
         duration_s = time.monotonic() - started_s
         try:
             done = effects_of(reports) if is_whole else {}
-            troubles = troubles or self._troubles(reports)
+            troubles = troubles or troubles_of(reports, self._log.group_troubles())
             rows = status_rows(
                 self.key,
                 standing,

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import shutil
+from collections.abc import Sequence
 from contextlib import suppress
+from pathlib import Path
 
-from ..errors import MissingExtraError, UnknownTopicOrPartitionError
+from ..errors import AmbiguousTopicError, MissingExtraError, UnknownTopicOrPartitionError
 from ..lakelog import Lakelog
+from ..topic import Topic
 from .harness import TOPIC, LogHarness, any_new
-from .model import require
+from .model import Difference, require
 
 try:
     from hypothesis import strategies as st
@@ -31,9 +35,10 @@ class SharedRootRules(LogHarness):
     @rule(count=st.integers(1, 5), anew=st.booleans())
     def a_neighbour_writes(self, count: int, anew: bool) -> None:
         """It appends and archives; if Redis has lost its topic, it restores it or begins anew."""
+        lost: list[Topic] = []
         with self._neighbour() as lake:
             if TOPIC not in {topic.name for topic in lake.topics.list()}:
-                lost = [topic.name for topic in lake.restorable()]
+                lost = lake.restorable()
                 require(
                     bool(lost) == bool(self._neighbours),
                     f"the neighbour has {len(self._neighbours)} archived records, and could "
@@ -54,7 +59,21 @@ class SharedRootRules(LogHarness):
                 offset = result.result().offset
                 require(offset not in self._neighbours, f"{offset} was given out twice")
                 self._neighbours[offset] = value
+            if lost and anew:
+                self._move_away(lost, lake)
         self._check_both()
+
+    def _move_away(self, lost: Sequence[Topic], lake: Lakelog) -> None:
+        """What of a keyspace without topics was lost may be another Redis's: who reads tables
+        alone is told of both, and what to do.
+        """
+        try:
+            found = lake.archived.topics.get(TOPIC)
+        except AmbiguousTopicError:
+            for topic in lost:
+                shutil.rmtree(Path(self._cold_root) / TOPIC / str(topic.topic_id))
+        else:
+            raise Difference(f"of two keyspaces of one name, {found} was taken")
 
     @precondition(lambda self: bool(self._neighbours))
     @rule(purged=st.booleans(), alone=st.booleans())

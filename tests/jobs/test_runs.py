@@ -220,6 +220,29 @@ def test_what_only_looks_is_not_listed(
     assert history() == []
 
 
+def test_what_takes_topics_out_brings_them_in_and_looks_at_all_is_listed(
+    log: Lakelog,
+    where: list[str],
+    history: Callable[[], list[Any]],
+    tmp_path: Path,
+) -> None:
+    add_readings(log, TOPIC, 8)
+    log.archive()
+    out = str(tmp_path / "out")
+    assert cli.main([*where, "export", "--to", out]) == 0
+    assert cli.main([*where, "import", out, "--as", "copy"]) == 0
+    assert cli.main([*where, "check"]) == 0
+    (file, *_) = (tmp_path / "cold" / TOPIC).rglob("archive-*.parquet")
+    file.unlink()
+    assert cli.main([*where, "check", TOPIC]) == 1
+    assert [(run["job"], run["what"], run["result"], run["error"]) for run in history()] == [
+        ("export", f"lakelog export --to {out}", "done", None),
+        ("import", f"lakelog import {out} --as copy", "done", None),
+        ("check", "lakelog check", "done", None),
+        ("check", f"lakelog check {TOPIC}", "failed", "faults found: 1 × missing-file"),
+    ]
+
+
 def test_a_command_that_was_killed_has_died(
     log: Lakelog, where: list[str], redis_url: str, tmp_path: Path
 ) -> None:

@@ -16,6 +16,7 @@ from hypothesis.stateful import run_state_machine_as_test
 from lakelog.config import Compression, EntryFormat
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
+from lakelog.testing.shared_root_rules import SharedRootRules
 from lakelog.testing.strategies import Batch
 
 
@@ -60,5 +61,22 @@ def test_a_plan_that_was_held_up_over_a_recovery_does_not_land(tmp_path: Path) -
             story._produce(0, 1, [batch])
             story.apply_held_plan()
             assert story.table.snapshot().archived_end(0) == 0
+        finally:
+            story.teardown()
+
+
+def test_who_begins_anew_beside_what_redis_lost_is_told_of_both(tmp_path: Path) -> None:
+    rows = ((1_700_000_000_000, b"k", b"v", ()),)
+    batch = Batch(rows, (EntryFormat.FIELDS,), Compression.NONE, flatten=False, fresh=False)
+    with log_machine(tmp_path, SharedRootRules) as machine:
+        story = machine()
+        try:
+            story.create_topic(Chosen(writer="calls"), {}, 2**26)
+            story._produce(0, 1, [batch])
+            story.a_neighbour_writes(count=2, anew=False)
+            with story.server.client() as client:
+                client.delete(*client.keys("neighbour*"), *client.keys("{neighbour*"))
+            story.a_neighbour_writes(count=1, anew=True)
+            story.a_neighbour_writes(count=1, anew=True)
         finally:
             story.teardown()

@@ -47,7 +47,9 @@ _handed_out = cursor.Cursor._handed_out
 
 
 def _one_more_handed_out(self: Any, records: int) -> None:
-    _handed_out(self, min(records + 1, self._ahead.num_rows))
+    one_more = min(records + 1, self._ahead.num_rows)
+    self._counted = max(self._counted, one_more)  # as far as it goes, and no further
+    _handed_out(self, one_more)
 
 
 _cut_call = producer_calls._cut

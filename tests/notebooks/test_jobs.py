@@ -101,7 +101,7 @@ def test_a_run_killed_beside_its_rows_is_repaired_and_nothing_is_doubled(
         assert run_job(name, **place, **given, run_id="4711") == repaired
     with open_log(place) as log:
         assert records(log) == list(range(READINGS))
-        rows = status_history(log).to_pylist()
+        rows = [row for row in status_history(log).to_pylist() if row["done"]]
     assert sorted((row["job"], row["partition"]) for row in rows) == [
         (job, partition) for job in ("archive", "cleanup", "ingest") for partition in (0, 1)
     ]
