@@ -59,6 +59,7 @@ class Fetcher:
         end_offset: int | None,
         *,
         max_bytes: int,
+        lead_bytes: int | None,
         topic_id: UUID | None,
         before_large: Callable[[], None],
     ) -> Iterator[Fetched]:
@@ -83,7 +84,9 @@ class Fetcher:
                 if not step.entries and step.declared.gap_at(offset) is None:
                     raise hole(topic_partition, offset, step.declared.log_end)
             # Without entries, the gap must still be reported.
-            for entries in in_steps(step.entries, max_bytes) if step.entries else [[]]:
+            bound = max_bytes if lead_bytes is None else min(lead_bytes, max_bytes)
+            lead_bytes = None
+            for entries in in_steps(step.entries, bound) if step.entries else [[]]:
                 if len(entries) == 1 and decoded_bytes(entries[0][1]) > max_bytes:
                     before_large()
                 fetched, skipped = slice_entries(

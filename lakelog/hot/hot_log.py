@@ -385,6 +385,7 @@ class HotLog:
         end_offset: int | None = None,
         *,
         max_bytes: int = READ_STEP_BYTES,
+        lead_bytes: int | None = None,
         topic_id: UUID | None = None,
         before_large: Callable[[], None] = lambda: None,
     ) -> Iterator[Fetched]:
@@ -393,6 +394,8 @@ class HotLog:
         Args:
             max_bytes: how many decoded bytes a step may bring, and about how many stored ones a
                 round trip; at least one entry.
+            lead_bytes: as `max_bytes`, of the steps of the first round trip: less for who wants
+                little, as each is decoded when it is asked for. Default: the same.
             topic_id: refuse to read another creation of the topic.
             before_large: called before an entry is decoded that alone is more than `max_bytes`.
 
@@ -410,6 +413,7 @@ class HotLog:
             start_offset,
             end_offset,
             max_bytes=max_bytes,
+            lead_bytes=lead_bytes,
             topic_id=topic_id,
             before_large=before_large,
         )
@@ -512,7 +516,9 @@ class HotLog:
             return None
         try:
             return time_index.first_at_or_after(
-                lambda offset: self.read(topic_partition, offset, max_bytes=MIB, topic_id=topic_id),
+                lambda offset: self.read(
+                    topic_partition, offset, max_bytes=MIB, lead_bytes=1, topic_id=topic_id
+                ),
                 answer[1],
                 timestamp_ms,
             )

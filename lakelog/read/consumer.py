@@ -213,9 +213,11 @@ class Consumer:
         """
         cursor = self._reading.of(partition)
         target = AtTimestamp(timestamp_ms(timestamp))
-        end = cursor.log.offsets([partition.partition])[partition.partition].log_end
-        found = cursor.log.seek(partition.partition, target)
-        offset = end if found is None else found
+        offset = cursor.log.seek(partition.partition, target)
+        if offset is None:  # what is appended from here on is found, or follows the end
+            end = cursor.log.offsets([partition.partition])[partition.partition].log_end
+            found = cursor.log.seek(partition.partition, target)
+            offset = end if found is None else found
         cursor.move(offset)
         return offset
 

@@ -33,6 +33,7 @@ def fetches(
     end: int | None = None,
     *,
     max_bytes: int = DEFAULT_MAX_BYTES,
+    lead_bytes: int | None = None,
     seen: Look | None = None,
 ) -> Iterator[Fetched]:
     """Steps that cover [offset, end) or, without an end, [offset, log end) without a hole.
@@ -48,6 +49,7 @@ def fetches(
 
     Args:
         max_bytes: of a step's records; a single larger record is a step of its own.
+        lead_bytes: see `HotLog.read`; of cold files it makes no difference.
         seen: a look that covers [offset, end), to begin with.
 
     Raises:
@@ -63,7 +65,9 @@ def fetches(
     while end is None or at < end:
         before = at
         if hot:
-            at, exhausted = yield from _hot(tiers, topic_partition, at, end, look, max_bytes)
+            at, exhausted = yield from _hot(
+                tiers, topic_partition, at, end, look, max_bytes, lead_bytes
+            )
             if exhausted and end is None and tiers.ends_at(topic_partition, at):
                 return
             if at > before:
@@ -97,10 +101,16 @@ def _hot(
     end: int | None,
     look: Look | None,
     max_bytes: int,
+    lead_bytes: int | None,
 ) -> Generator[Fetched, None, tuple[int, bool]]:
     """Steps of the hot tier; returns where they ended and whether the hot tier ends there too."""
     steps = tiers.hot.read(
-        topic_partition, at, end, max_bytes=max_bytes, topic_id=tiers.topic.topic_id
+        topic_partition,
+        at,
+        end,
+        max_bytes=max_bytes,
+        lead_bytes=lead_bytes,
+        topic_id=tiers.topic.topic_id,
     )
     try:
         for step in steps:

@@ -39,6 +39,7 @@ class HotTier(Protocol):
         end_offset: int | None = None,
         *,
         max_bytes: int = READ_STEP_BYTES,
+        lead_bytes: int | None = None,
         topic_id: UUID | None = None,
     ) -> Iterator[Fetched]:
         """Steps to the log end, or to an offset if that comes first."""
@@ -133,6 +134,7 @@ class NothingHot:
         end_offset: int | None = None,
         *,
         max_bytes: int = READ_STEP_BYTES,
+        lead_bytes: int | None = None,
         topic_id: UUID | None = None,
     ) -> Iterator[Fetched]:
         """See `HotTier.read`.

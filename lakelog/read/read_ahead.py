@@ -12,6 +12,9 @@ from ..record import Fetched, TopicPartition
 from .fetch import DEFAULT_MAX_BYTES
 from .topic_log import TopicLog
 
+#: Of the first steps at a new place: it may have been sought for a single record.
+LEAD_BYTES = 64 * 1024
+
 logger = logging.getLogger(__name__)
 
 
@@ -228,7 +231,10 @@ class Steps:
         """Reads the step after those that wait; in one thread at a time."""
         if self._fetches is None:
             self._fetches = self._log.fetches(
-                self.topic_partition.partition, self._at, max_bytes=self._ahead.step_bytes
+                self.topic_partition.partition,
+                self._at,
+                max_bytes=self._ahead.step_bytes,
+                lead_bytes=LEAD_BYTES,
             )
         step = next(self._fetches, None)
         self.last_bytes = 0 if step is None else step.records.nbytes

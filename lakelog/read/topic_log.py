@@ -194,17 +194,28 @@ class TopicLog:
         return Fetched(empty_records(), offset, next_offset, tuple(gaps))
 
     def fetches(
-        self, partition: int, offset: int, *, max_bytes: int = DEFAULT_MAX_BYTES
+        self,
+        partition: int,
+        offset: int,
+        *,
+        max_bytes: int = DEFAULT_MAX_BYTES,
+        lead_bytes: int | None = None,
     ) -> Iterator[Fetched]:
         """One `fetch` after another up to the log end, without reading a cold file twice.
 
         A step may hold no records, only a gap. Errors as for `fetch`; one in the middle ends the
         iteration, which can be taken up again where the last step ended.
+
+        Args:
+            lead_bytes: the most that the first steps bring of hot records: a reader that may want
+                few of them has the first of them sooner. Default: as the others.
         """
         topic_partition = self.topic.partition(partition)
         check_offset(offset)
         _check_max_bytes(max_bytes)
-        return fetches(self._tiers, topic_partition, offset, max_bytes=max_bytes)
+        return fetches(
+            self._tiers, topic_partition, offset, max_bytes=max_bytes, lead_bytes=lead_bytes
+        )
 
     def is_below_hot(self, partition: int, offset: int) -> bool:
         """Whether the offset is known to lie below the hot records; asks nobody."""

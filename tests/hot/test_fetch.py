@@ -72,6 +72,16 @@ def test_a_step_stays_near_max_bytes(make_bench):
     assert len(sizes) < 30
 
 
+def test_the_first_steps_bring_little_to_who_wants_little(make_bench):
+    bench = make_bench()
+    for _ in range(50):
+        bench.append(*[NOW_MS] * 10, entry_format=EntryFormat.ARROW)
+    sizes = [step.records.num_rows for step in steps(bench, 0, lead_bytes=1)]
+    assert (sizes[:4], sum(sizes)) == ([10] * 4, 500)
+    assert max(sizes[4:]) > 100  # as much as otherwise
+    assert steps(bench, 0)[0].records.num_rows == 40
+
+
 def test_a_step_is_bounded_when_large_entries_follow_small_ones(make_bench, monkeypatch):
     """What the small ones lead to expect is no measure for what comes."""
     monkeypatch.setattr(fetch, "MAX_STEP_BYTES", 2 * MIB)
