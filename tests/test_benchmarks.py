@@ -14,6 +14,7 @@ FOLDER = Path(__file__).with_name("benchmarks")
 LITTLE = {
     "append": ["--scale", "0.002", "--rounds", "2"],
     "archive": ["--scale", "0.002", "--rounds", "2"],
+    "check": ["--scale", "0.002", "--rounds", "2"],
     "cleanup": ["--scale", "0.002", "--rounds", "2"],
     "cold": ["--segments", "3", "6", "--rounds", "2"],
     "commits": ["--commits", "3", "6", "--rounds", "2"],

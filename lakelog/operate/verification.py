@@ -242,9 +242,14 @@ class _Comparison:
     unreadable: set[str]  # paths that are reported already
     findings: Findings
     last: bool  # there is no other look
+    _stream: Iterator[pa.RecordBatch] | None = None  # of all that is archived from a page on
+    _left: pa.RecordBatch | None = None  # what was read of it and is not compared yet
 
     def compare(self, records: pa.RecordBatch) -> None:
-        """Compares hot records with the cold tier, as far as they are archived."""
+        """Compares hot records with the cold tier, as far as they are archived.
+
+        Called for one page after another, so that each row group is read once.
+        """
         if self.cold is None or self.log.table is None or not records.num_rows:
             return
         partition = self.topic_partition.partition
@@ -253,34 +258,60 @@ class _Comparison:
         end = min(int(offsets.max()) + 1, self.cold.archived_end(partition))
         if start >= end:
             return
-        files = [
-            file
-            for file in self.cold.files.files_between(partition, start, end)
-            if file.path not in self.unreadable
-        ]
         try:
-            for batch in self.log.table.read(files, start, end):
+            for batch in self._archived(start, end):
                 self._compare(records, offsets, batch)
         except MissingFileError as error:
-            gone = {file.path for file in files} & self.log.table.unchecked().files.missing(
-                file.path for file in files
-            )
-            if gone and not self.last:
+            self._stream = self._left = None  # the next page begins anew
+            between = self.cold.files.files_between(partition, start, end)
+            if self.log.table.unchecked().files.missing(f.path for f in between) and not self.last:
                 raise LookAgain from error
             what = predicate(error.message, error.path)
             self.findings.add(Kind.MISSING_FILE, error.path, what, [OffsetRange(start, end)])
         except CorruptRecordError as error:
+            self._stream = self._left = None
             if error.path is None:  # an error that names no file is no finding about one
                 raise
             what = predicate(error.message, error.path)
             self.findings.add(Kind.CORRUPT, error.path, what, [OffsetRange(start, end)])
 
+    def _archived(self, start: int, end: int) -> Iterator[pa.RecordBatch]:
+        """What the cold tier holds of [start, end), which follows what was asked for before."""
+        assert self.cold is not None
+        assert self.log.table is not None
+        if self._stream is None:
+            partition = self.topic_partition.partition
+            stop = self.cold.archived_end(partition)
+            files = [
+                file
+                for file in self.cold.files.files_between(partition, start, stop)
+                if file.path not in self.unreadable
+            ]
+            self._stream = iter(self.log.table.read(files, start, stop))
+        while True:
+            if self._left is None:
+                self._left = next(self._stream, None)
+            if self._left is None:
+                return
+            batch, offsets = self._left, _offsets(self._left)
+            low, high = np.searchsorted(offsets, [start, end]).tolist()
+            self._left = batch.slice(high) if high < len(offsets) else None
+            if low < high:
+                yield batch.slice(low, high - low)
+            if self._left is not None:
+                return
+
     def _compare(self, hot: pa.RecordBatch, offsets: np.ndarray, cold: pa.RecordBatch) -> None:
-        theirs, first = np.unique(_offsets(cold), return_index=True)
-        _, at_hot, at_cold = np.intersect1d(offsets, theirs, return_indices=True)
-        if not len(at_hot):
-            return
-        ours, others = _rows(hot, at_hot), _rows(cold, first[at_cold])
+        theirs = _offsets(cold)
+        at = int(np.searchsorted(offsets, theirs[0]))
+        if np.array_equal(offsets[at : at + len(theirs)], theirs):  # as good as always
+            ours, others = hot.slice(at, len(theirs)), cold
+        else:
+            theirs, first = np.unique(theirs, return_index=True)
+            _, at_hot, at_cold = np.intersect1d(offsets, theirs, return_indices=True)
+            if not len(at_hot):
+                return
+            ours, others = _rows(hot, at_hot), _rows(cold, first[at_cold])
         rows = differing(ours, others)
         if rows:
             differ = Ranges.of(_as_ranges(_offsets(ours)[rows]))
