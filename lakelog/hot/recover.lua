@@ -1,5 +1,6 @@
 -- Settles a partition whose server may have lost its tail, or that has used up its reservation.
--- ARGV: at_least, 1 if a clean stop may be adopted, now_ms or '', topic_id or '', then one of
+-- ARGV: at_least, 1 if a clean stop may be adopted, now_ms or '', topic_id or '', where looking through
+-- the producers goes on or '0', then one of
 --   ''                    there is no cold tier
 --   'ask', room           there is one; answers what to reserve, if that is needed
 --   start, end, run id    what was reserved there, asked for under that run; then what was archived
@@ -7,7 +8,8 @@
 -- Returns {'OK'} when nothing had to be done or it is done, {'UNSYNCED'} when the gap is in place
 -- but appends are still refused (see recovery.py), {'CLEAN'} when a clean stop can be adopted
 -- instead, {'RESERVE', at least, run id}, {'UNKNOWN_TOPIC_OR_PARTITION'},
--- {'UNKNOWN_TOPIC_ID', found}.
+-- {'UNKNOWN_TOPIC_ID', found}, {'PRODUCERS', where to go on}: a part of the producers was looked
+-- through, and all others who use the server get their turn before the next part.
 --
 -- Offsets that a reader may have seen are never given to other records. In a tiered partition all of
 -- them lie below the next reservation: reservation.py has the argument. Without a cold tier they are
@@ -36,8 +38,9 @@ assert(log_end and closed_bytes and largest and (reserved_end or not st[11]) and
   'not lakelog\'s numbers')
 -- Who looked before the topic became untiered may offer to reserve.
 local is_tiered = parse_settings(st[12]).tiered
-local asks, start = is_tiered and ARGV[5] == 'ask', is_tiered and tonumber(ARGV[5])
+local asks, start = is_tiered and ARGV[6] == 'ask', is_tiered and tonumber(ARGV[6])
 local MAX_DECODED_BYTES = 9007199254740991 -- as good as none, until the topic is altered
+local PRODUCERS_AT_ONCE = 10000 -- some 35 ms
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
 
@@ -55,12 +58,12 @@ local half_adopted = is_own and st[10] and not st[8] -- see pause.lua
 if log_end >= known_end then
   if is_own and not half_adopted then
     if not asks and not start
-      or asks and reserved_end and reserved_end - log_end >= tonumber(ARGV[6]) then
+      or asks and reserved_end and reserved_end - log_end >= tonumber(ARGV[7]) then
       return { 'OK' }
     end
-    if start and not reserved_end and ARGV[7] == RUN_ID and log_end <= tonumber(ARGV[6])
+    if start and not reserved_end and ARGV[8] == RUN_ID and log_end <= tonumber(ARGV[7])
       or start and start == reserved_end then
-      reserve(ARGV[6])
+      reserve(ARGV[7])
       return { 'OK' }
     end
     if start and reserved_end and start < reserved_end then
@@ -92,7 +95,7 @@ local function end_by_clock()
   return ending
 end
 
-if asks or start and (ARGV[7] ~= RUN_ID or start < math.max(log_end, known_end)) then
+if asks or start and (ARGV[8] ~= RUN_ID or start < math.max(log_end, known_end)) then
   -- Nothing outside of Redis bounds what was written without a reservation. (A reservation's own end
   -- counts only if the cold table was lost.)
   local least = math.max(log_end, known_end, reserved_end or end_by_clock())
@@ -100,6 +103,38 @@ if asks or start and (ARGV[7] ~= RUN_ID or start < math.max(log_end, known_end))
 end
 if is_own and st[10] == UNSYNCED and ARGV[2] == '0' and log_end >= known_end then
   return { 'UNSYNCED' }
+end
+-- For a producer with checksums, its surviving records count, so that a repeat of its work appends
+-- the others. What was archived survives too. Any other producer must start again, unless nothing was
+-- lost. That is done before anything else, and until it is all done the partition stays as it was
+-- left: who begins with it anew finds what is done already, and changes none of it.
+local nothing_lost = is_own and not half_adopted and log_end >= known_end
+if not nothing_lost then
+  local seen_under = ' ' .. RUN_ID .. ' ' .. int(log_end) -- what was seen before counts only then
+  local cursor = string.match(ARGV[5], '^%d+')
+  if ARGV[5] ~= cursor .. seen_under then
+    cursor = '0'
+  end
+  local page = redis.call('HSCAN', producers, cursor, 'COUNT', PRODUCERS_AT_ONCE)
+  for i = 1, #page[2], 2 do
+    local id, value = page[2][i], page[2][i + 1]
+    local kept = without_calls_from(value, log_end)
+    if not has_checksum(kept) then
+      redis.call('HDEL', producers, id)
+    elseif kept ~= value then
+      redis.call('HSET', producers, id, kept)
+    end
+  end
+  if page[1] ~= '0' then
+    return { 'PRODUCERS', page[1] .. seen_under }
+  end
+end
+for i = 9, nothing_lost and 0 or #ARGV, 2 do
+  local base = tonumber(string.match(ARGV[i + 1], '^%d+|%d+ %d+ (%d+)'))
+  if redis.call('HEXISTS', producers, ARGV[i]) == 0 or base >= log_end then
+    redis.call('HSET', producers, ARGV[i], (string.gsub(ARGV[i + 1], '|', ' ' .. int(now) .. '|', 1)))
+    redis.call('HSET', state, 'checksums', 1)
+  end
 end
 local gap_end = start or end_by_clock()
 if gap_end > log_end then -- else all that was reserved is there
@@ -112,36 +147,13 @@ if open.bytes > 0 then
   close_segment(open, log_end)
   closed_bytes = closed_bytes + open.bytes
 end
--- For a producer with checksums, its surviving records count, so that a repeat of its work appends
--- the others. What was archived survives too. Any other producer must start again, unless nothing was
--- lost.
-local nothing_lost = is_own and not half_adopted and log_end >= known_end
-local known, kept, count = redis.call('HGETALL', producers), {}, 0
-for i = 1, #known, 2 do
-  local value = without_calls_from(known[i + 1], log_end)
-  if nothing_lost or has_checksum(value) then
-    kept[known[i]] = value
-  end
-end
-for i = 8, nothing_lost and 0 or #ARGV, 2 do
-  local base = tonumber(string.match(ARGV[i + 1], '^%d+|%d+ %d+ (%d+)'))
-  if not kept[ARGV[i]] or base >= log_end then
-    kept[ARGV[i]] = string.gsub(ARGV[i + 1], '|', ' ' .. int(now) .. '|', 1)
-    redis.call('HSET', state, 'checksums', 1)
-  end
-end
-redis.call('DEL', producers)
-for id, value in pairs(kept) do
-  redis.call('HSET', producers, id, value)
-  count = count + 1
-end
 redis.call('HDEL', state, 'clean', 'paused', 'adopted_from', 'reserved_end')
 if start then
-  reserve(ARGV[6])
+  reserve(ARGV[7])
 else
   redis.call('HSET', state, 'paused', UNSYNCED) -- half adopted, until it is on the disk
 end
 redis.call('HSET', state, 'run_id', RUN_ID, 'log_end', int(gap_end),
   'segment', format_segment(new_segment(gap_end, now)), 'closed_bytes', int(closed_bytes),
-  'producer_count', int(count), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
+  'producer_count', redis.call('HLEN', producers), 'index', '0 ' .. index_timestamp .. ' ' .. largest)
 return { start and 'OK' or 'UNSYNCED' }

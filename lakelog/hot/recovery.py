@@ -214,8 +214,14 @@ class Recovery:
     ) -> list[Any]:
         keys = self._keys.partition(topic_partition)
         now = "" if self._clock is None else self._clock.now_ms()
-        arguments = [at_least, int(adopt), now, *given]
-        answer: list[Any] = call_script(self._servers, "recover", keys.all(), arguments)
+        topic_id, *more = given
+        cursor: object = 0
+        while True:  # as often as the producers take
+            arguments = [at_least, int(adopt), now, topic_id, cursor, *more]
+            answer: list[Any] = call_script(self._servers, "recover", keys.all(), arguments)
+            if answer[0] != b"PRODUCERS":
+                break
+            cursor = answer[1]
         if answer[0] == b"UNKNOWN_TOPIC_OR_PARTITION":
             raise unknown_partition(topic_partition)
         if answer[0] == b"UNKNOWN_TOPIC_ID":

@@ -17,6 +17,7 @@ from lakelog.errors import (
     UnknownTopicOrPartitionError,
 )
 from lakelog.hot import HotLog
+from lakelog.hot.connection import call_script
 from lakelog.hot.recovery import Recovery
 from lakelog.record import OffsetRange, TopicPartition
 from lakelog.reservation import Reserved
@@ -180,6 +181,38 @@ def test_recovery_forgets_producers(bench, make_batch):
     with pytest.raises(UnknownProducerError):
         bench.send(make_batch([NOW_MS], first_sequence=1))
     assert bench.send(make_batch([NOW_MS], epoch=1)).base_offset == GAP + 1
+
+
+def test_many_producers_are_looked_through_in_parts(bench):
+    """Redis serves one script at a time: one over a million of them would hold up everybody."""
+    count = 25_000
+    kinds = ("5 1|0 0 0 -1 cafe", "5 1|1 1 9 -1 cafe|0 0 1 -1 cafe", "5 1|0 0 0 -1")
+    bench.append(NOW_MS, NOW_MS)
+    _, state, _, _, key = bench.keys()
+    bench.client.delete(key)
+    bench.client.hset(key, mapping={n: kinds[n % 3] for n in range(count)})
+    bench.client.hset(state, "producer_count", count)
+    bench.client.config_resetstat()
+    another_run(bench)
+    bench.hot.recover(bench.tp(), 0)
+    called = bench.client.info("commandstats")["cmdstat_evalsha"]["calls"]
+    left = bench.client.hgetall(key)
+    assert called >= 3  # two parts of 10,000, and the rest
+    whole, cut, none = b"5 1|0 0 0 -1 cafe", b"5 1|0 0 1 -1 cafe", None
+    expected = {b"%d" % n: (whole, cut, none)[n % 3] for n in range(count)}
+    assert left == {n: value for n, value in expected.items() if value is not None}
+    assert int(bench.client.hget(state, "producer_count")) == len(left)
+
+
+def test_where_a_search_of_producers_goes_on_counts_in_its_run_alone(bench):
+    """What another run held was not looked at: it begins anew."""
+    bench.append(NOW_MS)
+    producers = bench.keys()[4]
+    bench.client.hset(producers, mapping=dict.fromkeys(range(1_000), "5 1|0 0 0 -1"))
+    another_run(bench)
+    arguments = [0, 0, NOW_MS, "", "99 an-earlier-run 1", ""]
+    call_script(bench.hot.connections, "recover", bench.keys(), arguments)
+    assert bench.client.hlen(producers) == 0
 
 
 def test_recovery_keeps_what_survived_of_producers_with_checksums(bench, make_batch):

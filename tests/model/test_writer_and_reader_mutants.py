@@ -114,7 +114,7 @@ MUTANTS = (
         Mutant(
             "archived work forgotten with Redis",
             "what is archived of a task is not appended again, also after a loss of Redis",
-            script("recover", {"not kept[ARGV[i]] or base >= log_end": "false"}),
+            script("recover", {"ARGV[i]) == 0 or base >= log_end": "ARGV[i]) == nil"}),
         ),
     ),
     (
