@@ -11,6 +11,7 @@ from pathlib import Path
 from ..embedded.trust_store import trust_options, trusted_certificates, write_trust_store
 from ..embedded.user_cache import user_cache
 from ..errors import MissingExtraError, SparkUnavailableError
+from .jar_digests import check_jars
 
 SCALA = "2.13"  # the only Scala that Spark 4 is built for
 PIP_COMMAND = "pip install 'lakelog[spark]'"
@@ -50,7 +51,8 @@ def delta_jars(java_home: Path, ivy_settings: str | None = None) -> list[Path]:
 
     Raises:
         MissingExtraError: pyspark or delta-spark is not installed.
-        SparkUnavailableError: they are not in the cache and cannot be fetched.
+        SparkUnavailableError: they are not in the cache and cannot be fetched, or are not what
+            their names say.
     """
     spark, delta = _installed("pyspark"), _installed("delta-spark")
     artifact = f"delta-spark_{'.'.join(spark.split('.')[:2])}_{SCALA}"
@@ -116,7 +118,9 @@ def _kept(
     kept = user_cache() / name
     if not kept.is_dir():
         _fetch(java_home, what, dependencies, ivy_settings, kept)
-    return sorted(kept.glob("*.jar"))
+    jars = sorted(kept.glob("*.jar"))
+    check_jars(jars)  # each time: the folder is the user's, and may have been changed since
+    return jars
 
 
 def _fetch(
@@ -150,6 +154,7 @@ def _fetch(
                 f"{what} are not in {kept.parent} and could not be fetched from Maven Central. "
                 f"{_advice(done.stdout + done.stderr)}"
             )
+        check_jars(sorted(fresh.glob("*.jar")))
         try:
             fresh.rename(kept)
         except OSError:  # another process was faster

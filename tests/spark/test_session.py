@@ -15,7 +15,8 @@ import pytest
 from lakelog.embedded.java import java_home
 from lakelog.errors import InvalidArgumentError, MissingExtraError, SparkUnavailableError
 from lakelog.spark import session
-from lakelog.spark.delta_jars import delta_jars
+from lakelog.spark.delta_jars import delta_jars, s3_jars
+from lakelog.spark.jar_digests import known_digests
 from lakelog.spark.lazy_engine import LazySparkEngine
 from lakelog.testing.eventually import eventually
 
@@ -126,6 +127,28 @@ def test_the_jars_are_those_spark_lacks(spark):
     assert {"delta-storage", "delta-kernel-api"} <= names
     assert any(name.startswith("delta-spark_") for name in names)
     assert not {name for name in names if name.startswith(("hadoop-", "parquet-", "slf4j-"))}
+
+
+def test_a_jar_that_is_not_what_its_name_says_is_refused(monkeypatch, tmp_path):
+    """Spark would run it."""
+    java = java_home()
+    jars = delta_jars(java)
+    kept = tmp_path / "lakelog" / jars[0].parent.name
+    kept.mkdir(parents=True)
+    for jar in jars:
+        (kept / jar.name).symlink_to(jar)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert [jar.name for jar in delta_jars(java)] == [jar.name for jar in jars]
+    changed = kept / jars[0].name
+    changed.unlink()
+    changed.write_bytes(jars[0].read_bytes() + b"!")
+    with pytest.raises(SparkUnavailableError, match=f"{jars[0].name} is not the jar of that name"):
+        delta_jars(java)
+
+
+def test_the_digests_of_all_jars_of_this_spark_are_known():
+    jars = [*delta_jars(java_home()), *s3_jars(java_home())]
+    assert {jar.name for jar in jars} <= known_digests().keys()
 
 
 def test_jars_that_cannot_be_fetched_say_what_to_do_and_leave_nothing(monkeypatch, tmp_path):
