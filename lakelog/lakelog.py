@@ -49,6 +49,8 @@ from .groups.share.share_partitions import SharePartitions
 from .hot import HotLog, TopicRegistry
 from .ingest.producer import Producer, ProducerConfig
 from .offsets import HotOffsets, Latest
+from .operate.acl.acl import EVERY, Acl, acl
+from .operate.acl.role import Role
 from .operate.check.check import Checked, with_unreachable
 from .operate.check.report import CheckReport
 from .operate.deletion import purge, undelete
@@ -509,6 +511,37 @@ class Lakelog(ColdLog):
             if self._place.cold is not None:
                 report = self.archived.check(topics, repair=repair, tiers=tiers, progress=progress)
             return with_unreachable(report, error)
+
+    def acl(
+        self,
+        role: Role | str,
+        topics: str | Iterable[str] = EVERY,
+        *,
+        groups: str | Iterable[str] = EVERY,
+        user: str | None = None,
+        load_scripts: bool = False,
+    ) -> Acl:
+        """The least rights in Redis, and in S3 under the cold root, with which a role can work.
+
+        Changes nothing and asks nobody.
+
+        Args:
+            role: ``producer``, ``consumer``, ``reader``, ``archiver`` or ``admin``.
+            topics, groups, user, load_scripts: see `operate.acl.acl.acl`.
+
+        Raises:
+            InvalidArgumentError, InvalidTopicError: see there.
+        """
+        place = self.place
+        return acl(
+            role,
+            topics,
+            groups=groups,
+            keyspace=place.source.keyspace,
+            cold=place.cold.storage.root if isinstance(place.cold, PathRoot) else None,
+            user=user,
+            load_scripts=load_scripts,
+        )
 
     def restorable(self) -> list[Topic]:
         """The topics that Redis has lost and `restore` would bring back, as their tables tell them.

@@ -624,6 +624,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
 #: Public names that ask no tier, or only what others above ask, by the same way.
 QUIET = {
     *("Lakelog.embedded", "ColdLog.close", "ColdLog.place"),  # tests/embedded
+    *("Lakelog.acl", "lakelog acl"),
     *("ColdLog.dataframe", "ColdLog.register", "TopicLog.dataframe"),  # Spark's: tests/spark
     *("Consumer.subscription", "Consumer.unsubscribe", "Consumer.group_metadata"),
     "ColdLog.log_look",  # what `metrics` looks with

@@ -253,6 +253,10 @@ def test_a_check_says_that_all_is_well(tmp_path: Path, monkeypatch: pytest.Monke
     run_section("lakelog/operate/README.md", "Check")
 
 
+def test_the_rights_are_what_it_shows() -> None:
+    run_section("lakelog/operate/acl/README.md", "Rights in Python")
+
+
 def test_a_quarantine_lets_all_others_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from . import (
+    acl,
     archive,
     check,
     cleanup,
@@ -96,6 +97,7 @@ COMMANDS = (
     share_groups,
     quarantine,
     hot,
+    acl,
     doctor,
     help,
 )

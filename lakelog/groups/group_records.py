@@ -238,7 +238,7 @@ class GroupRecords:
         now_ms = "" if self._clock is None else self._clock.now_ms()
         given = [now_ms, *(str(argument) for argument in arguments)]
         name = f"groups/share/{script}"
-        answer: list[Any] = call_script(self._servers, name, (keys.shares, keys.state), given)
+        answer: list[Any] = call_script(self._servers, name, (keys.shares,), given)
         return answer
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import ssl
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
+from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
@@ -254,8 +256,12 @@ class Wire:
         self._connection.disconnect()
 
     def script(self, name: str, keys: Sequence[str], args: Sequence[Any]) -> Command:
-        """The command that runs a script on this run of the server."""
-        return ("EVALSHA", script_sha(name, self._run), len(keys), *keys, *args)
+        """The command that runs a script on this run of the server.
+
+        One that writes nothing says so: for that, the right to read its keys is enough.
+        """
+        command = "EVALSHA_RO" if "no-writes" in SCRIPTS[name] else "EVALSHA"
+        return (command, script_sha(name, self._run), len(keys), *keys, *args)
 
 
 def _writes(commands: Iterable[Command]) -> Iterator[bytes]:
@@ -319,7 +325,7 @@ class Server:
         except (RedisError, OSError) as error:
             self.on_unreachable()
             raise HotTierUnavailableError(
-                f"cannot reach Redis at {self.name}: {_reason(error)}. Check the URL, and that "
+                f"cannot reach Redis at {self.name}: {self._why_not(error)}Check the URL, and that "
                 "the server runs and accepts connections from here",
                 sent=False,
                 run_id=None,
@@ -337,6 +343,17 @@ class Server:
             raise
         finally:
             pool.release(connection)
+
+    def _why_not(self, error: BaseException) -> str:
+        """Why there is no connection, and what to do besides looking at the server."""
+        for name in CERTIFICATE_FILES:
+            file = self.options.get(name)
+            if file and not Path(file).exists():
+                return f"the file of {name}, {file}, is not on this machine. "
+        said = f"{_reason(error)}. "
+        if may_want_certificate(self.options, error):
+            said += f"{SHOW_CERTIFICATE[0].upper()}{SHOW_CERTIFICATE[1:]}. "
+        return said
 
     def run_id(self) -> str:
         """The run id of the server that answers now."""
@@ -640,6 +657,34 @@ def call_script(servers: Servers, name: str, keys: Sequence[str], args: Sequence
     return reply
 
 
+SHOW_CERTIFICATE = (
+    "where it lets in only those who show a certificate that it trusts, name yours with "
+    "?ssl_certfile=/path/to/cert.pem&ssl_keyfile=/path/to/key.pem in the URL, files that are on "
+    "every machine"
+)
+
+
+#: The parameters of a URL that name files.
+CERTIFICATE_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
+
+
+def may_want_certificate(options: Mapping[str, Any], error: BaseException | None) -> bool:
+    """Whether a connection by TLS ended as it does where the client's certificate is not taken: by
+    an alert, or by the server's closing it.
+    """
+    if not issubclass(options.get("connection_class", redis.Connection), redis.SSLConnection):
+        return False
+    while error is not None:
+        if isinstance(error, ssl.SSLCertVerificationError):
+            return False  # it was the server's that was not taken
+        if isinstance(error, (ssl.SSLError, ConnectionResetError, BrokenPipeError, EOFError)):
+            return True
+        if "closed by server" in str(error):
+            return True
+        error = error.__cause__ or error.__context__
+    return False
+
+
 def mask(url: object) -> str:
     """The URL without its password and parameters."""
     text = str(url)
@@ -674,15 +719,28 @@ def get_connection(pool: ConnectionPool) -> Any:
 
 
 def _handshake(connection: RawConnection) -> None:
-    """Opens a connection: asks which run of the server this is and loads its scripts.
+    """Opens a connection: asks which run of the server this is and loads the scripts it lacks.
 
-    A failure anywhere fails the connection, so no script is loaded on a run it was not made for.
+    A failure anywhere fails the connection, so no script is loaded on a run it was not made for. A
+    user who may load none goes by those that others have loaded in this run of the server.
     """
     run = _greet(connection)
-    for name in SCRIPTS:
+    lacking = _lacking(connection, run)
+    for name in lacking:
         connection.send_command("SCRIPT", "LOAD", script_text(name, run))
-    for _ in SCRIPTS:
-        connection.read_response()
+    for _ in lacking:
+        with suppress(NoPermissionError):
+            connection.read_response()
+
+
+def _lacking(connection: RawConnection, run: Run) -> list[str]:
+    """The scripts that the server does not know; of a user who may not ask, all."""
+    connection.send_command("SCRIPT", "EXISTS", *(script_sha(name, run) for name in SCRIPTS))
+    try:
+        known = connection.read_response()
+    except NoPermissionError:
+        return [*SCRIPTS]
+    return [name for name, is_known in zip(SCRIPTS, known, strict=True) if not is_known]
 
 
 def _greet(connection: RawConnection) -> Run:
@@ -729,6 +787,15 @@ def translate(error: Exception, where: str, key: str | None = None) -> LakelogEr
         error, (AuthenticationError, NoPermissionError, ReadOnlyError)
     ) or _is_missing_right(error):
         return access_error(error, where)
+    if code == "NOSCRIPT":
+        return HotTierUnavailableError(
+            f"Redis at {where} has started, taken over or lost its scripts since somebody who may "
+            "load lakelog's was connected, and this user may not (SCRIPT LOAD); nothing was "
+            "written. It goes on once an archiver or admin of this version of lakelog connects "
+            "(`lakelog help acl`)",
+            sent=False,
+            run_id=None,
+        )
     if code in _NOT_NOW:
         return HotTierUnavailableError(
             f"Redis at {where} cannot take the command now ({_reason(error)}); nothing was "
@@ -761,10 +828,8 @@ def access_error(error: Exception, where: str) -> HotTierAccessError:
         advice = "this is a read-only replica; connect to the primary"
     elif isinstance(error, NoPermissionError) or _is_missing_right(error):
         advice = (
-            "the user lacks a right. For keyspace lakelog it needs ~lakelog:* ~{lakelog:* +@read "
-            "+@write +@scripting -@dangerous +info +time, +wait for acks=replicas=N, "
-            "+cluster|slots on a cluster, and +config|get +config|set to end a planned stop "
-            "without a gap"
+            "the user lacks a right. `lakelog acl ROLE --topic TOPIC` prints what a producer, "
+            "consumer, reader, archiver or admin needs"
         )
     else:
         advice = "check user and password"

@@ -28,11 +28,18 @@ from redis.exceptions import AuthenticationError, NoPermissionError, RedisError
 from redis.retry import Retry
 
 from ..errors import LakelogError
-from .connection import CONNECT_TIMEOUT_S, Server, access_error, connect, connection_options
+from .connection import (
+    CERTIFICATE_FILES,
+    CONNECT_TIMEOUT_S,
+    SHOW_CERTIFICATE,
+    Server,
+    access_error,
+    connect,
+    connection_options,
+    may_want_certificate,
+)
 from .foreign import ILLEGIBLE
 from .hot_log import HotSource
-
-_FILES = ("ssl_ca_certs", "ssl_certfile", "ssl_keyfile")
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +166,7 @@ class Walk:
         socket.create_connection(address, timeout_s).close()
 
     def _connect(self) -> None:
-        for name in _FILES:
+        for name in CERTIFICATE_FILES:
             file = self.options.get(name)
             if file and not Path(file).exists():
                 raise FileNotFoundError(f"{name}={file}: there is no such file on this machine")
@@ -207,6 +214,8 @@ class Walk:
             return found, self._do_tcp(cause)
         if hop == "TLS":
             return found, self._do_tls(cause)
+        if may_want_certificate(self.options, error):
+            return found, SHOW_CERTIFICATE
         if hop == "connection":
             return found, "check that Redis runs"
         if isinstance(error, AuthenticationError):
@@ -242,6 +251,8 @@ class Walk:
                 "its authority is not trusted here: name it with ?ssl_ca_certs=/path/to/ca.pem in "
                 "the URL, a file that is on every machine"
             )
+        if "alert" in str(error).lower():
+            return SHOW_CERTIFICATE
         port = self.options["port"]
         return f"port {port} does not speak TLS: write redis://, or give the port that does"
 

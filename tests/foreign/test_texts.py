@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import json
+import os
+import resource
+import subprocess
+import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -16,24 +21,66 @@ from hypothesis import strategies as st
 
 from lakelog.cli.delete_records import _of_file
 from lakelog.cli.produce import json_record
+from lakelog.codec import decode
 from lakelog.codec.entry import EntryId
 from lakelog.cold.by_name.notes import Note, parse_copy
 from lakelog.cold.by_path.delta_log import parse_commit
 from lakelog.config import TopicConfig
 from lakelog.errors import LakelogError
+from lakelog.groups.protocol import Assignment, Subscription
+from lakelog.groups.recorded_offset import GroupType, RecordedOffset
+from lakelog.groups.reset_csv import read_csv
 from lakelog.hot.declared_topics import load_declared
 from lakelog.hot.registry import _defaults_from_json, _from_json
 from lakelog.jobs.parameters import _converted, step_names, topic_names
 from lakelog.keyspace_defaults import KeyspaceDefaults
 from lakelog.offsets import position
+from lakelog.operate.erasure.certificate import check_certificate
+from lakelog.operate.transfer.manifest import (
+    DataFile,
+    ExportedFile,
+    ExportedPartition,
+    ExportedTopic,
+    Manifest,
+)
+from lakelog.producer_calls import ProducerCall
 from lakelog.read.where import parse as parse_where
+from lakelog.record import OffsetAndMetadata, TopicPartition
 from lakelog.secret_reference import resolve_secret
 from lakelog.spark.offsets_json import parse_offsets
 from lakelog.spark.options import _assigned, _storage_options
+from lakelog.topic import Topic
 
 TOPIC_ID = UUID(int=7)
 DEEP = "[" * 5_000
 DEEP_OBJECT = '{"a":' * 5_000
+
+SHA256 = "ab" * 32
+EXPORT = Manifest(
+    UUID(int=8),
+    5,
+    "1",
+    (
+        ExportedTopic(
+            Topic("orders", TOPIC_ID, 1),
+            (ExportedPartition(0, 5, 0, 0, 7),),
+            (DataFile(ExportedFile("partition=0/segment=0/a.parquet", 9, SHA256), 5, "{}"),),
+            (ExportedFile("_delta_log/00000000000000000000.json", 9, SHA256),),
+            {0: [ProducerCall(1, 0, 0, 4, 0, -1, "cafe")]},
+            (
+                RecordedOffset(
+                    "nightly",
+                    GroupType.CLASSIC,
+                    "consumer",
+                    TopicPartition("orders", 0),
+                    TOPIC_ID,
+                    OffsetAndMetadata(3),
+                    5,
+                ),
+            ),
+        ),
+    ),
+)
 
 NOTE = {
     "lakelog": 1,
@@ -84,6 +131,8 @@ SOUND: dict[str, Any] = {
     "assign": {"orders": [0, 1]},
     "storage options": {"AWS_REGION": "x"},
     "commit": COMMIT,
+    "manifest": json.loads(EXPORT.to_json())["export"],
+    "certificate": {"lakelog": 1, "kind": "erasure", "topic": "orders", "files": [{"rows": 3}]},
     "deletions": {"partitions": [{"topic": "t", "partition": 0, "offset": 1}], "version": 1},
     "record": {
         "key": "k",
@@ -98,6 +147,28 @@ def read_commit(text: str) -> None:
     with contextlib.suppress(ValueError):  # the one error that it promises
         for part in text.split("\n"):
             parse_commit(1, part.encode("utf-8", "replace"))
+
+
+def sealed(text: str) -> dict[str, Any]:
+    """An object with the digest that whoever forges it can make as well."""
+    value = json.loads(text)
+    compact = json.dumps(value, sort_keys=True, separators=(",", ":"))
+    return {"sha256": hashlib.sha256(compact.encode()).hexdigest(), "export": value}
+
+
+def read_manifest(text: str) -> None:
+    with contextlib.suppress(ValueError, RecursionError):  # what Python cannot write, either
+        Manifest.parse(json.dumps(sealed(text)).encode(), "here")
+    Manifest.parse(text.encode("utf-8", "surrogatepass"), "here")
+
+
+def read_certificate(text: str) -> None:
+    with contextlib.suppress(ValueError, RecursionError):
+        value = json.loads(text)
+        if isinstance(value, dict):
+            said = {"digest": f"sha256:{sealed(text)['sha256']}", **value}
+            check_certificate(json.dumps(said))
+    check_certificate(text)
 
 
 def read_deletions(text: str) -> None:
@@ -118,6 +189,8 @@ READERS: dict[str, Callable[[str], Any]] = {
     "assign": _assigned,
     "storage options": _storage_options,
     "commit": read_commit,
+    "manifest": read_manifest,
+    "certificate": read_certificate,
     "deletions": read_deletions,
     "record": lambda text: json_record(text.encode("utf-8", "surrogatepass")),
 }
@@ -162,9 +235,19 @@ def changed(draw: Any, name: str) -> str:
     return json.dumps(value)
 
 
-@pytest.mark.parametrize("name", sorted(SOUND))
+#: Read with a digest beside them alone; the next test has them sealed.
+SEALED = {"manifest", "certificate"}
+
+
+@pytest.mark.parametrize("name", sorted(SOUND.keys() - SEALED))
 def test_what_is_sound_is_read(name):
     READERS[name](json.dumps(SOUND[name]))
+
+
+def test_a_sound_manifest_is_read():
+    assert Manifest.parse(EXPORT.to_json(), "here") == EXPORT
+    with pytest.raises(LakelogError):
+        read_certificate(json.dumps(SOUND["certificate"]) + "!")
 
 
 @pytest.mark.parametrize("name", sorted(SOUND))
@@ -235,6 +318,8 @@ def test_a_file_of_any_bytes_is_read_or_refused(tmp_path: Path, data: bytes):
 
 SPOKEN: dict[str, Callable[[str], Any]] = {
     "stream id": EntryId.parse,
+    "offsets of groups": read_csv,
+    "duration": lambda text: TopicConfig.of({"retention.ms": text}),
     "position": position,
     "expression": parse_where,
     "reference": lambda text: resolve_secret(text, "password_ref"),
@@ -277,3 +362,88 @@ SPOKEN: dict[str, Callable[[str], Any]] = {
 def test_what_a_person_writes_is_understood_or_refused(name, text):
     with contextlib.suppress(LakelogError):
         SPOKEN[name](text)
+
+
+# -- bytes of members ----------------------------------------------------------------------------
+
+MEMBERS: dict[str, Callable[[bytes], Any]] = {
+    "subscription": Subscription.decode,
+    "assignment": Assignment.decode,
+}
+
+
+@pytest.mark.parametrize("name", sorted(MEMBERS))
+@given(
+    data=st.one_of(
+        st.binary(max_size=60),
+        st.builds(
+            lambda count, rest: b"\0\1" + count + rest,
+            st.binary(min_size=4, max_size=4),
+            st.binary(max_size=40),
+        ),
+        st.sampled_from(
+            [b"\0\3\x7f\xff\xff\xff", b"\0\0\xff\xff\xff\xfe", DEEP.encode(), b"9" * 5_000]
+        ),
+    )
+)
+def test_what_a_member_sent_is_understood_or_refused(name, data):
+    with contextlib.suppress(LakelogError):
+        MEMBERS[name](data)
+
+
+@given(
+    fields=st.lists(
+        st.one_of(
+            st.binary(max_size=40),
+            st.sampled_from(
+                [b"a", b"c", b"t", b"v", b"__ts", b"__key", b"value", b"__gap", b"__crc"]
+            ),
+        ),
+        max_size=12,
+    ),
+    last=st.integers(0, 2**64 - 1),
+    count=st.integers(0, 2**64 - 1),
+)
+def test_any_fields_of_an_entry_are_records_or_damage(fields, last, count):
+    with contextlib.suppress(LakelogError):
+        decode([(EntryId(last, count), fields)])
+
+
+# -- for long ------------------------------------------------------------------------------------
+
+MEMORY_BYTES, CPU_S = 3 << 30, 500
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "file", ["foreign/test_texts.py", "codec/test_damage.py", "groups/test_protocol.py"]
+)
+def test_for_long_within_bounds_of_memory_and_time(file, tmp_path):
+    """2,000 examples of each; an input that takes more than its share ends the process."""
+
+    def bounded() -> None:
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY_BYTES, MEMORY_BYTES))
+        resource.setrlimit(resource.RLIMIT_CPU, (CPU_S, CPU_S))
+
+    done = subprocess.run(
+        [
+            *(
+                sys.executable,
+                "-m",
+                "pytest",
+                "-q",
+                "-n0",
+                "-m",
+                "not slow",
+                "-p",
+                "no:cacheprovider",
+            ),
+            *("--basetemp", tmp_path / "inner", Path(__file__).parents[1] / file),
+        ],
+        env={**os.environ, "HYPOTHESIS_PROFILE": "nightly"},
+        capture_output=True,
+        text=True,
+        check=False,
+        preexec_fn=bounded,
+    )
+    assert done.returncode == 0, done.stdout[-4_000:]

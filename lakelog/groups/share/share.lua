@@ -1,7 +1,8 @@
 -- What the scripts of one share-partition share: how far a share group has come in a partition. Loaded
 -- in front of each of them, after hot/run.lua.
 --
--- KEYS, in the slot of the partition: shares, state. `state` is the partition's, see hot/common.lua.
+-- KEYS: shares. The partition's state (see hot/common.lua) lies beside it, in the same slot. It is only
+-- read, and so not among KEYS: to name it there would take the right to write it.
 -- ARGV[1]: now_ms, or '' for the server's clock. ARGV[2]: group id. ARGV[3]: topic id.
 --
 -- shares is a hash: group id → cmsgpack of
@@ -19,7 +20,8 @@
 --
 -- Each call reads and writes the whole, all at once. A refused call writes nothing.
 
-local shares, state = KEYS[1], KEYS[2]
+local shares = KEYS[1]
+local state = string.gsub(shares, ':shares$', ':state')
 local group, topic_id = ARGV[2], ARGV[3]
 
 local AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED, ARCHIVING = 1, 2, 3, 4, 5

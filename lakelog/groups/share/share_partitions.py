@@ -235,7 +235,7 @@ class SharePartitions:
         answer = call_script(
             self._servers,
             f"groups/share/{script}",
-            (keys.shares, keys.state),
+            (keys.shares,),
             [now_ms, self.group_id, asked, *arguments],
         )
         if isinstance(answer, list) and answer[0] == b"UNKNOWN_TOPIC_ID":

@@ -262,7 +262,7 @@ def check_no_password(url: str) -> None:
         parameters = parse_qs(urlsplit(url).query)
     except ValueError:
         parameters = {}
-    if ":" in credentials or "password" in parameters:
+    if ":" in credentials or not parameters.keys().isdisjoint(("password", "ssl_password")):
         raise InvalidArgumentError(
             "the Redis URL has a password, and Spark shows a reader's options in plans, event logs "
             "and checkpoints. Leave it out of the URL and say where it is: passwordRef=env:NAME "

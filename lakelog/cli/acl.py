@@ -1,0 +1,77 @@
+"""``lakelog acl``: what a user of Redis, and of the cold root's store, must be allowed."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from .output import Message, Page
+
+ROLES = ("producer", "consumer", "reader", "archiver", "admin")
+
+_EPILOG = """\
+Prints the command that makes the user in Redis, or takes from it all that it does not need, and
+with --cold s3://… a policy document for AWS. Nothing is changed and nobody is asked. The user has
+no password yet: ACL SETUSER NAME >PASSWORD gives it one. In a Redis Cluster, each server needs it.
+
+A topic TOPIC* is every topic whose name begins so; without --topic it is all of the keyspace. An
+admin has the whole keyspace in any case. Archivers and admins put lakelog's scripts on a Redis that
+has started; the others wait for that, unless they may load scripts too.
+
+examples:
+  lakelog acl producer --topic orders
+  lakelog acl consumer --topic orders --group nightly --keyspace sales
+  lakelog acl archiver --cold s3://bucket/log --output json
+  lakelog acl reader --topic 'web.*' | redis-cli
+"""
+
+
+def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
+    added = commands.add_parser(
+        "acl",
+        parents=[common],
+        help="the least rights of a role, for Redis and S3",
+        description="Print the least rights with which a role can do its work.",
+        epilog=_EPILOG,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    added.add_argument("role", metavar="ROLE", type=str.lower, choices=ROLES, help=", ".join(ROLES))
+    added.add_argument(
+        "--topic", action="append", dest="topics", metavar="TOPIC", help="repeatable; default: all"
+    )
+    added.add_argument(
+        "--group",
+        action="append",
+        dest="groups",
+        metavar="GROUP",
+        help="of a consumer, share groups too; repeatable; default: all",
+    )
+    added.add_argument("--user", metavar="NAME", help="default: the role, and the one topic")
+    added.add_argument(
+        "--load-scripts",
+        action="store_true",
+        help="allow SCRIPT LOAD, so that nobody need connect before it; any script may be run then",
+    )
+    added.set_defaults(run=_run)
+
+
+def _run(arguments: argparse.Namespace) -> Page:
+    from ..operate.acl.acl import EVERY, acl
+
+    found = acl(
+        arguments.role,
+        arguments.topics or EVERY,
+        groups=arguments.groups or EVERY,
+        keyspace=arguments.keyspace or "lakelog",
+        cold=arguments.location or arguments.cold,
+        user=arguments.user,
+        load_scripts=arguments.load_scripts,
+    )
+    parts: dict[str, Any] = {
+        "redis": Message(str(found), {"user": found.user, "rules": list(found.redis)})
+    }
+    if found.s3 is not None:
+        import json
+
+        parts["s3"] = Message(json.dumps(found.s3, indent=2), found.s3)
+    return Page(parts)

@@ -1,0 +1,1 @@
+"""Who may do what: access rules of Redis, and of the store under a cold root, by role."""
