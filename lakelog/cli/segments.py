@@ -403,7 +403,8 @@ def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
             "kind": "row group",
             "path": scan.file.path,
             "row_group": group.index,
-            "rows": group.rows,
+            "rows": group.rows,  # as stored
+            "records": group.found_rows,  # that are not deleted
             "uncompressed_bytes": group.size_bytes,
             "compressed_bytes": group.compressed_bytes,
             "compression": group.compression,
@@ -415,6 +416,7 @@ def _row_group(scan: FileScan, group: Any, as_json: bool) -> dict[str, Any]:
     return {
         "row_group": group.index,
         "rows": group.rows,
+        "records": group.found_rows,
         "uncompressed_bytes": group.size_bytes,
         "compressed_bytes": group.compressed_bytes,
         "compression": group.compression,

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from spark_log import EPOCH_MS, SparkLog
+from spark_log import EPOCH_MS, SPARKS_OWN, SparkLog
 
 from lakelog.cli import main as cli
 
@@ -22,6 +22,14 @@ def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
     named.archive()
     yield named
     named.lakelog.close()
+
+
+JSON = ("--output", "json")
+
+
+def files_said(out: str) -> list[dict[str, Any]]:
+    said = [json.loads(line) for line in out.splitlines()]
+    return [one for one in said if one["kind"] == "file"]
 
 
 def dump(log: SparkLog, schema: str, capsys: Any, *more: str, code: int = 0) -> tuple[str, str]:
@@ -48,6 +56,43 @@ def test_a_dump_shows_files_row_groups_and_records(log: SparkLog, schema: str, c
     assert records == list(range(200))
     text, _ = dump(log, schema, capsys)
     assert files[0]["path"] in text
+
+
+def test_rows_that_a_deletion_vector_hides_are_neither_shown_nor_counted(
+    log: SparkLog, schema: str, catalog: str, spark: Any, capsys
+) -> None:
+    """A DELETE of somebody else leaves the files as they are, with a vector beside each."""
+    table = log.lakelog.log("orders").table
+    assert table is not None
+    before = [one["path"] for one in files_said(dump(log, schema, capsys, *JSON)[0])]
+    gone = {0, 7, 130, *range(20, 40)}
+    if catalog == SPARKS_OWN:
+        spark.sql(
+            f"ALTER TABLE {table.where} SET TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')"
+        )
+    spark.sql(
+        f"DELETE FROM {table.where} WHERE offset IN ({', '.join(map(str, gone))}) AND partition = 0"
+    )
+    left = [offset for offset in range(200) if offset not in gone]
+
+    out, _ = dump(log, schema, capsys, *JSON, "--records")
+    said = [json.loads(line) for line in out.splitlines()]
+    files = files_said(out)
+    assert {one["path"] for one in files} <= {*before}  # none was rewritten
+    assert all(one["flaw"] is None for one in files)
+    assert sum(one["records"] for one in files) == len(left)
+    assert files[0]["first_offset"] == 1
+    groups = [one for one in said if one["kind"] == "row group"]
+    assert sum(one["records"] for one in groups) == len(left)
+    assert sum(one["rows"] for one in groups) > len(left)  # as they are stored
+    assert [one["offset"] for one in said if one["kind"] == "record"] == left
+
+    opened = log.lakelog.log("orders")
+    assert opened.table is not None
+    found = opened.table.unchecked().files.files_between(0, 0, 200)
+    told = opened.table.row_groups(found, 0, 200)
+    assert sum(group.records for group in told) == len(left)
+    assert all(group.records for group in told)
 
 
 @pytest.mark.usefixtures("through_spark")

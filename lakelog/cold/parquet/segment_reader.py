@@ -250,7 +250,7 @@ class SegmentReader:
 
     @contextmanager
     def opened(self, file: SegmentFile) -> Iterator[OpenFile]:
-        """The file as it is: its footer is read again, its rows come unsorted."""
+        """The file as it is: its footer is read anew, its rows come unsorted, less deleted ones."""
         path = f"{self._table_path}/{file.path}"
         with ExitStack() as stack:
             with self._storage.naming(path):
@@ -263,8 +263,12 @@ class SegmentReader:
                 if missing:
                     raise pa.ArrowInvalid(f"it has no column {min(missing)}")
 
+            deleted = self.deleted(file)
+
             def batches(group: RowGroup, columns: list[str]) -> Iterator[pa.RecordBatch]:
-                return self._batches(_Part(file, source, parquet, group, False, footer), columns)
+                first_row = sum(one.rows for one in footer.row_groups[: group.index])
+                part = _Part(file, source, parquet, group, False, footer, first_row, deleted)
+                return self._batches(part, columns)
 
             yield OpenFile(footer, source.size(), batches)
 
