@@ -94,6 +94,7 @@ class JupyterLab:
 
     def open(self, page: Page, notebook: str) -> None:
         """Shows a notebook of the folder, with its kernel ready."""
+        page.set_default_timeout(TIMEOUT_S * 1000)
         page.goto(f"{self._url}lab/tree/{notebook}?token={self._token}")
         # Before that, running a cell would ask for a kernel.
         page.locator("#jp-main-statusbar").get_by_text("| Idle").wait_for()

@@ -212,7 +212,7 @@ def test_the_expression_gives_the_rows_shown(explorer: ExplorerPage, lakelog: La
 
 
 def test_a_search_answers_what_was_typed_right_before_the_click(explorer: ExplorerPage) -> None:
-    """The text and the click are messages of their own, which may come in either order."""
+    """The last keys and the click are messages of their own, which may come in either order."""
     box = explorer.part("search").locator("input")
     for number in range(50):
         wanted = f"value.celsius = {15 + number % 20}.{number % 10}"
@@ -223,6 +223,38 @@ def test_a_search_answers_what_was_typed_right_before_the_click(explorer: Explor
         expect(box).to_have_value(wanted)
     explorer.press("clear")
     expect(explorer.expression).not_to_contain_text("matching(")
+
+
+def test_typing_alone_asks_nothing_and_a_fast_typist_is_not_disturbed(
+    explorer: ExplorerPage,
+) -> None:
+    """While answers come, and the kernel repeats to the page what was typed there."""
+    box = explorer.part("search").locator("input")
+    before = explorer.expression.inner_text()
+    for number in range(20):
+        wanted = f"value.celsius = {15 + number}.25 and value.n >= {number}"
+        box.fill("")
+        explorer.part("offset").locator("input").focus()  # out of the box, and back
+        box.focus()
+        box.press_sequentially(wanted, delay=number % 5)
+        expect(box).to_have_value(wanted)
+        if number % 4 == 3:
+            explorer.choose("page-records", "100" if number % 8 == 3 else str(PAGE))
+            box.press("End")
+            box.press_sequentially(" and value.n < 9")
+            expect(box).to_have_value(f"{wanted} and value.n < 9")
+    expect(explorer.rows).to_have_count(PAGE)
+    expect(explorer.expression).to_have_text(before)
+    explorer.choose("page-records", str(PAGE))
+    for text in ("value.celsius = 20.3", "value.celsius = 20.4"):
+        box.fill("")
+        box.press_sequentially(text)
+        box.press("Enter")
+        expect(explorer.expression).to_contain_text(f"matching('{text}')")
+        expect(box).to_have_value(text)
+    box.press_sequentially("1")
+    box.press_sequentially("2", delay=50)
+    expect(box).to_have_value("value.celsius = 20.412")
 
 
 def test_a_key_is_found_in_both_tiers(explorer: ExplorerPage) -> None:

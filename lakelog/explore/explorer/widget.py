@@ -95,7 +95,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             positions_of,
         )
         with self._screen.quiet():
-            ui.search.value = where
+            self._screen.search_for(where)
             if page_records not in ui.page_records.options:
                 ui.page_records.options = sorted({*ui.page_records.options, page_records})
             ui.page_records.value = page_records
@@ -212,17 +212,9 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self, topic: str, partition: int | None = None, at: PositionLike = "earliest"
     ) -> LogExplorer:
         """Shows another topic or partition, or all of them, without a filter."""
-        return self._asked(
-            self._questions.start(
-                Ask(
-                    topic,
-                    partition,
-                    position(at),
-                    Always(),
-                    self._questions.ask.page_records,
-                )
-            )
-        )
+        self._screen.settle()
+        ask = Ask(topic, partition, position(at), Always(), self._questions.ask.page_records)
+        return self._asked(self._questions.start(ask))
 
     def search(
         self,
@@ -251,11 +243,13 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             history=False,
             span=(begin, position(end)),
         )
+        self._screen.settle()
         return self._asked(self._questions.start(ask))
 
     def history(self, key: str | bytes) -> LogExplorer:
         """Shows the versions of a key, from both tiers, the newest page first."""
         data = key.encode() if isinstance(key, str) else key
+        self._screen.settle()
         return self._asked(self._questions.start(history_of(self._questions.ask, data)))
 
     def follow(self) -> LogExplorer:
@@ -396,7 +390,11 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         return self._asked(self._questions.start(self._questions.turned(forward=forward)))
 
     def _asked(self, job: Job) -> LogExplorer:
-        job.done.wait()
+        try:
+            job.done.wait()
+        except KeyboardInterrupt:
+            self.stop()
+            raise
         if job.error is not None:
             raise job.error
         return self

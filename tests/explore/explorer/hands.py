@@ -31,8 +31,16 @@ class Hands:
         self.explorer.wait()
 
     def type(self, name: str, value: Any) -> None:
-        self.find(name).value = value
+        """Into a box, then Enter, and waits for what comes of it."""
+        box = self.find(name)
+        box.value = value
+        if getattr(box, "continuous_update", False):
+            self.enter(name)
         self.explorer.wait()
+
+    def enter(self, name: str) -> None:
+        """Enter in a box of text, as the page tells it."""
+        self.find(name)._handle_custom_msg({"event": "submit"}, [])
 
     def html(self, name: str) -> str:
         return str(self.find(name).value)

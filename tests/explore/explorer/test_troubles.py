@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from hands import Hands
+from held import Held
 
 from lakelog import Lakelog
 from lakelog.errors import (
@@ -18,30 +19,7 @@ from lakelog.errors import (
 )
 from lakelog.explore.explorer import follow as following
 from lakelog.explore.explorer import questions
-from lakelog.read.found import Progress
 from lakelog.testing.eventually import eventually
-
-
-class Held:
-    """The explorer's answers, each held back until it is let go."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self._answer = questions.answer
-        self.questions: list[tuple[Any, threading.Event]] = []
-        monkeypatch.setattr(questions, "answer", self)
-
-    def __call__(
-        self, opened: Any, ask: Any, *, on_progress: Any, stopped: Any, on_first: Any
-    ) -> Any:
-        free = threading.Event()
-        self.questions.append((ask, free))
-        on_progress(Progress(1234, 0, 4936, 5_000_000, 7, {0: 99}), {0: 0.25})
-        while not free.wait(0.01):
-            if stopped() and ask.match:
-                break
-        return self._answer(
-            opened, ask, on_progress=on_progress, stopped=stopped, on_first=on_first
-        )
 
 
 def test_what_is_slow_says_at_once_that_it_is_under_way(orders, monkeypatch):

@@ -1,0 +1,75 @@
+"""What becomes of a question while the kernel, the topic or another explorer goes its way."""
+
+from __future__ import annotations
+
+import signal
+import threading
+
+import pytest
+from hands import Hands
+from held import Held
+
+from lakelog.errors import UnknownTopicIdError
+from lakelog.explore.explorer import questions
+from lakelog.testing.eventually import eventually
+
+
+def test_a_kernel_that_is_interrupted_ends_the_search_it_waits_for(orders, monkeypatch):
+    hands = Hands(orders.explore())
+    held = Held(monkeypatch)
+
+    def interrupt() -> None:
+        eventually(lambda: held.questions)
+        signal.pthread_kill(threading.main_thread().ident, signal.SIGINT)
+
+    interrupting = threading.Thread(target=interrupt)
+    interrupting.start()
+    with pytest.raises(KeyboardInterrupt):
+        hands.explorer.search("text 129")
+    interrupting.join()
+    hands.explorer.wait()
+    assert "stopped, Forward goes on" in hands.html("notes")
+    assert hands.html("progress") == ""
+    monkeypatch.setattr(questions, "answer", held._answer)
+    hands.click("forward")
+    assert hands.offsets() == [129]
+
+
+def test_a_topic_that_is_made_again_during_a_search_is_another_one(orders, monkeypatch):
+    hands = Hands(orders.explore())
+    held = Held(monkeypatch)
+    hands.find("search").value = "text 101"
+    hands.find("find").click()
+    eventually(lambda: held.questions)
+    orders.lakelog.topics.delete("orders")
+    orders.topic()
+    orders.send("text 101 of another topic")
+    held.questions[0][1].set()
+    hands.explorer.wait()
+    assert isinstance(hands.explorer.error, UnknownTopicIdError)
+    monkeypatch.setattr(questions, "answer", held._answer)
+    hands.click("retry")
+    assert not hands.visible("error")
+    assert hands.offsets() == [0]
+    assert "of another topic" in hands.html("table")
+
+
+def test_two_explorers_of_one_log_have_nothing_to_do_with_each_other(orders):
+    one, other = Hands(orders.explore()), Hands(orders.explore())
+    for hands, number in ((one, 101), (other, 102)):
+        hands.find("search").value = f"text {number}"
+        hands.find("find").click()
+    for hands, number in ((one, 101), (other, 102)):
+        hands.explorer.wait()
+        assert hands.offsets() == [number]
+    one.click("clear")
+    one.type("follow", True)
+    other.type("opened", "0:102")
+    orders.send("news")
+    eventually(lambda: one.offsets()[-1] == 130)
+    assert other.offsets() == [102]
+    assert "text 102" in other.html("record")
+    other.explorer.close()
+    orders.send("more news")
+    eventually(lambda: one.offsets()[-1] == 131)
+    one.type("follow", False)
