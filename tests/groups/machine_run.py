@@ -1,4 +1,6 @@
-"""Runs a state machine of groups: always the same stories, perhaps with other scripts."""
+"""Runs a state machine of groups: always the same stories, unless ``--hypothesis-seed`` asks for
+others; perhaps with other scripts.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +9,7 @@ from contextlib import contextmanager
 from typing import Any
 from unittest import mock
 
-from hypothesis import HealthCheck, Phase, settings
+from hypothesis import HealthCheck, Phase, core, settings
 from hypothesis.stateful import RuleBasedStateMachine, run_state_machine_as_test
 
 from lakelog.hot import connection
@@ -22,7 +24,8 @@ def run(
         settings=settings(
             max_examples=examples,
             stateful_step_count=steps,
-            derandomize=True,
+            derandomize=core.global_force_seed is None,  # it would not heed the option
+            database=None,
             phases=[Phase.generate, Phase.shrink] if shrink else [Phase.generate],
             suppress_health_check=list(HealthCheck),
             deadline=None,

@@ -254,10 +254,11 @@ class ShareMachine(RuleBasedStateMachine):
     def _is_said(
         self, member: Member, one: Acknowledgement, offset: int, now_ms: int, before: object
     ) -> None:
-        if one.outcome is Outcome.GAP:
-            self.holders.pop(offset, None)
-            return
         holder, until_ms = self.holders.get(offset, ("nobody", 0))
+        if one.outcome is Outcome.GAP:
+            if holder == member.member_id:  # another who holds it goes on
+                del self.holders[offset]
+            return
         if holder != member.member_id or until_ms <= now_ms:
             raise Differs(f"{member.member_id} acknowledged offset {offset}, which is {holder}'s")
         if one.outcome is Outcome.RENEW:
