@@ -57,11 +57,13 @@ from .operate.deletion import purge, undelete
 from .operate.erasure.erase import HotSide
 from .operate.finding import TIERS
 from .operate.group_lag import GroupLag, GroupLags, GroupOffset
+from .operate.group_offsets import GroupOffsetsAdmin
 from .operate.metrics.log_look import LogLook
 from .operate.quarantine import Quarantine
 from .operate.recorded_groups.open_groups_table import open_groups_table
 from .operate.recorded_groups.recorder import GroupRecorder, GroupsRecorded, RestoredGroup
 from .operate.restore import RestoredTopic, RestoredTopics, restore
+from .operate.share_group_offsets import ShareGroupOffsets
 from .operate.status import Status, status
 from .operate.transfer.exporting import Progress
 from .operate.transfer.exporting import Source as ExportSource
@@ -109,6 +111,14 @@ class Lakelog(ColdLog):
         self.groups = GroupAdmin(self.hot.connections, keyspace, clock=clock)
         #: The share groups: how far each has come, who holds what.
         self.share_groups = ShareGroupAdmin(self.hot.connections, keyspace, clock=clock)
+        #: How far groups of consumers have come; moves them.
+        self.group_offsets = GroupOffsetsAdmin(
+            self.log, self._coordinator(), self.groups, self.hot.now_ms
+        )
+        #: Where share groups begin; moves that.
+        self.share_group_offsets = ShareGroupOffsets(
+            self.log, self.share_groups, self._shares, self.hot.now_ms
+        )
         self._clock = clock or _HotClock(self.hot)
         records = GroupRecords(self.hot.connections, keyspace, clock)
         self._recorder = None if place.cold is None else self._recorder_of(records, place.cold)
@@ -826,6 +836,14 @@ class Lakelog(ColdLog):
     def _coordinator(self) -> GroupCoordinator:
         return GroupCoordinator(
             self.hot.connections, self._place.source.keyspace, clock=self._given_clock
+        )
+
+    def _shares(self, group_id: str) -> SharePartitions:
+        return SharePartitions(
+            self.hot.connections,
+            group_id,
+            self._place.source.keyspace,
+            clock=self._given_clock,
         )
 
     def _producer_of(self) -> Callable[[], Producer]:

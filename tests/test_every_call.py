@@ -62,6 +62,7 @@ from lakelog.explore.explorer.widget import LogExplorer
 from lakelog.groups.admin import GroupAdmin
 from lakelog.groups.answers import JoinRequest, Leaving, Pending
 from lakelog.groups.coordinator import GroupCoordinator
+from lakelog.groups.reset import ResetOffset, ToLatest
 from lakelog.groups.share.admin import ShareGroupAdmin
 from lakelog.groups.share.share_partitions import SharePartitions
 from lakelog.groups.share.share_values import Acknowledgement, Outcome
@@ -86,6 +87,7 @@ from lakelog.jobs import (
 from lakelog.jobs.open_status_table import open_status_table
 from lakelog.jobs.trouble_rows import TroubleRows, recent_troubles
 from lakelog.operate.diagnosis import diagnose
+from lakelog.operate.group_offsets import GroupOffsetsAdmin
 from lakelog.operate.quarantine import Quarantine
 from lakelog.operate.segments import (
     cold_records,
@@ -95,6 +97,7 @@ from lakelog.operate.segments import (
     segment_range,
     segments,
 )
+from lakelog.operate.share_group_offsets import ShareGroupOffsets
 from lakelog.operate.sizing import topic_rate
 from lakelog.operate.status import status
 from lakelog.operate.verification import verify
@@ -439,6 +442,13 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "GroupAdmin.describe": lambda w: w.lake.groups.describe("readers"),
     "GroupAdmin.delete_offsets": lambda w: w.lake.groups.delete_offsets("idle", [TP]),
     "GroupAdmin.expire_offsets": lambda w: w.lake.groups.expire_offsets("readers"),
+    "GroupOffsetsAdmin.describe": lambda w: w.lake.group_offsets.describe("idle"),
+    "GroupOffsetsAdmin.described": lambda w: w.lake.group_offsets.described(
+        [w.lake.groups.describe("idle")]
+    ),
+    "GroupOffsetsAdmin.committed": lambda w: w.lake.group_offsets.committed("idle"),
+    "GroupOffsetsAdmin.plan": lambda w: w.lake.group_offsets.plan("idle", ToLatest(), [TP]),
+    "GroupOffsetsAdmin.apply": lambda w: w.lake.group_offsets.apply("idle", [ResetOffset(TP, 1)]),
     "Lakelog.record_groups": lambda w: w.lake.record_groups(),
     "Lakelog.group_troubles": lambda w: w.lake.group_troubles(),
     "Lakelog.group_lags": lambda w: w.lake.group_lags(),
@@ -461,6 +471,17 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "ShareGroupAdmin.list": lambda w: w.lake.share_groups.list(),
     "ShareGroupAdmin.describe": lambda w: w.lake.share_groups.describe("others"),
     "ShareGroupAdmin.described": lambda w: w.lake.share_groups.described(["others"]),
+    "ShareGroupOffsets.described": lambda w: w.lake.share_group_offsets.described(
+        w.lake.share_groups.list()
+    ),
+    "ShareGroupOffsets.partitions": lambda w: w.lake.share_group_offsets.partitions("others"),
+    "ShareGroupOffsets.plan": lambda w: w.lake.share_group_offsets.plan("nobody", ToLatest(), [TP]),
+    "ShareGroupOffsets.apply": lambda w: w.lake.share_group_offsets.apply(
+        "nobody", [ResetOffset(TP, 1)]
+    ),
+    "ShareGroupOffsets.delete_offsets": lambda w: w.lake.share_group_offsets.delete_offsets(
+        "nobody", [TP]
+    ),
     "Lakelog.share_consumer": lambda w: w.lake.share_consumer(
         "orders", group_id="more", errors_deadletterqueue_topic_name="local"
     ).poll(50),
@@ -684,7 +705,7 @@ CLASSES = (
     ),
     *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotQuarantine, Quarantine, Archiver),
     *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun, GroupCoordinator, GroupAdmin),
-    *(SharePartitions, ShareConsumer, ShareGroupAdmin),
+    *(SharePartitions, ShareConsumer, ShareGroupAdmin, GroupOffsetsAdmin, ShareGroupOffsets),
 )
 
 

@@ -93,6 +93,13 @@ def kafka_table(arguments: argparse.Namespace, rows: list[dict[str, Any]], empty
     return Table(shown, empty=empty, spaced=False)
 
 
+def lag_ms_column(arguments: argparse.Namespace, lag_ms: int | None) -> dict[str, Any]:
+    """Besides what Kafka's tools show, so only to who asks for more."""
+    if arguments.verbose or arguments.output == "json":
+        return {"lag_ms": lag_ms}
+    return {}
+
+
 def of_topics(lake: Lakelog, given: list[str]) -> list[TopicPartition]:
     """``orders`` is all partitions of it, ``orders:0,1`` those two."""
     from ..errors import InvalidArgumentError

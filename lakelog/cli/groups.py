@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +19,7 @@ from .group_arguments import (
     forgotten_table,
     groups_of,
     kafka_table,
+    lag_ms_column,
     list_table,
     moved_rows,
     moved_table,
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from ..groups.description import GroupDescription
     from ..groups.reset import ResetOffset, Scenario
     from ..lakelog import Lakelog
-    from ..operate.group_offsets import GroupOffsetsAdmin
+    from ..operate.group_offsets import GroupPartition
     from ..record import TopicPartition
 
 _EPILOG = """\
@@ -95,59 +94,52 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_action(added)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    lake: Lakelog
-    offsets: GroupOffsetsAdmin
-
-    def groups(self, arguments: argparse.Namespace) -> list[str]:
-        return groups_of(arguments, self.lake.groups.list)
-
-
-@contextmanager
-def _open(arguments: argparse.Namespace) -> Iterator[_Opened]:
-    from ..groups.coordinator import GroupCoordinator
-    from ..operate.group_offsets import GroupOffsetsAdmin
-
-    with open_log(arguments) as lake:
-        coordinator = GroupCoordinator(lake.hot.connections, lake.hot.keyspace)
-        yield _Opened(lake, GroupOffsetsAdmin(lake.log, coordinator, lake.groups, lake.hot.now_ms))
-
-
 # -- looking -----------------------------------------------------------------------------------
 
 
 def _list(arguments: argparse.Namespace) -> Result:
-    with _open(arguments) as opened:
-        return list_table(arguments, opened.lake.groups.list(), "no groups")
+    with open_log(arguments) as lake:
+        return list_table(arguments, lake.groups.list(), "no groups")
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
     from ..errors import GroupIdNotFoundError
     from ..groups.description import GroupState
 
-    rows: list[dict[str, Any]] = []
-    notes: list[str] = []
-    with _open(arguments) as opened:
-        for group_id in opened.groups(arguments):
-            group = opened.lake.groups.describe(group_id)
+    with open_log(arguments) as lake:
+        groups = [lake.groups.describe(one) for one in groups_of(arguments, lake.groups.list)]
+        for group in groups:
             if group.state is GroupState.DEAD:
                 raise GroupIdNotFoundError(
-                    f"there is no group {group_id!r}; `lakelog groups list` names those there are",
-                    group_id=group_id,
+                    f"there is no group {group.group_id!r}; `lakelog groups list` names those "
+                    "there are",
+                    group_id=group.group_id,
                 )
-            if not group.members:
-                notes.append(f"group {group_id!r} has no active members")
-            if arguments.state:
-                rows.append(_state_row(group))
-            elif arguments.members:
+        if arguments.state:
+            return kafka_table(arguments, [_state_row(group) for group in groups], "no groups")
+        rows: list[dict[str, Any]] = []
+        if arguments.members:
+            for group in groups:
                 rows += _member_rows(group, arguments.verbose)
-            else:
-                rows += _offset_rows(opened, group)
-    table = kafka_table(arguments, rows, "; ".join(notes) or "nothing is committed")
-    if notes and rows and not arguments.state and arguments.output != "json":
-        print("; ".join(notes), file=sys.stderr)
-    return table
+        else:
+            for group, partitions in zip(groups, lake.group_offsets.described(groups), strict=True):
+                _warn_of_ends(group.group_id, partitions)
+                rows += _offset_rows(arguments, group.group_id, partitions)
+    idle = [f"group {one.group_id!r} has no active members" for one in groups if not one.members]
+    if idle and rows and arguments.output != "json":
+        print("; ".join(idle), file=sys.stderr)
+    return kafka_table(arguments, rows, "; ".join(idle) or "nothing is committed")
+
+
+def _warn_of_ends(group_id: str, partitions: Iterable[GroupPartition]) -> None:
+    for one in partitions:
+        if one.is_beyond_end:
+            print(
+                f"lakelog: group {group_id!r} has committed {one.committed} of "
+                f"{one.topic_partition}, beyond the log end {one.log_end}; who reads on goes by "
+                "auto_offset_reset. `reset-offsets` moves it",
+                file=sys.stderr,
+            )
 
 
 def _state_row(group: GroupDescription) -> dict[str, Any]:
@@ -183,20 +175,23 @@ def _member_rows(group: GroupDescription, verbose: bool) -> list[dict[str, Any]]
     return rows
 
 
-def _offset_rows(opened: _Opened, group: GroupDescription) -> list[dict[str, Any]]:
+def _offset_rows(
+    arguments: argparse.Namespace, group_id: str, partitions: Iterable[GroupPartition]
+) -> list[dict[str, Any]]:
     return [
         {
-            "group": group.group_id,
+            "group": group_id,
             "topic": one.topic_partition.topic,
             "partition": one.topic_partition.partition,
             "current_offset": one.committed,
             "log_end_offset": one.log_end,
-            "lag": one.lag,
+            "lag": one.lag_records,
             "consumer_id": one.member and one.member.member_id,
             "host": (one.member and one.member.client_host) or None,
             "client_id": one.member and one.member.client_id,
+            **lag_ms_column(arguments, one.lag_ms),
         }
-        for one in opened.offsets.describe(group)
+        for one in partitions
     ]
 
 
@@ -204,14 +199,14 @@ def _offset_rows(opened: _Opened, group: GroupDescription) -> list[dict[str, Any
 
 
 def _delete(arguments: argparse.Namespace) -> Result:
-    with _open(arguments) as opened:
-        return delete_each(opened.groups(arguments), opened.lake.groups.delete)
+    with open_log(arguments) as lake:
+        return delete_each(groups_of(arguments, lake.groups.list), lake.groups.delete)
 
 
 def _delete_offsets(arguments: argparse.Namespace) -> Result:
-    with _open(arguments) as opened:
-        asked = of_topics(opened.lake, arguments.topic)
-        gone = opened.lake.groups.delete_offsets(arguments.group, asked)
+    with open_log(arguments) as lake:
+        asked = of_topics(lake, arguments.topic)
+        gone = lake.groups.delete_offsets(arguments.group, asked)
     return forgotten_table(arguments, gone, "nothing was committed")
 
 
@@ -226,23 +221,28 @@ def _reset(arguments: argparse.Namespace) -> Result:
         raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics")
     if arguments.topic and arguments.all_topics:
         raise InvalidArgumentError("give --topic or --all-topics, not both")
+    if is_from_file and arguments.topic:
+        raise InvalidArgumentError(
+            "the file says which partitions are moved; give --from-file without --topic"
+        )
     if arguments.export and arguments.execute:
         raise InvalidArgumentError("--export changes nothing: give it without --execute")
-    with _open(arguments) as opened:
+    with open_log(arguments) as lake:
+        groups = groups_of(arguments, lake.groups.list)
         if is_from_file:
-            by_group = _of_file(arguments.from_file, opened.groups(arguments))
+            by_group = _of_file(arguments.from_file, groups, arguments.all_groups)
         else:
             scenario = scenario_of(arguments)
-            by_group = dict.fromkeys(opened.groups(arguments), scenario)
+            by_group = dict.fromkeys(groups, scenario)
         planned = {
-            group_id: opened.offsets.plan(
-                group_id, scenario, _partitions(opened, arguments, group_id)
+            group_id: lake.group_offsets.plan(
+                group_id, scenario, _partitions(lake, arguments, group_id)
             )
             for group_id, scenario in by_group.items()
         }
         if arguments.execute:
             for group_id, moves in planned.items():
-                opened.offsets.apply(group_id, moves)
+                lake.group_offsets.apply(group_id, moves)
     warn(planned)
     if arguments.export:
         return _csv(arguments, planned)
@@ -252,17 +252,15 @@ def _reset(arguments: argparse.Namespace) -> Result:
 def _export(arguments: argparse.Namespace) -> Result:
     from ..groups.reset import ResetOffset
 
-    with _open(arguments) as opened:
-        groups = [opened.lake.groups.describe(one) for one in opened.groups(arguments)]
+    with open_log(arguments) as lake:
         return _csv(
             arguments,
             {
-                group.group_id: tuple(
-                    ResetOffset(one.topic_partition, one.committed)
-                    for one in opened.offsets.describe(group)
-                    if one.committed is not None
+                group_id: tuple(
+                    ResetOffset(tp, offset)
+                    for tp, offset in lake.group_offsets.committed(group_id).items()
                 )
-                for group in groups
+                for group_id in groups_of(arguments, lake.groups.list)
             },
         )
 
@@ -296,14 +294,14 @@ def _csv(arguments: argparse.Namespace, planned: dict[str, tuple[ResetOffset, ..
 
 
 def _partitions(
-    opened: _Opened, arguments: argparse.Namespace, group_id: str
-) -> list[TopicPartition]:
+    lake: Lakelog, arguments: argparse.Namespace, group_id: str
+) -> Iterable[TopicPartition]:
     if arguments.topic:
-        return of_topics(opened.lake, arguments.topic)
-    return opened.offsets.partitions(group_id) if arguments.all_topics else []
+        return of_topics(lake, arguments.topic)
+    return lake.group_offsets.committed(group_id) if arguments.all_topics else ()
 
 
-def _of_file(path: str, groups: list[str]) -> dict[str, Scenario]:
+def _of_file(path: str, groups: list[str], are_all: bool) -> dict[str, Scenario]:
     from ..errors import InvalidArgumentError
     from ..groups.reset import FromFile
     from ..groups.reset_csv import read_csv
@@ -312,9 +310,27 @@ def _of_file(path: str, groups: list[str]) -> dict[str, Scenario]:
     found = read_csv(text)
     named = {name: FromFile(found[name]) for name in found if name is not None}
     if named:
+        _check_named(path, named, groups, are_all)
         return {name: one for name, one in named.items() if name in groups}
     if len(groups) != 1:
         raise InvalidArgumentError(
             f"{path} has no column for groups, so it is for one: give it as --group"
         )
     return {groups[0]: FromFile(found[None])}
+
+
+def _check_named(path: str, named: Iterable[str], groups: list[str], are_all: bool) -> None:
+    """That no group which is meant is passed over in silence."""
+    from ..errors import InvalidArgumentError
+
+    absent = [name for name in groups if name not in named]
+    if absent and not are_all:
+        raise InvalidArgumentError(
+            f"{path} says nothing of group {absent[0]!r}; it names {', '.join(sorted(named)[:5])}"
+        )
+    unknown = sorted(name for name in named if name not in groups)
+    if unknown and are_all:
+        raise InvalidArgumentError(
+            f"{path} names groups that there are not: {', '.join(unknown[:5])}. --all-groups means "
+            f"those that are there; give --group once for each that the file is to make"
+        )

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_log
@@ -19,6 +17,7 @@ from .group_arguments import (
     forgotten_table,
     groups_of,
     kafka_table,
+    lag_ms_column,
     list_table,
     moved_table,
     of_topics,
@@ -30,8 +29,7 @@ from .output import Result
 
 if TYPE_CHECKING:
     from ..groups.share.admin import ShareGroupDescription
-    from ..lakelog import Lakelog
-    from ..operate.share_group_offsets import ShareGroupOffsets
+    from ..operate.share_group_offsets import ShareGroupPartition
 
 _EPILOG = """\
 A member is an id that holds records: there is no other trace of one. What moves or forgets where a
@@ -76,57 +74,37 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     add_action(added)
 
 
-@dataclass(frozen=True, slots=True)
-class _Opened:
-    lake: Lakelog
-    offsets: ShareGroupOffsets
-
-    def groups(self, arguments: argparse.Namespace) -> list[str]:
-        return groups_of(arguments, self.lake.share_groups.list)
-
-
-@contextmanager
-def _open(arguments: argparse.Namespace) -> Iterator[_Opened]:
-    from ..groups.share.share_partitions import SharePartitions
-    from ..operate.share_group_offsets import ShareGroupOffsets
-
-    with open_log(arguments) as lake:
-
-        def shares(group_id: str) -> SharePartitions:
-            return SharePartitions(lake.hot.connections, group_id, lake.hot.keyspace)
-
-        yield _Opened(lake, ShareGroupOffsets(lake.log, lake.share_groups, shares, lake.hot.now_ms))
-
-
 # -- looking -----------------------------------------------------------------------------------
 
 
 def _list(arguments: argparse.Namespace) -> Result:
-    with _open(arguments) as opened:
-        return list_table(arguments, opened.lake.share_groups.list(), "no share groups")
+    with open_log(arguments) as lake:
+        return list_table(arguments, lake.share_groups.list(), "no share groups")
 
 
 def _describe(arguments: argparse.Namespace) -> Result:
     from ..errors import GroupIdNotFoundError
 
     rows: list[dict[str, Any]] = []
-    with _open(arguments) as opened:
-        for group_id in opened.groups(arguments):
-            group = opened.lake.share_groups.describe(group_id)
+    with open_log(arguments) as lake:
+        groups = lake.share_groups.described(groups_of(arguments, lake.share_groups.list))
+        for group in groups:
             if not group.partitions:
                 raise GroupIdNotFoundError(
-                    f"there is no share group {group_id!r}; `lakelog share-groups list` names "
-                    "those there are",
-                    group_id=group_id,
+                    f"there is no share group {group.group_id!r}; `lakelog share-groups list` "
+                    "names those there are",
+                    group_id=group.group_id,
                 )
             if arguments.state:
                 count = len(group.member_ids)
-                row = {"group": group_id, "state": group.state.value, "#member_count": count}
+                row = {"group": group.group_id, "state": group.state.value, "#member_count": count}
                 rows.append(row)
             elif arguments.members:
                 rows += _member_rows(group)
-            else:
-                rows += _offset_rows(group)
+        if not (arguments.state or arguments.members):
+            left = lake.share_group_offsets.described(groups)
+            for group, partitions in zip(groups, left, strict=True):
+                rows += _offset_rows(arguments, group.group_id, partitions)
     return kafka_table(arguments, rows, "nobody holds records")
 
 
@@ -145,20 +123,23 @@ def _member_rows(group: ShareGroupDescription) -> list[dict[str, Any]]:
     ]
 
 
-def _offset_rows(group: ShareGroupDescription) -> list[dict[str, Any]]:
+def _offset_rows(
+    arguments: argparse.Namespace, group_id: str, partitions: Iterable[ShareGroupPartition]
+) -> list[dict[str, Any]]:
     from ..groups.share.share_values import RangeState
 
     return [
         {
-            "group": group.group_id,
-            "topic": one.topic_partition.topic,
-            "partition": one.topic_partition.partition,
-            "start_offset": one.start_offset,
-            "log_end_offset": one.log_end,
-            "lag": one.lag,
-            "in_flight": one.offsets(RangeState.ACQUIRED),
+            "group": group_id,
+            "topic": one.description.topic_partition.topic,
+            "partition": one.description.topic_partition.partition,
+            "start_offset": one.description.start_offset,
+            "log_end_offset": one.description.log_end,
+            "lag": one.lag_records,
+            "in_flight": one.description.offsets(RangeState.ACQUIRED),
+            **lag_ms_column(arguments, one.lag_ms),
         }
-        for one in group.partitions
+        for one in partitions
     ]
 
 
@@ -166,14 +147,14 @@ def _offset_rows(group: ShareGroupDescription) -> list[dict[str, Any]]:
 
 
 def _delete(arguments: argparse.Namespace) -> Result:
-    with _open(arguments) as opened:
-        return delete_each(opened.groups(arguments), opened.lake.share_groups.delete)
+    with open_log(arguments) as lake:
+        return delete_each(groups_of(arguments, lake.share_groups.list), lake.share_groups.delete)
 
 
 def _delete_offsets(arguments: argparse.Namespace) -> Result:
-    with _open(arguments) as opened:
-        asked = of_topics(opened.lake, arguments.topic)
-        gone = opened.offsets.delete_offsets(arguments.group, asked)
+    with open_log(arguments) as lake:
+        asked = of_topics(lake, arguments.topic)
+        gone = lake.share_group_offsets.delete_offsets(arguments.group, asked)
     return forgotten_table(arguments, gone, "the group was not there")
 
 
@@ -183,17 +164,17 @@ def _reset(arguments: argparse.Namespace) -> Result:
     if bool(arguments.topic) == arguments.all_topics:
         raise InvalidArgumentError("give --topic TOPIC[:N,…], or --all-topics; one of them")
     scenario = scenario_of(arguments)
-    with _open(arguments) as opened:
-        planned = {}
-        for group_id in opened.groups(arguments):
+    with open_log(arguments) as lake:
+        offsets, planned = lake.share_group_offsets, {}
+        for group_id in groups_of(arguments, lake.share_groups.list):
             partitions = (
-                of_topics(opened.lake, arguments.topic)
+                of_topics(lake, arguments.topic)
                 if arguments.topic
-                else opened.offsets.partitions(group_id)
+                else offsets.partitions(group_id)
             )
-            planned[group_id] = opened.offsets.plan(group_id, scenario, partitions)
+            planned[group_id] = offsets.plan(group_id, scenario, partitions)
         if arguments.execute:
             for group_id, moves in planned.items():
-                opened.offsets.apply(group_id, moves)
+                offsets.apply(group_id, moves)
     warn(planned)
     return moved_table(arguments, planned)

@@ -13,6 +13,7 @@ from ..groups.description import GroupState
 from ..groups.group_records import GroupRecords
 from ..groups.recorded_offset import GroupType, RecordedOffset
 from ..groups.share.admin import ShareGroupAdmin
+from ..offsets import LogOffsets
 from ..read.topic_log import TopicLog
 from ..record import TopicPartition
 
@@ -36,6 +37,19 @@ class GroupOffset:
     offset: int  # committed; of a share group, below which all is done with
     log_end: int
     unread: int  # records appended behind it, at most: compaction may have removed some
+
+    @classmethod
+    def of(cls, recorded: RecordedOffset, log: LogOffsets) -> GroupOffset:
+        """Where that is in the partition."""
+        offset = recorded.committed.offset
+        return cls(
+            recorded.group_id,
+            recorded.group_type,
+            recorded.topic_partition,
+            offset,
+            log.log_end,
+            log.unread(offset),
+        )
 
     @property
     def place(self) -> GroupPlace:
@@ -118,13 +132,13 @@ class GroupLags:
             known[shares.group_id, GroupType.SHARE] = (shares.state, len(shares.member_ids))
             for part in shares.partitions:
                 undone[shares.group_id, GroupType.SHARE, part.topic_partition] = part.lag or 0
-        behind = _Behind(self._logs)
+        behind = Behind(self._logs)
         lags = []
         for one in asked:
             state, members = known[one.group_id, one.group_type]
             if state is GroupState.DEAD:
                 continue
-            records, age_ms = behind.of(one)
+            records, age_ms = behind.of(one.topic_partition, one.offset, one.unread)
             # A share group may be done with records above its start.
             records = min(records, undone.get(one.place, records))
             lags.append(
@@ -152,19 +166,15 @@ class GroupLags:
             logger.info("how far groups are behind in %s is not known: %s", topic, error)
             return
         for one in current:
-            end = ends[one.topic_partition.partition]
-            yield GroupOffset(
-                one.group_id,
-                one.group_type,
-                one.topic_partition,
-                one.committed.offset,
-                end.log_end,
-                end.unread(one.committed.offset),
-            )
+            yield GroupOffset.of(one, ends[one.topic_partition.partition])
 
 
-class _Behind:
-    """What is left to read from positions on, each asked for once."""
+class Behind:
+    """What is left to read from positions on, each asked for once, for `READING_S` in all.
+
+    Args:
+        logs: gives the log of a topic.
+    """
 
     def __init__(self, logs: Callable[[str], TopicLog]) -> None:
         self._logs = logs
@@ -172,23 +182,38 @@ class _Behind:
         self._known: dict[tuple[TopicPartition, int], tuple[int, int | None]] = {}
         self._until_s = time.monotonic() + READING_S
 
-    def of(self, one: GroupOffset) -> tuple[int, int | None]:
-        if not one.unread:
+    def of(
+        self, topic_partition: TopicPartition, offset: int, unread: int
+    ) -> tuple[int, int | None]:
+        """How many records that are there lie behind an offset, and how old the first of them is.
+
+        Args:
+            unread: how many there are at most, see `LogOffsets.unread`.
+
+        Returns:
+            The records, and the age in ms. An age of None: there is none, or it is not known; then
+            the records are `unread`.
+        """
+        if not unread:
             return 0, None
-        place = one.topic_partition, one.offset
+        place = topic_partition, offset
         if place not in self._known:
-            self._known[place] = self._asked(one)
+            self._known[place] = self._asked(*place, unread)
         return self._known[place]
 
-    def _asked(self, one: GroupOffset) -> tuple[int, int | None]:
+    def _asked(
+        self, topic_partition: TopicPartition, offset: int, unread: int
+    ) -> tuple[int, int | None]:
         if time.monotonic() >= self._until_s:
-            return one.unread, None
-        topic, partition = one.topic_partition
+            return unread, None
+        topic, partition = topic_partition
         try:
             if topic not in self._opened:
                 self._opened[topic] = self._logs(topic)
-            found = self._opened[topic].lag(partition, one.offset)
+            found = self._opened[topic].lag(partition, offset)
         except LakelogError as error:  # deleted meanwhile, or its file cannot be read just now
-            logger.info("the first unread record of %s is not known: %s", one.place, error)
-            return one.unread, None
+            logger.info(
+                "how far %d of %s is behind is not known: %s", offset, topic_partition, error
+            )
+            return unread, None
         return found.records.records, found.age_ms

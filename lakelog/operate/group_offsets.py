@@ -20,7 +20,8 @@ from ..groups.reset import (
 )
 from ..read.topic_log import TopicLog
 from ..record import OffsetAndMetadata, TopicPartition
-from .partition_facts import log_ranges, partition_facts
+from .group_lag import Behind
+from .partition_facts import log_offsets, partition_facts
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,17 +32,19 @@ class GroupPartition:
     committed: int | None  # None: nothing is committed of the topic as it is now
     log_end: int | None  # None: there is no such partition (any more)
     member: MemberDescription | None = None  # who reads it now
+    lag_records: int | None = None  # see `GroupLag`; None: nothing is committed, or no log end
+    lag_ms: int | None = None  # age of the first of them; None: there is none, or it is not known
 
     @property
-    def lag(self) -> int | None:
-        """Offsets up to the log end, as kafka-consumer-groups counts; None: not known."""
+    def is_beyond_end(self) -> bool:
+        """Whether that is committed which the log has not come to: a reader has no such offset."""
         if self.committed is None or self.log_end is None:
-            return None
-        return max(0, self.log_end - self.committed)
+            return False
+        return self.committed > self.log_end
 
 
 class GroupOffsetsAdmin:
-    """Looks at the offsets of groups, and moves them.
+    """The offsets of groups: looks at them, and moves them. ``lake.group_offsets``; thread-safe.
 
     Args:
         logs: gives the log of a topic.
@@ -60,32 +63,23 @@ class GroupOffsetsAdmin:
         self._admin = admin
         self._now_ms = now_ms
 
-    def describe(self, group: GroupDescription) -> list[GroupPartition]:
+    def describe(self, group_id: str) -> list[GroupPartition]:
         """Each partition of which something is committed, or which a member reads; in order."""
-        owners = dict(_owners(group))
-        logs = self._there(group.group_id, owners)
-        committed = self._committed(group.group_id, logs)
-        asked = sorted({*owners, *self._coordinator.committed(group.group_id)})
-        there = [
-            tp
-            for tp in asked
-            if tp.topic in logs and tp.partition < logs[tp.topic].topic.partitions
-        ]
-        ranges = log_ranges(logs, there)
-        return [
-            GroupPartition(
-                tp,
-                committed.get(tp),
-                ranges[tp][1] if tp in ranges else None,
-                owners.get(tp),
-            )
-            for tp in asked
-        ]
+        (found,) = self.described([self._admin.describe(group_id)])
+        return found
 
-    def partitions(self, group_id: str) -> list[TopicPartition]:
-        """Those of which the group has committed something, of topics that are there."""
+    def described(self, groups: Iterable[GroupDescription]) -> list[list[GroupPartition]]:
+        """As `describe`, of several groups, in their order.
+
+        The records that say how old they are, are read for 20 s in all.
+        """
+        behind = Behind(self._logs)
+        return [self._described(group, behind) for group in groups]
+
+    def committed(self, group_id: str) -> dict[TopicPartition, int]:
+        """What the group has committed of topics as they are now, by topic and partition."""
         logs = self._there(group_id, ())
-        return sorted(self._committed(group_id, logs))
+        return dict(sorted(self._committed(group_id, logs).items()))
 
     def plan(
         self, group_id: str, scenario: Scenario, partitions: Iterable[TopicPartition]
@@ -119,6 +113,28 @@ class GroupOffsetsAdmin:
             self._coordinator.commit(group_id, offsets, topic_ids=ids)
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _described(self, group: GroupDescription, behind: Behind) -> list[GroupPartition]:
+        owners = dict(_owners(group))
+        logs = self._there(group.group_id, owners)
+        committed = self._committed(group.group_id, logs)
+        asked = sorted({*owners, *self._coordinator.committed(group.group_id)})
+        there = (
+            tp
+            for tp in asked
+            if tp.topic in logs and tp.partition < logs[tp.topic].topic.partitions
+        )
+        ends = log_offsets(logs, there)
+        found = []
+        for tp in asked:
+            log, offset, member = ends.get(tp), committed.get(tp), owners.get(tp)
+            if log is None or offset is None:
+                log_end = None if log is None else log.log_end
+                found.append(GroupPartition(tp, offset, log_end, member))
+                continue
+            lag = behind.of(tp, offset, log.unread(offset))
+            found.append(GroupPartition(tp, offset, log.log_end, member, *lag))
+        return found
 
     def _there(self, group_id: str, more: Iterable[TopicPartition]) -> dict[str, TopicLog]:
         """The logs of the group's topics that are there."""

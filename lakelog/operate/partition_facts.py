@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from ..groups.reset import PartitionFacts
-from ..offsets import AtTimestamp
+from ..offsets import AtTimestamp, LogOffsets
 from ..read.topic_log import TopicLog
 from ..record import TopicPartition
 
@@ -27,16 +27,16 @@ def partition_facts(
         UnknownTopicOrPartitionError: there is no such partition.
     """
     facts = {}
-    for tp, (start, end) in log_ranges(logs, partitions).items():
+    for tp, log in log_offsets(logs, partitions).items():
         found = None if at_ms is None else logs[tp.topic].seek(tp.partition, AtTimestamp(at_ms))
-        facts[tp] = PartitionFacts(start, end, known.get(tp), found)
+        facts[tp] = PartitionFacts(log.log_start, log.log_end, known.get(tp), found)
     return facts
 
 
-def log_ranges(
+def log_offsets(
     logs: Mapping[str, TopicLog], partitions: Iterable[TopicPartition]
-) -> dict[TopicPartition, tuple[int, int]]:
-    """Log start and log end of each.
+) -> dict[TopicPartition, LogOffsets]:
+    """Where each begins and ends.
 
     Raises:
         UnknownTopicOrPartitionError: there is no such partition.
@@ -45,7 +45,7 @@ def log_ranges(
     for topic, number in partitions:
         by_topic.setdefault(topic, []).append(logs[topic].topic.partition(number).partition)
     return {
-        TopicPartition(topic, number): (found.log_start, found.log_end)
+        TopicPartition(topic, number): found
         for topic, numbers in by_topic.items()
         for number, found in logs[topic].offsets(numbers).items()
     }

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
 from ..errors import GroupIdNotFoundError, NonEmptyGroupError
 from ..groups.description import GroupState
 from ..groups.reset import ResetOffset, Scenario, plan_reset, target_ms
 from ..groups.share.admin import ShareGroupAdmin, ShareGroupDescription
 from ..groups.share.share_partitions import SharePartitions
+from ..groups.share.share_values import SharePartitionDescription
 from ..read.topic_log import TopicLog
 from ..record import TopicPartition
+from .group_lag import Behind
 from .partition_facts import partition_facts
 
 
+@dataclass(frozen=True, slots=True)
+class ShareGroupPartition:
+    """Where a share group stands in a partition, and what there is left for it."""
+
+    description: SharePartitionDescription
+    lag_records: int | None  # see `GroupLag`; None: the topic was deleted, or made again
+    lag_ms: int | None  # age of the first at or behind the start; None: no lag, or it is not known
+
+
 class ShareGroupOffsets:
-    """Moves the share-partition start offsets of groups of which nobody holds records.
+    """Where share groups begin: tells what is left, and moves the share-partition start offsets of
+    groups of which nobody holds records. ``lake.share_group_offsets``; thread-safe.
 
     Args:
         logs: gives the log of a topic.
@@ -34,6 +47,14 @@ class ShareGroupOffsets:
         self._admin = admin
         self._shares = shares
         self._now_ms = now_ms
+
+    def described(self, groups: Iterable[ShareGroupDescription]) -> list[list[ShareGroupPartition]]:
+        """How far each of these groups is behind in its partitions, in their order.
+
+        The records that say how old they are, are read for 20 s in all.
+        """
+        behind = Behind(self._logs)
+        return [[self._left(one, behind) for one in group.partitions] for group in groups]
 
     def partitions(self, group_id: str) -> list[TopicPartition]:
         """Those in which the group is, of topics that are there."""
@@ -88,6 +109,15 @@ class ShareGroupOffsets:
             )
         check_unheld(group)
         return {tp: self._move(group_id, tp, None) for tp in dict.fromkeys(partitions)}
+
+    def _left(self, one: SharePartitionDescription, behind: Behind) -> ShareGroupPartition:
+        undone, tp = one.lag, one.topic_partition
+        if undone is None:
+            return ShareGroupPartition(one, None, None)
+        log = self._logs(tp.topic).offsets([tp.partition])[tp.partition]
+        records, age_ms = behind.of(tp, one.start_offset, log.unread(one.start_offset))
+        records = min(records, undone)  # it may be done with records above its start
+        return ShareGroupPartition(one, records, age_ms if records else None)
 
     def _move(self, group_id: str, partition: TopicPartition, start: int | None) -> bool:
         topic_id = self._logs(partition.topic).topic.topic_id

@@ -12,7 +12,7 @@ import pytest
 from lakelog.cli import main as cli
 from lakelog.lakelog import Lakelog
 from lakelog.read.consumer import Consumer
-from lakelog.record import TopicPartition
+from lakelog.record import OffsetAndMetadata, TopicPartition
 
 Run = Callable[..., str]
 
@@ -107,6 +107,31 @@ def test_a_partition_without_a_commit_is_described_too(run: Run, lake: Lakelog) 
             consumer.poll(100)
         (row, _) = as_json(run, "describe", "--group", "g")
     assert (row["current_offset"], row["log_end_offset"], row["lag"]) == (None, 100, None)
+
+
+def test_a_lag_counts_records_and_not_the_offsets_that_a_lost_tail_skipped(
+    run: Run, lake: Lakelog, read: Callable[..., Consumer]
+) -> None:
+    read(count=40).close()
+    lake.hot.recover(TopicPartition("t", 0), 1_000_000)
+    first, second = as_json(run, "describe", "--group", "g")
+    assert (first["lag"], second["lag"]) == (60, 60)
+    assert first["log_end_offset"] > 1_000_000
+    assert first["lag_ms"] > 0
+    assert "LAG-MS" in run("describe", "--group", "g", "--verbose")
+
+
+def test_what_is_committed_beyond_the_end_is_said(
+    redis_url: str, lake: Lakelog, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with lake.consumer(group_id="g") as consumer:
+        consumer.commit(
+            {TopicPartition("t", n): OffsetAndMetadata(m) for n, m in ((0, 500), (1, 100))}
+        )
+    assert cli.main(["--redis", redis_url, "groups", "describe", "--group", "g"]) == 0
+    said = capsys.readouterr().err
+    assert "has committed 500 of t-0, beyond the log end 100" in said
+    assert "t-1" not in said
 
 
 def test_what_is_committed_of_a_deleted_topic_has_no_end(
@@ -252,6 +277,21 @@ def test_what_is_exported_can_be_imported(
     assert "give it as --group" in run("import", str(file), "--all-groups", code=1)
 
 
+def test_a_file_passes_over_no_group_in_silence(
+    run: Run, lake: Lakelog, read: Callable[..., Consumer], tmp_path: Path
+) -> None:
+    read("one", 10).close()
+    file = tmp_path / "offsets.csv"
+    file.write_text("one,t,0,20\ngone,t,0,30\n")
+    said = run("import", str(file), "--all-groups", "--execute", code=1)
+    assert "names groups that there are not: gone" in said
+    said = run("import", str(file), "--group", "one", "--group", "two", "--execute", code=1)
+    assert "says nothing of group 'two'" in said
+    assert committed(lake, "one") == {0: 10, 1: 10}
+    run("import", str(file), "--group", "gone", "--execute")
+    assert (committed(lake, "gone"), committed(lake, "one")[0]) == ({0: 30, 1: None}, 10)
+
+
 def test_commits_of_a_topic_that_was_made_again_are_not_current(
     run: Run, lake: Lakelog, read: Callable[..., Consumer]
 ) -> None:
@@ -274,6 +314,7 @@ def test_commits_of_a_topic_that_was_made_again_are_not_current(
         (["--topic", "t", "--by-duration", "1h"], "1h"),
         (["--topic", "t", "--to-earliest", "--export", "--execute"], "--export changes nothing"),
         (["--from-file", "/nowhere"], "/nowhere"),
+        (["--from-file", "/nowhere", "--topic", "t"], "without --topic"),
     ],
     ids=str,
 )

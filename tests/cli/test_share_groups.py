@@ -12,6 +12,7 @@ from lakelog.cli import main as cli
 from lakelog.groups.recorded_offset import GroupType
 from lakelog.lakelog import Lakelog
 from lakelog.read.share.share_consumer import ShareConsumer
+from lakelog.record import TopicPartition
 
 Run = Callable[..., str]
 
@@ -88,6 +89,16 @@ def test_groups_are_listed_and_described(run: Run, lake: Lakelog) -> None:
     assert state == {"group": "holders", "state": "Stable", "#member_count": 1}
     holder.close()
     assert "there is no share group" in run("describe", "--group", "none", code=1)
+
+
+def test_a_lag_counts_records_and_not_the_offsets_that_a_lost_tail_skipped(
+    run: Run, lake: Lakelog
+) -> None:
+    lake.hot.recover(TopicPartition("jobs", 0), 1_000_000)
+    run("reset-offsets", "--group", "g", "--topic", "jobs", "--to-offset", "4", "--execute")
+    found = as_json(run, "describe", "--group", "g")
+    assert [row["lag"] for row in found] == [6, 6]
+    assert found[0]["log_end_offset"] > 1_000_000
 
 
 def test_all_kinds_of_groups_are_listed_together(lake: Lakelog) -> None:

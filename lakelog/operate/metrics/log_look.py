@@ -21,6 +21,7 @@ from ...offsets import HotOffsets, LogOffsets
 from ...read.tiers import join
 from ...record import TopicPartition
 from ...topic import Topic
+from ..group_lag import GroupOffset
 from .cold_figures import ColdFigures, KnownFigures
 from .cold_looks import ColdLooks, Found
 
@@ -211,7 +212,7 @@ def _of_groups(
         topic = topics.get(tp.topic)
         if topic is None or not one.is_of(topic) or tp not in logs:
             continue  # of a topic that was not asked for, or of an earlier one of the name
-        log, offset = logs[tp], one.committed.offset
+        where = GroupOffset.of(one, logs[tp])
         labels = (one.group_id, one.group_type.value, tp.topic, str(tp.partition))
-        found.add(m.GROUP_OFFSET, labels, offset)
-        found.add(m.GROUP_LAG, labels, log.unread(offset))
+        found.add(m.GROUP_OFFSET, labels, where.offset)
+        found.add(m.GROUP_LAG, labels, where.unread)
