@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import difflib
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields, replace
@@ -237,6 +238,13 @@ _DEFINITIONS = (
         MINUTE_MS,
         0,
         "time since the oldest unarchived append from which it archives all the same",
+    ),
+    number(
+        "lakelog.high.water.percent",
+        80,
+        1,
+        "the share of Redis's maxmemory from which all that is archived goes from there; 100: none",
+        100,
     ),
     number(
         "lakelog.retention.entries", -1, -1, "the entries an untiered partition keeps; -1: no limit"
@@ -469,6 +477,12 @@ class TopicConfig:
         """How long archived records stay hot; -1: forever."""
         local = int(self["local.retention.ms"])
         return int(self["retention.ms"]) if local == -2 else local
+
+    @property
+    def high_water_percent(self) -> float:
+        """Of ``maxmemory``, from which the topic gives room in Redis; infinite: never."""
+        percent = int(self["lakelog.high.water.percent"])
+        return percent if percent < 100 else math.inf
 
     @property
     def local_retention_bytes(self) -> int:

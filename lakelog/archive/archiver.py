@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -83,6 +84,7 @@ class _Look:
     now_ms: int  # Redis's clock, before anything else was read
     hot: Mapping[int, HotOffsets]
     cold: ColdSnapshot
+    full: frozenset[int]  # partitions whose server is nearly full
 
 
 class Archiver:
@@ -115,6 +117,7 @@ class Archiver:
         self._current_topic = current_topic
         self._cold: ColdSnapshot | None = None  # the newest seen; others may be ahead of it
         self._is_known = False  # whether Redis knows the table as the topic's
+        self._was_full = False  # whether it gave room at the last look
         self._orphans_possible = True  # an earlier process may have left some
         self._next_orphans_s = 0.0  # when to look for them again (monotonic)
 
@@ -192,21 +195,23 @@ class Archiver:
     def flush(self) -> Flushed:
         """Archive and trim what the topic's flush policy asks for by now.
 
-        While that is nothing it costs three round trips to Redis, no Spark job and no commit.
+        While that is nothing it costs four round trips to Redis, no Spark job and no commit. From
+        a server that is nearly full everything is archived at once.
 
         Raises: see `run_once`.
         """
         self._reload_topic()
-        limit = FlushLimit.of(self._topic.config)
+        full = self._full()
+        limit = FlushLimit() if full else FlushLimit.of(self._topic.config)
         now_ms = self._hot.now_ms()
         hot = self._offsets(range(self._topic.partitions))
         report = None
-        if self._cold is None or self._is_due(hot, self._cold, limit, now_ms):
+        if self._cold is None or self._is_due(hot, self._cold, limit, now_ms, full):
             report, errors = self._archive(self._look(calls=1), limit, [])
             if errors:
                 raise errors[0]
             hot = self._offsets(range(self._topic.partitions))
-        return self._flushed(report, hot, limit)
+        return self._flushed(report, hot, FlushLimit.of(self._topic.config))
 
     def drain(self) -> Flushed:
         """Archive and trim all that is there now, at the end of a run."""
@@ -295,10 +300,10 @@ class Archiver:
 
         Also finishes what an earlier run left undone after its commit.
         """
-        points = trim_points(self._topic, look.hot, look.cold, look.now_ms)
+        points = trim_points(self._topic, look.hot, look.cold, look.now_ms, look.full)
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
-            points = trim_points(self._topic, look.hot, look.cold, look.now_ms)
+            points = trim_points(self._topic, look.hot, look.cold, look.now_ms, look.full)
         for number, seen in look.hot.items():
             archived_end = look.cold.archived_end(number)
             untold = seen.unarchived_since_ms is not None and archived_end >= seen.log_end
@@ -370,7 +375,25 @@ class Archiver:
         hot = self._offsets(range(self._topic.partitions), calls)
         self._settle_table()
         self._cold = self._table.snapshot(newer_than=self._cold)
-        return _Look(now_ms, hot, self._cold)
+        return _Look(now_ms, hot, self._cold, self._full())
+
+    def _full(self) -> frozenset[int]:
+        """The partitions whose server is so full that the topic gives room there."""
+        mark = self._topic.config.high_water_percent
+        if mark == math.inf:
+            return frozenset()
+        found = self._hot.memory_percent(self._topic.topic_partitions())
+        full = frozenset(tp.partition for tp, percent in found.items() if percent >= mark)
+        if full and not self._was_full:
+            logger.warning(
+                "topic %r: Redis uses %.0f %% of its memory, from lakelog.high.water.percent=%d on "
+                "all that is archived goes from there, whatever local.retention says",
+                self._topic.name,
+                max(found.values()),
+                mark,
+            )
+        self._was_full = bool(full)
+        return full
 
     def _settle_table(self) -> None:
         """Makes sure that the topic is archived into this table alone; asks once.
@@ -457,12 +480,17 @@ class Archiver:
         )
 
     def _is_due(
-        self, hot: Mapping[int, HotOffsets], cold: ColdSnapshot, limit: FlushLimit, now_ms: int
+        self,
+        hot: Mapping[int, HotOffsets],
+        cold: ColdSnapshot,
+        limit: FlushLimit,
+        now_ms: int,
+        full: frozenset[int],
     ) -> bool:
         """Whether there may be something to do. With an old snapshot it may say yes for nothing."""
         return bool(
             _behind(hot, cold)
-            or trim_points(self._topic, hot, cold, now_ms)
+            or trim_points(self._topic, hot, cold, now_ms, full)
             or any(
                 limit.reached(
                     unarchived_records(seen, archive_start(cold, number)),

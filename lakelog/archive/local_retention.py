@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from ..cold.table import ColdSnapshot
 from ..config import TopicConfig
@@ -12,7 +12,11 @@ from .plan import archive_start
 
 
 def trim_points(
-    topic: Topic, hot: Mapping[int, HotOffsets], cold: ColdSnapshot, now_ms: int
+    topic: Topic,
+    hot: Mapping[int, HotOffsets],
+    cold: ColdSnapshot,
+    now_ms: int,
+    full: Collection[int] = (),
 ) -> dict[int, int]:
     """The offset below which each partition's hot records go; those that keep all are left out.
 
@@ -29,13 +33,18 @@ def trim_points(
     ``retention.ms`` or ``retention.bytes`` even where the policy has no ``delete`` and cold keeps
     everything: Redis would fill up otherwise.
 
+    Args:
+        full: partitions whose server is nearly full: all that is archived goes from there.
+
     Source: Kafka ``UnifiedLog.deleteOldSegments`` with a remote tier; KIP-405.
     """
     points = {}
     for partition, offsets in hot.items():
         held_by_cold = min(archive_start(cold, partition), offsets.log_end)
         forgotten = min(cold.log_start(partition), offsets.log_end)
-        point = _retention_point(topic.config, offsets, forgotten, held_by_cold, now_ms)
+        point = held_by_cold
+        if partition not in full:
+            point = _retention_point(topic.config, offsets, forgotten, held_by_cold, now_ms)
         if max(forgotten, point) > offsets.local_log_start:
             points[partition] = max(forgotten, point)
     return points

@@ -17,7 +17,7 @@ from uuid import UUID
 
 from ..back_off import BackOff, Tries
 from ..errors import UnknownTopicIdError, UnknownTopicOrPartitionError
-from ..hot.glance import Glance
+from ..hot.glance import Glance, Glimpse
 from ..metrics import of_process as m
 from ..metrics.counts import COUNTS
 from ..record import TopicPartition
@@ -47,6 +47,9 @@ MOST_WORKERS = 4 * WORKERS
 #: Each topic is looked at this often even if nothing shows that it is needed.
 SWEEP_S = 300.0
 
+#: From a server that is nearly full each topic is archived this often, however little there is.
+FULL_INTERVAL_S = 1.0
+
 #: A run that named a time already past is repeated after this long, not at once.
 SETTLE_S = 0.05
 
@@ -71,17 +74,33 @@ class _Watched:
     running_since_s: float | None = None
     failing_since_ms: int = 0
     reason: str = ""
+    full: set[int] = field(default_factory=set)  # partitions whose server is nearly full
     is_drained: bool = False
 
     def is_late(self, now_s: float) -> bool:
         return self.running_since_s is not None and now_s - self.running_since_s >= LONG_CALL_S
 
+    def memory_is(self, number: int, percent: float) -> None:
+        """How full the server of a partition is."""
+        if percent < self.topic.config.high_water_percent:
+            self.full.discard(number)
+        elif number not in self.full:
+            self.full.add(number)
+            self.is_stirred = True  # what is archived goes from there, too
+
     def may_be_due(self, now_ms: int, now_s: float) -> bool:
+        if now_s - self.worked_s >= FULL_INTERVAL_S and any(map(self._is_unarchived, self.full)):
+            return True
         if self.starts is None or self.is_stirred or now_s - self.worked_s >= SWEEP_S:
             return True
         if self.next_ms is not None and now_ms >= self.next_ms:
             return now_s - self.worked_s >= SETTLE_S
         return any(self._partition_may_be_due(number, now_ms) for number in self.changed)
+
+    def _is_unarchived(self, number: int) -> bool:
+        glance = self.glances.get(number)
+        start = (self.starts or {}).get(number)
+        return glance is None or start is None or glance.log_end > start
 
     def _partition_may_be_due(self, number: int, now_ms: int) -> bool:
         glance = self.glances.get(number)
@@ -154,12 +173,15 @@ class Supervisor:
         """All partitions to be looked at; another object whenever they change."""
         return self._partitions
 
-    def saw(self, now_ms: int, glances: Mapping[TopicPartition, Glance | None]) -> None:
+    def saw(self, glimpse: Glimpse) -> None:
         """What a look at a server showed; the time is that server's."""
+        percent = 0.0 if glimpse.memory is None else glimpse.memory.percent
         with self._lock:
-            self._hot_now_ms = max(self._hot_now_ms, now_ms)
-            for tp, glance in glances.items():
+            self._hot_now_ms = max(self._hot_now_ms, glimpse.now_ms)
+            for tp, glance in glimpse.partitions.items():
                 known = self._topics.get(self._partitions.get(tp, _NO_TOPIC))
+                if known is not None:
+                    known.memory_is(tp.partition, percent)
                 # What did not change is the same object: see `Glancer`.
                 if known is None or known.glances.get(tp.partition, _NOTHING_SEEN) is glance:
                     continue

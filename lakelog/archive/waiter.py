@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from ..back_off import BackOff, Tries
-from ..hot.glance import Glance, Glancer
+from ..hot.glance import Glancer, Glimpse
 from ..record import TopicPartition
 from .trouble import Trouble, why
 
@@ -39,7 +39,7 @@ class Waiter:
         self,
         glancer: Glancer,
         partitions: Callable[[], Mapping[TopicPartition, UUID]],
-        saw: Callable[[int, Mapping[TopicPartition, Glance | None]], None],
+        saw: Callable[[Glimpse], None],
         after: Callable[[], None],
     ) -> None:
         self._glancer = glancer
@@ -113,7 +113,7 @@ class Waiter:
             self._own = [tp for tp in partitions if self._glancer.holds(tp)]
             self._all, self._placed_s = partitions, now_s
         glimpse = self._glancer.look(self._own)
-        self._saw(glimpse.now_ms, glimpse.partitions)
+        self._saw(glimpse)
 
     def _failed(self, error: Exception) -> float:
         """How long to wait before the next look."""

@@ -16,6 +16,7 @@ from ..record import TopicPartition
 from .connection import Server, Servers, moved, translate
 from .foreign import ILLEGIBLE
 from .keys import Keys
+from .memory_use import COMMAND, MemoryUse
 
 _FIELDS = ("topic_id", "run_id", "log_end", "unarchived_since")
 
@@ -38,6 +39,7 @@ class Glimpse:
     # None: the server has no such partition, or a damaged one, whose damage a closer look names. It
     # must not hide the others.
     partitions: Mapping[TopicPartition, Glance | None]
+    memory: MemoryUse | None  # None: it does not tell us
 
 
 class Glancer:
@@ -75,7 +77,7 @@ class Glancer:
         wanted = list(topic_partitions)
         commands = [("HMGET", self._keys.partition(tp).state, *_FIELDS) for tp in wanted]
         with self._server.wire() as wire:
-            time, *replies = wire.exchange([("TIME",), *commands])
+            time, memory, *replies = wire.exchange([("TIME",), COMMAND, *commands])
             run_id = wire.run_id
         if isinstance(time, Exception):
             raise translate(time, self._server.name)
@@ -99,7 +101,8 @@ class Glancer:
         now_ms = seconds * 1000 + microseconds // 1000
         if self._clock is not None:
             now_ms = self._clock.now_ms()
-        return Glimpse(now_ms, {tp: glance for tp, (_, glance) in seen.items()})
+        glances = {tp: glance for tp, (_, glance) in seen.items()}
+        return Glimpse(now_ms, glances, MemoryUse.of(memory))
 
 
 def _glance(reply: Any, run_id: str) -> Glance | None:

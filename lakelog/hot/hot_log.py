@@ -46,6 +46,7 @@ from .glance import Glancer
 from .inspection import Inspection
 from .keys import DEFAULT_KEYSPACE, Keys
 from .lock import Lock
+from .memory_use import COMMAND, MemoryUse
 from .mending import Mending
 from .persistence import Persistence, rewrite_persistence
 from .producer_values import parse_calls
@@ -273,6 +274,23 @@ class HotLog:
     def servers(self) -> list[ServerInfo]:
         """What each server says of its version, memory and persistence."""
         return [server_info(server) for server in self._servers.all()]
+
+    def memory_percent(
+        self, topic_partitions: Iterable[TopicPartition]
+    ) -> dict[TopicPartition, float]:
+        """How much of its server's ``maxmemory`` is used, for each; 0 where nothing tells.
+
+        One round trip a server.
+        """
+        found: dict[TopicPartition, float] = {}
+        of_server: dict[int, float] = {}
+        for tp in topic_partitions:
+            server = self._servers.for_key(self._keys.partition(tp).stream)
+            if id(server) not in of_server:
+                use = MemoryUse.of(server.call(COMMAND)[0])
+                of_server[id(server)] = 0.0 if use is None else use.percent
+            found[tp] = of_server[id(server)]
+        return found
 
     def rewrite_persistence(self) -> list[Persistence]:
         """Has each server write its files on disk anew, without what was trimmed.

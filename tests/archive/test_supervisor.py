@@ -21,7 +21,8 @@ from lakelog.archive.supervisor import (
 )
 from lakelog.config import TopicConfig
 from lakelog.errors import ColdTierUnavailableError, HotTierUnavailableError
-from lakelog.hot.glance import Glance
+from lakelog.hot.glance import Glance, Glimpse
+from lakelog.hot.memory_use import MemoryUse
 from lakelog.record import TopicPartition
 from lakelog.topic import Topic
 
@@ -38,6 +39,7 @@ class Bench:
         self.supervisor = Supervisor(lambda: self.now_s, lambda: int(self.now_s * 1000))
         self.topics = [Topic(f"t{n:03}", uuid4(), 1, CONFIG) for n in range(topics)]
         self.seen: dict[TopicPartition, Glance | None] = {}
+        self.memory: MemoryUse | None = None
         self.supervisor.topics_are(self.topics)
         self.look()
 
@@ -49,7 +51,7 @@ class Bench:
     def look(self) -> None:
         for topic in self.topics:
             self.seen.setdefault(topic.partition(0), Glance(str(topic.topic_id), True, 0, None))
-        self.supervisor.saw(int(self.now_s * 1000), dict(self.seen))
+        self.supervisor.saw(Glimpse(int(self.now_s * 1000), dict(self.seen), self.memory))
 
     def started(self) -> list[Topic]:
         self.look()
@@ -115,6 +117,21 @@ def test_what_only_a_closer_look_can_tell_is_looked_at(glance):
     bench.work()
     bench.seen[bench.topics[0].partition(0)] = glance
     assert bench.started() == [bench.topics[0]]
+
+
+def test_a_nearly_full_server_makes_topics_due_that_have_anything_there():
+    bench = Bench(2)
+    bench.work()
+    bench.append(bench.topics[0], 1)
+    assert bench.run(10) == []
+    bench.memory = MemoryUse(80, 100)
+    assert bench.work() == bench.topics  # what is archived goes from there, too
+    bench.append(bench.topics[0], 2)
+    assert bench.work() == []  # not more often than that
+    assert bench.run(10) == [bench.topics[0]]
+    bench.memory = MemoryUse(79, 100)
+    bench.append(bench.topics[0], 3)
+    assert bench.run(10) == []
 
 
 def test_a_look_that_found_nothing_due_is_not_repeated_while_nothing_changes():
