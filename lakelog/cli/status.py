@@ -22,6 +22,7 @@ unarchived: records that Redis alone holds. lag: how long the oldest of them has
 offsets that an unclean stop of Redis left unused, mostly never given to a record; a sentence says
 which records may be lost. cold size: Parquet files, in so many segments. A warning is about what
 stays until somebody does something, such as a timestamp in the future, from which retention counts.
+headroom_hours: until that Redis refuses appends, at the rate of the last hour, if nothing goes.
 An archiving line is about what a live archiver fails at: since when, why, and when it tries again.
 When Redis does not answer, what archivers wrote into _lakelog_status in the last minutes is shown,
 with --cold. When a topic cannot be looked at, the others are shown and the exit code is 1.
@@ -81,6 +82,7 @@ def _run(arguments: argparse.Namespace) -> Page:
             "version": f"{server.program} {server.version}",
             "used_bytes": server.used_memory_bytes,
             "max_bytes": server.max_memory_bytes or None,
+            "headroom_hours": _rounded(seen.headroom_hours.get(server.name)),
             "eviction": server.eviction_policy,
             "append_only_file": server.append_only_file,
             "appendfsync": server.appendfsync,
@@ -140,6 +142,10 @@ def _run(arguments: argparse.Namespace) -> Page:
             Page(parts), "\n".join(f"topic {row['topic']}: {row['error']}" for row in errors)
         )
     return Page(parts)
+
+
+def _rounded(hours: float | None) -> float | None:
+    return None if hours is None else float(f"{hours:.3g}")
 
 
 def _disks(log: ColdLog, directory: str | None) -> Iterator[dict[str, Any]]:

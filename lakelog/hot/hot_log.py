@@ -275,6 +275,10 @@ class HotLog:
         """What each server says of its version, memory and persistence."""
         return [server_info(server) for server in self._servers.all()]
 
+    def server_name(self, topic_partition: TopicPartition) -> str:
+        """The address of the server that has the partition, without a password."""
+        return self._servers.for_key(self._keys.partition(topic_partition).stream).name
+
     def memory_percent(
         self, topic_partitions: Iterable[TopicPartition]
     ) -> dict[TopicPartition, float]:

@@ -100,6 +100,8 @@ STATUS = pa.schema(
         pa.field("who", pa.string()),
         pa.field("what", pa.string()),
         pa.field("result", pa.string()),
+        pa.field("redis_headroom_percent", pa.float64()),
+        pa.field("redis_headroom_hours", pa.float64()),
     ]
 )
 
@@ -178,6 +180,8 @@ def status_rows(
             "redis_used_bytes": standing.redis.used_bytes,
             "redis_max_bytes": standing.redis.max_bytes,
             "redis_headroom_bytes": standing.redis.headroom_bytes,
+            "redis_headroom_percent": standing.redis.headroom_percent,
+            "redis_headroom_hours": standing.redis.headroom_hours,
         }
     columns = [
         pa.array([{**common, **row}.get(field.name) for row in rows], field.type)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..hot.server_info import ServerInfo
@@ -34,6 +35,8 @@ class RedisMemory:
     used_bytes: int
     max_bytes: int | None  # None: at least one has no limit
     headroom_bytes: int | None  # of the server that has the least; None: none has a limit
+    headroom_percent: float | None  # of the fullest one's limit; likewise
+    headroom_hours: float | None  # of the one that is full first; None: none will be
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,7 @@ def standing_of(status: Status) -> Standing:
     """Where the partitions of a status stand."""
     partitions = map(_partition, status.partitions)
     ordered = tuple(sorted(partitions, key=lambda one: (one.topic, one.partition)))
-    redis = redis_memory(status.servers) if status.servers else None
+    redis = redis_memory(status.servers, status.headroom_hours) if status.servers else None
     return Standing(ordered, redis, status.now_ms, status.failures)
 
 
@@ -80,7 +83,7 @@ def _partition(one: PartitionStatus) -> PartitionStanding:
     )
 
 
-def redis_memory(servers: tuple[ServerInfo, ...]) -> RedisMemory:
+def redis_memory(servers: tuple[ServerInfo, ...], hours: Mapping[str, float]) -> RedisMemory:
     """The memory of all servers together; the headroom is that of the one with the least."""
     limits = [server.max_memory_bytes for server in servers]
     rooms = [
@@ -88,8 +91,15 @@ def redis_memory(servers: tuple[ServerInfo, ...]) -> RedisMemory:
         for server in servers
         if server.memory_headroom_bytes is not None
     ]
+    shares = [
+        100 * server.memory_headroom_bytes / server.max_memory_bytes
+        for server in servers
+        if server.memory_headroom_bytes is not None
+    ]
     return RedisMemory(
         sum(server.used_memory_bytes for server in servers),
         sum(limits) if all(limits) else None,
         min(rooms, default=None),
+        min(shares, default=None),
+        min(hours.values(), default=None),
     )

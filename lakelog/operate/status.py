@@ -4,8 +4,8 @@ and problems that will not go away by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 
 import pyarrow.compute as pc
 
@@ -21,6 +21,7 @@ from ..read.hot_tier import HotTier
 from ..read.tiers import Look, Tiers
 from ..record import TopicPartition
 from ..topic import Topic
+from .headroom import bytes_per_second, headroom_hours
 from .skipped import Skipped, skipped
 
 #: The state of a partition if Redis was not asked.
@@ -89,6 +90,7 @@ class Status:
     warnings: tuple[PartitionWarning, ...] = ()
     failures: tuple[TopicFailure, ...] = ()
     troubles: tuple[Trouble, ...] = ()  # what live archivers fail at; topic "": Redis itself
+    headroom_hours: Mapping[str, float] = field(default_factory=dict)  # see `headroom_hours`
 
 
 def status(
@@ -111,22 +113,30 @@ def status(
     partitions: list[PartitionStatus] = []
     warnings: list[PartitionWarning] = []
     failures = []
+    rates: list[tuple[str, float]] = []
     for topic in topics:
         try:
             look = Tiers(topic, hot, table_of(topic)).look(range(topic.partitions))
             partitions += [_partition(topic, look, n, now_ms, redis is None) for n in look.offsets]
             warnings += _warnings(topic, look, now_ms)
+            if redis is not None:
+                rates += [
+                    (redis.server_name(topic.partition(number)), bytes_per_second(seen, now_ms))
+                    for number, seen in look.hot.items()
+                ]
         except LakelogError as error:
             failures.append(TopicFailure(topic.name, error))
     beats = {} if redis is None else redis.beats().alive()
     troubles = {one.topic: one for one in reported(beats.values())}
+    servers = () if redis is None else tuple(redis.servers())
     return Status(
         tuple(partitions),
-        () if redis is None else tuple(redis.servers()),
+        servers,
         now_ms,
         tuple(warnings),
         tuple(failures),
         tuple(troubles[name] for name in sorted(troubles)),
+        headroom_hours(servers, rates),
     )
 
 

@@ -74,6 +74,7 @@ WATCHED: dict[str, dict[str, str]] = {
         "alert_schedule": "0 0 * * * ?",
         "archive_lag_alert_minutes": "30",
         "redis_headroom_alert_percent": "10",
+        "redis_headroom_alert_hours": "4",
         "group_lag_alert_minutes": "5",
         "group_lag_alert_groups": "^live-",
     },

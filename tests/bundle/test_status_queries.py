@@ -251,6 +251,11 @@ HEADROOM: dict[str, tuple[list[dict[str, Any]], str]] = {
     "it was full once": ([row(redis_used_bytes=10 * GB, minutes_ago=60), row()], "OK"),
     "it is full now": ([row(minutes_ago=60), row(redis_used_bytes=10 * GB)], "TRIGGERED"),
     "cleanup looked last": ([row(redis_used_bytes=9 * GB), cold_only(minutes_ago=0)], "TRIGGERED"),
+    "one server of a cluster is fuller": ([row(redis_headroom_percent=9.0)], "TRIGGERED"),
+    "one server of a cluster has no limit": (
+        [row(redis_max_bytes=None, redis_headroom_percent=9.0)],
+        "TRIGGERED",
+    ),
     "there is no limit": ([row(redis_max_bytes=None, redis_headroom_bytes=None)], "OK"),
 }
 
@@ -269,6 +274,26 @@ def test_the_alert_on_redis_headroom(
 ) -> None:
     write(*rows)
     assert state_of(spark, "redis_headroom") == state
+
+
+FILLS: dict[str, tuple[list[dict[str, Any]], str]] = {
+    "there are hours": ([row(redis_headroom_hours=3.0)], "OK"),
+    "there is not an hour": ([row(redis_headroom_hours=0.9)], "TRIGGERED"),
+    "there was not": ([row(redis_headroom_hours=0.9, minutes_ago=60), row()], "OK"),
+    "nothing comes": ([row()], "OK"),
+    "cleanup looked last": (
+        [row(redis_headroom_hours=0.9), cold_only(minutes_ago=0)],
+        "TRIGGERED",
+    ),
+}
+
+
+@pytest.mark.parametrize(("rows", "state"), FILLS.values(), ids=FILLS)
+def test_the_alert_on_a_redis_that_fills(
+    rows: list[dict[str, Any]], state: str, spark: Any, write: Write
+) -> None:
+    write(*rows)
+    assert state_of(spark, "redis_fills") == state
 
 
 @pytest.mark.parametrize(("rows", "state"), GROUP_LAG.values(), ids=GROUP_LAG)
@@ -335,6 +360,7 @@ def test_figures_of_now(spark: Any, write: Write) -> None:
     assert now["lost_offsets"] == 7
     assert float(now["cold_gb"]) == pytest.approx(12)
     assert now["redis_headroom"] == pytest.approx(0.5)
+    assert now["redis_headroom_hours"] is None
 
 
 def test_partitions_and_sizes_are_those_of_the_newest_rows(spark: Any, write: Write) -> None:

@@ -28,7 +28,7 @@ def look(*topics: str, now_ms: int = NOW_MS, log_end: int = 120) -> Standing:
     )
     return Standing(
         tuple(replace(partition, topic=topic) for topic in topics),
-        RedisMemory(2**20, None, None),
+        RedisMemory(2**20, None, None, None, None),
         now_ms,
     )
 

@@ -61,6 +61,8 @@ def server(used: int, limit: int) -> ServerInfo:
 
 
 def test_the_headroom_of_a_cluster_is_that_of_its_fullest_server() -> None:
-    assert redis_memory((server(10, 100), server(70, 100))) == RedisMemory(80, 200, 30)
-    assert redis_memory((server(10, 0), server(70, 100))) == RedisMemory(80, None, 30)
-    assert redis_memory((server(10, 0),)) == RedisMemory(10, None, None)
+    two = redis_memory((server(10, 50), server(70, 100)), {"b": 3.0, "a": 2.0})
+    assert two == RedisMemory(80, 150, 30, 30.0, 2.0)
+    one = redis_memory((server(10, 0), server(70, 100)), {})
+    assert one == RedisMemory(80, None, 30, 30.0, None)
+    assert redis_memory((server(10, 0),), {}) == RedisMemory(10, None, None, None, None)
