@@ -376,7 +376,7 @@ def words(text: str) -> list[str]:
 def commands() -> list[tuple[str, str]]:
     """The lines of each README that call lakelog, without what is told beside them."""
     return [
-        (path, re.split(r"\s{2,}| < ", line)[0].removeprefix("lakelog "))
+        (path, re.split(r"\s{2,}| [<|] ", line)[0].removeprefix("lakelog "))
         for path, text in READMES.items()
         for language, code in FENCE.findall(text)
         if not language
