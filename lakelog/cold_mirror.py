@@ -11,7 +11,9 @@ from .cold.emptying import empty, table_starts
 from .cold.table import NO_TABLE, ColdTable
 from .errors import ForeignTableError, LakelogError
 from .hot.hot_log import HotLog
+from .keyspace_defaults import KeyspaceDefaults
 from .spark.place import ColdRoot
+from .tenants.tenant import TenantDefinition
 from .topic import Topic
 
 logger = logging.getLogger(__name__)
@@ -35,6 +37,7 @@ class ColdMirror:
         keyspace: whose topics they are.
         table: opens a topic's.
         hot: the hot tier.
+        tenant: whose they are; None: no tenant's.
     """
 
     def __init__(
@@ -43,7 +46,9 @@ class ColdMirror:
         keyspace: str,
         table: Callable[[Topic], ColdTable],
         hot: HotLog,
+        tenant: str | None = None,
     ) -> None:
+        self._tenant = tenant
         self._root = root
         self._keyspace = keyspace
         self._table = table
@@ -127,6 +132,26 @@ class ColdMirror:
                 "%s is deleted, but its table does not say so: a cleanup with Redis at hand tells "
                 "it, and until then what has no Redis reads it as before: %s",
                 topic.name,
+                error,
+            )
+
+    def defaults_set(self, defaults: KeyspaceDefaults) -> None:
+        """See `Copies.defaults_set`: the definition of a tenant has them, with the quotas."""
+        if self._root is None or self._tenant is None:
+            return
+        try:
+            text = self._root.read_definition()
+            if text is not None:
+                held = TenantDefinition.from_json(text, str(self._root))
+                self._root.write_definition(
+                    replace(held, defaults=dict(defaults.settings)).to_json()
+                )
+        except LakelogError as error:
+            logger.warning(
+                "the defaults of tenant %s hold, but %s does not have them yet: if Redis is lost, "
+                "those before come back. Set them again: %s",
+                self._tenant,
+                self._root,
                 error,
             )
 

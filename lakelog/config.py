@@ -277,6 +277,13 @@ FEED_COLUMNS = frozenset({"_change_type", "_commit_version", "_commit_timestamp"
 
 SETTINGS: Mapping[str, Setting] = {setting.name: setting for setting in _DEFINITIONS}
 
+#: The quotas of a keyspace. Kafka's quota of producers is ``producer_byte_rate``, for each broker.
+QUOTA_HOT_BYTES = "lakelog.quota.hot.bytes"
+QUOTA_COLD_BYTES = "lakelog.quota.cold.bytes"
+QUOTA_TOPICS = "lakelog.quota.topics"
+QUOTA_BYTE_RATE = "lakelog.quota.producer.byte.rate"
+QUOTAS = (QUOTA_HOT_BYTES, QUOTA_COLD_BYTES, QUOTA_TOPICS, QUOTA_BYTE_RATE)
+
 #: What a keyspace sets for all its topics and no topic for itself, by Kafka's broker names.
 KEYSPACE_SETTINGS: Mapping[str, Setting] = {
     setting.name: setting
@@ -299,6 +306,25 @@ KEYSPACE_SETTINGS: Mapping[str, Setting] = {
             5 * MINUTE_MS,
             1,
             "how often an untiered partition forgets what is older than retention.ms",
+        ),
+        number(
+            QUOTA_HOT_BYTES,
+            -1,
+            -1,
+            "the stored bytes that all topics together may hold in Redis; -1: no limit",
+        ),
+        number(
+            QUOTA_COLD_BYTES,
+            -1,
+            -1,
+            "the bytes of all tables from which on nothing more is archived; -1: no limit",
+        ),
+        number(QUOTA_TOPICS, -1, -1, "how many topics there may be; -1: no limit"),
+        number(
+            QUOTA_BYTE_RATE,
+            -1,
+            -1,
+            "the stored bytes a second that may be appended to all topics; -1: no limit",
         ),
     )
 }
@@ -460,6 +486,15 @@ class TopicConfig:
     def retention_check_interval_ms(self) -> int:
         """``log.retention.check.interval.ms`` of the keyspace."""
         return int(self._of_keyspace("log.retention.check.interval.ms"))
+
+    def quota(self, name: str) -> int | None:
+        """What the keyspace allows all its topics together; None: there is no limit.
+
+        Args:
+            name: one of `QUOTAS`.
+        """
+        limit = int(self._of_keyspace(name))
+        return None if limit < 0 else limit
 
     @property
     def segment_bytes(self) -> int:

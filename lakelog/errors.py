@@ -165,6 +165,28 @@ class KeyspaceInUseError(LakelogError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class UnknownTenantError(LakelogError, KeyError):
+    """The log has no tenant of that name."""
+
+    tenant: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TenantExistsError(LakelogError):
+    """The log has a tenant of that name already."""
+
+    tenant: str
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class TenantNotEmptyError(LakelogError):
+    """A tenant has topics, and nobody said that they may be deleted with it."""
+
+    tenant: str
+    topics: Sequence[str]
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class RestoreFailedError(LakelogError):
     """Some topics could not be restored, the rest was. Fields: that, and the errors by topic."""
 
@@ -318,6 +340,33 @@ class HotTierFullError(LakelogError):
     retriable = True
 
     where: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class QuotaExceededError(LakelogError):
+    """A quota of the keyspace is used up; nothing was done. It passes when something is freed."""
+
+    retriable = True
+
+    quota: str  # the setting
+    used: int
+    limit: int
+    topic: str | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class ThrottlingQuotaExceededError(LakelogError):
+    """More was appended than a quota of bytes a second allows; nothing of the call was written.
+
+    A producer waits by itself, within ``delivery_timeout_ms``.
+    """
+
+    retriable = True
+
+    quota: str  # the setting
+    throttle_time_ms: int  # until the same call may succeed
+    limit: int | None = None
+    topic: str | None = None
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

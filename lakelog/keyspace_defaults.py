@@ -13,6 +13,7 @@ broker names; the one of the finest unit that is set counts, as in Kafka.
 | ``log.cleaner.{name}`` | what compaction goes by |
 | ``log.cleaner.enable``, ``log.cleaner.dedupe.buffer.size`` | no topic sets these for itself |
 | ``log.retention.check.interval.ms`` | nor this |
+| ``lakelog.quota.…`` | none: all topics together keep to them |
 | ``offsets.…``, ``group.…``, ``offset.metadata.max.bytes`` | none: groups of consumers go by them |
 
 Source: Kafka ``ServerTopicConfigSynonyms``, ``CleanerConfig``, ``LogConfig.SERVER_CONFIG_DEF``,
@@ -35,6 +36,10 @@ from .config import (
     KIB,
     MIB,
     MINUTE_MS,
+    QUOTA_BYTE_RATE,
+    QUOTA_COLD_BYTES,
+    QUOTA_HOT_BYTES,
+    QUOTA_TOPICS,
     SECOND_MS,
     SETTINGS,
     Setting,
@@ -141,7 +146,13 @@ GROUP_SETTINGS: Mapping[str, Setting] = {
 }
 
 #: What `KEYSPACE_SETTINGS` change, in a few words; all others are compaction's.
-_EFFECTS = {"log.retention.check.interval.ms": "retention.ms of untiered topics"}
+_EFFECTS = {
+    "log.retention.check.interval.ms": "retention.ms of untiered topics",
+    QUOTA_HOT_BYTES: "appends to all topics",
+    QUOTA_COLD_BYTES: "archiving of all topics",
+    QUOTA_TOPICS: "topics that are created",
+    QUOTA_BYTE_RATE: "appends to all topics",
+}
 
 
 def _retention_time(name: str, unit_ms: int, high: int) -> Setting:

@@ -30,6 +30,7 @@ from .cold.purged import PurgedTopic
 from .cold.table import ColdTable
 from .cold_log import ColdLog
 from .cold_mirror import ColdMirror, may_have_table
+from .config import QUOTA_COLD_BYTES
 from .engines.engine import TASKS_AT_ONCE, Engine, InlineEngine
 from .errors import (
     HotTierAccessError,
@@ -80,6 +81,9 @@ from .spark.auto_engine import AutoEngine
 from .spark.dataframe import dataframe
 from .spark.engine_by_name import choose_engine
 from .spark.place import ColdRoot, LogPlace, PathRoot
+from .tenants.tenant import QuotaUsage
+from .tenants.tenants import Tenants
+from .tenants.usage import quota_usage
 from .topic import GROUPS_TABLE, Topic
 
 logger = logging.getLogger(__name__)
@@ -105,7 +109,7 @@ class Lakelog(ColdLog):
         self._names = NamesInCatalog(place.cold, self._cold_table, self.register)
         self.hot = place.source.connect(clock=clock)
         keyspace = place.source.keyspace
-        self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.hot)
+        self._mirror = ColdMirror(place.cold, keyspace, self._opened_once, self.hot, place.tenant)
         self.topics = self.hot.topics(self._mirror)
         #: The groups of consumers: which there are, who is in them.
         self.groups = GroupAdmin(self.hot.connections, keyspace, clock=clock)
@@ -134,6 +138,7 @@ class Lakelog(ColdLog):
         *,
         location: str | Path | None = None,
         keyspace: str | None = None,
+        tenant: str | None = None,
         engine: Engine | str | None = None,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -149,6 +154,7 @@ class Lakelog(ColdLog):
         *,
         location: str | Path | None = None,
         keyspace: str | None = None,
+        tenant: str | None = None,
         engine: Engine | str | None = None,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -163,6 +169,7 @@ class Lakelog(ColdLog):
         *,
         location: str | Path | None = None,
         keyspace: str | None = None,
+        tenant: str | None = None,
         engine: Engine | str | None = None,
         password_ref: str | None = None,
         storage_options: Mapping[str, str] | None = None,
@@ -180,6 +187,8 @@ class Lakelog(ColdLog):
             keyspace: what all keys begin with; default ``lakelog``. Without a Redis, whose tables
                 are meant where several share the root; default: a name that several have is
                 refused.
+            tenant: whose topics are meant: of its own keyspace, folder or schema, apart from those
+                of all others; see `tenants`. ``"shared"`` is there without being created.
             engine: what archiving, cleanup and verifying run on: ``"inline"`` (this process, no
                 Java), ``"spark"``, ``"auto"``, or an `Engine`. Default: ``"auto"``, this process,
                 and Spark for what takes longer here than with the start of a Spark.
@@ -193,6 +202,7 @@ class Lakelog(ColdLog):
             HotTierUnavailableError, HotTierAccessError: Redis does not answer, or not us.
             ColdTierError: deltalake is too old, or the root cannot be one.
             InvalidArgumentError: neither tier is named.
+            UnknownTenantError: there is no such tenant.
         """
         place = LogPlace.of(
             redis_url,
@@ -204,11 +214,18 @@ class Lakelog(ColdLog):
         )
         chosen = choose_engine(engine, place.object_stores)
         if place.hot is None:
+            place = place if tenant is None else place.of_tenant(tenant)
             return ColdLog.of(place, chosen, clock=clock)
-        return cls._answering(place, chosen, clock)
+        return cls._answering(place, chosen, clock, tenant)
 
     @classmethod
-    def embedded(cls, directory: str | Path, *, engine: Engine | str | None = None) -> Lakelog:
+    def embedded(
+        cls,
+        directory: str | Path,
+        *,
+        tenant: str | None = None,
+        engine: Engine | str | None = None,
+    ) -> Lakelog:
         """A lakelog in one directory, with a Redis of its own that runs while it is used.
 
         Data is kept between runs; other processes that open the directory share the Redis. Other
@@ -219,20 +236,31 @@ class Lakelog(ColdLog):
             EmbeddedRedisError: it does not start, or a folder is somebody else's, may be written by
                 others, or has no room.
             InvalidArgumentError: there can be no such directory.
+            UnknownTenantError: there is no such tenant; see `connect`.
         """
         from .spark.place.embedded import EmbeddedPlace
 
         with ExitStack() as opened:
             place = opened.enter_context(closing(EmbeddedPlace(directory))).place
-            lakelog = cls._answering(place, choose_engine(engine, place.object_stores))
+            chosen = choose_engine(engine, place.object_stores)
+            lakelog = cls._answering(place, chosen, tenant=tenant)
             lakelog._closing = opened.pop_all()
         return lakelog
 
     @classmethod
-    def _answering(cls, place: LogPlace, engine: Engine, clock: Clock | None = None) -> Lakelog:
-        lakelog = cls(place, engine, clock=clock)
+    def _answering(
+        cls,
+        place: LogPlace,
+        engine: Engine,
+        clock: Clock | None = None,
+        tenant: str | None = None,
+    ) -> Lakelog:
+        own = place if tenant is None else place.of_tenant(tenant)
+        lakelog = cls(own, engine, clock=clock)
         try:
             lakelog.hot.now_ms()  # a wrong URL or password shows here, not at the first record
+            if tenant is not None:
+                lakelog._tenants_of(place).get(tenant)
         except BaseException:
             lakelog.close()
             raise
@@ -464,7 +492,10 @@ class Lakelog(ColdLog):
                 self._retain(topic)
         removals = self._removals() if topics is None else ()
         self._group_keeper.attend()
-        return clean_all(chosen, steps, self._forget, removals=removals)
+        try:
+            return clean_all(chosen, steps, self._forget, removals=removals)
+        finally:
+            self._tell_cold_bytes()
 
     def status(self, topics: str | Iterable[str] | None = None) -> Status:
         """Where every partition stands, and how the hot tier is doing.
@@ -770,6 +801,31 @@ class Lakelog(ColdLog):
         files = None if table is None or root is None else root.quarantine(found, table, partition)
         return Quarantine(found, partition, self.hot, table, files)
 
+    def quotas(self) -> list[QuotaUsage]:
+        """What the topics of this keyspace use of each of its quotas, and what they may.
+
+        Quotas are the keyspace's settings ``lakelog.quota.…``; see `Tenants.set_quotas`. Looks at
+        every partition and every table.
+
+        Raises:
+            HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+        """
+        return quota_usage(self.hot, self.topics, self._table)
+
+    @property
+    def tenants(self) -> Tenants:
+        """The tenants of this log: who there is, what each may use and uses.
+
+        Raises:
+            InvalidArgumentError: this log is a tenant's, who sees no others.
+        """
+        if self._place.tenant is not None:
+            raise InvalidArgumentError(
+                f"this log is that of tenant {self._place.tenant!r}, who sees no others; connect "
+                "without a tenant (--tenant, LAKELOG_TENANT)"
+            )
+        return self._tenants_of(self._place)
+
     @property
     def archived(self) -> ColdLog:
         """What is archived, by itself: it is read whether Redis answers or not.
@@ -789,6 +845,20 @@ class Lakelog(ColdLog):
         return f"Lakelog({source}, {self._place}, keyspace={source.keyspace!r})"
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _tenants_of(self, place: LogPlace) -> Tenants:
+        def opened(name: str) -> Lakelog:
+            return Lakelog(place.of_tenant(name), self._engine, clock=self._given_clock)
+
+        return Tenants(self.hot.connections, place, self.hot.now_ms, opened)
+
+    def _tell_cold_bytes(self) -> None:
+        """Have archivers that keep to a quota of cold bytes know what a cleanup freed."""
+        try:
+            if QUOTA_COLD_BYTES in self.topics.defaults():
+                self.quotas()
+        except LakelogError as error:
+            logger.warning("what the tables take was not counted anew: %s", error)
 
     def _hot_side(self, topic: Topic) -> HotSide:
         kept = len(self.topics.deleted(topic.name))

@@ -25,7 +25,7 @@ def plain_number(name: str, text: str) -> str:
     found = None
     if name.endswith(".ms"):
         found = duration_ms(text)
-    elif name.endswith((".bytes", ".buffer.size")):
+    elif name.endswith((".bytes", ".buffer.size", ".byte.rate")):
         found = size_bytes(text)
     return text if found is None else str(found)
 
@@ -34,7 +34,8 @@ def units_of(name: str) -> str:
     """What else than a plain number a setting of that name takes, for an error."""
     if name.endswith(".ms"):
         return ", or with a unit, such as 30s, 12h or 7d"
-    return ", or with a unit, such as 64KiB or 1GiB" if name.endswith(".bytes") else ""
+    is_size = name.endswith((".bytes", ".byte.rate"))
+    return ", or with a unit, such as 64KiB or 1GiB" if is_size else ""
 
 
 def _in_units(text: str, units: dict[str, int]) -> int | None:

@@ -40,6 +40,7 @@ CLASSES = [
 
 #: Exceptions that end where they are raised for: no caller of lakelog sees one.
 INTERNAL = {
+    "AllowanceUsedUpError": "an append asks for more of the quotas and is sent again",
     "Unfit": "a JSON value that is no column's, told in value_error",
     "NotDirectError": "Spark reads the table instead",
     "ThriftError": "a damaged footer, told as CorruptRecordError",

@@ -107,6 +107,7 @@ from lakelog.read.search import Search
 from lakelog.read.share.share_consumer import ShareConsumer
 from lakelog.read.where import parse
 from lakelog.record import OffsetAndMetadata, produced_batch
+from lakelog.tenants import Tenants
 from lakelog.testing.object_store import Fault, FaultyFront, s3_options
 from lakelog.testing.servers import RedisClusterServers, RedisServer
 
@@ -303,6 +304,14 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "TopicRegistry.begin_purge": lambda w: w.lake.topics.begin_purge(w.lake.topics.delete("gone")),
     "TopicRegistry.end_purge": lambda w: w.lake.topics.end_purge(w.gone),
     "TopicRegistry.restore": lambda w: w.lake.topics.restore(w.topic, {}),
+    "Lakelog.quotas": lambda w: w.lake.quotas(),
+    "Lakelog.tenants": lambda w: w.lake.tenants.list(),
+    "Tenants.create": lambda w: w.lake.tenants.create(f"made-{uuid4().hex[:8]}", {"topics": 2}),
+    "Tenants.get": lambda w: w.lake.tenants.get("shared"),
+    "Tenants.list": lambda w: w.lake.tenants.list(),
+    "Tenants.describe": lambda w: w.lake.tenants.describe("shared"),
+    "Tenants.set_quotas": lambda w: w.lake.tenants.set_quotas("shared", {"topics": 9}),
+    "Tenants.delete": lambda w: w.lake.tenants.delete("shared"),
     "Lakelog.quarantine": lambda w: w.lake.quarantine("orders", 0).held(),
     "Lakelog.status": lambda w: w.lake.status(),
     "ColdLog.metrics": lambda w: (w.lake.metrics(), w.archived.metrics()),
@@ -628,6 +637,11 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog topics describe": lambda w: w.cli("topics", "describe", "orders"),
     "lakelog topics infer": lambda w: w.cli("topics", "infer", "orders"),
     "lakelog topics list": lambda w: w.cli("topics", "list"),
+    "lakelog tenants create": lambda w: w.cli("tenants", "create", f"new-{uuid4().hex[:8]}"),
+    "lakelog tenants list": lambda w: w.cli("tenants", "list"),
+    "lakelog tenants describe": lambda w: w.cli("tenants", "describe", "shared"),
+    "lakelog tenants quota": lambda w: w.cli("tenants", "quota", "shared", "--set", "topics=9"),
+    "lakelog tenants delete": lambda w: w.cli("tenants", "delete", "shared"),
     # From here on, something is over.
     "lakelog topics delete": lambda w: w.cli("topics", "delete", "doomed"),
     "lakelog topics undelete": lambda w: w.cli("topics", "undelete", "doomed"),
@@ -661,6 +675,7 @@ QUIET = {
         "Consumer.resume",
         "HotLog.archived_into",
         "HotLog.beats",
+        "HotLog.cold_quota",
         "HotLog.connections",
         "HotLog.glancers",
         "HotLog.keyspace",
@@ -706,6 +721,7 @@ CLASSES = (
     *(TopicRegistry, HotLog, Beats, Glancer, Inspection, HotQuarantine, Quarantine, Archiver),
     *(ContinuousArchive, Cleanup, PathTable, LogExplorer, JobRun, GroupCoordinator, GroupAdmin),
     *(SharePartitions, ShareConsumer, ShareGroupAdmin, GroupOffsetsAdmin, ShareGroupOffsets),
+    Tenants,
 )
 
 

@@ -34,6 +34,7 @@ VALUES = {
     "failpoints",
     "format_version",
     "secret_reference",
+    "tenant_name",
     "text_table",
     "typed_time",
     "unit_text",
@@ -75,6 +76,7 @@ ALLOWED = {
         "spark",
         "embedded",
     },
+    "tenants": {"hot", "cold", "spark", "lakelog"},
     "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {
         "codec",

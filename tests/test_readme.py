@@ -276,6 +276,11 @@ def test_metrics_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run_section("lakelog/metrics/README.md", "Metrics in Python")
 
 
+def test_a_tenant_is_bounded_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/tenants/README.md", "Tenants in Python")
+
+
 def test_a_topic_moves_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/operate/transfer/README.md", "Export, import")

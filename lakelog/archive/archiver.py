@@ -23,6 +23,7 @@ from ..errors import (
     LakelogError,
     MissingFileError,
     NewerVersionError,
+    QuotaExceededError,
     TrimmedError,
     UnknownTopicIdError,
 )
@@ -137,6 +138,7 @@ class Archiver:
 
         Raises:
             CorruptRecordError: an entry is damaged; the other partitions were archived.
+            QuotaExceededError: the tables of the keyspace are as large as they may be.
             ContradictionError: the tiers do not fit together.
             ArchivedElsewhereError: Redis knows another table as the topic's; see `adopt`.
             UnknownTopicIdError: the topic was dropped since it was looked up.
@@ -244,11 +246,17 @@ class Archiver:
         limit = replace(limit, ends=ends)
         overtaken: tuple[object, ...] = ()
         damaged: dict[int, CorruptRecordError | NewerVersionError] = {}
+        beyond: list[LakelogError] = []
         # Partitions that another archiver archived first, or whose server lost its tail, are
         # planned again. Each time some archiver got further, and the ends are fixed, so this
         # terminates.
         while (change := plan(self._topic, look.hot, look.cold, limit, look.now_ms)).partitions:
             failpoint("archive.after_plan")
+            try:
+                self._hot.cold_quota().check(self._topic, look.cold.files.size_bytes)
+            except QuotaExceededError as error:
+                beyond.append(error)
+                break  # nothing more is archived; what was is trimmed all the same
             copy_started_s = time.monotonic()
             try:
                 applied = self._table.apply(change, look.cold)
@@ -293,7 +301,7 @@ class Archiver:
         failpoint("archive.after_trim")
         orphans_removed = 0 if damaged else self._remove_orphans()
         report = ArchiveReport(self._topic.name, tuple(archived), trimmed, orphans_removed)
-        return report, list(damaged.values())
+        return report, [*damaged.values(), *beyond]
 
     def _trim(self, look: _Look, archived: set[int]) -> dict[int, OffsetRange]:
         """Trim by local retention, and tell Redis how far the partitions are archived.

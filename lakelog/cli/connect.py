@@ -60,7 +60,7 @@ def _opened(arguments: argparse.Namespace) -> Lakelog:
     if arguments.dir:
         if not getattr(arguments, "makes_log", False):
             _check_log_is_there(arguments.dir)
-        return Lakelog.embedded(arguments.dir, engine=arguments.engine)
+        return Lakelog.embedded(arguments.dir, tenant=arguments.tenant, engine=arguments.engine)
     redis_url: str | None = arguments.redis
     if redis_url:
         return Lakelog.connect(
@@ -68,6 +68,7 @@ def _opened(arguments: argparse.Namespace) -> Lakelog:
             arguments.cold,
             location=arguments.location,
             keyspace=arguments.keyspace,
+            tenant=arguments.tenant,
             engine=arguments.engine,
             password_ref=arguments.password_ref,
             storage_options=storage_options(arguments),
@@ -120,6 +121,7 @@ def open_archived(arguments: argparse.Namespace) -> ColdLog:
         arguments.cold,
         location=arguments.location,
         keyspace=arguments.keyspace,
+        tenant=arguments.tenant,
         engine=arguments.engine,
         storage_options=storage_options(arguments),
     )
@@ -132,7 +134,7 @@ def _archived_alone(arguments: argparse.Namespace) -> ColdLog:
     from ..local_path import local_path
 
     cold = local_path(arguments.dir, "log's directory") / "cold"
-    return Lakelog.connect(None, cold, engine=arguments.engine)
+    return Lakelog.connect(None, cold, tenant=arguments.tenant, engine=arguments.engine)
 
 
 def no_topics(log: ColdLog) -> str:

@@ -45,6 +45,7 @@ from . import (
     share_groups,
     sql,
     status,
+    tenants,
     topics,
 )
 from .spark_start import spark_start_said
@@ -68,13 +69,14 @@ examples:
   lakelog --dir ./log check                      whether all is as it should be; --repair
   lakelog help object stores                     read about a topic; lakelog help lists them
 
-LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_LOCATION, LAKELOG_KEYSPACE, LAKELOG_PASSWORD_REF
-and LAKELOG_ENGINE stand in for the options of those names.
+LAKELOG_DIR, LAKELOG_REDIS, LAKELOG_COLD, LAKELOG_LOCATION, LAKELOG_KEYSPACE, LAKELOG_TENANT,
+LAKELOG_PASSWORD_REF and LAKELOG_ENGINE stand in for the options of those names.
 """
 
 COMMANDS = (
     demo,
     topics,
+    tenants,
     produce,
     consume,
     grep,
@@ -251,6 +253,11 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         "--keyspace",
         default=default("LAKELOG_KEYSPACE"),
         help="what the keys begin with (default: lakelog); with --cold alone, whose tables",
+    )
+    group.add_argument(
+        "--tenant",
+        default=default("LAKELOG_TENANT"),
+        help="whose topics are meant (default: those of no tenant)",
     )
     group.add_argument(
         "--password-ref",

@@ -32,6 +32,7 @@ _LEFT_OUT = (
     "--cold",
     "--location",
     "--keyspace",
+    "--tenant",
     "--password-ref",
     "--storage-option",
     "--engine",

@@ -203,6 +203,11 @@ class SegmentIndex:
         return list(self._slices)
 
     @property
+    def size_bytes(self) -> int:
+        """Of all files together."""
+        return int(pc.sum(self.columns["size_bytes"]).as_py() or 0)
+
+    @property
     def size_bytes_in_memory(self) -> int:
         return int(self.columns.nbytes) + 8 * len(self)
 

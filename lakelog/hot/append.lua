@@ -17,7 +17,7 @@ local FOUR_CALLS = '^[^|]*(' .. string.rep('|[^|]*', 4) .. ')'
 local st = redis.call('HMGET', state, 'topic_id', 'run_id', 'paused', 'settings', 'log_end',
   'segment', 'index', 'log_start', 'local_log_start', 'producer_count', 'unarchived_since',
   'adopted_from', 'closed_bytes', 'clean', 'largest_entry', 'reserved_end', 'forgotten',
-  'retention_checked', 'appended')
+  'retention_checked', 'appended', 'allowance')
 if not st[1] then
   return { 'UNKNOWN_TOPIC_OR_PARTITION' }
 end
@@ -146,6 +146,25 @@ end
 if settings.tiered and st[16] and p.log_end + total > tonumber(st[16]) then
   return { 'RESERVED_USED_UP', p.log_end, tonumber(st[16]) }
 end
+-- Quotas: what a partition may take is in its state, so that this asks nobody. Where it is used up, the
+-- caller asks for more (quota.lua) and sends the call again.
+local allowance
+if settings.is_hot_limited or settings.is_rate_limited then
+  allowance = parse_allowance(st[20])
+  local bytes = 0
+  for _, e in ipairs(entries) do
+    bytes = bytes + e.bytes
+  end
+  if settings.is_rate_limited and allowance.appended < bytes
+    or settings.is_hot_limited and p.closed_bytes + p.segment.bytes + bytes > allowance.held
+      and held_bytes(p.closed_bytes, p.segment, tonumber(st[9]), p.log_end) + bytes > allowance.held
+  then
+    return { 'ALLOWANCE_USED_UP',
+      held_bytes(p.closed_bytes, p.segment, tonumber(st[9]), p.log_end), allowance.version,
+      allowance.appended }
+  end
+  allowance.appended = math.max(0, allowance.appended - bytes)
+end
 if ARGV[10] ~= '0' then
   local online = select(2, string.gsub(REPLICATION, 'state=online', ''))
   if online < tonumber(ARGV[10]) then
@@ -266,6 +285,10 @@ end
 changes[#changes + 1] = 'segment'
 changes[#changes + 1] = format_segment(p.segment)
 changed('closed_bytes', st[13], p.closed_bytes)
+if settings.is_rate_limited then
+  changes[#changes + 1] = 'allowance'
+  changes[#changes + 1] = format_allowance(allowance)
+end
 changed('producer_count', st[10], producer_count)
 changed('largest_entry', st[15], largest_entry)
 changed('unarchived_since', st[11], tonumber(st[11] or now))

@@ -95,6 +95,18 @@ class AppendResult:
     duplicate: bool  # it had been appended before; this is the first answer
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
+class AllowanceUsedUpError(LakelogError):
+    """A partition may take no more of the quotas until more is asked for; see `allowance`."""
+
+    retriable = True
+
+    topic_partition: TopicPartition
+    held_bytes: int
+    version: int
+    append_bytes: int
+
+
 def append_arguments(call: AppendCall, now_ms: int | None, replicas: int = 0) -> list[Any]:
     """ARGV of ``append.lua``.
 
@@ -179,6 +191,14 @@ def _refusal(status: str, call: AppendCall, details: list[Any]) -> LakelogError:
                 topic_partition=tp,
                 log_end=details[0],
                 reserved_end=details[1],
+            )
+        case "ALLOWANCE_USED_UP":
+            return AllowanceUsedUpError(
+                f"what {tp} may take of the keyspace's quotas is used up; nothing was written",
+                topic_partition=tp,
+                held_bytes=details[0],
+                version=details[1],
+                append_bytes=details[2],
             )
         case "FULL_OF_OFFSETS":
             return OffsetsExhaustedError(

@@ -6,7 +6,7 @@
 --   topic_id          of the creation of the topic this partition belongs to
 --   generation        grows with each creation under the same name; a stale creator loses
 --   config_version    of the settings below
---   settings          16 numbers, see parse_settings
+--   settings          16 numbers, or 17 where a quota bounds appends; see parse_settings
 --   run_id            the server's run when the partition was last written; '': it was lost and
 --                     made again, so it is not known which offsets had been given out
 --   clean             there: the server was stopped on purpose, and nothing was appended since
@@ -32,6 +32,8 @@
 --                     was sent first in that run may have been appended before
 --   lost_from         then: where it went on, so that the gap there is of all that was not archived
 --   archived_into     of the first partition: JSON of the table that the topic is archived into
+--   allowance         under quotas: how many bytes may be held here, the version of that, and how
+--                     many may be appended; more is asked for in quota.lua
 --   reserved_end      appends stop here until the cold tier has reserved more offsets; absent:
 --                     no cold tier, or an older lakelog made the partition. See reservation.py
 --
@@ -51,9 +53,9 @@ local function int(number)
   return string.format('%d', number)
 end
 
--- The settings, in the order in which hot/registry.py writes them. The last one or two are missing if
--- an older lakelog wrote them.
-local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*) ?(%S*)$'
+-- The settings, in the order in which hot/registry.py writes them. The last ones are missing if an
+-- older lakelog wrote them, or if they say nothing.
+local SETTINGS = '^' .. string.rep('(%S+) ', 13) .. '(%S+) ?(%S*) ?(%S*) ?(%S*)$'
 
 -- Parsing refuses foreign values by an error, before the first write, since writes are not rolled
 -- back. Keys of another type are refused too, by reading each.
@@ -67,7 +69,7 @@ end
 
 local function parse_settings(text)
   -- Faster than gmatch.
-  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q = string.match(text, SETTINGS)
+  local a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, q, r = string.match(text, SETTINGS)
   assert(tonumber(a) and tonumber(b) and tonumber(c) and tonumber(d) and tonumber(f)
     and tonumber(g) and tonumber(h) and tonumber(k) and tonumber(l) and tonumber(m)
     and tonumber(n), 'the settings are not lakelog\'s')
@@ -79,6 +81,7 @@ local function parse_settings(text)
     retention_entries = tonumber(m), producer_expiration_ms = tonumber(n),
     max_decoded_bytes = tonumber(o) or math.huge,
     check_interval_ms = tonumber(q) or CHECK_INTERVAL_MS,
+    is_hot_limited = r == '1' or r == '3', is_rate_limited = r == '2' or r == '3',
   }
 end
 
@@ -115,6 +118,36 @@ local function parse_closed(text)
   assert(s.base and s.ending and s.bytes and s.first and s.max and s.created and s.modified,
     'a closed segment is not lakelog\'s')
   return s
+end
+
+-- The stored bytes that a partition holds; of a segment that is trimmed in part, its share of offsets.
+local function held_bytes(closed_bytes, open, local_log_start, log_end)
+  local function gone(s, ending)
+    if local_log_start <= s.base or ending <= s.base then
+      return 0
+    end
+    return s.bytes * (math.min(local_log_start, ending) - s.base) / (ending - s.base)
+  end
+  local held = closed_bytes + open.bytes - gone(open, log_end)
+  if closed_bytes > 0 then
+    local oldest = redis.call('ZRANGE', segments, 0, 0)[1]
+    if oldest then
+      local s = parse_closed(oldest)
+      held = held - gone(s, s.ending)
+    end
+  end
+  return math.max(0, math.ceil(held))
+end
+
+-- What a partition may hold, the version of that, and what may be appended to it.
+local function parse_allowance(text)
+  local held, version, appended = string.match(text or '0 0 0', '^(%d+) (%d+) (%d+)$')
+  assert(held, 'the allowance is not lakelog\'s')
+  return { held = tonumber(held), version = tonumber(version), appended = tonumber(appended) }
+end
+
+local function format_allowance(a)
+  return string.format('%d %d %d', a.held, a.version, a.appended)
 end
 
 -- How much earlier than segment.ms this segment rolls: in [0, max_jitter_ms), made from topic id and

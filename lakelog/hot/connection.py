@@ -86,6 +86,10 @@ SCRIPTS = {
     "purge": "allow-oom",
     "lock": "allow-oom",
     "archived_into": "allow-oom",
+    "allow": "allow-oom",
+    "quota": "allow-oom",
+    "tenant": "allow-oom",
+    "cold_bytes": "allow-oom",
     "groups/join": "allow-oom",
     "groups/attend": "allow-oom",
     "groups/commit": "allow-oom",
@@ -102,8 +106,10 @@ SCRIPTS = {
     "groups/share/starts": "no-writes,allow-oom",
     "groups/share/bring_back": "",
 }
-_ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock"}
+_ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock", "tenant"}
+_ALONE |= {"quota", "cold_bytes"}
 _ALONE |= {"groups/listing", "groups/record"}  # of no partition and no group
+_MAKE_TOPICS = {"registry", "redefine"}  # hot/topics_quota stands in front of these
 #: folder → what stands in front of its other scripts.
 _SHARED = {"groups/share/": "groups/share/share", "groups/": "groups/group", "hot/": "hot/common"}
 
@@ -155,7 +161,8 @@ def script_text(name: str, run: Run) -> str:
     header = f"#!lua flags={flags}\n" if flags else "#!lua\n"
     path = name if "/" in name else f"hot/{name}"
     if name in _ALONE:
-        return header + _file_text(path)
+        before = _file_text("hot/topics_quota") if name in _MAKE_TOPICS else ""
+        return header + before + _file_text(path)
     shared = next(of for folder, of in _SHARED.items() if path.startswith(folder))
     run_ids = f"local RUN_ID, REPLICATION_ID = '{run.run_id}', '{run.took_over}'\n"
     return "".join((header, run_ids, *map(_file_text, ("hot/run", shared, path))))

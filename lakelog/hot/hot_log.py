@@ -25,6 +25,7 @@ from ..record import MAX_OFFSET, Fetched, FetchedTogether, OffsetAndTimestamp, T
 from ..secret_reference import resolve_secret
 from ..topic import STATUS_TABLE, Topic
 from . import time_index
+from .allowance import Allowances
 from .append import (
     MEMORY,
     Acks,
@@ -37,6 +38,7 @@ from .append import (
 from .archived_into import ArchivedIntoRegister
 from .arrivals import Arrivals
 from .beats import Beats
+from .cold_quota import ColdQuota
 from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
 from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
@@ -82,6 +84,7 @@ class HotLog:
         self._clock = clock
         self._fetcher = Fetcher(servers, self._keys)
         self._recovery = Recovery(servers, self._keys, clock)
+        self._allowances = Allowances(servers, self._keys, self.topics().list, clock)
         self._fsync_checked: set[int] = set()
         self._arrivals = Arrivals(servers, self._keys, self._ahead)
 
@@ -157,7 +160,15 @@ class HotLog:
         An error stands in its call's place and stops no other call, but later calls of the same
         partition will then be out of order. Unless the error is `HotTierUnavailableError` with
         ``sent=True`` or `NotEnoughReplicasAfterAppendError`, nothing of its call was written.
+
+        Under quotas of the keyspace, the trip is still one while a partition's allowance lasts; see
+        `allowance`.
         """
+        return self._allowances.append(calls, lambda chosen: self._append_all(chosen, acks))
+
+    def _append_all(
+        self, calls: Sequence[AppendCall], acks: Acks
+    ) -> list[AppendResult | LakelogError]:
         now_ms = None if self._clock is None else self._clock.now_ms()
         results: dict[int, AppendResult | LakelogError] = {}
         left = list(range(len(calls)))
@@ -347,6 +358,10 @@ class HotLog:
     def archived_into(self) -> ArchivedIntoRegister:
         """Which tables topics are archived into."""
         return ArchivedIntoRegister(self._servers, self._keys)
+
+    def cold_quota(self) -> ColdQuota:
+        """What the tables of the topics take together, and may take."""
+        return ColdQuota(self._servers, self._keys)
 
     def beats(self) -> Beats:
         """What live archivers say of themselves."""

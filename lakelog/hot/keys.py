@@ -3,6 +3,7 @@
 | key | type | holds |
 |---|---|---|
 | ``{keyspace}:topics`` | hash | topic name → its definition as JSON, and the fields below |
+| ``{<topics>}:quotas`` | hash | what partitions were allowed of quotas, see ``quota.lua`` |
 | ``{keyspace}:stream:{topic}:{partition}`` | stream | the entries |
 | ``{<stream>}:state`` | hash | see ``common.lua`` |
 | ``{<stream>}:segments`` | sorted set | closed segments, scored by base offset |
@@ -27,8 +28,10 @@ keyspace from one of the same name in another Redis; ``#defaults``, the keyspace
 ``#changes`` and ``#deletions``, counters of the changes to any of these; ``#created_us``, see
 ``registry.lua``; and of each deleted topic ``#deleted:{topic_id}``, its definition as it was,
 ``#deleted_ms:{topic_id}``, and once it is removed for good ``#purged_ms:{topic_id}``; while its
-partitions are taken aside, ``#deleting:{topic}``, its id. They are fields, not keys, so that a
-topic and its defaults are read and compared in one step.
+partitions are taken aside, ``#deleting:{topic}``, its id; and of each tenant ``#tenant:{name}``,
+since when there is one, as JSON. Its own keyspace, ``{keyspace}.{name}``, says the same in
+``#tenant``. They are fields, not keys, so that a topic and its defaults are read and compared in
+one step.
 
 The companions carry the whole key of the stream or group as their hash tag, so they share a cluster
 slot. A group's id may be any text; its braces are written as ``%7B`` and ``%7D``, ``%`` as ``%25``.
@@ -58,6 +61,8 @@ DELETED_FIELDS = "#deleted:"
 DELETED_MS_FIELDS = "#deleted_ms:"
 DELETING_FIELDS = "#deleting:"
 PURGED_MS_FIELDS = "#purged_ms:"
+TENANT_FIELDS = "#tenant:"
+TENANT_FIELD = "#tenant"  # in a tenant's own
 
 
 def check_keyspace(keyspace: str) -> str:
@@ -135,6 +140,10 @@ class Keys:
     @property
     def topics(self) -> str:
         return f"{self.keyspace}:topics"
+
+    @property
+    def quotas(self) -> str:
+        return f"{{{self.topics}}}:quotas"
 
     @property
     def archivers(self) -> str:

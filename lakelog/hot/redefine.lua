@@ -1,6 +1,6 @@
 -- Puts a deleted topic's definition back. KEYS: topics. ARGV: name, topic_id, its config version then.
 -- Returns {'OK'} when it is there, {'EXISTS'} when another topic has the name, {'PURGED'} when it is
--- being removed for good, {'MISSING'} when nothing is kept of it.
+-- being removed for good, {'MISSING'} when nothing is kept of it, {'QUOTA', topics there are, limit}.
 
 local topics = KEYS[1]
 local current = redis.call('HGET', topics, ARGV[1])
@@ -13,6 +13,10 @@ if not kept then
 end
 if redis.call('HEXISTS', topics, '#purged_ms:' .. ARGV[2]) == 1 then
   return { 'PURGED' }
+end
+local used, limit = beyond_quota(topics, redis.call('HGET', topics, '#defaults'))
+if used then
+  return { 'QUOTA', used, limit }
 end
 local definition = string.gsub(kept, '"config_version": %d+', '"config_version": ' .. ARGV[3], 1)
 redis.call('HINCRBY', topics, '#changes', 1) -- first: it refuses what is no number

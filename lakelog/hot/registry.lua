@@ -1,7 +1,8 @@
 -- Compare-and-set of one topic's definition. KEYS: topics. ARGV: name, version to replace (0: the
 -- topic must not be there), definition as JSON, topic_id, version of the keyspace's defaults the
 -- definition was checked against ('': it says nothing new), an id for the keyspace if it has none.
--- Returns {'OK', created_us, keyspace_id} or {'EXISTS'} | {'MISSING'} | {'CHANGED'} | {'DEFAULTS_CHANGED'}.
+-- Returns {'OK', created_us, keyspace_id} or {'EXISTS'} | {'MISSING'} | {'CHANGED'} | {'DEFAULTS_CHANGED'},
+-- {'TENANT'} or {'QUOTA', topics there are, limit}.
 --
 -- created_us orders creations under one name (see `generation` in common.lua). It comes from the
 -- server's clock, is never below that of the creation before, and fits a double.
@@ -13,6 +14,9 @@ if version == 0 then
   if current then
     return { 'EXISTS' }
   end
+  if redis.call('HEXISTS', topics, '#tenant:' .. name) == 1 then
+    return { 'TENANT' } -- whose folder the topic's table would lie in
+  end
 else
   local definition = current and cjson.decode(current)
   if not definition or definition.topic_id ~= ARGV[4] then
@@ -22,10 +26,16 @@ else
     return { 'CHANGED' }
   end
 end
+local defaults = redis.call('HGET', topics, '#defaults')
+if version == 0 then
+  local used, limit = beyond_quota(topics, defaults)
+  if used then
+    return { 'QUOTA', used, limit }
+  end
+end
 local before = tonumber(redis.call('HGET', topics, '#created_us') or '0')
 assert(before and before < 2 ^ 53, '#created_us is no time') -- before the first write
 if ARGV[5] ~= '' then
-  local defaults = redis.call('HGET', topics, '#defaults')
   if (defaults and cjson.decode(defaults).version or 0) ~= tonumber(ARGV[5]) then
     return { 'DEFAULTS_CHANGED' }
   end

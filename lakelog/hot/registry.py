@@ -21,7 +21,14 @@ from typing import Any, Protocol
 
 from .. import reservation
 from ..clock import Clock
-from ..config import DAY_MS, TopicConfig, check_change
+from ..config import (
+    DAY_MS,
+    QUOTA_BYTE_RATE,
+    QUOTA_HOT_BYTES,
+    QUOTA_TOPICS,
+    TopicConfig,
+    check_change,
+)
 from ..errors import (
     ApplyFailedError,
     ConcurrentConfigChangeError,
@@ -30,6 +37,7 @@ from ..errors import (
     InvalidTopicError,
     KeyspaceInUseError,
     LakelogError,
+    QuotaExceededError,
     TopicExistsError,
     TopicPurgedError,
     UnknownTopicIdError,
@@ -41,6 +49,7 @@ from ..json_text import parse_json
 from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
 from ..topic import Topic, catalog_name, check_new_topic_name, check_topic_name
+from .allowance import Allowances
 from .connection import Servers, call_script
 from .foreign import foreign_if_illegible
 from .keys import (
@@ -89,6 +98,10 @@ class Copies(Protocol):
 
     def deleted(self, topic: Topic) -> None:
         """The topic was deleted here; it says when."""
+        ...
+
+    def defaults_set(self, defaults: KeyspaceDefaults) -> None:
+        """The keyspace's defaults were changed to these."""
         ...
 
     def lost(self, keyspace_id: uuid.UUID | None, name: str | None) -> Sequence[Topic]:
@@ -162,6 +175,7 @@ class TopicRegistry:
             TopicExistsError: there is one of that name, or its table is there; see
                 `Lakelog.restore`.
             InvalidTopicError, InvalidConfigError: not legal; nothing was created.
+            QuotaExceededError: the keyspace may have no more topics.
         """
         check_new_topic_name(name)
         _check_partitions(partitions)
@@ -195,6 +209,14 @@ class TopicRegistry:
             answer = self._compare_and_set(topic, 0, _to_json(topic, None, fresh))
             if answer[0] != b"DEFAULTS_CHANGED":  # else look again: the old ones were not asked for
                 break
+        if answer[0] == b"QUOTA":
+            raise self._too_many(name, answer)
+        if answer[0] == b"TENANT":
+            raise InvalidTopicError(
+                f"{name!r} cannot be a topic of keyspace {self._keys.keyspace!r}: a tenant has the "
+                "name, and its tables lie where the topic's would. Choose another name",
+                topic=name,
+            )
         if answer[0] != b"OK":
             if if_not_exists:  # somebody else made it meanwhile
                 return self.get(name)
@@ -337,7 +359,12 @@ class TopicRegistry:
                     "somebody else meanwhile; look at the defaults again and repeat the change",
                     keyspace=self._keys.keyspace,
                 )
+            if self._copies is not None:
+                self._copies.defaults_set(defaults)
         self._repair_all(topics)
+        if QUOTA_HOT_BYTES in changes and defaults.settings != current.settings:
+            # What was allowed under a higher quota is not to be used any more.
+            Allowances(self._servers, self._keys, self.list, self._clock).count_anew()
         return dict(defaults.settings)
 
     def delete(self, name: str) -> Topic:
@@ -399,6 +426,7 @@ class TopicRegistry:
         Raises:
             TopicExistsError: there is another topic of that name.
             TopicPurgedError: it is being removed for good, or was.
+            QuotaExceededError: the keyspace may have no more topics.
         """
         self._finish_earlier(topic.name)  # so that what came half aside comes back whole
         arguments = [topic.name, str(topic.topic_id), _own_version(topic)]
@@ -407,6 +435,8 @@ class TopicRegistry:
             raise _name_taken(topic)
         if answer[0] == b"PURGED":
             raise purged(topic)
+        if answer[0] == b"QUOTA":
+            raise self._too_many(topic.name, answer)
         if answer[0] == b"MISSING":
             return self.restore(topic, ends)
         return self._made_again(self.get(topic.name), ends)
@@ -573,6 +603,17 @@ class TopicRegistry:
             f"{', …' if len(lost) > 5 else ''}): lake.restore() or `lakelog restore` brings them "
             "back. If they are another Redis's, choose another keyspace or cold root; to begin "
             "anew beside them: anew=True (--anew)",
+            topic=name,
+        )
+
+    def _too_many(self, name: str, answer: Sequence[Any]) -> QuotaExceededError:
+        used, limit = int(answer[1]), int(answer[2])
+        return QuotaExceededError(
+            f"keyspace {self._keys.keyspace!r} has {used} topics, and {QUOTA_TOPICS}={limit}: "
+            f"topic {name!r} would be one too many. Delete one, or have the quota raised",
+            quota=QUOTA_TOPICS,
+            used=used,
+            limit=limit,
             topic=name,
         )
 
@@ -839,7 +880,10 @@ def settings_text(config: TopicConfig) -> str:
         config["lakelog.max.decoded.bytes"],
         config.retention_check_interval_ms,
     )
-    return " ".join(map(str, numbers))
+    quotas = (config.quota(QUOTA_HOT_BYTES), config.quota(QUOTA_BYTE_RATE))
+    kinds = sum(kind for kind, limit in zip((1, 2), quotas, strict=True) if limit is not None)
+    # Left out where it says nothing: a lakelog that knows no quotas can append then.
+    return " ".join(map(str, (*numbers, kinds) if kinds else numbers))
 
 
 def _check_partitions(partitions: int) -> None:

@@ -18,7 +18,9 @@ from ..errors import (
     InvalidRecordError,
     LakelogError,
     NotEnoughReplicasAfterAppendError,
+    QuotaExceededError,
     RecordTooLargeError,
+    ThrottlingQuotaExceededError,
     UnknownTopicIdError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
@@ -259,7 +261,7 @@ class Sender:
                 case Verdict.WAIT:
                     _note_unanswered(call, answer)
                     must_wait = True
-                    is_full |= isinstance(answer, HotTierFullError)
+                    is_full |= isinstance(answer, HotTierFullError | QuotaExceededError)
                 case Verdict.RENUMBER:
                     in_flight.start_epoch()
                     # A new epoch that is refused at once will not fare better at once.
@@ -288,6 +290,8 @@ class Sender:
     def _pause(self, queue: PartitionQueue) -> None:
         queue.failures += 1
         pause_s = self._back_off.pause_s(queue.failures)
+        if isinstance(queue.last_error, ThrottlingQuotaExceededError):
+            pause_s = queue.last_error.throttle_time_ms / 1000  # as long as it takes, and no longer
         now_s = time.monotonic()
         queue.retry_at_s = now_s + pause_s
         with self._accumulator.lock:

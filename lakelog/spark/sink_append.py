@@ -43,6 +43,7 @@ from ..errors import (
     NotEnoughReplicasAfterAppendError,
     OutOfOrderSequenceError,
     ProducerFencedError,
+    QuotaExceededError,
     RecoveryNeededError,
     RepeatDiffersError,
     UnknownProducerError,
@@ -243,7 +244,9 @@ class TaskAppend:
                 self._recover(topic, tp, progress.told_end)
             elif isinstance(error, UnknownTopicOrPartitionError):
                 self._repair(topic)
-            elif isinstance(error, HotTierFullError) and not topic.config.tiered:
+            elif (
+                isinstance(error, HotTierFullError | QuotaExceededError) and not topic.config.tiered
+            ):
                 self._hot.retain(tp)
         except LakelogError as failure:
             if not failure.retriable:

@@ -43,6 +43,7 @@ from ..errors import (
 from ..hot import TopicRegistry
 from ..hot.append import AppendCall, AppendResult
 from ..hot.hot_log import HotLog, HotSource
+from ..keyspace_defaults import KeyspaceDefaults
 from ..offsets import HotOffsets
 from ..producer_calls import REMEMBERED_CALLS
 from ..read.unified_log import UnifiedLog
@@ -103,6 +104,9 @@ class TableTold:
         """Nothing."""
 
     def deleted(self, topic: Topic) -> None:
+        """Nothing."""
+
+    def defaults_set(self, defaults: KeyspaceDefaults) -> None:
         """Nothing."""
 
     def lost(self, keyspace_id: UUID | None, name: str | None) -> Sequence[Topic]:

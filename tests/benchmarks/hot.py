@@ -2,8 +2,9 @@
 
     python tests/benchmarks/hot.py
 
-Prints, as a Markdown table: one synchronous append against a bare XADD of the same value; seek and
-read of one record against a bare XRANGE of one entry; Redis's memory per 1-KiB record.
+Prints, as a Markdown table: one synchronous append against a bare XADD of the same value, and under
+quotas of bytes held and bytes a second against one without; seek and read of one record against a
+bare XRANGE of one entry; Redis's memory per 1-KiB record.
 """
 
 from __future__ import annotations
@@ -12,17 +13,18 @@ import random
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import redis
 
 from lakelog.codec import ProducedBatch, encode
-from lakelog.config import Compression, EntryFormat
+from lakelog.config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES, Compression, EntryFormat
 from lakelog.hot import HotLog
 from lakelog.read.unified_log import UnifiedLog
 from lakelog.record import TopicPartition, produced_batch
 from lakelog.testing.servers import RedisServer
+from lakelog.topic import Topic
 
 ROUNDS = 9
 CALLS = 2_000
@@ -44,25 +46,18 @@ def main() -> None:
 
 
 def round_trips(url: str) -> list[tuple[str, str, str, str]]:
-    hot = HotLog.connect(url)
     client = redis.Redis.from_url(url)
-    topic = hot.topics().create("sync", 1, {"remote.storage.enable": False, "retention.ms": -1})
-    (tp,) = topic.topic_partitions()
     value = random.Random(1).randbytes(100)
-    sequence = iter(range(10**9))
-    now_ms = hot.now_ms()
-    (entry,) = encode(
-        produced_batch([(now_ms, b"key", value, [])]), EntryFormat.FIELDS, Compression.NONE
-    )
-
-    def append() -> None:
-        n = next(sequence)
-        hot.append(tp, topic.topic_id, ProducedBatch((entry,), 1, 0, n, n))
+    hot, topic, append = appending(url, "sync", value)
+    quotas = {QUOTA_HOT_BYTES: 2**40, QUOTA_BYTE_RATE: 2**40}
+    _, _, append_under_quotas = appending(url, "quotas", value, quotas)
+    (tp,) = topic.topic_partitions()
 
     def xadd() -> None:
         client.xadd("bare", {b"__ts": b"1", b"__key": b"key", b"value": value})
 
     appended = compare("one synchronous append / XADD", append, xadd)
+    bounded = compare("one append under quotas / without", append_under_quotas, append)
     log = UnifiedLog(topic, hot, None)
     end = hot.offsets([tp])[tp].log_end
     ids = [entry_id for entry_id, _ in client.xrange("bare", count=end)]
@@ -74,7 +69,32 @@ def round_trips(url: str) -> list[tuple[str, str, str, str]]:
     def xrange() -> None:
         client.xrange("bare", rng.choice(ids), "+", count=1)
 
-    return [appended, compare("seek and read one record, hot / XRANGE", seek_and_read, xrange)]
+    return [
+        appended,
+        bounded,
+        compare("seek and read one record, hot / XRANGE", seek_and_read, xrange),
+    ]
+
+
+def appending(
+    url: str, keyspace: str, value: bytes, quotas: Mapping[str, object] | None = None
+) -> tuple[HotLog, Topic, Callable[[], None]]:
+    """A topic in a keyspace, and an append of one record to it."""
+    hot = HotLog.connect(url, keyspace)
+    topic = hot.topics().create("sync", 1, {"remote.storage.enable": False, "retention.ms": -1})
+    if quotas:
+        hot.topics().set_defaults(quotas)
+    (tp,) = topic.topic_partitions()
+    sequence = iter(range(10**9))
+    (entry,) = encode(
+        produced_batch([(hot.now_ms(), b"key", value, [])]), EntryFormat.FIELDS, Compression.NONE
+    )
+
+    def append() -> None:
+        n = next(sequence)
+        hot.append(tp, topic.topic_id, ProducedBatch((entry,), 1, 0, n, n))
+
+    return hot, topic, append
 
 
 def compare(

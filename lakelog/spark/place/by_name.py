@@ -34,8 +34,10 @@ from ...errors import (
     MissingExtraError,
     NewerVersionError,
 )
+from ...tenant_name import tenant_schema
 from ...topic import Topic, catalog_name
 from ..catalog.forgetting import forget_topic
+from ..catalog.schemas import make_schema
 from ..session import session
 from .table_location import (
     HandedOn,
@@ -94,6 +96,22 @@ class NamedRoot:
         except LakelogError as error:
             flaw = error.message
         return [Ability("ask the catalog", 1000 * (time.perf_counter() - started_s), flaw)]
+
+    # -- tenants ---------------------------------------------------------------------------------
+
+    def of_tenant(self, name: str) -> NamedRoot:
+        """See `ColdRoot.of_tenant`: a schema beside this one."""
+        return NamedRoot(tenant_schema(self.schema, name), self.spark)
+
+    def read_definition(self) -> None:
+        """See `ColdRoot.read_definition`: only the tables tell, of the keyspace's defaults."""
+
+    def write_definition(self, definition: bytes) -> None:
+        """See `ColdRoot.write_definition`: a schema keeps none, so that it is only made."""
+        make_schema(self.spark(), self.schema)
+
+    def remove_definition(self) -> None:
+        """See `ColdRoot.remove_definition`: the schema is the catalog's, and stays."""
 
     # -- tables ----------------------------------------------------------------------------------
 

@@ -25,13 +25,19 @@ from ...cold.table import ColdTable
 from ...engines.engine import Engine, InlineEngine
 from ...engines.spark import spark_context
 from ...errors import ColdTierAccessError, SparkUnavailableError
-from ...topic import Topic, catalog_name
+from ...tenant_name import tenant_schema
+from ...topic import GROUPS_TABLE, STATUS_TABLE, Topic, catalog_name
 from ..catalog.external_table import register_external
 from ..catalog.forgetting import forget_topic
+from ..catalog.schemas import make_schema
 from ..session import session
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+
+#: Of the tenant whose root it lies in.
+TENANT_FILE = "_lakelog_tenant.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +65,35 @@ class PathRoot:
     def abilities(self) -> list[Ability]:
         """See `ColdRoot.abilities`."""
         return abilities(self.storage)
+
+    # -- tenants ---------------------------------------------------------------------------------
+
+    def of_tenant(self, name: str) -> PathRoot:
+        """See `ColdRoot.of_tenant`: a folder below the root."""
+        root = f"{self.storage.root.rstrip('/')}/{name}"
+        schema = None if self.schema is None else tenant_schema(self.schema, name)
+        return PathRoot(Storage(root, dict(self.storage.store_options)), schema)
+
+    def read_definition(self) -> bytes | None:
+        """See `ColdRoot.read_definition`."""
+        return self.storage.read_bytes(self._definition)
+
+    def write_definition(self, definition: bytes) -> None:
+        """See `ColdRoot.write_definition`."""
+        if self.schema is not None:
+            make_schema(session(), self.schema)
+        self.storage.make_folder(self.storage.root)
+        self.storage.write_bytes(self._definition, definition)
+
+    def remove_definition(self) -> None:
+        """See `ColdRoot.remove_definition`. What is not lakelog's stays."""
+        for table in (GROUPS_TABLE, STATUS_TABLE):
+            self.storage.remove_folder(f"{self.storage.root.rstrip('/')}/{table}")
+        self.storage.delete_file(self._definition)
+
+    @property
+    def _definition(self) -> str:
+        return f"{self.storage.root.rstrip('/')}/{TENANT_FILE}"
 
     # -- tables ----------------------------------------------------------------------------------
 

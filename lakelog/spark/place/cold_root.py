@@ -54,6 +54,36 @@ class ColdRoot(Protocol):
         """What is asked of the store, tried, with how long it took; see `abilities`."""
         ...
 
+    # -- tenants ---------------------------------------------------------------------------------
+
+    def of_tenant(self, name: str) -> ColdRoot:
+        """Where the tables of a tenant's topics lie, apart from those of all others."""
+        ...
+
+    def read_definition(self) -> bytes | None:
+        """What is kept here of the tenant whose place this is; None if nothing is.
+
+        Raises:
+            ColdTierError: it cannot be read.
+        """
+        ...
+
+    def write_definition(self, definition: bytes) -> None:
+        """Make the place, if it is not there, and keep a tenant's definition in it.
+
+        Raises:
+            ColdTierError, SparkUnavailableError: it cannot be made or written.
+        """
+        ...
+
+    def remove_definition(self) -> None:
+        """Remove what is kept here beside topics' tables, of a tenant that has none any more.
+
+        Raises:
+            ColdTierError: it cannot be removed.
+        """
+        ...
+
     # -- tables ----------------------------------------------------------------------------------
 
     def catalogue(

@@ -22,6 +22,7 @@ from ...hot.keys import DEFAULT_KEYSPACE
 from ...once_a_process import OnceAProcess
 from ...read.tiers import Tiers
 from ...secret_reference import check_executors_can_resolve
+from ...tenant_name import check_tenant_name, tenant_keyspace
 from ...topic import Topic
 from ..session import session
 from .cold_root import ColdRoot
@@ -42,6 +43,7 @@ class LogPlace:
     hot: HotSource | None  # None: cold alone
     cold: ColdRoot | None = None  # None: untiered topics alone
     keyspace: str | None = None  # whose tables are meant where no Redis is asked; None: all
+    tenant: str | None = None  # whose place it is; None: that of no tenant
 
     @classmethod
     def of(
@@ -70,10 +72,32 @@ class LogPlace:
             return cls(None, root, keyspace)
         return cls(HotSource(redis_url, keyspace or DEFAULT_KEYSPACE, password_ref), root)
 
+    def of_tenant(self, name: str) -> LogPlace:
+        """Where the tiers of one of its tenants are.
+
+        Raises:
+            InvalidArgumentError: no tenant can have that name, or this is a tenant's already.
+        """
+        check_tenant_name(name)
+        if self.tenant is not None:
+            raise InvalidArgumentError(
+                f"tenant {self.tenant!r} has no tenants of its own, such as {name!r}: connect to "
+                "the log without a tenant"
+            )
+        hot, keyspace = self.hot, self.keyspace
+        if hot is not None:
+            hot = replace(hot, keyspace=tenant_keyspace(hot.keyspace, name))
+        elif keyspace is not None:
+            keyspace = tenant_keyspace(keyspace, name)
+        cold = None if self.cold is None else self.cold.of_tenant(name)
+        return LogPlace(hot, cold, keyspace, name)
+
     @property
     def archived(self) -> LogPlace:
         """The cold tier alone, of the same keyspace."""
-        return self if self.hot is None else LogPlace(None, self.cold, self.hot.keyspace)
+        if self.hot is None:
+            return self
+        return LogPlace(None, self.cold, self.hot.keyspace, self.tenant)
 
     # -- the driver ------------------------------------------------------------------------------
 

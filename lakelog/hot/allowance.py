@@ -1,0 +1,225 @@
+"""What partitions may take of a keyspace's quotas, so that an append asks nobody but its partition.
+
+A partition is allowed some bytes at a time: to hold, of ``lakelog.quota.hot.bytes``, and to append,
+of ``lakelog.quota.producer.byte.rate``. When that is used up, the append is refused, and more is
+asked for here, for all that follows. What all partitions together are allowed to hold never exceeds
+the quota, on however many servers they are. See ``quota.lua``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from ..clock import Clock
+from ..config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES
+from ..errors import (
+    LakelogError,
+    OutOfOrderSequenceError,
+    QuotaExceededError,
+    ThrottlingQuotaExceededError,
+    UnknownProducerError,
+)
+from ..record import TopicPartition
+from ..topic import Topic
+from .append import AllowanceUsedUpError, AppendCall, AppendResult
+from .connection import Server, Servers, call_script, translate
+from .keys import Keys
+
+Answer = AppendResult | LakelogError
+
+#: How often more is asked for in one call: others may use it up before the call comes back.
+TRIES = 4
+
+#: What a call answers when the one before it, sent along with it, was refused.
+_NOT_YET = (AllowanceUsedUpError, OutOfOrderSequenceError, UnknownProducerError)
+
+
+@dataclass(frozen=True, slots=True)
+class Allowances:
+    """Asks for more of the quotas of a keyspace.
+
+    Args:
+        topics: all that share the quotas.
+        clock: None: Redis's own.
+    """
+
+    servers: Servers
+    keys: Keys
+    topics: Callable[[], Sequence[Topic]]
+    clock: Clock | None = None
+
+    def append(
+        self,
+        calls: Sequence[AppendCall],
+        send: Callable[[Sequence[AppendCall]], list[Answer]],
+    ) -> list[Answer]:
+        """Appends calls in order; where a partition's allowance is used up, with more of it."""
+        answers = send(calls)
+        for _ in range(TRIES):
+            again: list[int] = []
+            for indexes in _refused(calls, answers).values():
+                first = answers[indexes[0]]
+                assert isinstance(first, AllowanceUsedUpError)
+                size_bytes = sum(
+                    entry.size_bytes for index in indexes for entry in calls[index].batch.entries
+                )
+                try:
+                    self._take(calls[indexes[0]], first, size_bytes)
+                except LakelogError as error:
+                    answers[indexes[0]] = error  # those behind it are out of order, as any other's
+                    for index in indexes[1:]:
+                        answers[index] = _behind(answers[index], error)
+                else:
+                    again += indexes
+            if not again:
+                break
+            again.sort()
+            for index, answer in zip(again, send([calls[i] for i in again]), strict=True):
+                answers[index] = answer
+        return [_used_up(one) if isinstance(one, AllowanceUsedUpError) else one for one in answers]
+
+    def count_anew(self) -> None:
+        """Counts what all partitions hold, as after a change of the quota."""
+        self._recall(is_forced=True)
+
+    # -- how -----------------------------------------------------------------------------------
+
+    def _take(self, call: AppendCall, refused: AllowanceUsedUpError, size_bytes: int) -> None:
+        """Has a partition take calls of so many bytes.
+
+        Raises:
+            QuotaExceededError, ThrottlingQuotaExceededError: it may not.
+            LakelogError: Redis does not answer.
+        """
+        partition = _spelled(call.topic_id, call.topic_partition.partition)
+        arguments = (
+            partition,
+            refused.held_bytes,
+            refused.version,
+            refused.append_bytes,
+            size_bytes,
+        )
+        answer = self._ask("take", *arguments)
+        if answer[0] in (b"RECALL", b"HOT_BYTES"):
+            # What was trimmed since is free again, once it is counted.
+            self._recall(is_forced=answer[0] == b"RECALL")
+            answer = self._ask("take", *arguments)
+        if answer[0] != b"OK":
+            raise self._refusal(call.topic_partition, answer)
+        held, version, append = (int(value) for value in answer[1:])
+        granted = [str(call.topic_id), "grant", held, version, append]
+        call_script(self.servers, "allow", self._keys_of(call.topic_partition), granted)
+
+    def _refusal(self, tp: TopicPartition, answer: Sequence[Any]) -> LakelogError:
+        keyspace = self.keys.keyspace
+        if answer[0] == b"RATE":
+            wait_ms, limit = int(answer[1]), int(answer[2])
+            return ThrottlingQuotaExceededError(
+                f"more than {QUOTA_BYTE_RATE}={limit} was appended to keyspace {keyspace!r}; "
+                f"nothing of the call to {tp} was written. Send it again in {wait_ms} ms, or have "
+                "the quota raised",
+                quota=QUOTA_BYTE_RATE,
+                limit=limit,
+                throttle_time_ms=wait_ms,
+                topic=tp.topic,
+            )
+        if answer[0] == b"HOT_BYTES":
+            used, limit = int(answer[1]), int(answer[2])
+            return QuotaExceededError(
+                f"the topics of keyspace {keyspace!r} hold {used} bytes in Redis, and "
+                f"{QUOTA_HOT_BYTES}={limit} leaves no room for a call to {tp}; nothing of it was "
+                "written. Archive and trim (lakelog archive), shorten local.retention.ms, delete "
+                "topics, or have the quota raised",
+                quota=QUOTA_HOT_BYTES,
+                used=used,
+                limit=limit,
+                topic=tp.topic,
+            )
+        return QuotaExceededError(
+            f"{QUOTA_HOT_BYTES} of keyspace {keyspace!r} is being changed; nothing of a call to "
+            f"{tp} was written. Send it again",
+            quota=QUOTA_HOT_BYTES,
+            used=0,
+            limit=0,
+            topic=tp.topic,
+        )
+
+    def _recall(self, *, is_forced: bool) -> None:
+        """Has each partition hold no more than it holds, and counts that."""
+        partitions: Mapping[str, tuple[TopicPartition, UUID]] = {
+            _spelled(topic.topic_id, tp.partition): (tp, topic.topic_id)
+            for topic in self.topics()
+            for tp in topic.topic_partitions()
+        }
+        versions = self._ask("recall", int(is_forced), *partitions)
+        if not versions and partitions:
+            return  # it was done just now
+        found: list[object] = []
+        by_server: dict[int, tuple[Server, list[tuple[str, int]]]] = {}
+        for name, recalled in zip(partitions, versions, strict=True):
+            server = self.servers.for_key(self.keys.partition(partitions[name][0]).stream)
+            by_server.setdefault(id(server), (server, []))[1].append((name, int(recalled)))
+        for server, group in by_server.values():
+            scripts = [
+                (
+                    "allow",
+                    self._keys_of(partitions[name][0]),
+                    _lowered(partitions[name][1], recalled),
+                )
+                for name, recalled in group
+            ]
+            _, replies = server.run_scripts(scripts)
+            for (name, recalled), reply in zip(group, replies, strict=True):
+                if isinstance(reply, Exception):
+                    raise translate(reply, server.name, self.keys.quotas) from reply
+                held, version = reply
+                if held >= 0:
+                    found += (name, recalled, int(version), int(held))
+        self._ask("settle", *found)
+
+    def _keys_of(self, tp: TopicPartition) -> tuple[str, ...]:
+        return self.keys.partition(tp).all()
+
+    def _ask(self, verb: str, *arguments: object) -> Any:
+        now = "" if self.clock is None else self.clock.now_ms()
+        keys = [self.keys.topics, self.keys.quotas]
+        return call_script(self.servers, "quota", keys, [verb, now, *arguments])
+
+
+def _lowered(topic_id: UUID, recalled: int) -> list[object]:
+    return [str(topic_id), "lower", recalled]
+
+
+def _used_up(refused: AllowanceUsedUpError) -> LakelogError:
+    tp = refused.topic_partition
+    return ThrottlingQuotaExceededError(
+        f"others used up what {tp} may take of the keyspace's quotas, each time that it was given "
+        "more; nothing of the call was written. Send it again",
+        quota=QUOTA_BYTE_RATE,
+        throttle_time_ms=1,
+        topic=tp.topic,
+    )
+
+
+def _spelled(topic_id: UUID, partition: int) -> str:
+    return f"{topic_id}:{partition}"
+
+
+def _refused(
+    calls: Sequence[AppendCall], answers: Sequence[Answer]
+) -> dict[TopicPartition, list[int]]:
+    """The calls of each partition from the first on whose allowance was used up."""
+    found: dict[TopicPartition, list[int]] = {}
+    for index, (call, answer) in enumerate(zip(calls, answers, strict=True)):
+        if isinstance(answer, AllowanceUsedUpError):
+            found.setdefault(call.topic_partition, []).append(index)
+        elif call.topic_partition in found and isinstance(answer, _NOT_YET):
+            found[call.topic_partition].append(index)
+    return found
+
+
+def _behind(answer: Answer, error: LakelogError) -> Answer:
+    return error if isinstance(answer, AllowanceUsedUpError) else answer

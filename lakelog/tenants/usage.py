@@ -1,0 +1,70 @@
+"""What the topics of a keyspace use of its quotas."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from ..cold.table import ColdTable
+from ..config import (
+    KEYSPACE_SETTINGS,
+    QUOTA_BYTE_RATE,
+    QUOTA_COLD_BYTES,
+    QUOTA_HOT_BYTES,
+    QUOTA_TOPICS,
+    QUOTAS,
+)
+from ..errors import LakelogError
+from ..hot import HotLog, TopicRegistry
+from ..topic import Topic
+from .tenant import QuotaUsage
+
+
+def quota_usage(
+    hot: HotLog, topics: TopicRegistry, table_of: Callable[[Topic], ColdTable | None]
+) -> list[QuotaUsage]:
+    """What is used of each quota, by its name.
+
+    Looks at every partition and, if there is a quota of them, notes the sizes of the tables anew.
+
+    Args:
+        table_of: gives a topic's table; None if it has none.
+
+    Raises:
+        HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
+    """
+    there, defaults = topics.list(), topics.defaults()
+    hot_bytes = 0
+    for topic in there:
+        seen = hot.offsets(topic.topic_partitions(), topic_id=topic.topic_id)
+        hot_bytes += sum(one.bytes_from(0) for one in seen.values())
+    used = {
+        QUOTA_HOT_BYTES: hot_bytes,
+        QUOTA_COLD_BYTES: _cold_bytes(hot, [*there, *topics.deleted()], table_of),
+        QUOTA_TOPICS: len(there),
+        QUOTA_BYTE_RATE: None,
+    }
+    limits = {
+        name: KEYSPACE_SETTINGS[name].parse(defaults.get(name, KEYSPACE_SETTINGS[name].default))
+        for name in QUOTAS
+    }
+    return [
+        QuotaUsage(name, used[name], None if limits[name] < 0 else limits[name]) for name in QUOTAS
+    ]
+
+
+def _cold_bytes(
+    hot: HotLog, topics: Iterable[Topic], table_of: Callable[[Topic], ColdTable | None]
+) -> int | None:
+    """The bytes of all tables, those of deleted topics too; None: some cannot be looked at."""
+    quota, sizes = hot.cold_quota(), {}
+    for topic in topics:
+        try:
+            table = table_of(topic)
+            if table is not None:
+                sizes[topic] = table.snapshot().files.size_bytes
+        except LakelogError:
+            return None
+    quota.retain(topic.topic_id for topic in sizes)
+    for topic, size_bytes in sizes.items():
+        quota.told(topic, size_bytes)
+    return sum(sizes.values())
