@@ -30,8 +30,9 @@ from .keys import Keys
 
 Answer = AppendResult | LakelogError
 
-#: How often more is asked for in one call: others may use it up before the call comes back.
-TRIES = 4
+#: How often more is asked for in one append: a producer has five calls under way, each of which may
+#: need some, and others may use it up before it comes back.
+TRIES = 6
 
 #: What a call answers when the one before it, sent along with it, was refused.
 _NOT_YET = (AllowanceUsedUpError, OutOfOrderSequenceError, UnknownProducerError)
@@ -63,11 +64,8 @@ class Allowances:
             for indexes in _refused(calls, answers).values():
                 first = answers[indexes[0]]
                 assert isinstance(first, AllowanceUsedUpError)
-                size_bytes = sum(
-                    entry.size_bytes for index in indexes for entry in calls[index].batch.entries
-                )
                 try:
-                    self._take(calls[indexes[0]], first, size_bytes)
+                    self._take_for([calls[index] for index in indexes], first)
                 except LakelogError as error:
                     answers[indexes[0]] = error  # those behind it are out of order, as any other's
                     for index in indexes[1:]:
@@ -86,6 +84,19 @@ class Allowances:
         self._recall(is_forced=True)
 
     # -- how -----------------------------------------------------------------------------------
+
+    def _take_for(self, calls: Sequence[AppendCall], refused: AllowanceUsedUpError) -> None:
+        """Has a partition take calls; if it may not take all of them, the first.
+
+        Raises: see `_take`.
+        """
+        sizes = [sum(entry.size_bytes for entry in call.batch.entries) for call in calls]
+        try:
+            self._take(calls[0], refused, sum(sizes))
+        except QuotaExceededError:
+            if len(calls) == 1:
+                raise
+            self._take(calls[0], refused, sizes[0])
 
     def _take(self, call: AppendCall, refused: AllowanceUsedUpError, size_bytes: int) -> None:
         """Has a partition take calls of so many bytes.

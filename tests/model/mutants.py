@@ -466,6 +466,20 @@ ERASE_MUTANTS = (
     ),
 )
 
+#: Those that `QuotaRules` alone notice.
+QUOTA_MUTANTS = (
+    Mutant(
+        "an allowance that nobody looks at",
+        "what topics hold in Redis never exceeds their quota",
+        script("append", {"+ bytes > allowance.held": "< 0"}),
+    ),
+    Mutant(
+        "what others were allowed counts for nothing",
+        "what topics hold in Redis never exceeds their quota",
+        script("quota", {"local most = limit - sum + held": "local most = limit"}),
+    ),
+)
+
 #: Those that `CleanupRules` alone notice.
 CLEANUP_MUTANTS = (
     Mutant(

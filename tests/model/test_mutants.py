@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
-from mutants import CLEANUP_MUTANTS, ERASE_MUTANTS, MUTANTS, Mutant
+from mutants import CLEANUP_MUTANTS, ERASE_MUTANTS, MUTANTS, QUOTA_MUTANTS, Mutant
 from stories import run, written_by
 
 from lakelog.testing.cleanup_rules import CleanupRules
 from lakelog.testing.erase_rules import EraseRules
 from lakelog.testing.log_rules import LogRules
 from lakelog.testing.machine import log_machine
+from lakelog.testing.quota_rules import QuotaRules
 
 #: How many seeds and steps a mutant has to be caught in.
 OF_A_LOG = (80, 30)
@@ -28,6 +29,7 @@ QUICK = {
     "gap not noted",
     "trim ignores what is archived",
     "a stranger's file taken as sorted",
+    "an allowance that nobody looks at",
 }
 
 
@@ -39,7 +41,7 @@ def each(mutants: Sequence[Mutant]) -> list[ParameterSet]:
 
 
 def test_the_quick_ones_are_there() -> None:
-    assert {mutant.name for mutant in (*MUTANTS, *CLEANUP_MUTANTS)} >= QUICK
+    assert {mutant.name for mutant in (*MUTANTS, *CLEANUP_MUTANTS, *QUOTA_MUTANTS)} >= QUICK
 
 
 @pytest.mark.parametrize("mutant", each(MUTANTS))
@@ -72,9 +74,24 @@ def test_the_rules_of_erasures_catch_the_mutant(mutant: Mutant, tmp_path: Path) 
         run(written_by("calls", machine), *OF_CLEANUP)
 
 
+@pytest.mark.parametrize("mutant", each(QUOTA_MUTANTS))
+def test_the_rules_of_quotas_catch_the_mutant(mutant: Mutant, tmp_path: Path) -> None:
+    with (
+        mutant.applied(),
+        log_machine(tmp_path, QuotaRules) as machine,
+        pytest.raises(mutant.shows),
+    ):
+        run(written_by("calls", machine), *OF_CLEANUP)
+
+
 @pytest.mark.slow
 def test_without_a_mutant_the_same_stories_pass(tmp_path: Path) -> None:
-    kinds = ((LogRules, OF_A_LOG), (CleanupRules, OF_CLEANUP), (EraseRules, OF_CLEANUP))
+    kinds = (
+        (LogRules, OF_A_LOG),
+        (CleanupRules, OF_CLEANUP),
+        (EraseRules, OF_CLEANUP),
+        (QuotaRules, OF_CLEANUP),
+    )
     for rules, (seeds, steps) in kinds:
         with log_machine(tmp_path / rules.__name__, rules) as machine:
             run(written_by("calls", machine), seeds, steps)
