@@ -21,6 +21,7 @@ has started; the others wait for that, unless they may load scripts too.
 examples:
   lakelog acl producer --topic orders
   lakelog acl consumer --topic orders --group nightly --keyspace sales
+  lakelog acl producer --topic orders --tenant acme
   lakelog acl archiver --cold s3://bucket/log --output json
   lakelog acl reader --topic 'web.*' | redis-cli
 """
@@ -57,13 +58,18 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _run(arguments: argparse.Namespace) -> Page:
     from ..operate.acl.acl import EVERY, acl
+    from ..tenant_name import check_tenant_name, tenant_keyspace
 
+    keyspace, cold = arguments.keyspace or "lakelog", arguments.location or arguments.cold
+    if arguments.tenant:
+        keyspace = tenant_keyspace(keyspace, check_tenant_name(arguments.tenant))
+        cold = cold and f"{cold.rstrip('/')}/{arguments.tenant}"
     found = acl(
         arguments.role,
         arguments.topics or EVERY,
         groups=arguments.groups or EVERY,
-        keyspace=arguments.keyspace or "lakelog",
-        cold=arguments.location or arguments.cold,
+        keyspace=keyspace,
+        cold=cold,
         user=arguments.user,
         load_scripts=arguments.load_scripts,
     )

@@ -16,6 +16,7 @@ from uuid import UUID
 from ..clock import Clock
 from ..config import QUOTA_BYTE_RATE, QUOTA_HOT_BYTES
 from ..errors import (
+    HotTierAccessError,
     LakelogError,
     OutOfOrderSequenceError,
     QuotaExceededError,
@@ -185,7 +186,11 @@ class Allowances:
             _, replies = server.run_scripts(scripts)
             for (name, recalled), reply in zip(group, replies, strict=True):
                 if isinstance(reply, Exception):
-                    raise translate(reply, server.name, self.keys.quotas) from reply
+                    error = translate(reply, server.name, self.keys.quotas)
+                    if not isinstance(error, HotTierAccessError):
+                        raise error from reply
+                    found += (name, -1, 0, 0)  # not ours to look at: what it may hold stays
+                    continue
                 held, version = reply
                 if held >= 0:
                     found += (name, recalled, int(version), int(held))
@@ -196,8 +201,7 @@ class Allowances:
 
     def _ask(self, verb: str, *arguments: object) -> Any:
         now = "" if self.clock is None else self.clock.now_ms()
-        keys = [self.keys.topics, self.keys.quotas]
-        return call_script(self.servers, "quota", keys, [verb, now, *arguments])
+        return call_script(self.servers, "quota", [self.keys.quotas], [verb, now, *arguments])
 
 
 def _lowered(topic_id: UUID, recalled: int) -> list[object]:

@@ -29,6 +29,10 @@ class KeyPatterns:
         return _literal(self._keys.topics)
 
     @property
+    def quotas(self) -> str:
+        return _literal(self._keys.quotas)
+
+    @property
     def archivers(self) -> str:
         return _literal(self._keys.archivers)
 

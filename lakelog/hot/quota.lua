@@ -1,4 +1,5 @@
--- The quotas of a keyspace, and what its partitions were allowed of them. KEYS: topics, quotas.
+-- The quotas of a keyspace, and what its partitions were allowed of them. KEYS: quotas, `{topics}:quotas`.
+-- The topics are no key of the call: who appends may only read them.
 -- ARGV: verb, now_ms or '', and what the verb takes.
 --   take    partition, bytes that it holds, version of what it may hold, bytes that may be appended to
 --           it, bytes of the call. Returns {'OK', what it may hold, version of that, how much more may be
@@ -19,7 +20,8 @@
 --   cold:{topic_id}  bytes of a topic's table, see cold_bytes.lua
 --   cold             their sum
 
-local topics, quotas = KEYS[1], KEYS[2]
+local quotas = KEYS[1]
+local topics = string.match(quotas, '^{(.*)}:quotas$')
 local HOT, RATE = 'lakelog.quota.hot.bytes', 'lakelog.quota.producer.byte.rate'
 local RECALL_INTERVAL_MS = 1000
 

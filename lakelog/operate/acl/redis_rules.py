@@ -31,6 +31,7 @@ _READING = (
 _APPENDING = (
     *("evalsha", "xadd", "xlen", "xrange", "xrevrange", "xtrim", "wait"),
     *("hget", "hmget", "hgetall", "hset", "hdel", "hlen", "hexists", "hscan", "hrandfield"),
+    "hkeys",
     *("zadd", "zcard", "zrange", "zrevrange", "zrem", "zremrangebyrank"),
 )
 
@@ -78,12 +79,12 @@ def redis_rules(
         keys += _all(patterns.everything())
     elif role is Role.ARCHIVER:
         commands += [*_READING, *_ARCHIVING]
-        keys += _all([patterns.topics, patterns.archivers, *partitions])
+        keys += _all([patterns.topics, patterns.quotas, patterns.archivers, *partitions])
         keys += _all([patterns.groups, patterns.groups_recorded, patterns.share_groups, *of_groups])
         keys += _all([patterns.resume_locks, patterns.naming_locks])
     elif role is Role.PRODUCER:
         commands += _APPENDING
-        keys += [*_read([patterns.topics]), *_all(partitions)]
+        keys += [*_read([patterns.topics]), *_all([patterns.quotas, *partitions])]
         selectors.append(_selector(_LOCKING, [patterns.resume_locks]))
     elif role is Role.CONSUMER:
         commands += [*_READING, *_GROUPING]

@@ -14,7 +14,12 @@ import redis
 from redis.exceptions import NoPermissionError
 
 from lakelog import Lakelog, TopicPartition
-from lakelog.errors import HotTierAccessError, HotTierUnavailableError
+from lakelog.errors import (
+    DeliveryError,
+    HotTierAccessError,
+    HotTierUnavailableError,
+    QuotaExceededError,
+)
 from lakelog.operate.acl.acl import acl
 from lakelog.operate.acl.role import Role
 from lakelog.operate.quarantine import Quarantine
@@ -95,6 +100,29 @@ def world(server: RedisServer, tmp_path: Path) -> World:
                 client.acl_deluser(user)
     made.fill()
     return made
+
+
+def test_a_tenant_s_producer_keeps_to_quotas_and_meets_nobody(world: World) -> None:
+    with world.lake() as lake:
+        lake.tenants.create("acme", {"hot.bytes": 100_000, "producer.byte.rate": "1MiB"})
+    with Lakelog.connect(world.server.url, str(world.cold), tenant="acme") as own:
+        for name in ("orders", "others"):
+            own.topics.create(name, 1, HOT_SOON)
+        produce(own, "others")
+    url = world.make(Role.PRODUCER, keyspace="lakelog.acme", topics="orders")
+    with Lakelog.connect(url, tenant="acme") as own:
+        produce(own, "orders")
+        with own.producer(delivery_timeout_ms=300) as producer:
+            refused = producer.send("orders", b"x" * 100_000)  # others are not its to look at
+            with pytest.raises(DeliveryError) as told:
+                refused.result()
+        assert isinstance(told.value.last_error, QuotaExceededError)
+        with pytest.raises(HotTierAccessError):
+            own.hot.offsets([OTHERS])
+    with pytest.raises(HotTierAccessError), Lakelog.connect(url) as lake:
+        lake.topics.list()
+    with pytest.raises(HotTierAccessError):
+        Lakelog.connect(url, tenant="shared")
 
 
 # -- what each does ------------------------------------------------------------------------------
