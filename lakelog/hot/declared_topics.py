@@ -237,7 +237,9 @@ def _files(path: Path) -> list[Path]:
 def _items(file: Path) -> list[Any]:
     """What a file declares: one topic, or each of a list."""
     try:
-        content = yaml.safe_load(file.read_text("utf-8"))
+        content = _loaded(file.read_text("utf-8"))
+    except InvalidConfigError as error:
+        raise replace(error, path=str(file)) from None
     except RecursionError:
         raise InvalidConfigError("the file nests too deep", path=str(file)) from None
     except OSError as error:
@@ -246,6 +248,38 @@ def _items(file: Path) -> list[Any]:
         said = " ".join(str(error).split())
         raise InvalidConfigError(f"the file is not YAML: {said}", path=str(file)) from None
     return content if isinstance(content, list) else [] if content is None else [content]
+
+
+#: Ten thousand topics with as many settings as there are.
+_MOST_VALUES = 1_000_000
+
+
+def _loaded(text: str) -> Any:
+    """What a text in YAML says.
+
+    Raises:
+        InvalidConfigError: aliases of aliases make it far longer than it looks, or endless.
+        yaml.YAMLError: it is none.
+    """
+    loader = yaml.SafeLoader(text)
+    try:
+        node = loader.get_single_node()
+        if node is None:
+            return None
+        left, todo = _MOST_VALUES, [node]
+        while todo:  # before values are made of it: merged mappings are copied
+            inner = todo.pop().value
+            if isinstance(inner, list):
+                left -= len(inner)
+                for one in inner:
+                    todo += one if isinstance(one, tuple) else (one,)
+            if left < 0:
+                raise InvalidConfigError(
+                    f"its aliases make the file more than {_MOST_VALUES:,} values"
+                )
+        return loader.construct_document(node)
+    finally:
+        loader.dispose()
 
 
 def _unreadable(path: Path, error: OSError) -> InvalidConfigError:
@@ -258,7 +292,7 @@ def _unreadable(path: Path, error: OSError) -> InvalidConfigError:
 def _declared(where: str, item: Any) -> DeclaredTopic:
     if not isinstance(item, Mapping) or "name" not in item:
         raise InvalidConfigError(
-            f"a topic is declared as a mapping with name, partitions and config; got {item!r}"
+            f"a topic is declared as a mapping with name, partitions and config; got {item!r:.200}"
         )
     unknown = set(item) - _FIELDS
     if unknown:

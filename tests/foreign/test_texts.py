@@ -308,6 +308,25 @@ def test_a_file_of_declared_topics_is_read_or_refused(tmp_path: Path, text: str)
         load_declared([file])
 
 
+@pytest.mark.parametrize(
+    ("first", "each", "last"),
+    [
+        ("[x, x]", "[{}]", "*a29"),
+        ("[x, x]", "[{}]", "{{name: orders, config: *a29}}"),
+        ("{{retention.ms: 5}}", "{{<<: [{}]}}", "*a29"),
+    ],
+)
+def test_a_file_whose_aliases_multiply_is_refused_before_it_fills_the_memory(
+    tmp_path, first, each, last
+):
+    """A thousand bytes that say 2^30 values."""
+    links = [f"a{n}: &a{n} " + each.format(f"*a{n - 1}, *a{n - 1}") for n in range(1, 30)]
+    file = tmp_path / "topics.yml"
+    file.write_text("\n".join([f"a0: &a0 {first.format()}", *links, f"z: {last.format()}"]))
+    with pytest.raises(LakelogError, match="aliases"):
+        load_declared([file])
+
+
 @given(data=st.binary(max_size=60))
 def test_a_file_of_any_bytes_is_read_or_refused(tmp_path: Path, data: bytes):
     file = tmp_path / "topics.yml"
