@@ -203,7 +203,8 @@ def test_members_share_a_topic_as_it_shows() -> None:
     run_section("lakelog/groups/README.md", "Who reads what")
 
 
-def test_offsets_are_moved_as_it_shows() -> None:
+def test_offsets_are_moved_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     run_section("lakelog/groups/README.md", "Moving offsets")
 
 
