@@ -254,7 +254,8 @@ def test_a_check_says_that_all_is_well(tmp_path: Path, monkeypatch: pytest.Monke
     run_section("lakelog/operate/README.md", "Check")
 
 
-def test_the_rights_are_what_it_shows() -> None:
+def test_the_rights_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     run_section("lakelog/operate/acl/README.md", "Rights in Python")
 
 
