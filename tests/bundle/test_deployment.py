@@ -76,6 +76,7 @@ WATCHED: dict[str, dict[str, str]] = {
         "redis_headroom_alert_percent": "10",
         "redis_headroom_alert_hours": "4",
         "group_lag_alert_minutes": "5",
+        "group_lag_alert_records": "1000000",
         "group_lag_alert_groups": "^live-",
     },
 }
@@ -301,7 +302,7 @@ def test_a_dashboard_and_alerts_come_where_a_warehouse_is_given(
     deployed.well("validate", "--strict", given={})  # the target try needs none
     for command in (("validate", "--strict"), ("plan",), ("deploy",)):
         deployed.well(*command, "-t", target, given=given)
-    assert len(workspace.alerts) == 2
+    assert len(workspace.alerts) == 4
     assert len(workspace.dashboards) == 1
     watched = [*workspace.alerts.values(), *workspace.dashboards.values()]
     assert {one["warehouse_id"] for one in watched} == {GIVEN["warehouse_id"]}

@@ -10,9 +10,10 @@ from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
+import bundle_files
 import pyarrow as pa
 import pytest
-from bundle_files import ROOT, resources
+from bundle_files import ROOT, resources, variables
 
 from lakelog import Lakelog, TopicPartition
 from lakelog.jobs import JobRun
@@ -244,6 +245,27 @@ GROUP_LAG: dict[str, tuple[list[dict[str, Any]], str]] = {
         "TRIGGERED",
     ),
     "how old it is, is not known": ([group(group_lag_ms=None)], "OK"),
+    "how many there are has no limit": ([group(group_lag_records=10**12)], "OK"),
+}
+#: What a limit is set to, and what a group is behind.
+GROUP_LIMITS: dict[str, tuple[dict[str, str], dict[str, Any], str]] = {
+    "as many records as are allowed": ({"records": "1000"}, {"records": 1000}, "OK"),
+    "more records": ({"records": "1000"}, {"records": 1001}, "TRIGGERED"),
+    "few records, but old ones": (
+        {"records": "1000"},
+        {"records": 1, "ms": 2 * HOUR_MS},
+        "TRIGGERED",
+    ),
+    "old ones, of which only the number counts": (
+        {"records": "1000", "minutes": "0"},
+        {"records": 1, "ms": 2 * HOUR_MS},
+        "OK",
+    ),
+    "nothing counts": (
+        {"records": "0", "minutes": "0"},
+        {"records": 10**12, "ms": 99 * HOUR_MS},
+        "OK",
+    ),
 }
 HEADROOM: dict[str, tuple[list[dict[str, Any]], str]] = {
     "half is free": ([row()], "OK"),
@@ -301,6 +323,21 @@ def test_the_alert_on_the_lag_of_groups(
     rows: list[dict[str, Any]], state: str, spark: Any, write: Write
 ) -> None:
     write(*rows)
+    assert state_of(spark, "group_lag") == state
+
+
+@pytest.mark.parametrize(("limits", "lag", "state"), GROUP_LIMITS.values(), ids=GROUP_LIMITS)
+def test_the_alert_on_the_lag_of_groups_goes_by_minutes_and_records(
+    limits: dict[str, str],
+    lag: dict[str, Any],
+    state: str,
+    spark: Any,
+    write: Write,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given = {f"group_lag_alert_{name}": value for name, value in limits.items()}
+    monkeypatch.setattr(bundle_files, "variables", lambda target: variables(target) | given)
+    write(group(), group("web", **{f"group_lag_{name}": value for name, value in lag.items()}))
     assert state_of(spark, "group_lag") == state
 
 
