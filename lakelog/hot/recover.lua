@@ -40,7 +40,7 @@ assert(log_end and closed_bytes and largest and (reserved_end or not st[11]) and
 local is_tiered = parse_settings(st[12]).tiered
 local asks, start = is_tiered and ARGV[6] == 'ask', is_tiered and tonumber(ARGV[6])
 local MAX_DECODED_BYTES = 9007199254740991 -- as good as none, until the topic is altered
-local PRODUCERS_AT_ONCE = 10000 -- some 35 ms
+local PRODUCERS_AT_ONCE = 4000 -- some tens of milliseconds
 local UNSYNCED = '2' -- as `paused`: the gap is in place, but may not be on the disk
 local is_own = st[2] == RUN_ID
 
@@ -116,14 +116,18 @@ if not nothing_lost then
     cursor = '0'
   end
   local page = redis.call('HSCAN', producers, cursor, 'COUNT', PRODUCERS_AT_ONCE)
+  local gone = {}
   for i = 1, #page[2], 2 do
     local id, value = page[2][i], page[2][i + 1]
     local kept = without_calls_from(value, log_end)
     if not has_checksum(kept) then
-      redis.call('HDEL', producers, id)
+      gone[#gone + 1] = id
     elseif kept ~= value then
       redis.call('HSET', producers, id, kept)
     end
+  end
+  for i = 1, #gone, 1000 do
+    redis.call('HDEL', producers, unpack(gone, i, math.min(i + 999, #gone)))
   end
   if page[1] ~= '0' then
     return { 'PRODUCERS', page[1] .. seen_under }
