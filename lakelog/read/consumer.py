@@ -362,6 +362,7 @@ class Consumer:
                 partitions may be another's.
             RebalanceInProgressError: not now; poll, then commit again.
             OffsetMetadataTooLargeError: a text beside an offset is too long.
+            UnknownTopicOrPartitionError: there is no such partition.
             InvalidArgumentError: there is no ``group_id``, or these are no offsets.
         """
         if timeout_ms is not None:
@@ -569,6 +570,7 @@ class Consumer:
             self._coordinator,
             self.config.group_id,
             self._log,
+            lambda tp: self._logs(tp.topic).topic.partition(tp.partition),
             interval_ms,
             lambda: self._consumed(),
         )

@@ -39,7 +39,8 @@ class GroupOffsets:
     They carry the id of the topic's creation: one that was deleted and made again begins anew.
 
     Args:
-        logs: gives the log of a topic.
+        logs: gives the log of a topic, as it is read or as it is now.
+        check_there: raises unless there is such a partition now.
         auto_commit_interval_ms: how often what was read is committed by itself; None: never.
         consumed: the positions of what is read.
     """
@@ -49,6 +50,7 @@ class GroupOffsets:
         coordinator: GroupCoordinator,
         group_id: str,
         logs: Callable[[str], TopicLog],
+        check_there: Callable[[TopicPartition], object],
         auto_commit_interval_ms: int | None,
         consumed: Callable[[], dict[TopicPartition, OffsetAndMetadata]],
     ) -> None:
@@ -57,6 +59,7 @@ class GroupOffsets:
         self.membership: Membership | None = None
         self._coordinator = coordinator
         self._logs = logs
+        self._check_there = check_there
         self._consumed = consumed
         self._interval_s = inf if auto_commit_interval_ms is None else auto_commit_interval_ms / 1e3
         self._due_s = time.monotonic() + self._interval_s
@@ -222,7 +225,7 @@ class GroupOffsets:
             raise InvalidArgumentError(
                 f"offsets={offsets!r} is no dict of TopicPartition to OffsetAndMetadata"
             )
-        found = {}
+        found: dict[TopicPartition, OffsetAndMetadata] = {}
         for tp, given in offsets.items():
             if not isinstance(given, tuple) or not 1 <= len(given) <= 3:
                 raise InvalidArgumentError(
@@ -232,6 +235,9 @@ class GroupOffsets:
             one = OffsetAndMetadata(*given)
             check_offset(one.offset)
             found[TopicPartition(*tp)] = one._replace(metadata=one.metadata or "")
+        # An offset of a topic that is not there would be taken for one of whoever is made later.
+        for tp in found.keys() - self._consumed().keys():
+            self._check_there(tp)
         return found
 
 

@@ -24,6 +24,7 @@ from lakelog.errors import (
     InvalidGroupIdError,
     NoOffsetForPartitionError,
     OffsetMetadataTooLargeError,
+    UnknownTopicOrPartitionError,
 )
 from lakelog.groups.answers import Leaving
 from lakelog.groups.membership import MemberState
@@ -377,6 +378,18 @@ def test_offsets_are_committed_with_their_texts(shared: SharedTopics) -> None:
     consumer.commit({("orders", 0): kafka.OffsetAndMetadata(3, None, -1)})  # type: ignore[dict-item]
     assert consumer.committed(TP, metadata=True) == OffsetAndMetadata(3)
     assert consumer.committed(TopicPartition("orders", 1)) is None
+
+
+@pytest.mark.parametrize("partition", [TopicPartition("none", 0), TopicPartition("orders", 99)])
+def test_of_a_partition_that_there_is_not_nothing_is_committed(
+    shared: SharedTopics, partition: TopicPartition
+) -> None:
+    consumer = shared.consumer()
+    with pytest.raises(UnknownTopicOrPartitionError):
+        consumer.commit({TP: OffsetAndMetadata(2), partition: OffsetAndMetadata(3)})
+    with pytest.raises(UnknownTopicOrPartitionError):
+        consumer.commit_async({partition: OffsetAndMetadata(3)})
+    assert shared.committed() == {}
 
 
 def test_what_is_assigned_by_hand_is_committed_without_a_member(shared: SharedTopics) -> None:
