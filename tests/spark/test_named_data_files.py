@@ -6,10 +6,14 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import numpy as np
 import pytest
 from spark_log import EPOCH_MS, SPARKS_OWN, SparkLog
 
 from lakelog.cli import main as cli
+from lakelog.explore.picture import groups, row_groups
+from lakelog.explore.picture.picture import Picture, pictures
+from lakelog.read.tiers import Look, join
 
 
 @pytest.fixture
@@ -59,7 +63,7 @@ def test_a_dump_shows_files_row_groups_and_records(log: SparkLog, schema: str, c
 
 
 def test_rows_that_a_deletion_vector_hides_are_neither_shown_nor_counted(
-    log: SparkLog, schema: str, catalog: str, spark: Any, capsys
+    log: SparkLog, schema: str, catalog: str, spark: Any, capsys, monkeypatch
 ) -> None:
     """A DELETE of somebody else leaves the files as they are, with a vector beside each."""
     table = log.lakelog.log("orders").table
@@ -82,17 +86,29 @@ def test_rows_that_a_deletion_vector_hides_are_neither_shown_nor_counted(
     assert all(one["flaw"] is None for one in files)
     assert sum(one["records"] for one in files) == len(left)
     assert files[0]["first_offset"] == 1
-    groups = [one for one in said if one["kind"] == "row group"]
-    assert sum(one["records"] for one in groups) == len(left)
-    assert sum(one["rows"] for one in groups) > len(left)  # as they are stored
+    stored = [one for one in said if one["kind"] == "row group"]
+    assert sum(one["records"] for one in stored) == len(left)
+    assert sum(one["rows"] for one in stored) > len(left)  # as they are stored
     assert [one["offset"] for one in said if one["kind"] == "record"] == left
 
-    opened = log.lakelog.log("orders")
-    assert opened.table is not None
-    found = opened.table.unchecked().files.files_between(0, 0, 200)
-    told = opened.table.row_groups(found, 0, 200)
-    assert sum(group.records for group in told) == len(left)
-    assert all(group.records for group in told)
+    # Nor does the explorer's picture of time, by indexes, by footers and by records.
+    unified = log.lakelog.log("orders")
+    assert unified.table is not None
+    where = unified.topic.partition(0)
+    hot, cold = log.lakelog.hot.offsets([where])[where], unified.table.unchecked()
+    look = Look({0: join(hot, cold, 0)}, cold, {0: hot})  # unchecked: what was lost is an error
+    made: list[Picture] = []
+    window = (EPOCH_MS, EPOCH_MS + 201_000)
+    for most_counted in (0, groups.COUNTED_RECORDS):
+        monkeypatch.setattr(groups, "COUNTED_RECORDS", most_counted)
+        monkeypatch.setattr(row_groups, "ROW_GROUP_ROWS", 1)  # so that a row group tells more
+        made.append(pictures(unified, look, window, on_coarse=made.append))
+    drawn = [one.found for one in made if one.found is not None]
+    assert len(drawn) == len(made) == 4
+    assert [one.records for one in drawn] == [pytest.approx(len(left))] * len(drawn)
+    expected, _ = np.histogram([EPOCH_MS + 1000 * n for n in left], drawn[-1].edges_ms)
+    assert drawn[-1].totals.tolist() == expected.tolist()
+    assert drawn[-1].exact.all()
 
 
 @pytest.mark.usefixtures("through_spark")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -63,8 +64,11 @@ def by_row_groups(
         # Together they are all of it, unless some file does not tell.
         expected = float(groups.records[row])
         off = 1 if groups.certain[row] else 1 + expected / 20  # what is cut out is estimated
-        if abs(float(within.records.sum()) - expected) < off:
-            parts.append(within)
+        told = float(within.records.sum())
+        if abs(told - expected) < off and told:
+            # A row group that the group cuts, such as before its first row that was not deleted, is
+            # told by a share; how many there are in all is known.
+            parts.append(replace(within, records=within.records * (expected / told)))
             looked[row] = True
     return Groups.joined([groups.where(~looked), *parts])
 
