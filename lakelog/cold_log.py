@@ -221,6 +221,7 @@ class ColdLog:
         where: str = "",
         *,
         write: bool = False,
+        main_thread: bool = False,
     ) -> LogExplorer:
         """A widget to look at topics and walk through their records, in a notebook.
 
@@ -230,6 +231,9 @@ class ColdLog:
             at: where to begin: an offset, a name, a time, a distance from now.
             where: which records to show; see `TopicLog.search`.
             write: whether a record may be sent again from it, edited or not.
+            main_thread: whether the thread of this call alone tells the page what to show, between
+                cells and while it waits for the explorer: for a frontend that takes nothing from
+                other threads. What is found while a long cell runs is then shown after it.
 
         Raises:
             MissingExtraError: ipywidgets is not installed.
@@ -245,6 +249,7 @@ class ColdLog:
             archived_of=self._archived_of(),
             producer_of=self._producer_of() if write else None,
             positions_of=self._positions_of(),
+            main_thread=main_thread,
         )
 
     def dataframe(

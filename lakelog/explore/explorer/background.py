@@ -8,6 +8,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
+from .shown_by import AnyThread, ShownBy
+
 T = TypeVar("T")
 
 
@@ -32,10 +34,12 @@ class Background:
 
     Args:
         beside: other work, whose answers are never shown at the same moment as these.
+        shown_by: shows answers; that of the work beside, if there is some.
     """
 
-    def __init__(self, beside: Background | None = None) -> None:
+    def __init__(self, beside: Background | None = None, shown_by: ShownBy | None = None) -> None:
         self._lock = threading.RLock() if beside is None else beside.lock
+        self.shown_by: ShownBy = (shown_by or AnyThread()) if beside is None else beside.shown_by
         self._newest: Job | None = None
 
     def start(
@@ -71,9 +75,21 @@ class Background:
 
     def only_if_newest(self, job: Job, do: Callable[[], None]) -> None:
         """Calls `do`, unless a newer job was started."""
-        with self._lock:
+
+        def unless_newer() -> None:
             if job is self._newest:
                 do()
+
+        self.alone(unless_newer)
+
+    def alone(self, do: Callable[[], None]) -> None:
+        """Calls `do` where answers are shown, while none is."""
+
+        def locked() -> None:
+            with self._lock:
+                do()
+
+        self.shown_by(locked)
 
     def stop(self) -> None:
         """Makes the work under way end with what it has."""
@@ -96,7 +112,7 @@ class Background:
                 job = self._newest
             if job is None:
                 return True
-            if not job.done.wait(timeout_s):
+            if not self.shown_by.wait(job.done, timeout_s):
                 return False
             with self._lock:
                 if self._newest is job or self._newest is None:

@@ -136,17 +136,18 @@ class Handlers:
     def _on_typed(self, box: Any, typed: Callable[[], Any], entered: Callable[[], Any]) -> None:
         """Hears each key, and Enter."""
 
+        def key() -> None:
+            typed()
+            since_s = time.monotonic() - self._asked_s
+            self._overtaken += 1
+            if self._overtaken > _OVERTAKEN_MOST or since_s > _OVERTAKEN_S:
+                self._asked_last = None
+            if self._asked_last is not None:
+                self._guarded(self._asked_last)
+
         def changed(_: Any) -> None:
-            if self._screen.is_quiet:
-                return
-            with self._questions.background.lock:
-                typed()
-                since_s = time.monotonic() - self._asked_s
-                self._overtaken += 1
-                if self._overtaken > _OVERTAKEN_MOST or since_s > _OVERTAKEN_S:
-                    self._asked_last = None
-                if self._asked_last is not None:
-                    self._guarded(self._asked_last)
+            if not self._screen.is_quiet:
+                self._questions.background.alone(key)
 
         def told(_: Any, content: Any, __: Any) -> None:
             if content.get("event") == "submit":
@@ -162,11 +163,14 @@ class Handlers:
             of_boxes: whether it is asked of what was typed, too.
             for_boxes: whether that is what it is for.
         """
-        with self._questions.background.lock:
+
+        def ask() -> None:
             may_overtake = for_boxes or (of_boxes and self._screen.is_typed)
             self._asked_last, self._asked_s = do if may_overtake else None, time.monotonic()
             self._overtaken = 0
             self._guarded(do)
+
+        self._questions.background.alone(ask)
 
     def _guarded(self, do: Callable[[], Any]) -> None:
         """Shows an error also for input that is not even a question (such as an invalid time)."""

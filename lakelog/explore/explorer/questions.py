@@ -28,6 +28,7 @@ from .opened_topic import OpenedTopic
 from .resend import Resend
 from .screen import Screen
 from .segment_map import SegmentMap, segment_map
+from .shown_by import ShownBy
 from .view import Ask, Cut, Shown
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,7 @@ class Questions:
         is_closed: whether nobody looks any more.
         producer_of: makes what appends records; None: nothing may.
         positions_of: how far groups have come in a topic; None: nobody knows.
+        shown_by: draws what was found; None: whoever found it.
 
     Attributes:
         ask: the newest question.
@@ -69,11 +71,12 @@ class Questions:
         is_closed: Callable[[], bool],
         producer_of: Callable[[], Any] | None = None,
         positions_of: PositionsOf | None = None,
+        shown_by: ShownBy | None = None,
     ) -> None:
         self.ask = ask
         self.error: Exception | None = None
         self.failed: Callable[[], Any] | None = None
-        self.background = Background()
+        self.background = Background(shown_by=shown_by)
         self.drawing = Background(beside=self.background)  # of segments
         self.picturing = Background(beside=self.background)
         self.sending = Background(beside=self.background)

@@ -18,6 +18,7 @@ from typing import Any
 
 from ...notebook import of_notebook
 from .rows import Row
+from .shown_by import ShownBy
 from .table_html import cell_html
 
 #: How long a page is shown before it is kept: leafing and following redraw a table several times.
@@ -33,11 +34,19 @@ class SavedOutput:
         css_class: the explorer's own class.
         table: the widget whose value is the page shown.
         content: gives the page as HTML for `saved_html` to frame, and as text.
+        shown_by: displays it.
     """
 
-    def __init__(self, css_class: str, table: Any, content: Callable[[], tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        css_class: str,
+        table: Any,
+        content: Callable[[], tuple[str, str]],
+        shown_by: ShownBy,
+    ) -> None:
         self._css_class = css_class
         self._content = content
+        self._shown_by = shown_by
         self._display_ids: list[str] = []
         self._lock = threading.Lock()
         self._timer: threading.Timer | None = None
@@ -81,7 +90,7 @@ class SavedOutput:
     def _later(self) -> None:
         with self._lock:
             if self._display_ids and self._timer is None:
-                self._timer = threading.Timer(_SETTLED_S, self.write)
+                self._timer = threading.Timer(_SETTLED_S, self._shown_by, [self.write])
                 self._timer.daemon = True
                 self._timer.start()
 

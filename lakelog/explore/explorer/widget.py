@@ -25,6 +25,7 @@ from .questions import NO_TOPICS, PositionsOf, Questions
 from .rows import columns_of, row_name, rows
 from .saved_output import SavedOutput, saved_html
 from .screen import Screen
+from .shown_by import AnyThread, MainThread, ShownBy
 from .take_along import PYTHON, code, save, shortened
 from .view import DEFAULT_PAGE_RECORDS, Ask, Shown, View
 
@@ -53,6 +54,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         page_records: rows of a page.
         archived_of: opens a topic's archived records while Redis does not answer; None: nothing.
         producer_of: makes a producer, to send records again; None: nothing can be written.
+        positions_of: how far groups have come in a topic; None: nobody knows.
+        main_thread: see `ColdLog.explore`.
 
     Raises:
         UnknownTopicOrPartitionError: no such topic or partition.
@@ -72,6 +75,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         archived_of: Callable[[str], TopicLog] | None = None,
         producer_of: Callable[[], Any] | None = None,
         positions_of: PositionsOf | None = None,
+        main_thread: bool = False,
     ) -> None:
         begin, match = position(at), parse(where)
         if isinstance(page_records, bool) or not isinstance(page_records, int) or page_records < 1:
@@ -83,7 +87,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
         self.add_class(css_class)
         ask = Ask(topic or "", partition, begin, match, page_records)
         self._screen = Screen(ui, css_class)
-        self._saved = SavedOutput(css_class, ui.table, self._kept)
+        shown_by: ShownBy = MainThread() if main_thread else AnyThread()
+        self._saved = SavedOutput(css_class, ui.table, self._kept, shown_by)
         self._questions = Questions(
             self._screen,
             log_of,
@@ -93,6 +98,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             lambda: self.comm is None,
             producer_of,
             positions_of,
+            shown_by,
         )
         with self._screen.quiet():
             self._screen.search_for(where)
@@ -376,7 +382,8 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
             except LakelogError:
                 pass  # Redis is away: reading the page shows the error, with a button to try again
         job = questions.load_topics() if topic is None else questions.start(questions.ask)
-        job.done.wait(_QUICK_S)  # a slower answer is shown when it comes
+        # A slower answer is shown when it comes.
+        questions.background.shown_by.wait(job.done, _QUICK_S)
 
     def _page(self) -> Shown:
         self.wait()
@@ -391,7 +398,7 @@ class LogExplorer(widgets.VBox):  # type: ignore[misc]
 
     def _asked(self, job: Job) -> LogExplorer:
         try:
-            job.done.wait()
+            self._questions.background.shown_by.wait(job.done)
         except KeyboardInterrupt:
             self.stop()
             raise
