@@ -12,7 +12,7 @@ from ...config import MIB
 from ...offsets import HotOffsets, Latest
 from ...read.found import FOUND, Place, SearchLimit
 from ...read.where import is_all
-from ...record import OffsetRange
+from ...record import OffsetRange, TopicPartition
 from .answer import answer, of_search
 from .opened_topic import OpenedTopic
 from .search_pages import Found
@@ -33,7 +33,7 @@ def follow(
     opened: OpenedTopic,
     ask: Ask,
     *,
-    on_shown: Callable[[Shown], None],
+    on_shown: Callable[[Shown], bool],
     on_new: Callable[[int], None],
     holds: Callable[[], bool],
     stopped: Callable[[], bool],
@@ -44,6 +44,7 @@ def follow(
     What a filter let through stays: it is asked only of what was appended since.
 
     Args:
+        on_shown: gets a page; says whether it was drawn: not while the one before is held.
         on_new: told how many records the log has grown by since the page that is shown.
         holds: whether the page is to stay as it is for now.
 
@@ -56,6 +57,7 @@ def follow(
     asked = range(topic.partitions) if ask.partition is None else [ask.partition]
     partitions = [topic.partition(number) for number in asked]
     shown: Shown | None = None
+    ends: dict[TopicPartition, int] = {}  # of the page that is drawn
     while True:
         if shown is None or is_all(ask.match):
             limit = ask.limit if is_all(ask.match) else _FIRST_LOOK
@@ -63,9 +65,9 @@ def follow(
             shown = replace(shown, ask=replace(shown.ask, limit=ask.limit))
         else:
             shown = _grown(opened, shown, stopped)
-        on_shown(shown)
-        ends = {one: shown.offsets[one.partition].log_end for one in partitions}
-        seen = dict(ends)
+        seen = {one: shown.offsets[one.partition].log_end for one in partitions}
+        if on_shown(shown) or not ends:
+            ends = dict(seen)
         while seen == ends or holds():
             _pause(stopped)
             grew = hot.wait(seen, wait_ms)

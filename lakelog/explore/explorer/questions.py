@@ -155,8 +155,16 @@ class Questions:
             screen.ui.follow.value = True  # once: a page that is drawn later must not undo a click
 
         def work(job: Job) -> Shown:
-            def on_shown(shown: Shown) -> None:
+            is_begun = False
+
+            def on_shown(shown: Shown) -> bool:
+                is_drawn = False
+
                 def show() -> None:
+                    nonlocal is_begun, is_drawn
+                    if is_begun and screen.holds:
+                        return  # since this page was begun: it would close the record
+                    is_begun = is_drawn = True
                     self.succeed()
                     self.ask = shown.ask
                     self._tell_columns(ask.topic)
@@ -166,6 +174,7 @@ class Questions:
                     job.done.set()
 
                 self.background.only_if_newest(job, show)
+                return is_drawn
 
             def on_new(records: int) -> None:
                 if screen.holds:

@@ -299,6 +299,34 @@ def test_an_opened_record_holds_the_page_still(orders):
     assert "following" in hands.html("progress")
 
 
+def test_a_record_that_is_opened_while_the_next_page_is_read_stays_open(orders, monkeypatch):
+    hands = Hands(orders.explore())
+    hands.type("page-records", 20)
+    hands.type("follow", True)
+    assert hands.offsets() == list(range(110, 130))
+    held = Held(monkeypatch)
+    monkeypatch.setattr(
+        following,
+        "answer",
+        lambda opened, ask, stopped: held(
+            opened, ask, on_progress=lambda *_: None, stopped=stopped, on_first=lambda _: None
+        ),
+    )
+    orders.send("news 130")
+    eventually(lambda: held.questions)  # the next page is being read
+    hands.find("opened").value = "0:120"
+    held.questions[0][1].set()
+    orders.send("news 131")
+    eventually(lambda: hands.find("new").description == "+2 new" and hands.visible("new"))
+    assert hands.offsets() == list(range(110, 130))
+    assert "120" in hands.html("record")
+    hands.find("new").click()
+    eventually(lambda: len(held.questions) == 2)
+    held.questions[1][1].set()
+    eventually(lambda: hands.offsets() == list(range(112, 132)))
+    hands.type("follow", False)
+
+
 def test_the_page_is_drawn_a_few_times_a_second_only(orders, monkeypatch):
     monkeypatch.setattr(following, "PAUSE_S", 3600.0)
     explorer = orders.explore()
