@@ -102,6 +102,7 @@ def test_a_cause_in_a_field_travels_too() -> None:
     assert (there.last_error.sent, there.last_error.run_id) == (True, "run")
 
 
+@pytest.mark.slow
 def test_a_type_checker_refuses_what_is_no_field(tmp_path: Path) -> None:
     """Of all errors, and of those that lakelog raises itself: its own code is checked so too."""
     program = tmp_path / "program.py"

@@ -150,6 +150,7 @@ def test_a_feature_turned_on_between_plan_and_commit(altered: Altered) -> None:
     altered.check_whole()
 
 
+@pytest.mark.slow
 def test_a_stream_fails_and_goes_on_after_it_was_undone(altered: Altered, spark, tmp_path) -> None:
     log = altered.log
 

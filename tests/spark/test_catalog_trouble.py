@@ -67,6 +67,7 @@ def test_a_name_that_is_taken_fails_no_archive_at_a_location(redis_url, spark, s
         log.lakelog.close()
 
 
+@pytest.mark.slow
 def test_a_job_tells_it_in_its_rows_and_gives_the_same_result(log: SparkLog, taken: str) -> None:
     def run(run_id: str) -> tuple[object, list[dict[str, object]]]:
         job = JobRun(log.lakelog, "archive", run_id)

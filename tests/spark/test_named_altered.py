@@ -98,6 +98,7 @@ def demanded(spark: Any) -> Iterator[dict[str, str]]:
         spark.conf.unset(name)
 
 
+@pytest.mark.slow
 def test_what_a_catalog_demands_is_taken_and_everything_goes_on(
     demanded: dict[str, str], altered: Altered
 ) -> None:

@@ -123,6 +123,7 @@ def test_what_somebody_deleted_is_gone(both: Both, catalog: str) -> None:
     assert len(records(both.direct(), both.check())) == 200  # as a task that made no look
 
 
+@pytest.mark.slow
 def test_a_log_with_checkpoints_is_opened_anew(both: Both) -> None:
     both.archive(10)
     both.sql("ALTER TABLE {table} SET TBLPROPERTIES ('delta.checkpointInterval' = '2')")
@@ -146,6 +147,7 @@ def test_a_table_that_took_anothers_place_is_noticed(both: Both, catalog: str) -
         direct.snapshot()
 
 
+@pytest.mark.slow
 def test_a_stream_begins_with_what_is_cold(
     redis_url: str, schema: str, tables_at: str, spark: Any, tmp_path: Path
 ) -> None:
