@@ -202,6 +202,7 @@ def test_a_vacuum_that_takes_a_file_in_flight(table, topic, archived, neighbour,
     assert offsets(table, again.snapshot) == expected
 
 
+@pytest.mark.slow
 def test_spark_understands_the_properties(table, topic, neighbour):
     for delay_ms in (0, 86_400_000, INT64_MAX):
         changed = settings(topic, table.snapshot().version + 2, file_delete_delay_ms=delay_ms)

@@ -285,6 +285,7 @@ def test_a_topic_made_again_under_a_stream_fails_naming_both_ids(make_log, strea
     assert len(stream.rows()) == 10
 
 
+@pytest.mark.slow
 def test_what_expired_before_a_stream_read_it(make_log, stream) -> None:
     log = make_log()
     log.append(10)
@@ -334,6 +335,7 @@ def tasks_of(spark: Any, query: Any) -> int:
     return sum(tracker.getStageInfo(stage).numTasks for stage in stages)
 
 
+@pytest.mark.slow
 def test_a_stream_over_an_hour_long_gap_takes_two_tasks_more_at_most(
     spark: Any, make_log: Any, tmp_path: Path
 ) -> None:

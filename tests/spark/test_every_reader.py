@@ -248,6 +248,7 @@ ALL_AT_ONCE = (
 BEGINNING = (("append", 0, [*range(20)], EntryFormat.FIELDS), ("archive", 0, 5))
 
 
+@pytest.mark.slow
 @given(beginning=beginnings, steps=happened(6), seed=st.integers(0, 999))
 @example(BEGINNING, ALL_AT_ONCE, 0)
 @example((), (("lose_tail", 1, [16, 1, 39, 18]),), 0)  # what cold has lies in a gap of hot's

@@ -121,6 +121,7 @@ def test_what_others_committed_since_is_all_that_is_looked_at(
     assert looked_up == [2]
 
 
+@pytest.mark.slow
 def test_registers_outlive_the_history(make_named, filled, topic, monkeypatch):
     """Delta cleans up its log in the end; what the notes said is in the properties by then."""
     told = [ProducerCall(7, 3, 0, 1, 93, checksum="0a1b2c3d")]

@@ -101,6 +101,7 @@ def test_what_was_archived_is_seen_without_a_spark(both: Both) -> None:
     assert direct.mirrored() == both.by_spark().mirrored()
 
 
+@pytest.mark.slow
 def test_what_somebody_deleted_is_gone(both: Both, catalog: str) -> None:
     """With deletion vectors, which the server demands; and without."""
     for end in (100, 200):

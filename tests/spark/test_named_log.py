@@ -167,6 +167,7 @@ def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
         assert files_read(spark.table(f"{schema}.orders").where(where)) == 1
 
 
+@pytest.mark.slow
 def test_settings_and_registers_may_be_longer_than_a_catalog_keeps_of_a_property(
     log: SparkLog, schema: str
 ) -> None:
@@ -350,6 +351,7 @@ def creations(log: SparkLog, spark, schema) -> Creations:
     return Creations(log, spark, schema)
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_has_a_table_of_its_own(creations: Creations) -> None:
     lake, first, second = creations.lake, creations.first, creations.second
     creations.check_tables(creations.first_rows, creations.second_rows)
@@ -370,6 +372,7 @@ def test_a_topic_made_again_has_a_table_of_its_own(creations: Creations) -> None
     assert lake.topics.get("orders").topic_id == second.topic_id
 
 
+@pytest.mark.slow
 def test_each_creation_comes_back_to_its_own_table(creations: Creations) -> None:
     lake, log = creations.lake, creations.log
     lake.topics.delete("orders")
@@ -405,6 +408,7 @@ def test_a_lost_redis_comes_back_to_the_newest_creation(creations: Creations, re
     creations.check_tables(creations.first_rows, rows)
 
 
+@pytest.mark.slow
 def test_what_has_the_name_is_not_touched_and_there_is_a_way_on(
     log: SparkLog, spark, schema, redis_client
 ) -> None:
@@ -472,6 +476,7 @@ def test_tables_at_a_location_are_known_by_name(redis_url, spark, schema, tmp_pa
     log.lakelog.close()
 
 
+@pytest.mark.slow
 def test_a_frame_stays_the_same_while_its_tail_is_archived_and_trimmed(log: SparkLog) -> None:
     log.create(1, cleanup_policy="compact,delete", min_cleanable_dirty_ratio=0, segment_ms=1000)
     log.append(20)
