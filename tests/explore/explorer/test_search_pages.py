@@ -277,21 +277,21 @@ def test_a_page_of_very_many_partitions_asks_redis_once_of_each(make_bench, redi
         partitions = shown.records["partition"].to_pylist()
         times = [one.timestamp() for one in shown.records["timestamp"].to_pylist()]
         assert times == sorted(times)
-        kinds = ("xrange", "xrevrange", "evalsha")
+        kinds = ("xrange", "xrevrange", "evalsha_ro")
         made = {kind: calls.get(f"cmdstat_{kind}", {"calls": 0})["calls"] for kind in kinds}
         return partitions, int(1000 * times[0]), made
 
     first = asked(Ask(name, None, Earliest()))
-    assert first == ([*range(50)], 0, {"xrange": count, "xrevrange": 0, "evalsha": count})
+    assert first == ([*range(50)], 0, {"xrange": count, "xrevrange": 0, "evalsha_ro": count})
     last = asked(Ask(name, None, Latest()))
     assert last[:2] == ([*range(150, 200)], 19_150)
-    assert last[2] == {"xrange": count, "xrevrange": count, "evalsha": count}
+    assert last[2] == {"xrange": count, "xrevrange": count, "evalsha_ro": count}
     middle = asked(Ask(name, None, AtTimestamp(10_000)))
     assert middle[:2] == ([*range(50)], 10_000)
-    assert middle[2]["evalsha"] == 2 * count  # where a time is, and one look
+    assert middle[2]["evalsha_ro"] == 2 * count  # where a time is, and one look
     # Small entries are read twice for a time; what is shown is read of a few partitions.
     assert middle[2]["xrange"] <= 2 * count
     found = asked(Ask(name, None, Earliest(), parse('time >= "@10000"')))
     assert found[:2] == ([*range(50)], 10_000)
-    assert found[2]["evalsha"] == count
+    assert found[2]["evalsha_ro"] == count
     assert found[2]["xrange"] <= 2.5 * count
