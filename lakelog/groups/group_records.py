@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from ..clock import Clock
 from ..errors import HotTierUnavailableError
-from ..hot.connection import Command, Servers, call_script
+from ..hot.connection import Command, Servers, by_server, call_script
 from ..hot.foreign import foreign_if_illegible
 from ..hot.keys import DEFAULT_KEYSPACE, Keys
 from ..record import OffsetAndMetadata, TopicPartition
@@ -185,12 +185,10 @@ class GroupRecords:
             ]
 
         def ask() -> dict[str, tuple[Any, Any, int]]:
-            by_server: dict[Any, list[str]] = {}
-            for group_id in group_ids:
-                server = self._servers.for_key(self._keys.group(group_id).group)
-                by_server.setdefault(server, []).append(group_id)
             found: dict[str, tuple[Any, Any, int]] = {}
-            for server, ids in by_server.items():
+            for server, ids in by_server(
+                self._servers, group_ids, lambda group_id: self._keys.group(group_id).group
+            ):
                 replies = server.call(*(one for id_ in ids for one in commands(id_)))
                 of_each = zip(replies[::3], replies[1::3], replies[2::3], strict=True)
                 found |= dict(zip(ids, of_each, strict=True))

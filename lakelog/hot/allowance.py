@@ -26,7 +26,7 @@ from ..errors import (
 from ..record import TopicPartition
 from ..topic import Topic
 from .append import AllowanceUsedUpError, AppendCall, AppendResult
-from .connection import Server, Servers, call_script, translate
+from .connection import Servers, by_server, call_script, translate
 from .keys import Keys
 
 Answer = AppendResult | LakelogError
@@ -170,11 +170,11 @@ class Allowances:
         if not versions and partitions:
             return  # it was done just now
         found: list[object] = []
-        by_server: dict[int, tuple[Server, list[tuple[str, int]]]] = {}
-        for name, recalled in zip(partitions, versions, strict=True):
-            server = self.servers.for_key(self.keys.partition(partitions[name][0]).stream)
-            by_server.setdefault(id(server), (server, []))[1].append((name, int(recalled)))
-        for server, group in by_server.values():
+        asked = zip(partitions, map(int, versions), strict=True)
+        grouped = by_server(
+            self.servers, asked, lambda one: self.keys.stream(partitions[one[0]][0])
+        )
+        for server, group in grouped:
             scripts = [
                 (
                     "allow",

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 from urllib.parse import SplitResult, parse_qs, urlencode, urlsplit
 
 import redis
@@ -56,6 +56,8 @@ from ..errors import (
 from .foreign import ILLEGIBLE
 
 Command = tuple[Any, ...]
+
+T = TypeVar("T")
 
 SOCKET_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5.0
@@ -472,6 +474,17 @@ class Servers(Protocol):
     def all(self) -> list[Server]: ...
     def refresh(self) -> None: ...
     def close(self) -> None: ...
+
+
+def by_server(
+    servers: Servers, items: Iterable[T], key_of: Callable[[T], str]
+) -> list[tuple[Server, list[T]]]:
+    """The items of each server, in their order; `key_of` gives the key by which one lies there."""
+    found: dict[int, tuple[Server, list[T]]] = {}
+    for item in items:
+        server = servers.for_key(key_of(item))
+        found.setdefault(id(server), (server, []))[1].append(item)
+    return list(found.values())
 
 
 class SingleServer:

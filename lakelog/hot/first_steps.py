@@ -20,7 +20,7 @@ from ..codec import EntryId, decode, decode_together, decoded_bytes
 from ..config import MIB
 from ..errors import LakelogError
 from ..record import FetchedTogether, TopicPartition, empty_records
-from .connection import Command, Server, Servers
+from .connection import Command, Servers, by_server
 from .declared import RawEntry
 from .foreign import ILLEGIBLE
 from .keys import Keys
@@ -83,10 +83,6 @@ def first_steps(
     counts: Mapping[TopicPartition, int] | None = None,
 ) -> FetchedTogether:
     """The first step of each range; see `HotLog.first_steps`."""
-    by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
-    for tp in ranges:
-        server = servers.for_key(keys.partition(tp).stream)
-        by_server.setdefault(id(server), (server, []))[1].append(tp)
     least = first_count(max_bytes)
     judged = partial(
         _judged,
@@ -96,7 +92,7 @@ def first_steps(
         backward=backward,
     )
     steps: list[_Step] = []
-    for server, asked in by_server.values():
+    for server, asked in by_server(servers, ranges, keys.stream):
         commands = []
         for tp in asked:
             count = (counts or {}).get(tp, least)

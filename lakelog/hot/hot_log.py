@@ -39,7 +39,17 @@ from .archived_into import ArchivedIntoRegister
 from .arrivals import Arrivals
 from .beats import Beats
 from .cold_quota import ColdQuota
-from .connection import Command, Server, Servers, call_script, connect, mask, moved, translate
+from .connection import (
+    Command,
+    Server,
+    Servers,
+    by_server,
+    call_script,
+    connect,
+    mask,
+    moved,
+    translate,
+)
 from .declared import Declared, parse_gaps
 from .fetch import Fetcher, check_topic_id, unknown_partition
 from .first_steps import first_count, first_steps
@@ -173,7 +183,7 @@ class HotLog:
         results: dict[int, AppendResult | LakelogError] = {}
         left = list(range(len(calls)))
         for attempt in range(3):
-            by_server: dict[int, tuple[Server, list[int]]] = {}
+            of_server: dict[int, tuple[Server, list[int]]] = {}
             for index in left:
                 try:
                     check_call(calls[index])
@@ -182,8 +192,8 @@ class HotLog:
                 except LakelogError as error:
                     results[index] = error
                 else:
-                    by_server.setdefault(id(server), (server, []))[1].append(index)
-            for server, indexes in by_server.values():
+                    of_server.setdefault(id(server), (server, []))[1].append(index)
+            for server, indexes in of_server.values():
                 answers = self._append_on(server, [calls[i] for i in indexes], acks, now_ms)
                 results.update(zip(indexes, answers, strict=True))
             # A slot that moved to another server takes all later calls of a partition with it, so
@@ -298,13 +308,9 @@ class HotLog:
         One round trip a server.
         """
         found: dict[TopicPartition, float] = {}
-        of_server: dict[int, float] = {}
-        for tp in topic_partitions:
-            server = self._servers.for_key(self._keys.partition(tp).stream)
-            if id(server) not in of_server:
-                use = MemoryUse.of(server.call(COMMAND)[0])
-                of_server[id(server)] = 0.0 if use is None else use.percent
-            found[tp] = of_server[id(server)]
+        for server, group in by_server(self._servers, topic_partitions, self._keys.stream):
+            use = MemoryUse.of(server.call(COMMAND)[0])
+            found |= dict.fromkeys(group, 0.0 if use is None else use.percent)
         return found
 
     def rewrite_persistence(self) -> list[Persistence]:
@@ -391,14 +397,10 @@ class HotLog:
         arguments = (calls, now)
         found: dict[TopicPartition, HotOffsets] = {}
         for attempt in range(3):
-            by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
-            for tp in wanted:
-                if tp not in found:
-                    server = self._servers.for_key(self._keys.partition(tp).stream)
-                    by_server.setdefault(id(server), (server, []))[1].append(tp)
-            if not by_server:
+            left = [tp for tp in wanted if tp not in found]
+            if not left:
                 break
-            for server, group in by_server.values():
+            for server, group in by_server(self._servers, left, self._keys.stream):
                 run_id, replies = server.run_scripts(
                     [("offsets", self._keys.partition(tp).all(), arguments) for tp in group]
                 )
@@ -498,13 +500,9 @@ class HotLog:
         """
         asked = list(topic_partitions)
         arguments = [timestamp_ms, "" if topic_id is None else str(topic_id)]
-        by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
-        for tp in asked:
-            server = self._servers.for_key(self._keys.partition(tp).stream)
-            by_server.setdefault(id(server), (server, []))[1].append(tp)
         found: dict[TopicPartition, OffsetAndTimestamp | None] = {}
         starts: dict[TopicPartition, tuple[int, int]] = {}  # and the largest entry's bytes
-        for server, group in by_server.values():
+        for server, group in by_server(self._servers, asked, self._keys.stream):
             _, replies = server.run_scripts(
                 [("find_timestamp", self._keys.partition(tp).all(), arguments) for tp in group]
             )

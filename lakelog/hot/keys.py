@@ -175,6 +175,10 @@ class Keys:
     def naming_lock(self, named: UUID | str) -> str:
         return f"{self.keyspace}:naming:{named}"
 
+    def stream(self, topic_partition: TopicPartition) -> str:
+        """The key of a partition's entries, by whose slot all its keys lie on one server."""
+        return self.partition(topic_partition).stream
+
     @lru_cache(maxsize=32_768)  # noqa: B019, Keys are few and compare by their keyspace
     def partition(self, topic_partition: TopicPartition) -> PartitionKeys:
         stream = f"{self.keyspace}:stream:{topic_partition.topic}:{topic_partition.partition}"

@@ -32,7 +32,7 @@ from ..errors import (
 from ..record import TopicPartition
 from ..reservation import Reserved, least_room
 from .append import recovery_needed
-from .connection import Server, Servers, call_script
+from .connection import Server, Servers, by_server, call_script
 from .fetch import check_topic_id, unknown_partition
 from .keys import Keys
 from .lock import Lock
@@ -123,7 +123,7 @@ class Recovery:
     ) -> dict[TopicPartition, LakelogError]:
         """As `pause`, and returns the partitions that were not paused, with the reason."""
         refused: dict[TopicPartition, LakelogError] = {}
-        for server, group in self._by_server(topic_partitions):
+        for server, group in by_server(self._servers, topic_partitions, self._keys.stream):
             refused |= self._step_each(server, group, "pause")
         return refused
 
@@ -151,18 +151,9 @@ class Recovery:
         With the reason each; None: the server does not let us make sure of its disk.
         """
         left: dict[TopicPartition, LakelogError | None] = {}
-        for server, group in self._by_server(topic_partitions):
+        for server, group in by_server(self._servers, topic_partitions, self._keys.stream):
             left |= self._resume(server, group)
         return left
-
-    def _by_server(
-        self, topic_partitions: Iterable[TopicPartition]
-    ) -> Iterable[tuple[Server, list[TopicPartition]]]:
-        by_server: dict[int, tuple[Server, list[TopicPartition]]] = {}
-        for topic_partition in topic_partitions:
-            server = self._servers.for_key(self._keys.partition(topic_partition).stream)
-            by_server.setdefault(id(server), (server, []))[1].append(topic_partition)
-        return by_server.values()
 
     def _resume(
         self, server: Server, topic_partitions: list[TopicPartition]
