@@ -85,7 +85,6 @@ class _Look:
     now_ms: int  # Redis's clock, before anything else was read
     hot: Mapping[int, HotOffsets]
     cold: ColdSnapshot
-    full: frozenset[int]  # partitions whose server is nearly full
 
 
 class Archiver:
@@ -308,10 +307,11 @@ class Archiver:
 
         Also finishes what an earlier run left undone after its commit.
         """
-        points = trim_points(self._topic, look.hot, look.cold, look.now_ms, look.full)
+        full = self._full()
+        points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         if points:  # settings may have changed while the copy took its time
             self._reload_topic()
-            points = trim_points(self._topic, look.hot, look.cold, look.now_ms, look.full)
+            points = trim_points(self._topic, look.hot, look.cold, look.now_ms, full)
         for number, seen in look.hot.items():
             archived_end = look.cold.archived_end(number)
             untold = seen.unarchived_since_ms is not None and archived_end >= seen.log_end
@@ -383,7 +383,7 @@ class Archiver:
         hot = self._offsets(range(self._topic.partitions), calls)
         self._settle_table()
         self._cold = self._table.snapshot(newer_than=self._cold)
-        return _Look(now_ms, hot, self._cold, self._full())
+        return _Look(now_ms, hot, self._cold)
 
     def _full(self) -> frozenset[int]:
         """The partitions whose server is so full that the topic gives room there."""

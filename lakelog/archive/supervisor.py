@@ -54,6 +54,9 @@ FULL_INTERVAL_S = 1.0
 SETTLE_S = 0.05
 
 
+#: Of a server that is nearly full, whatever a topic's flush policy.
+_ANYTHING = FlushLimit()
+
 _NO_TOPIC = UUID(int=0)
 _NOTHING_SEEN = Glance("", False, -1, None)
 
@@ -63,8 +66,9 @@ class _Watched:
     """One topic."""
 
     topic: Topic
-    limit: FlushLimit
     tries: Tries
+    limit: FlushLimit = field(init=False)
+    high_water_percent: float = field(init=False)
     glances: dict[int, Glance | None] = field(default_factory=dict)
     changed: set[int] = field(default_factory=set)  # partitions, since a run last looked
     starts: Mapping[int, int] | None = None  # of what is unarchived; None: no run went well yet
@@ -77,39 +81,46 @@ class _Watched:
     full: set[int] = field(default_factory=set)  # partitions whose server is nearly full
     is_drained: bool = False
 
+    def __post_init__(self) -> None:
+        self.is_defined(self.topic)
+
+    def is_defined(self, topic: Topic) -> None:
+        """As it is now; what is asked of its settings at each look is read here, once."""
+        self.topic, self.limit = topic, FlushLimit.of(topic.config)
+        self.high_water_percent = topic.config.high_water_percent
+
     def is_late(self, now_s: float) -> bool:
         return self.running_since_s is not None and now_s - self.running_since_s >= LONG_CALL_S
 
     def memory_is(self, number: int, percent: float) -> None:
         """How full the server of a partition is."""
-        if percent < self.topic.config.high_water_percent:
+        if percent < self.high_water_percent:
             self.full.discard(number)
         elif number not in self.full:
             self.full.add(number)
             self.is_stirred = True  # what is archived goes from there, too
 
     def may_be_due(self, now_ms: int, now_s: float) -> bool:
-        if now_s - self.worked_s >= FULL_INTERVAL_S and any(map(self._is_unarchived, self.full)):
+        if now_s - self.worked_s >= FULL_INTERVAL_S and any(
+            self._partition_may_be_due(number, now_ms, _ANYTHING) for number in self.full
+        ):
             return True
         if self.starts is None or self.is_stirred or now_s - self.worked_s >= SWEEP_S:
             return True
         if self.next_ms is not None and now_ms >= self.next_ms:
             return now_s - self.worked_s >= SETTLE_S
-        return any(self._partition_may_be_due(number, now_ms) for number in self.changed)
+        return any(
+            self._partition_may_be_due(number, now_ms, self.limit) for number in self.changed
+        )
 
-    def _is_unarchived(self, number: int) -> bool:
-        glance = self.glances.get(number)
-        start = (self.starts or {}).get(number)
-        return glance is None or start is None or glance.log_end > start
-
-    def _partition_may_be_due(self, number: int, now_ms: int) -> bool:
+    def _partition_may_be_due(self, number: int, now_ms: int, limit: FlushLimit) -> bool:
         glance = self.glances.get(number)
         start = (self.starts or {}).get(number)
         if glance is None or start is None or not glance.recovered or glance.log_end < start:
             return True
         # An upper bound, since there may be gaps. A closer look counts them.
         records = glance.log_end - start
-        return self.limit.reached(records, glance.unarchived_since_ms, now_ms)
+        return limit.reached(records, glance.unarchived_since_ms, now_ms)
 
     def is_archived(self) -> bool:
         """Whether all that the last glances showed is archived, and nothing else is known."""
@@ -161,7 +172,7 @@ class Supervisor:
                 if known is None:
                     self._topics[topic_id] = self._watched(topic)
                 elif known.topic != topic:
-                    known.topic, known.limit = topic, FlushLimit.of(topic.config)
+                    known.is_defined(topic)
                     known.is_stirred = True
             self._partitions = {
                 tp: topic_id
@@ -296,7 +307,7 @@ class Supervisor:
 
     def _watched(self, topic: Topic) -> _Watched:
         tries = Tries(f"archiving {topic.name}", TOPIC_BACK_OFF, clock_s=self._clock_s)
-        return _Watched(topic, FlushLimit.of(topic.config), tries)
+        return _Watched(topic, tries)
 
     def _is_due(self, one: _Watched, now_s: float) -> bool:
         if one.running_since_s is not None:
