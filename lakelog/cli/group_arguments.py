@@ -26,23 +26,6 @@ class Listed(Protocol):
     def state(self) -> GroupState: ...
 
 
-def verbs_of(
-    commands: Any, common: argparse.ArgumentParser, noun: str, **texts: Any
-) -> Callable[[str, Any, str], argparse.ArgumentParser]:
-    """Adds a command; what it gives adds a verb of it: its name, what runs it, what it does."""
-    added = commands.add_parser(noun, formatter_class=argparse.RawDescriptionHelpFormatter, **texts)
-    verbs = added.add_subparsers(dest="verb", metavar="VERB", required=True)
-
-    def verb(name: str, run: Any, text: str) -> argparse.ArgumentParser:
-        parser: argparse.ArgumentParser = verbs.add_parser(
-            name, parents=[common], help=text, description=f"{text[0].upper()}{text[1:]}."
-        )
-        parser.set_defaults(run=run)
-        return parser
-
-    return verb
-
-
 def add_states(added: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--state", nargs="?", const="", metavar="STATE[,…]", help="with their states, or only those"

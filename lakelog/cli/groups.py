@@ -25,10 +25,10 @@ from .group_arguments import (
     moved_table,
     of_topics,
     scenario_of,
-    verbs_of,
     warn,
 )
 from .output import Lines, Message, Result, Table
+from .verbs import verbs_of
 
 if TYPE_CHECKING:
     from ..groups.description import GroupDescription

@@ -22,10 +22,10 @@ from .group_arguments import (
     moved_table,
     of_topics,
     scenario_of,
-    verbs_of,
     warn,
 )
 from .output import Result
+from .verbs import verbs_of
 
 if TYPE_CHECKING:
     from ..groups.share.admin import ShareGroupDescription

@@ -9,6 +9,7 @@ from ..text_table import counted
 from .connect import open_log
 from .output import Message, Page, Table, utc_text
 from .settings import parse_changes, parse_settings
+from .verbs import verbs_of
 
 if TYPE_CHECKING:
     from ..tenants.tenant import Tenant, TenantUsage
@@ -53,24 +54,21 @@ examples:
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser(
+    add = verbs_of(
+        commands,
+        common,
         "tenants",
         help="keyspaces with a directory and quotas of their own",
         description="Create, list, describe, bound and delete tenants.",
     )
-    verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
 
     def verb(name: str, run: Any, text: str, epilog: str | None = None) -> Any:
-        added = verbs.add_parser(
+        added = add(
             name,
-            parents=[common],
-            help=text,
+            run,
+            text,
+            epilog,
             description=text,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        added.set_defaults(
-            run=run,
             makes_log=run is _create,
             recorded=f"tenants {name}" if run in (_create, _quota, _delete) else None,
         )

@@ -9,6 +9,7 @@ from ..text_table import counted
 from .connect import no_topics, open_archived, open_log
 from .output import Failed, Message, Page, Table, describe, utc_text
 from .settings import parse_changes, parse_settings
+from .verbs import verbs_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,28 +76,24 @@ examples:
 
 
 def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
-    noun = commands.add_parser(
+    add = verbs_of(
+        commands,
+        common,
         "topics",
         help="create, list, describe, alter, delete, apply, …",
         description="Create, list, describe, alter, declare and delete topics.",
     )
-    verbs = noun.add_subparsers(dest="verb", metavar="VERB", required=True)
 
     def verb(name: str, run: Any, text: str, epilog: str | None = None) -> Any:
-        added = verbs.add_parser(
+        return add(
             name,
-            parents=[common],
-            help=text,
+            run,
+            text,
+            epilog,
             description=text,
-            epilog=epilog,
-            formatter_class=argparse.RawDescriptionHelpFormatter,
-        )
-        added.set_defaults(
-            run=run,
             makes_log=run in (_create, _apply, _defaults),
             recorded=f"topics {name}" if run in _CHANGES else None,
         )
-        return added
 
     create = verb("create", _create, "create a topic", _CREATE)
     create.add_argument("topic")
