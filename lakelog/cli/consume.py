@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from .connect import open_to_read
-from .entry import quiet_start
+from .entry import import_pandas, quiet_start
 from .output import FILE_FORMS
 from .record_output import add_output_options, written
 from .record_query import RecordQuery
@@ -56,6 +56,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Iterator[Any]:
     _check(arguments)
     with quiet_start():  # what reads an expression is not imported yet
+        import_pandas()
         query = RecordQuery(arguments)
     with open_to_read(arguments) as log:
         topic = log.log(arguments.topic)
