@@ -52,6 +52,7 @@ from .spark.dataframe import dataframe
 from .spark.place import LogPlace, PathRoot
 from .spark.session import session
 from .topic import Topic
+from .tracing.switch import tracer
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -152,6 +153,7 @@ class ColdLog:
     topics: Topics
 
     def __init__(self, place: LogPlace, engine: Engine, *, clock: Clock | None = None) -> None:
+        tracer()  # what the environment says of it and cannot be shows here
         self._place = place
         self._engine = engine
         self._clock: Clock = clock or SystemClock()

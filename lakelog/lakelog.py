@@ -85,6 +85,7 @@ from .tenants.tenant import QuotaUsage
 from .tenants.tenants import Tenants
 from .tenants.usage import quota_usage
 from .topic import GROUPS_TABLE, Topic
+from .tracing.switch import tracer
 
 logger = logging.getLogger(__name__)
 
@@ -274,7 +275,13 @@ class Lakelog(ColdLog):
         Raises:
             InvalidConfigError: no such field, or a value out of bounds.
         """
-        return Producer(
+        found = tracer()
+        kind: Callable[..., Producer] = Producer
+        if found is not None:
+            from .ingest.traced_producer import TracedProducer
+
+            kind = partial(TracedProducer, tracer=found)
+        return kind(
             self.hot,
             self.topics,
             self._recover,

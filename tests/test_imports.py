@@ -43,16 +43,17 @@ VALUES = {
 #: folder → folders it may import besides the values and itself
 ALLOWED = {
     "metrics": set(),
+    "tracing": {"__version__"},
     "codec": set(),
     "engines": set(),
     "embedded": set(),
     "hot": {"codec"},
-    "cold": {"codec", "engines"},
+    "cold": {"codec", "engines", "tracing"},
     "groups": {"hot"},
-    "ingest": {"metrics", "codec", "hot"},
+    "ingest": {"metrics", "codec", "hot", "tracing"},
     "cleanup": {"metrics", "cold", "engines"},
-    "archive": {"metrics", "hot", "cold", "engines"},
-    "read": {"metrics", "hot", "cold", "groups"},
+    "archive": {"metrics", "hot", "cold", "engines", "tracing"},
+    "read": {"metrics", "hot", "cold", "groups", "tracing"},
     "spark": {
         "codec",
         "engines",

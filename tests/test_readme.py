@@ -278,6 +278,11 @@ def test_metrics_are_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     run_section("lakelog/metrics/README.md", "Metrics in Python")
 
 
+def test_the_spans_shown_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    run_section("lakelog/tracing/README.md", "Spans and trace contexts")
+
+
 def test_a_tenant_is_bounded_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     run_section("lakelog/tenants/README.md", "Tenants in Python")

@@ -12,8 +12,11 @@ from uuid import uuid4
 
 import pytest
 import redis
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from lakelog import Lakelog, TopicPartition
+from lakelog import Lakelog, TopicPartition, tracing
 from lakelog.cli.main import main
 from lakelog.errors import LakelogError
 from lakelog.testing.object_store import S3Server, s3_options
@@ -66,6 +69,9 @@ def test_what_objects_errors_and_logs_say(
 ) -> None:
     caplog.set_level(logging.DEBUG)
     cold, options = root
+    spans, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(spans))
+    tracing.start(provider)
     with Lakelog.connect(server.url, cold, engine="inline", storage_options=options) as lake:
         lake.topics.create("orders", 1, {"local.retention.ms": 0})
         with lake.producer() as producer:
@@ -84,6 +90,12 @@ def test_what_objects_errors_and_logs_say(
             assert error is not None, name
             check(name, "".join(traceback.format_exception(error)) + repr(error.fields))
         consumer.close()
+    tracing.stop()
+    for span in spans.get_finished_spans():
+        check(f"span {span.name}", span.to_json())
+    assert {span.name for span in spans.get_finished_spans()} >= {
+        *(f"{name} orders" for name in ("send", "append", "poll", "archive", "copy", "commit"))
+    }
     check("a log", caplog.text)
     assert caplog.text  # libraries say something, too
 

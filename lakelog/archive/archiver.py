@@ -45,6 +45,7 @@ from ..offsets import (
 from ..producer_calls import REMEMBERED_CALLS
 from ..record import OffsetRange
 from ..topic import Topic
+from ..tracing.switch import archiving
 from .local_retention import next_trim_ms, trim_points
 from .plan import FlushLimit, archive_start, plan, unarchived_records
 from .report import ArchiveReport, PartitionArchived
@@ -85,6 +86,7 @@ class _Look:
     now_ms: int  # Redis's clock, before anything else was read
     hot: Mapping[int, HotOffsets]
     cold: ColdSnapshot
+    started_ns: int  # by this process's clock
 
 
 class Archiver:
@@ -258,7 +260,8 @@ class Archiver:
                 break  # nothing more is archived; what was is trimmed all the same
             copy_started_s = time.monotonic()
             try:
-                applied = self._table.apply(change, look.cold)
+                with archiving(self._topic.name, len(change.partitions), look.started_ns):
+                    applied = self._table.apply(change, look.cold)
             except (TrimmedError, MissingFileError, ContradictionError):
                 # Another archiver committed and trimmed what was being copied, or removed the file
                 # while it was written, since no commit could name it any more; or the log start was
@@ -292,7 +295,10 @@ class Archiver:
             self._settle_table()  # it may have been made just now
             self._orphans_possible |= bool(applied.superseded)
             self._cold = applied.snapshot
-            look = self._look() if applied.superseded else replace(look, cold=applied.snapshot)
+            if applied.superseded:
+                look = self._look()
+            else:
+                look = replace(look, cold=applied.snapshot, started_ns=time.time_ns())
         # Only now, with the commit on disk (apply returns no earlier): until here Redis holds the
         # only copy, and a crash on either side of this line loses nothing.
         failpoint("archive.before_trim")
@@ -379,11 +385,12 @@ class Archiver:
         return look
 
     def _look_once(self, calls: int = 0) -> _Look:
+        started_ns = time.time_ns()
         now_ms = self._hot.now_ms()
         hot = self._offsets(range(self._topic.partitions), calls)
         self._settle_table()
         self._cold = self._table.snapshot(newer_than=self._cold)
-        return _Look(now_ms, hot, self._cold)
+        return _Look(now_ms, hot, self._cold, started_ns)
 
     def _full(self) -> frozenset[int]:
         """The partitions whose server is so full that the topic gives room there."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextvars import copy_context
+from functools import partial
 from typing import Generic, TypeVar
 
 from ..back_off import POLL, wait_until
@@ -47,7 +49,7 @@ def each_at_once(
     workers = Workers("lakelog-archive")
     try:
         for _ in range(min(count, len(values))):
-            workers.run(crew.run)
+            workers.run(partial(copy_context().run, crew.run))  # spans stay within the caller's
         crew.wait()
     except BaseException:
         crew.end()

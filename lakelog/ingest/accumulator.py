@@ -13,6 +13,7 @@ import time
 import weakref
 from collections import deque
 from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ..codec import Entry
@@ -27,6 +28,9 @@ from .delivery import Delivery, SendResult
 from .partition_queue import Call, InFlight, PartitionQueue
 from .partitioner import StickyPartition, partition_of_key
 from .producer_config import ProducerConfig
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Link
 
 #: What a record takes of the buffer besides key, value and headers: its timestamp and offsets.
 RECORD_OVERHEAD_BYTES = 24
@@ -158,8 +162,13 @@ class Accumulator:
                 self.work.notify()
             return SendResult(call.delivery, index)
 
-    def put(self, queue: PartitionQueue, entries: tuple[Entry, ...]) -> Delivery:
+    def put(
+        self, queue: PartitionQueue, entries: tuple[Entry, ...], links: Sequence[Link] = ()
+    ) -> Delivery:
         """Takes a call that is already encoded; records sent before it go first.
+
+        Args:
+            links: see `Call.links`.
 
         Raises:
             BufferExhaustedError, ProducerClosedError: as `append`.
@@ -171,6 +180,7 @@ class Accumulator:
             queue.close_open()
             call = self._open(queue)
             call.entries = entries
+            call.links = links
             call.record_count = sum(entry.record_count for entry in entries)
             call.size_bytes = size_bytes
             self._buffered_bytes += size_bytes

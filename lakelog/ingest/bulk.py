@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,9 @@ from .partition_queue import MAX_CALL_ENTRIES, PartitionQueue
 from .partitioner import partitions_of_keys
 from .sender import allows_more, encode_for
 
+if TYPE_CHECKING:
+    from opentelemetry.trace import Link
+
 #: About how many bytes of a piece each partition gets. Two entries of the size the codec aims at:
 #: enough to make a round trip worth it, and small compared with the buffer.
 PIECE_PARTITION_BYTES = MIB // 2
@@ -46,6 +49,7 @@ class BulkAppend:
         asked: the partition each row asks for, null for none.
         partition: for all rows, if given.
         topics: asked again before a row is refused by a limit of its topic.
+        links: of the spans of its appends.
     """
 
     def __init__(
@@ -56,6 +60,7 @@ class BulkAppend:
         asked: pa.ChunkedArray | None,
         partition: int | None,
         topics: TopicRegistry,
+        links: Sequence[Link] = (),
     ) -> None:
         self._accumulator = accumulator
         self._state = state
@@ -63,6 +68,7 @@ class BulkAppend:
         self._asked = asked
         self._partition = partition
         self._topics = topics
+        self._links = links
         self._renewed: set[PartitionQueue] = set()  # whose topic was looked up again
         count = table.num_rows
         self._partitions = np.full(count, -1, np.int32)
@@ -82,7 +88,7 @@ class BulkAppend:
                 except LakelogError as error:
                     raise _of_row(error, rows) from error
                 for part, call in _calls(rows, entries):
-                    self._sent.append((part, self._accumulator.put(queue, call)))
+                    self._sent.append((part, self._accumulator.put(queue, call, self._links)))
         except LakelogError as error:
             failure = error
         deliveries = [delivery for _, delivery in self._sent]

@@ -17,7 +17,8 @@ Source: Kafka ``ProducerAppendInfo`` and KIP-98 for numbers, epochs and the wind
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from ..codec import Entry, ProducedBatch, resolve_compression
 from ..config import EntryFormat
@@ -26,6 +27,9 @@ from ..record import TopicPartition
 from ..topic import Topic
 from .delivery import Delivery
 from .expiry import age_limit_ms
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Link
 
 #: Fields entries hold one record each; Redis runs a call as one script, so a call has at most this
 #: many entries, a few milliseconds of a server that does nothing else meanwhile.
@@ -44,6 +48,7 @@ class Call:
         "is_sending",
         "is_written",
         "keys",
+        "links",
         "may_be_written",
         "queue",
         "record_count",
@@ -73,6 +78,7 @@ class Call:
         self.may_be_written = False  # an earlier round got no answer; the number stays
         self.sent_under: str | None = None  # run id of the server that did not answer first
         self.is_written = False
+        self.links: Sequence[Link] = ()  # of the span that appends it
 
 
 class InFlight:

@@ -9,7 +9,11 @@ import sys
 import time
 import warnings
 import weakref
+from collections.abc import Sequence
 from types import TracebackType
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
 
 from ..back_off import Tries
 from ..clock import Clock, SystemClock
@@ -30,6 +34,11 @@ from .given_records import as_columns
 from .given_values import BytesLike, HeadersLike, as_bytes, as_headers, as_timestamp_ms
 from .producer_config import ProducerConfig
 from .sender import Recover, Sender
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Link
+
+    from ..tracing.tracer import Tracer
 
 __all__ = ["Producer", "ProducerConfig"]
 
@@ -56,6 +65,7 @@ class Producer:
             get, when the server may have lost its tail.
         config: see `ProducerConfig`.
         clock: stamps records that come without a timestamp.
+        tracer: makes spans of the appends; see `TracedProducer`.
     """
 
     def __init__(
@@ -66,13 +76,14 @@ class Producer:
         config: ProducerConfig | None = None,
         *,
         clock: Clock | None = None,
+        tracer: Tracer | None = None,
     ) -> None:
         self._config = config or ProducerConfig()
         self._topics = topics
         self._now_ms = (clock or SystemClock()).now_ms
         self._accumulator = Accumulator(self._config)
         expiry = ExpiryWarning(self._now_ms)
-        self._sender = Sender(self._accumulator, hot, topics, recover, self._config, expiry)
+        self._sender = Sender(self._accumulator, hot, topics, recover, self._config, expiry, tracer)
         # One registration for each producer: they run before the embedded Redis's own.
         self._at_exit = functools.partial(Producer._close_at_exit, weakref.ref(self))
         atexit.register(self._at_exit)
@@ -152,13 +163,23 @@ class Producer:
                 `BatchOutcome`, says what became of each. What was written stays written.
         """
         table, asked = as_columns(records, self._now_ms())
+        return self._append_table(topic, table, asked, partition)
+
+    def _append_table(
+        self,
+        topic: str,
+        table: pa.Table,
+        asked: pa.ChunkedArray | None,
+        partition: int | None,
+        links: Sequence[Link] = (),
+    ) -> BatchMetadata:
         state = self._accumulator.topics.get(topic) or self._look_up(topic)
         if partition is not None:
             state = self._with_partition(state, partition)
         elif asked is not None:
             for number in asked.drop_null().unique().to_pylist():
                 state = self._with_partition(state, number)
-        bulk = BulkAppend(self._accumulator, state, table, asked, partition, self._topics)
+        bulk = BulkAppend(self._accumulator, state, table, asked, partition, self._topics, links)
         return bulk.run()
 
     def flush(self, timeout_ms: int | None = None) -> None:

@@ -61,7 +61,13 @@ class ProducerConfig:
     metadata_max_age_ms: int = 5 * MINUTE_MS
     # How long a topic's partitions and settings are believed; ≥ 1. Kafka: 300,000.
 
+    trace_batch_records: bool = False
+    # Where there are spans (see `lakelog.tracing`): each record of a `send_batch` gets the context
+    # of the batch's span as a header, some 70 bytes, unless it has one. Those of `send` get theirs.
+
     def __post_init__(self) -> None:
+        if not isinstance(self.trace_batch_records, bool):
+            _refuse("trace_batch_records", self.trace_batch_records, "it takes True or False")
         for name, (low, high) in _BOUNDS.items():
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:

@@ -6,6 +6,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -35,6 +36,9 @@ from .partition_queue import Call, PartitionQueue
 from .producer_config import ProducerConfig
 from .verdict import Verdict, verdict
 
+if TYPE_CHECKING:
+    from ..tracing.tracer import Tracer
+
 _log = logging.getLogger(__name__)
 
 #: How long a producer that is closed in a hurry still waits for the answer that is under way, so as
@@ -59,6 +63,7 @@ class Sender:
         recover: Recover,
         config: ProducerConfig,
         expiry: ExpiryWarning,
+        tracer: Tracer | None = None,
     ) -> None:
         self._accumulator = accumulator
         self._hot = hot
@@ -66,6 +71,7 @@ class Sender:
         self._recover = recover
         self._config = config
         self._expiry = expiry
+        self._tracer = tracer
         self._acks = Acks.parse(config.acks)
         self._back_off = config.back_off
         self._telling = Telling()  # for all partitions: a server that is away is one trouble
@@ -194,6 +200,8 @@ class Sender:
     def _encode(self, call: Call) -> None:
         """Gives a call its entries. A record that is too large or cannot be encoded fails alone."""
         records = _produced(call)
+        if self._tracer is not None:
+            call.links = self._tracer.links_of(call.headers.values())
         call.keys, call.values, call.headers = [], [], {}
         rows = list(range(call.record_count))
         refused = []
@@ -228,7 +236,11 @@ class Sender:
             call.was_sent = True
         started_s = time.perf_counter()
         try:
-            answers = self._hot.append_all(appends, self._acks)
+            answers = (
+                self._hot.append_all(appends, self._acks)
+                if self._tracer is None
+                else self._append_traced(self._tracer, calls, appends)
+            )
             COUNTS.observe(m.REQUEST_SECONDS, time.perf_counter() - started_s)
             return answers
         except Exception as error:  # it promises not to raise; what was written is not known
@@ -238,6 +250,17 @@ class Sender:
             for call in calls:
                 call.may_be_written = True
             return [failure] * len(calls)
+
+    def _append_traced(
+        self, tracer: Tracer, calls: Sequence[Call], appends: Sequence[AppendCall]
+    ) -> Sequence[Answer]:
+        topic_partitions = {call.queue.topic_partition for call in calls}
+        count = sum(call.record_count for call in calls)
+        links = [link for call in calls for link in call.links]
+        with tracer.append(topic_partitions, count, links) as appending:
+            answers = self._hot.append_all(appends, self._acks)
+            appending.answered(one for one in answers if isinstance(one, Exception))
+        return answers
 
     # -- answers -------------------------------------------------------------------------------
 

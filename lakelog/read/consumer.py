@@ -19,6 +19,7 @@ from ..groups.membership import ConsumerGroupMetadata, Membership, Owner
 from ..offsets import AtTimestamp, Earliest, Latest, check_offset, timestamp_ms
 from ..record import OffsetAndMetadata, OffsetAndTimestamp, Record, TopicPartition, to_records
 from ..topic import Topic
+from ..tracing.switch import tracer
 from .assigned_partitions import AssignedPartitions
 from .consumer_config import ConsumerConfig, check_count, check_timeout
 from .cursor import RECORDS_AT_ONCE, Cursor
@@ -81,6 +82,7 @@ class Consumer:
         )
         self._following: Following | None = None  # None: partitions are assigned by hand
         self._records: Iterator[Record] | None = None  # of the iteration that goes on
+        self._tracer = tracer()
 
     # -- which partitions, from where ------------------------------------------------------------
 
@@ -318,7 +320,11 @@ class Consumer:
         if self._records is None:
             self._records = self._one_by_one()
         try:
-            return next(self._records)
+            if self._tracer is None:
+                return next(self._records)
+            return self._tracer.poll_record(
+                self.config.group_id, self.config.client_id, self._records
+            )
         except BaseException:  # that was its end, whatever it is
             self._records = None
             raise
@@ -495,6 +501,17 @@ class Consumer:
     ) -> dict[TopicPartition, list[pa.RecordBatch]]:
         deadline = _deadline(check_timeout("timeout_ms", timeout_ms))
         self._check_assigned()
+        if self._tracer is None:
+            return self._taken(deadline, max_records)
+        return self._tracer.poll(
+            self.config.group_id,
+            self.config.client_id,
+            lambda: self._taken(deadline, max_records),
+        )
+
+    def _taken(
+        self, deadline: float | None, max_records: int | None
+    ) -> dict[TopicPartition, list[pa.RecordBatch]]:
         if self._await(deadline) is None:
             return {}
         return self._reading.take(max_records)

@@ -23,6 +23,7 @@ from ..groups.coordinator import GroupCoordinator
 from ..groups.membership import Membership
 from ..offsets import check_offset
 from ..record import OffsetAndMetadata, TopicPartition
+from ..tracing.switch import tracer
 from .cursor import Cursor
 from .topic_log import TopicLog
 
@@ -61,6 +62,7 @@ class GroupOffsets:
         self._logs = logs
         self._check_there = check_there
         self._consumed = consumed
+        self._tracer = tracer()
         self._interval_s = inf if auto_commit_interval_ms is None else auto_commit_interval_ms / 1e3
         self._due_s = time.monotonic() + self._interval_s
         self._worker: ThreadPoolExecutor | None = None
@@ -195,6 +197,13 @@ class GroupOffsets:
             raise stopped
 
     def _commit_once(self, offsets: Offsets) -> None:
+        if self._tracer is None:
+            self._commit_now(offsets)
+            return
+        with self._tracer.settle("commit", self.group_id, offsets.keys()):
+            self._commit_now(offsets)
+
+    def _commit_now(self, offsets: Offsets) -> None:
         topics = {tp.topic: tp for tp in offsets}
         ids = {topic: self._topic_id(tp) for topic, tp in topics.items()}
         known = {topic: id_ for topic, id_ in ids.items() if id_ is not None}

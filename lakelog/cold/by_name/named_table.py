@@ -47,6 +47,7 @@ from ...format_version import check_format
 from ...producer_calls import ProducerCall
 from ...record import OffsetRange
 from ...topic import Topic
+from ...tracing.switch import step
 from .. import contradictions
 from ..change import Change, HotRange, RowsOf
 from ..committing import (
@@ -441,7 +442,9 @@ class NamedTable(TimestampLookup[EitherView]):
             return current, attempt
 
         committing = Committing(self._topic, change, planned_on, self._newest_config)
-        return committing.run(prepare, lost)
+        # Spark copies and commits in one call, but where its tasks write files; see `_hand_over`.
+        with step("commit", self._topic.name):
+            return committing.run(prepare, lost)
 
     def _create(self) -> None:
         """Make the table, unless it is there. A process without Redis may make it meanwhile."""
@@ -513,7 +516,8 @@ class NamedTable(TimestampLookup[EitherView]):
         note, layout = commit.note, transaction.layout
         write = partial(write_ready_file, layout=layout, rows_of=self._rows_of)
         try:
-            files = list(SparkEngine(self.spark).run(write, commit.ranges))
+            with step("copy", self._topic.name):
+                files = list(SparkEngine(self.spark).run(write, commit.ranges))
         except Exception as error:
             if isinstance(error, ColdTierAccessError) and not layout.storage.is_local:
                 layout.storage.renew()

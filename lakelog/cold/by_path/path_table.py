@@ -31,6 +31,7 @@ from ...failpoints import failpoint
 from ...producer_calls import ProducerCall
 from ...record import OffsetRange
 from ...topic import Topic
+from ...tracing.switch import step
 from .. import contradictions
 from ..change import Change, RowsOf
 from ..committing import (
@@ -209,12 +210,13 @@ class PathTable(TimestampLookup[SegmentReader]):
             columns = columns_to_write(self._topic, self._log.columns())
         standing = standing_partitions(change, planned_on, snapshot)
         adds = [add for add in change.adds if add.topic_partition.partition in standing]
-        written = list(self._engine.map(partial(self._write, columns=columns), adds))
-        if len(written) != len(adds):
-            raise ColdTierRefusedError(
-                f"the engine returned {len(written)} results for {len(adds)} tasks"
-            )
-        self._write_calls(change, standing)
+        with step("copy", self._topic.name):
+            written = list(self._engine.map(partial(self._write, columns=columns), adds))
+            if len(written) != len(adds):
+                raise ColdTierRefusedError(
+                    f"the engine returned {len(written)} results for {len(adds)} tasks"
+                )
+            self._write_calls(change, standing)
         failpoint("cold.after_files")
         commit = PathCommit(
             self._log,
@@ -231,7 +233,8 @@ class PathTable(TimestampLookup[SegmentReader]):
             return current, partial(commit.attempt, current)
 
         committing = Committing(self._topic, change, planned_on, self._newest_config, self._lock)
-        applied = committing.run(prepare, self._lost_commits())
+        with step("commit", self._topic.name):
+            applied = committing.run(prepare, self._lost_commits())
         if any(change.calls.values()):
             self._producers.drop_stale(applied.snapshot)
         return applied

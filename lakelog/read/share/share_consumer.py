@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import random
 import time
@@ -30,6 +31,7 @@ from ...metrics import of_process as m
 from ...metrics.counts import COUNTS
 from ...record import OffsetRange, Record, TopicPartition, to_records
 from ...topic import check_topic_name
+from ...tracing.switch import tracer
 from ..consumer_config import check_count, check_timeout
 from ..deserializers import Deserializers
 from ..subscription import SeenTopics
@@ -97,6 +99,7 @@ class ShareConsumer:
         self._callback: OnAcknowledged | None = None
         self._untold: list[tuple[dict[TopicPartition, set[int]], LakelogError | None]] = []
         self._is_closed = False
+        self._tracer = tracer()
 
     # -- which topics ----------------------------------------------------------------------------
 
@@ -170,6 +173,13 @@ class ShareConsumer:
             if error is not None and self._callback is None:
                 logger.warning("%s: %s", topic_partition, error)
         self._tell()
+        if self._tracer is None:
+            return self._polled(limit, deadline)
+        return self._tracer.poll_records(
+            self.config.group_id, self.member_id, lambda: self._polled(limit, deadline)
+        )
+
+    def _polled(self, limit: int, deadline: float) -> dict[TopicPartition, list[Record]]:
         while True:
             if self._failure is not None:
                 failure, self._failure = self._failure, None
@@ -404,7 +414,8 @@ class ShareConsumer:
         topic_id = partition.log.topic.topic_id
         error: LakelogError | None = None
         try:
-            taken = self._shares.acknowledge(topic_partition, topic_id, self.member_id, said)
+            with self._acknowledging(topic_partition):
+                taken = self._shares.acknowledge(topic_partition, topic_id, self.member_id, said)
         except LakelogError as failure:
             error = failure
             if failure.retriable:
@@ -417,6 +428,13 @@ class ShareConsumer:
         offsets = {offset for one in said for offset in range(one.start, one.end)}
         self._untold.append(({topic_partition: offsets}, error))
         return error
+
+    def _acknowledging(
+        self, topic_partition: TopicPartition
+    ) -> contextlib.AbstractContextManager[object]:
+        if self._tracer is None:
+            return contextlib.nullcontext()
+        return self._tracer.settle("acknowledge", self.config.group_id, [topic_partition])
 
     def _not_held(
         self, topic_partition: TopicPartition, refused: Sequence[Acknowledgement]
