@@ -59,7 +59,16 @@ def lived(party: Party) -> Producing:
     return producing
 
 
-@pytest.mark.parametrize(("mode", "step"), STEPS)
+@pytest.mark.parametrize(
+    ("mode", "step"),
+    [
+        # An archiver's commit has the same steps as a cleanup's.
+        pytest.param(
+            mode, step, marks=pytest.mark.slow if (mode, step[:5]) == ("cleanup", "cold.") else []
+        )
+        for mode, step in STEPS
+    ],
+)
 def test_who_is_paused_at_any_step_while_all_others_go_on_costs_nothing(
     make_party, redis_url, tmp_path, mode, step
 ):

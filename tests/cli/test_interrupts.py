@@ -111,7 +111,10 @@ def test_a_second_stop_ends_an_archiver_at_once(
     assert said == "stopped; what is not archived is in Redis, where the next run finds it\n"
 
 
-@pytest.mark.parametrize("more_after_s", [[], [0.01], [0.5], [0.5, 0.5, 1.0]])
+@pytest.mark.parametrize(
+    "more_after_s",
+    [[], *(pytest.param(one, marks=pytest.mark.slow) for one in ([0.01], [0.5], [0.5, 0.5, 1.0]))],
+)
 def test_an_interrupted_archive_leaves_what_holds(
     make_redis: Callable[..., RedisServer], tmp_path: Path, more_after_s: list[float]
 ) -> None:

@@ -165,6 +165,7 @@ def test_archive_cleanup_and_verify_report_what_they_ran_on(redis_url: str, tmp_
         assert choice.why.startswith("440 records in ")
 
 
+@pytest.mark.slow
 def test_what_it_archives_here_stays_below_512_mib(redis_url: str, tmp_path: Path) -> None:
     """Several topics at a time, of more than that together."""
     values = [os.urandom(64 * 1024) for _ in range(400)]

@@ -93,7 +93,7 @@ def repetitive(codec: Compression) -> Entry:
 @pytest.mark.parametrize(
     ("made", "codec", "decoded_bytes"),
     [
-        (zeros, Compression.ZSTD, 800_000_000),
+        pytest.param(zeros, Compression.ZSTD, 800_000_000, marks=pytest.mark.slow),
         pytest.param(repetitive, Compression.LZ4, 1_200_000_000, marks=pytest.mark.slow),
         pytest.param(zeros, Compression.LZ4, 1_600_000_000, marks=pytest.mark.slow),
         pytest.param(repetitive, Compression.ZSTD, 1_200_000_000, marks=pytest.mark.slow),

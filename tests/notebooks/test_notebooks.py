@@ -52,7 +52,15 @@ def test_a_notebook_runs_alone_and_again_with_the_same_result(
     assert run_plain(path.name) == first
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        # `test_jobs` runs all of them, one after the other.
+        pytest.param(path, marks=[] if path.stem[:2] in ("20", "60") else pytest.mark.slow)
+        for path in NOTEBOOKS
+    ],
+    ids=lambda path: path.stem,
+)
 def test_a_notebook_is_a_job_that_answers_in_json(
     path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

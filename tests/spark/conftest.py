@@ -35,6 +35,12 @@ if TYPE_CHECKING:
 pytest.register_assert_rewrite("contract", "status_contract", "groups_contract")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Rules of a contract that one of its classes has among the slow tests alone."""
+    if getattr(item, "originalname", None) in getattr(item.parent.obj, "slow_rules", ()):
+        item.add_marker("slow")
+
+
 @pytest.fixture
 def make_log(redis_url: str, tmp_path: Path) -> Iterator[Callable[..., SparkLog]]:
     """``make_log(partitions=1, name="orders", **settings)``: a new topic in a log of the test's."""

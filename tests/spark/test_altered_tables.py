@@ -133,6 +133,7 @@ def test_a_column_that_somebody_added_changes_nothing(altered: Altered) -> None:
     assert altered.sql("SELECT count(*) AS n FROM {table} WHERE note IS NULL")[0]["n"] == 90
 
 
+@pytest.mark.slow
 def test_a_feature_turned_on_between_plan_and_commit(altered: Altered) -> None:
     done: list[int] = []
 

@@ -16,6 +16,8 @@ from lakelog.errors import ForeignTableError
 from lakelog.jobs import JobRun
 from lakelog.testing.eventually import eventually
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(redis_url: str, schema: str) -> Iterator[SparkLog]:
@@ -67,7 +69,6 @@ def test_a_name_that_is_taken_fails_no_archive_at_a_location(redis_url, spark, s
         log.lakelog.close()
 
 
-@pytest.mark.slow
 def test_a_job_tells_it_in_its_rows_and_gives_the_same_result(log: SparkLog, taken: str) -> None:
     def run(run_id: str) -> tuple[object, list[dict[str, object]]]:
         job = JobRun(log.lakelog, "archive", run_id)

@@ -14,6 +14,8 @@ from lakelog.cold.schema import FEED_PROPERTY
 from lakelog.config import TopicConfig
 from lakelog.errors import InvalidConfigError
 
+pytestmark = pytest.mark.slow
+
 COMPACTED = {
     "cleanup_policy": "compact,delete",
     "min_cleanable_dirty_ratio": 0,

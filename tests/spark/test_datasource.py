@@ -133,12 +133,14 @@ def test_what_is_wrong_is_said_when_the_frame_is_made(make_log, spark) -> None:
         batch(spark, without).collect()
 
 
+@pytest.mark.slow
 def test_a_session_that_nobody_told_knows_it(make_log, spark) -> None:
     log = make_log()
     log.send(Record("orders", 0, 0, EPOCH_MS, b"k", b"v", ()))
     assert batch(spark.newSession(), log.options()).count() == 1
 
 
+@pytest.mark.slow
 def test_a_view_is_read_and_inserted_into(make_log, spark) -> None:
     log = make_log()
     log.send(Record("orders", 0, 0, EPOCH_MS, b"k", b"v", ()))

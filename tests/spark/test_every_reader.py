@@ -121,6 +121,7 @@ def test_every_reader_that_needs_no_session_agrees_with_a_list(make_bench, begin
         readers.compare_archived(partition, held, ranges)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("is_vacuumed", [True, False], ids=["vacuumed", "there"])
 @pytest.mark.parametrize("is_kept", [True, False], ids=["kept", "cleaned"])
 def test_what_hot_lost_is_read_as_cold_has_it_now(make_bench, is_kept, is_vacuumed):
@@ -266,6 +267,7 @@ def test_every_reader_by_name_agrees_with_a_list_in_many_logs(
     check_by_name(make_named_story(beginning, steps), random.Random(seed), 3)
 
 
+@pytest.mark.slow
 def test_the_readers_by_name_notice_a_frame_that_leaves_the_offsets_unsaid(make_named_story):
     story = make_named_story(
         [
@@ -288,6 +290,7 @@ def test_the_readers_by_name_notice_a_frame_that_leaves_the_offsets_unsaid(make_
 # -- by path -----------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_files_that_share_a_segment_below_a_log_start_and_a_hot_tail(make_bench, spark, schema):
     story = Story(make_bench())
     for _ in range(3):
@@ -303,6 +306,7 @@ def test_files_that_share_a_segment_below_a_log_start_and_a_hot_tail(make_bench,
     check_with_spark(spark, schema, story, random.Random(0))
 
 
+@pytest.mark.slow
 def test_an_untiered_log_is_the_same_to_every_reader(make_bench, spark, schema):
     story = Story(make_bench(tiered=False))
     story.append(0, [1] * 30, EntryFormat.FIELDS)

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-@pytest.mark.parametrize("rule", CONTRACT, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(
+    "rule",
+    [CONTRACT[0], *(pytest.param(rule, marks=pytest.mark.slow) for rule in CONTRACT[1:])],
+    ids=lambda rule: rule.__name__,
+)
 def test_a_table_by_name_keeps_the_contract(
     rule: Callable[[Make], None], spark: SparkSession, schema: str
 ) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 import pytest
 from spark_log import SparkLog, rows_of
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(redis_url: str, schema: str) -> Iterator[SparkLog]:

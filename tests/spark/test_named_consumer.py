@@ -10,6 +10,8 @@ from spark_log import SparkLog
 
 from lakelog import TopicPartition
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(redis_url: str, schema: str) -> Iterator[SparkLog]:

@@ -25,6 +25,8 @@ from lakelog.record import to_records
 from lakelog.spark.place.table_location import TableLocation
 from lakelog.topic import Topic
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def topic() -> Topic:
@@ -62,7 +64,6 @@ def test_files_that_somebody_rewrites_change_nothing_of_the_index(make_named, fi
     assert archived.snapshot.archived_end(0) == 100
 
 
-@pytest.mark.slow
 def test_rows_that_somebody_moves_stop_the_work_until_they_are_back(make_named, filled, topic):
     version = filled.snapshot().version
     for statement, why in (
@@ -121,7 +122,6 @@ def test_what_others_committed_since_is_all_that_is_looked_at(
     assert looked_up == [2]
 
 
-@pytest.mark.slow
 def test_registers_outlive_the_history(make_named, filled, topic, monkeypatch):
     """Delta cleans up its log in the end; what the notes said is in the properties by then."""
     told = [ProducerCall(7, 3, 0, 1, 93, checksum="0a1b2c3d")]

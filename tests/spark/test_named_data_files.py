@@ -15,6 +15,8 @@ from lakelog.explore.picture import groups, row_groups
 from lakelog.explore.picture.picture import Picture, pictures
 from lakelog.read.tiers import Look, join
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(redis_url: str, schema: str) -> Iterator[SparkLog]:

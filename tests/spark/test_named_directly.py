@@ -89,6 +89,7 @@ def both(make_named: Any, schema: str, tables_at: str) -> Both:
     return Both(make_named, schema, tables_at)
 
 
+@pytest.mark.slow
 def test_what_was_archived_is_seen_without_a_spark(both: Both) -> None:
     assert both.check().version == -1
     direct = both.direct()

@@ -11,6 +11,8 @@ from spark_log import SparkLog, rows_of
 from lakelog import Lakelog
 from lakelog.errors import ContradictionError, LakelogError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(redis_url: str, schema: str) -> Iterator[SparkLog]:

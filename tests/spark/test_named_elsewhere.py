@@ -10,6 +10,8 @@ from spark_log import SparkLog
 from lakelog import Lakelog
 from lakelog.errors import ArchivedElsewhereError
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def other_schema(spark, schema, tmp_path):

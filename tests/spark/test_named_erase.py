@@ -10,6 +10,8 @@ from spark_log import SparkLog, rows_of
 
 import lakelog.spark
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def log(redis_url: str, schema: str) -> Iterator[SparkLog]:

@@ -19,6 +19,8 @@ from lakelog.cold.by_name.log_view import LogView
 from lakelog.errors import ColdTierAccessError, ColdTierUnavailableError, MissingFileError
 from lakelog.topic import Topic
 
+pytestmark = pytest.mark.slow
+
 TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions=3)
 ENDS = (700, 1400, 2100)
 

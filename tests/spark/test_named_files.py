@@ -163,6 +163,7 @@ def test_a_table_that_asks_more_of_a_writer_gets_rows(make_named, writes, catalo
             grow(table, topic, 1001)
 
 
+@pytest.mark.slow
 def test_a_table_that_gets_column_mapping_later_gets_files_with_its_names(
     make_named, writes, catalog
 ):
@@ -182,6 +183,7 @@ def test_a_table_that_gets_column_mapping_later_gets_files_with_its_names(
     assert [at for one in batches for at in one.column("offset").to_pylist()] == list(range(60))
 
 
+@pytest.mark.slow
 def test_of_two_commits_planned_at_once_the_second_does_not_land(make_named, writes, monkeypatch):
     topic = Topic("orders", uuid4(), 1)
     table, other = make_named(topic), make_named(topic)
@@ -202,6 +204,7 @@ def test_of_two_commits_planned_at_once_the_second_does_not_land(make_named, wri
     assert writes == ["files"] * 3
 
 
+@pytest.mark.slow
 def test_a_commit_of_no_matter_comes_in_between(make_named, writes, monkeypatch):
     topic = Topic("orders", uuid4(), 1)
     table = make_named(topic)
@@ -219,6 +222,7 @@ def test_a_commit_of_no_matter_comes_in_between(make_named, writes, monkeypatch)
     assert writes == ["files"] * 2
 
 
+@pytest.mark.slow
 def test_where_delta_takes_no_files_rows_are_written_and_files_tried_no_more(
     make_named, writes, monkeypatch
 ):
@@ -265,6 +269,7 @@ def elsewhere(storage: Storage, refusing_store: str) -> Storage:
     return Storage(f"{storage.root}-elsewhere", dict(storage.store_options), storage.keys)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("opened", "written"),
     [

@@ -19,6 +19,8 @@ from lakelog.cleanup.report import LeftToCatalog
 from lakelog.cli import main as cli
 from lakelog.cold.by_name.named_table import NamedTable
 
+pytestmark = pytest.mark.slow
+
 
 @dataclass
 class Refusing:
@@ -95,7 +97,6 @@ def test_closed_segments_are_merged_and_the_newest_is_left_and_counted(
         assert rows_of(other.dataframe("orders")) == log.expected()
 
 
-@pytest.mark.slow
 def test_a_stream_over_the_table_sees_no_merge(
     log: SparkLog, spark, schema, tmp_path: Path
 ) -> None:
@@ -121,7 +122,6 @@ def test_a_stream_over_the_table_sees_no_merge(
     assert rows_of(spark.read.format("delta").load(str(tmp_path / "seen"))) == log.expected()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("step", "options", "error"),
     [

@@ -88,6 +88,7 @@ def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
     assert rows_of(lakelog.spark.read(spark, None, schema, "orders")) == log.expected(20)
 
 
+@pytest.mark.slow
 def test_a_topic_is_compacted_and_expires_without_redis(log: SparkLog, spark, schema) -> None:
     log.create(
         1,
@@ -144,6 +145,7 @@ def test_the_history_says_what_each_commit_did(log: SparkLog, spark, schema) -> 
     assert list(dict.fromkeys(found)) == ["archive", "compact", "retain"]
 
 
+@pytest.mark.slow
 def test_value_columns_are_in_the_table(log: SparkLog, spark, schema) -> None:
     log.create(1, lakelog_value_columns="id bigint, city string")
     with log.lakelog.producer() as producer:
@@ -201,6 +203,7 @@ def test_a_table_at_a_path_with_long_settings_gets_its_name(redis_url, spark, sc
         log.lakelog.close()
 
 
+@pytest.mark.slow
 def test_value_columns_of_any_legal_name_are_archived_registered_and_framed(
     log: SparkLog, spark, schema
 ) -> None:
@@ -255,6 +258,7 @@ def test_a_lost_redis_comes_back_from_tables_by_name(log: SparkLog, redis_client
     assert log.lakelog.restorable() == []
 
 
+@pytest.mark.slow
 def test_a_deleted_topic_by_name_comes_back_and_is_dropped(
     log: SparkLog, spark, schema, redis_client
 ) -> None:
@@ -396,6 +400,7 @@ def test_each_creation_comes_back_to_its_own_table(creations: Creations) -> None
     creations.check_tables(first_rows, None)
 
 
+@pytest.mark.slow
 def test_a_lost_redis_comes_back_to_the_newest_creation(creations: Creations, redis_client) -> None:
     redis_client.flushall()
     (restored,) = creations.lake.restore()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import strangers
 from sink_attempts import COUNT, LostAttempts, rows
+
+pytestmark = pytest.mark.slow
 
 
 def test_what_was_archived_of_a_task_is_not_appended_again(

@@ -23,6 +23,8 @@ from lakelog.config import TopicConfig
 from lakelog.testing.unity_catalog import UnityCatalogServer
 from lakelog.topic import Topic
 
+pytestmark = pytest.mark.slow
+
 
 def batch(start: int, end: int, *times_us: int) -> pa.RecordBatch:
     return pa.RecordBatch.from_pydict(

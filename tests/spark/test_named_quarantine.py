@@ -15,6 +15,8 @@ from lakelog.cli import main as cli
 from lakelog.errors import CorruptRecordError
 from lakelog.record import OffsetRange
 
+pytestmark = pytest.mark.slow
+
 ADD = ("quarantine", "add", "orders", "-p", "0")
 
 
@@ -34,7 +36,6 @@ def run(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str]:
     return code, said.out + said.err
 
 
-@pytest.mark.slow
 def test_an_entry_moved_aside_lets_the_archive_by_name_go_on(
     log: SparkLog, spark: Any, schema: str, redis_client: redis.Redis, capsys: Any
 ) -> None:

@@ -155,6 +155,7 @@ def test_two_archivers_and_a_producer_at_once_archive_each_record_once(log: Spar
     assert sum(report.records for report in reports) == len(log.rows)
 
 
+@pytest.mark.slow
 def test_who_archives_a_new_topic_at_once_with_another_makes_one_table_and_its_views(
     redis_url: str, spark, schema
 ):
@@ -246,6 +247,7 @@ def test_an_archiver_never_makes_a_cleanup_start_again(make_named, monkeypatch):
     assert offsets(make_named(topic), topic) == list(range(10, 130))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("way", ["by_files", "by_rows"])
 def test_a_commit_whose_reply_is_lost_is_found_in_the_history(
     make_named, monkeypatch, request, way, catalog

@@ -21,6 +21,18 @@ TOPIC = Topic("orders", UUID("11111111-2222-3333-4444-555555555555"), partitions
 class TestNamedTable(ColdTableContract):
     dry_vacuum_tells_bytes = False
     knows_file_sizes = False
+    #: What takes longest over Spark's jobs; a table at a path keeps the same rules each time.
+    slow_rules = frozenset(
+        {
+            "test_vacuum_deletes_what_was_removed_longer_ago_than_the_retention",
+            "test_seeks_agree_with_a_list",
+            "test_an_older_config_version_never_comes_back",
+            "test_changed_settings_are_a_commit_and_the_same_ones_are_not",
+            "test_cleaning_and_reserving_leave_what_producers_had_sent",
+            "test_what_producers_had_sent_last_moves_with_the_archived_end",
+            "test_of_two_rewrites_of_a_file_only_one_stands",
+        }
+    )
 
     @pytest.fixture(autouse=True)
     def _of_catalog(self, catalog: str) -> None:
@@ -51,6 +63,7 @@ class TestNamedTable(ColdTableContract):
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("by_rows")
 class TestNamedTableByRows(TestNamedTable):
     """Where Spark itself writes what is archived."""

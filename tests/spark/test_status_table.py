@@ -45,6 +45,7 @@ def test_a_table_by_name_keeps_the_contract(rule, spark: SparkSession, schema: s
     rule(lambda: NamedStatusTable(schema, lambda: spark))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("older", OLDER, ids=lambda older: older.__name__)
 def test_a_table_that_an_older_lakelog_made_is_read_and_goes_on(
     older, spark: SparkSession, schema: str
@@ -98,6 +99,7 @@ def test_old_rows_go_and_files_are_merged(
     assert details["numFiles"] == (1 if catalog == SPARKS_OWN else 2)
 
 
+@pytest.mark.slow
 def test_a_job_over_tables_by_name_is_done_once_with_redis_and_without(
     redis_url: str, spark: SparkSession, schema: str
 ) -> None:
@@ -114,6 +116,7 @@ def test_a_job_over_tables_by_name_is_done_once_with_redis_and_without(
     assert spark.table(f"{schema}._lakelog_status").columns == STATUS.names
 
 
+@pytest.mark.slow
 def test_two_jobs_that_begin_at_one_moment_make_one_table(
     redis_url: str, spark: SparkSession, schema: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

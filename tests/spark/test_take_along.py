@@ -9,6 +9,8 @@ from lakelog.explore.explorer.spark_condition import spark_condition
 from lakelog.read.where import parse
 from lakelog.record import Record
 
+pytestmark = pytest.mark.slow
+
 EXPRESSIONS = (
     "",
     "rder 1",

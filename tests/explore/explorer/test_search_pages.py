@@ -201,6 +201,7 @@ def test_walks_over_all_partitions_meet_each_record_once(make_bench, beginning, 
             assert walked == wanted, (text, where)
 
 
+@pytest.mark.slow
 @given(
     beginning=beginnings,
     steps=st.lists(happenings, max_size=6),
