@@ -309,7 +309,7 @@ def test_a_row_is_opened_by_keys(explorer: ExplorerPage) -> None:
     expect(explorer.opened_offset).to_have_text("1")
     number = json.loads(explorer.column("value").nth(1).inner_text())["n"]
     expect(explorer.record).to_contain_text(f'"n": {number}')
-    opened = explorer.part("opened").locator("select")
+    opened = explorer.part("opened").locator("input")
     expect(opened).to_have_value(re.compile(r"\b1$"))
     explorer.page.keyboard.press("ArrowDown")  # the rows keep the keys
     explorer.page.keyboard.press("Enter")

@@ -193,7 +193,11 @@ class Controls:
         self.table = _html("table")
         self.table.layout = widgets.Layout(flex="999 1 520px", min_width="0")
         self.opened = _classed(
-            widgets.Dropdown(description="record", options=[NONE]), "opened", "150px"
+            # Its value is the row's name; that of a list's choice would be sent as a place in the
+            # list, which names another row once the next page is drawn.
+            widgets.Combobox(description="record", placeholder="partition:offset"),
+            "opened",
+            "180px",
         )
         self.columns = _classed(
             widgets.ToggleButton(

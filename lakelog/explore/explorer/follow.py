@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 import pyarrow as pa
@@ -33,7 +33,8 @@ def follow(
     opened: OpenedTopic,
     ask: Ask,
     *,
-    on_shown: Callable[[Shown], bool],
+    on_shown: Callable[[Shown], object],
+    drawn: Callable[[], Shown | None],
     on_new: Callable[[int], None],
     holds: Callable[[], bool],
     stopped: Callable[[], bool],
@@ -44,8 +45,9 @@ def follow(
     What a filter let through stays: it is asked only of what was appended since.
 
     Args:
-        on_shown: gets a page; says whether it was drawn: not while the one before is held.
-        on_new: told how many records the log has grown by since the page that is shown.
+        on_shown: gets a page, and draws it: not while the one before is held.
+        drawn: the page that the reader has before them; it may be one from before.
+        on_new: told how many records the log has grown by since that page, once that changes.
         holds: whether the page is to stay as it is for now.
 
     Raises:
@@ -57,7 +59,6 @@ def follow(
     asked = range(topic.partitions) if ask.partition is None else [ask.partition]
     partitions = [topic.partition(number) for number in asked]
     shown: Shown | None = None
-    ends: dict[TopicPartition, int] = {}  # of the page that is drawn
     while True:
         if shown is None or is_all(ask.match):
             limit = ask.limit if is_all(ask.match) else _FIRST_LOOK
@@ -66,9 +67,9 @@ def follow(
         else:
             shown = _grown(opened, shown, stopped)
         seen = {one: shown.offsets[one.partition].log_end for one in partitions}
-        if on_shown(shown) or not ends:
-            ends = dict(seen)
-        while seen == ends or holds():
+        on_shown(shown)
+        told = 0
+        while seen == (ends := _ends(drawn(), partitions, seen)) or holds():
             _pause(stopped)
             grew = hot.wait(seen, wait_ms)
             if stopped():
@@ -77,9 +78,26 @@ def follow(
             found = hot.offsets(partitions, topic_id=topic.topic_id)
             if grew:
                 seen = {one: max(seen[one], found[one].log_end) for one in partitions}
-                on_new(sum(_records(found[one], ends[one], seen[one]) for one in partitions))
+            ends = _ends(drawn(), partitions, seen)
+            behind = sum(_records(found[one], ends[one], seen[one]) for one in partitions)
+            if behind != told:
+                on_new(behind)
+                told = behind
         if stopped():
             return shown
+
+
+def _ends(
+    drawn: Shown | None,
+    partitions: Iterable[TopicPartition],
+    otherwise: Mapping[TopicPartition, int],
+) -> dict[TopicPartition, int]:
+    """Where the log ended for the page that is drawn."""
+    offsets = {} if drawn is None else drawn.offsets
+    return {
+        one: offsets[one.partition].log_end if one.partition in offsets else otherwise[one]
+        for one in partitions
+    }
 
 
 def _grown(opened: OpenedTopic, shown: Shown, stopped: Callable[[], bool]) -> Shown:

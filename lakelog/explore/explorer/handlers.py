@@ -55,6 +55,7 @@ class Handlers:
 
     def __init__(self, screen: Screen, questions: Questions, *, may_write: bool = False) -> None:
         self._may_write = may_write
+        self._misnamed: Exception | None = None  # the row that was asked for last is not there
         self._confirmed: Resend | None = None  # what the next click sends
         self._screen = screen
         self._ui = screen.ui
@@ -352,10 +353,23 @@ class Handlers:
         self._questions.start(replace(self._questions.from_here(), page_records=records))
 
     def _chose_record(self, name: str) -> None:
-        self._screen.opened = None if name == NONE else name
-        with self._screen.quiet():
+        screen, name = self._screen, name.strip()
+        page = screen.page_with(name) if name else screen.shown
+        if page is None:
+            screen.draw_rows()  # the box names what is open
+            self._misnamed = InvalidArgumentError(
+                f"{name!r} is none of the rows shown: name one as partition:offset, "
+                "such as 0:17, or seek its offset first"
+            )
+            raise self._misnamed
+        if self._misnamed is not None and self._questions.error is self._misnamed:
+            self._questions.succeed()
+        if page is not screen.shown:
+            self._questions.show(page, finished=False)  # the rows that were clicked
+        screen.opened = name or None
+        with screen.quiet():
             self._ui.full.value = False
-        self._screen.draw_rows()
+        screen.draw_rows()
 
     def _clicked_send(self) -> None:
         """The first click asks, the second sends."""

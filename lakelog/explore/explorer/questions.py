@@ -157,14 +157,12 @@ class Questions:
         def work(job: Job) -> Shown:
             is_begun = False
 
-            def on_shown(shown: Shown) -> bool:
-                is_drawn = False
-
+            def on_shown(shown: Shown) -> None:
                 def show() -> None:
-                    nonlocal is_begun, is_drawn
+                    nonlocal is_begun
                     if is_begun and screen.holds:
                         return  # since this page was begun: it would close the record
-                    is_begun = is_drawn = True
+                    is_begun = True
                     self.succeed()
                     self.ask = shown.ask
                     self._tell_columns(ask.topic)
@@ -174,7 +172,6 @@ class Questions:
                     job.done.set()
 
                 self.background.only_if_newest(job, show)
-                return is_drawn
 
             def on_new(records: int) -> None:
                 if screen.holds:
@@ -184,6 +181,7 @@ class Questions:
                 self.open(ask.topic),
                 ask,
                 on_shown=on_shown,
+                drawn=lambda: screen.shown,
                 on_new=on_new,
                 holds=lambda: screen.holds,
                 stopped=lambda: job.stopped() or self._is_closed(),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from html import escape
@@ -35,6 +36,10 @@ from .view import Ask, Shown, View
 #: Between two drawings of how far a search is.
 _PROGRESS_S = 0.2
 
+#: So many pages before the one shown can still be clicked: at 4 a second, what the way from a hand
+#: to the kernel takes.
+_DRAWN_OVER = 3
+
 
 class Screen:
     """Draws on the widgets. It is called by one thread at a time; see `Background.lock`.
@@ -63,6 +68,7 @@ class Screen:
         self.css_class = css_class
         self._quietly = threading.local()
         self._progress_s = 0.0
+        self._drawn_over: deque[Shown] = deque(maxlen=_DRAWN_OVER)
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -111,8 +117,10 @@ class Screen:
     def show(self, shown: Shown) -> None:
         """Draws a page."""
         before = None if self.shown is None else self.shown.view
+        if self.shown is not None:
+            self._drawn_over.append(self.shown)
         self.shown = shown
-        names = [row_name(*place) for place in shown.places]
+        names = _names(shown)
         if self.opened not in names or not _same_place(before, shown.view):
             self.opened = None
         ui, one = self.ui, shown.view.partition
@@ -125,9 +133,8 @@ class Screen:
             is_new = before is None or before.match != shown.view.match
             if is_new and not self.is_typed and not self._says(shown):
                 self.search_for(write(shown.view.match))
-            options = [NONE, *names]
-            if [*ui.opened.options] != options:
-                ui.opened.options = options
+            if [*ui.opened.options] != names:
+                ui.opened.options = names
         self.draw_rows()  # first: all below speaks of them
         ui.notes.value = "".join(note_html(note) for note in shown.notes)
         if before != shown.view:  # the file that is offered is of the rows before
@@ -204,7 +211,7 @@ class Screen:
         ui.table.value = table_html(found, columns, heads=heads, numbers=numbers, tail=tail)
         opened = self.opened
         with self.quiet():
-            ui.opened.value = NONE if opened is None else opened
+            ui.opened.value = opened or ""
         ui.history.disabled = opened is None
         if opened is None:
             self.send_not()
@@ -274,6 +281,18 @@ class Screen:
                 ui.sort.options = options
                 ui.sort.value = before if before in [value for _, value in options] else None
 
+    def page_with(self, name: str) -> Shown | None:
+        """The page that has a row: the one shown, or the last that was drawn over by it.
+
+        A click is for the rows that were there: it may arrive when the next ones are drawn.
+        """
+        if self.shown is None:
+            return None
+        topic, pages = self.shown.view.topic, [self.shown, *reversed(self._drawn_over)]
+        return next(
+            (page for page in pages if page.view.topic == topic and name in _names(page)), None
+        )
+
     def record(self, name: str) -> tuple[Record, str]:
         """The record of a row, and its tier.
 
@@ -282,9 +301,10 @@ class Screen:
         """
         shown = self.shown
         if shown is not None:
-            for number, (partition, offset) in enumerate(shown.places):
-                if row_name(partition, offset) == name:
-                    return records_shown(shown)[number], shown.tiers[number]
+            names = _names(shown)
+            if name in names:
+                number = names.index(name)
+                return records_shown(shown)[number], shown.tiers[number]
         raise InvalidArgumentError(f"row {name} is not on the page")
 
     def topics(self, names: Sequence[str], topic: str, *, all_there_are: bool = False) -> None:
@@ -488,6 +508,11 @@ def _times_ms(shown: Shown) -> tuple[int, int] | None:
 def note_html(text: str) -> str:
     """A remark below the controls."""
     return f'<div class="ll-note">{escape(text)}</div>'
+
+
+def _names(shown: Shown) -> list[str]:
+    """Of the rows of a page."""
+    return [row_name(*place) for place in shown.places]
 
 
 def _same_place(before: View | None, now: View) -> bool:

@@ -14,11 +14,11 @@ _NUMBERS = {PARTITION, "offset", "size"}
 #: The tier of a row is its edge; the word is told when the pointer is over the row's first cell.
 _UNDRAWN = {"tier"}
 
-#: A click on a row picks its name in the list of records, if the page runs scripts in HTML. The
-#: script holds nothing from a record.
+#: A click on a row writes its name into the box of the open record, if the page runs scripts in
+#: HTML. The script holds nothing from a record.
 _CLICK = escape(
     "var row = event.target.closest('tr[data-offset]'), "
-    "picker = this.closest('.lakelog-explorer').querySelector('.lakelog-opened select'); "
+    "picker = this.closest('.lakelog-explorer').querySelector('.lakelog-opened input'); "
     "if (row && picker) { picker.value = row.dataset.row; "
     "picker.dispatchEvent(new Event('change', {bubbles: true})); } "
     "var head = event.target.closest('th[data-sort]'), "

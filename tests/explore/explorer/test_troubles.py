@@ -294,7 +294,7 @@ def test_an_opened_record_holds_the_page_still(orders):
     eventually(lambda: hands.find("new").description == "+2 new" and hands.visible("new"))
     assert hands.offsets() == list(range(110, 130))
     assert "120" in hands.html("record")
-    hands.type("opened", "–")
+    hands.type("opened", "")
     eventually(lambda: hands.offsets() == list(range(112, 132)))
     assert "following" in hands.html("progress")
 
