@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -27,6 +26,7 @@ from ..record import NO_TIMESTAMP_MS, PRODUCED
 from .crc import crc32c
 from .decoded_size import MESSAGE_FIELD, buffer_lengths, decoded_bytes
 from .entry import Entry, EntryId, append_time_ms, corrupt
+from .messages import read_message, read_messages
 
 CRC_FIELD = b"c"
 
@@ -45,12 +45,8 @@ _OPTIONS = {
     kind: pa.ipc.IpcWriteOptions(compression=name, use_threads=False)
     for kind, name in {Compression.LZ4: "lz4", Compression.ZSTD: "zstd"}.items()
 }
-#: Buffers of so few bytes together are decompressed by this thread: to wake others takes them ten
-#: times as long as the work does.
-_DECOMPRESSED_HERE = 64 * KIB
 #: What a message may declare that is read beside others; Arrow reserves that at once.
 _DECLARED_TOGETHER = 16 * MIB
-_ALONE = pa.ipc.IpcReadOptions(use_threads=False)
 _SCHEMA_BYTES = PRODUCED.serialize().size  # what a stream writer puts before the message
 _BYTES = pa.int64()
 _TIMESTAMP_BYTES = 8
@@ -139,7 +135,7 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     if largest > max(INT32_MAX, _TIMESTAMP_BYTES * entry_id.record_count):
         raise corrupt(entry_id, f"it declares a buffer of {largest} bytes")
     try:
-        batch = _read(message, sum(lengths))
+        batch = read_message(message, sum(lengths))
         batch.validate(full=True)  # a right CRC only says that the bytes are the writer's
     except (pa.ArrowException, EOFError, OSError, ValueError, StopIteration) as error:
         raise corrupt(entry_id, f"it is no Arrow record batch ({error})") from error
@@ -153,21 +149,10 @@ def decode_arrow(entry_id: EntryId, fields: Sequence[bytes]) -> tuple[pa.RecordB
     return batch, time_ms
 
 
-def _read(message: bytes, compressed_bytes: int) -> pa.RecordBatch:
-    """The message's records.
-
-    Args:
-        compressed_bytes: what its compressed buffers hold; 0: none is compressed.
-    """
-    if not 0 < compressed_bytes <= _DECOMPRESSED_HERE:
-        return pa.ipc.read_record_batch(pa.py_buffer(message), PRODUCED)
-    # Arrow hands each buffer to a pool of threads, unless a stream is told not to.
-    stream = pa.ipc.open_stream(_schema_message() + message, options=_ALONE)
-    return stream.read_next_batch()
-
-
-def read_messages(messages: Sequence[bytes], counts: Sequence[int]) -> list[pa.RecordBatch] | None:
-    """The records of many messages with the right CRCs; small ones are read as one stream.
+def decode_messages(
+    messages: Sequence[bytes], counts: Sequence[int]
+) -> list[pa.RecordBatch] | None:
+    """The records of many messages with the right CRCs.
 
     Args:
         counts: how many records each has.
@@ -181,24 +166,12 @@ def read_messages(messages: Sequence[bytes], counts: Sequence[int]) -> list[pa.R
     sizes = [sum(buffer_lengths(message) or ()) for message in messages]
     if max(sizes, default=0) > _DECLARED_TOGETHER:
         return None
-    small = [
-        message for message, size in zip(messages, sizes, strict=True) if size <= _DECOMPRESSED_HERE
-    ]
-    stream = pa.ipc.open_stream(b"".join([_schema_message(), *small]), options=_ALONE)
-    batches = []
-    for message, count, size in zip(messages, counts, sizes, strict=True):
-        is_small = size <= _DECOMPRESSED_HERE
-        batch = stream.read_next_batch() if is_small else _read(message, size)
+    batches = read_messages(messages, sizes)
+    for batch, count in zip(batches, counts, strict=True):
         batch.validate(full=True)  # a right CRC only says that the bytes are the writer's
         if batch.num_rows != count:
             return None
-        batches.append(batch)
     return batches
-
-
-@cache
-def _schema_message() -> bytes:
-    return bytes(PRODUCED.serialize().to_pybytes())
 
 
 def produced_flaw(records: pa.RecordBatch) -> str | None:

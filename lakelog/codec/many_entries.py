@@ -20,7 +20,7 @@ from ..record import (
     empty_records,
     produced_batch,
 )
-from .arrow_entry import CRC_FIELD, misplaced_null, read_messages, timestamp_bounds
+from .arrow_entry import CRC_FIELD, decode_messages, misplaced_null, timestamp_bounds
 from .crc import crc32c
 from .decoded_size import MESSAGE_FIELD
 from .entry import MAX_TIMESTAMP_MS, EntryId, append_time_ms
@@ -64,7 +64,7 @@ def _decoded(entries: Sequence[tuple[EntryId, list[bytes]]]) -> pa.RecordBatch |
         else:
             return None
         append_times.append(_OWN_TIME if time_ms is None else time_ms)
-    batches = read_messages(messages, counts) if messages else []
+    batches = decode_messages(messages, counts) if messages else []
     if batches is None:
         return None
     produced = pa.Table.from_batches([*batches, *([produced_batch(rows)] if rows else [])])

@@ -1,4 +1,4 @@
-"""Reading the cold tier ahead of a consumer, while it is busy with what it was handed."""
+"""Reading ahead of a consumer, while it is busy with what it was handed."""
 
 from __future__ import annotations
 
@@ -15,16 +15,19 @@ from .topic_log import TopicLog
 #: Of the first steps at a new place: it may have been sought for a single record.
 LEAD_BYTES = 64 * 1024
 
+#: How many partitions are read at once. To fetch and decode takes one processor, and what the
+#: consumer does with it another.
+_THREADS = 2
+
 logger = logging.getLogger(__name__)
 
 
 class ReadAhead:
     """What a consumer's partitions have read ahead, together no more than a limit.
 
-    A thread reads the next steps of those that are in the cold tier, and ends when there is nothing
-    to read or no room. So there is at most one, and none for long after the consumer has stopped.
-    Redis is not read ahead: a read there is a round trip, and what it says of the log end is old
-    soon.
+    Threads read the next steps, each of another partition, and end when there is nothing to read or
+    no room. So there are two at most, and none for long after the consumer has stopped. At the log
+    end nothing is read ahead: what a read says of it is old soon.
 
     Args:
         limit_bytes: of the records that wait; 0: nothing is read ahead. What comes after a record
@@ -40,8 +43,8 @@ class ReadAhead:
         self._pid = os.getpid()
         self._changed = threading.Condition()
         self._all: list[Steps] = []
-        self._thread: threading.Thread | None = None  # the last there was
-        self._is_reading = False
+        self._threads: list[threading.Thread] = []  # that may still be there
+        self._reading = 0  # how many of them read
 
     def steps(self, log: TopicLog, topic_partition: TopicPartition, offset: int) -> Steps:
         """The steps of a partition from an offset on."""
@@ -64,8 +67,8 @@ class ReadAhead:
                 one.is_closed = True
                 one.drop()
             self._all = []
-            thread = self._thread
-        if thread is not None:
+            threads = self._threads
+        for thread in threads:
             thread.join()
 
     # -- called by `Steps` ---------------------------------------------------------------------
@@ -118,17 +121,21 @@ class ReadAhead:
             self._all = mine
 
     def _go_on(self) -> None:
-        """Starts the thread, if there is something for it to do."""
-        if not self._is_reading and self._next() is not None:
+        """Starts threads, as long as there is something for one more to do."""
+        while self._reading < _THREADS and (steps := self._begun()) is not None:
             # It is no daemon: one that is in the middle of a read must not meet the interpreter's
-            # end. `_begin` sees that the end has come.
-            thread = threading.Thread(target=self._run, name="lakelog-read-ahead", daemon=False)
+            # end. `_begun` sees that the end has come.
+            thread = threading.Thread(
+                target=self._run, args=(steps,), name="lakelog-read-ahead", daemon=False
+            )
             try:
                 thread.start()
             except RuntimeError as error:  # no more threads, or the interpreter is at its end
                 logger.debug("nothing is read ahead: %s", error)
-            else:
-                self._thread, self._is_reading = thread, True
+                steps.is_read_ahead = False
+                return
+            self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+            self._reading += 1
 
     def _next(self) -> Steps | None:
         """Those that have the least waiting; None: there is nothing to read, or no room."""
@@ -139,24 +146,24 @@ class ReadAhead:
         ]
         if not wanting or self._limit_bytes == 0:
             return None
-        room = self._limit_bytes - self.waiting_bytes - self.step_bytes
+        read_now = sum(one.is_read_ahead for one in self._all)
+        room = self._limit_bytes - self.waiting_bytes - (read_now + 1) * self.step_bytes
         for one in self._all:
             if room < 0 and one.is_paused and one.waiting:
                 room += one.waiting_bytes
                 one.drop()
         return min(wanting, key=lambda one: one.waiting_bytes) if room >= 0 else None
 
-    def _begin(self) -> Steps | None:
-        with self._changed:
-            found = self._next() if threading.main_thread().is_alive() else None
-            if found is None:
-                self._is_reading = False
-            else:
-                found.may_go_on, found.is_read_ahead = False, True
-            return found
+    def _begun(self) -> Steps | None:
+        """What is to be read now, marked as such; None: nothing."""
+        found = self._next() if threading.main_thread().is_alive() else None
+        if found is not None:
+            found.may_go_on, found.is_read_ahead = False, True
+        return found
 
-    def _run(self) -> None:
-        while (steps := self._begin()) is not None:
+    def _run(self, first: Steps) -> None:
+        steps: Steps | None = first
+        while steps is not None:
             step = None
             try:
                 step = steps.read()
@@ -170,8 +177,11 @@ class ReadAhead:
                 else:
                     steps.waiting.append(step)
                     steps.waiting_bytes += step.records.nbytes
-                    steps.may_go_on = steps.is_cold_at(step.next_offset)
+                    steps.may_go_on = not step.at_log_end
                 self._changed.notify_all()
+                steps = self._begun()
+                if steps is None:
+                    self._reading -= 1
 
 
 class Steps:
@@ -194,6 +204,7 @@ class Steps:
         self._ahead = ahead
         self._log = log
         self._at = offset  # where the next one begins that is handed out
+        self._is_first = True  # nothing was read yet
         self._fetches: Iterator[Fetched] | None = None
 
     def next(self) -> Fetched | None:
@@ -212,7 +223,7 @@ class Steps:
             if step is None:
                 self.stop()
                 return None
-            if self.is_cold_at(step.next_offset):
+            if self._is_worth_it(step):
                 self._ahead.go_on(self)
         self._at = step.next_offset
         return step
@@ -240,9 +251,12 @@ class Steps:
         self.last_bytes = 0 if step is None else step.records.nbytes
         return step
 
-    def is_cold_at(self, offset: int) -> bool:
-        """Whether an offset is surely below what is hot."""
-        return self._log.is_below_hot(self.topic_partition.partition, offset)
+    def _is_worth_it(self, step: Fetched) -> bool:
+        """Whether to read ahead of what comes after a step that was asked for."""
+        is_first, self._is_first = self._is_first, False
+        # In Redis, a single record is sought more often than not, and the second is there soon.
+        is_cold = self._log.is_below_hot(self.topic_partition.partition, step.next_offset)
+        return not step.at_log_end and (is_cold or not is_first)
 
     def drop(self) -> None:
         """What waits is read again, should anybody ask."""

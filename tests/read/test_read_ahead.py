@@ -1,4 +1,4 @@
-"""The cold tier is read ahead of a consumer, up to a limit; what is not wanted is dropped."""
+"""What follows is read ahead of a consumer, up to a limit; what is not wanted is dropped."""
 
 from __future__ import annotations
 
@@ -20,13 +20,14 @@ VALUE_BYTES = 400
 
 
 class Watched:
-    """A log that counts the steps it gives, and gives none while it is held."""
+    """A log that counts the steps it gives, and gives none ahead while it is held."""
 
     def __init__(self, log):
         self._log = log
         self.open = threading.Event()
         self.open.set()
         self.asked = threading.Event()
+        self.held = set()  # partitions
         self.steps = []  # partition, first offset, bytes, thread
         self.fails_at = None
 
@@ -37,7 +38,10 @@ class Watched:
         steps = self._log.fetches(partition, offset, **options)
         while True:
             self.asked.set()
-            self.open.wait()
+            if threading.current_thread() in reading():
+                self.held.add(partition)
+                self.open.wait()
+                self.held.discard(partition)
             if (step := next(steps, None)) is None:
                 return
             if self.fails_at is not None and step.next_offset > self.fails_at:
@@ -106,7 +110,9 @@ def test_what_comes_after_a_record_above_the_limit_is_not_read_ahead(archived, s
     eventually(is_quiet)
 
     assert everything(consumer) == {0: list(range(1, RECORDS + 5))}
-    assert "lakelog-read-ahead" not in {who for *_, who in archived.log.steps}
+    large = [step for step in archived.log.steps if step[2] > VALUE_BYTES]
+    assert len(large) == RECORDS
+    assert {who for *_, who in large} == {threading.current_thread().name}
 
 
 def test_the_next_steps_are_read_while_the_first_is_handed_out(archived, start):
@@ -142,12 +148,52 @@ def test_a_larger_record_is_read_all_the_same(archived, start):
     assert everything(consumer) == {0: list(range(1, RECORDS + 5))}
 
 
-def test_nothing_is_read_ahead_of_what_is_hot(archived, start):
+def test_what_is_hot_is_read_ahead_from_the_second_step_on(make_bench):
+    """The first may have been sought for a single record."""
+    bench = make_bench(partitions=1)
+    for _ in range(RECORDS):
+        bench.append([1], value_bytes=VALUE_BYTES)
+    bench.log = Watched(bench.log)
+    with bench.consumer(auto_offset_reset="earliest", fetch_max_bytes=LIMIT_BYTES) as consumer:
+        consumer.assign([bench.topic.partition(0)])
+        assert consumer.poll(max_records=1)
+        eventually(is_quiet)
+        assert len(bench.log.steps) == 1
+
+        assert everything(consumer) == {0: list(range(1, RECORDS))}
+    assert {who for *_, who in bench.log.steps[2:]} == {"lakelog-read-ahead"}
+    assert max(size for *_, size, _ in bench.log.steps) <= LIMIT_BYTES / 2
+
+
+def test_nothing_is_read_ahead_at_the_log_end(archived, start):
     consumer = start(0, fetch_max_bytes=MIB)
-    eventually(is_quiet)
-    ahead = [first for _, first, _, who in archived.log.steps if who == "lakelog-read-ahead"]
-    assert all(first < RECORDS for first in ahead)
     assert everything(consumer)[0][-1] == RECORDS + 4
+    eventually(is_quiet)
+    read = len(archived.log.steps)
+    archived.append([1])
+    assert offsets(consumer.poll(60_000)[archived.topic.partition(0)]) == [RECORDS + 5]
+    eventually(is_quiet)
+    assert [who for *_, who in archived.log.steps[read:]] == [threading.current_thread().name]
+
+
+def test_two_partitions_are_read_at_once_and_no_more(make_bench):
+    bench = make_bench(partitions=4)
+    for partition in range(4):
+        for _ in range(RECORDS):
+            bench.append([1], partition=partition, value_bytes=VALUE_BYTES)
+        bench.tier(RECORDS, RECORDS, partition=partition)
+    log = bench.log = Watched(bench.log)
+    with bench.consumer(auto_offset_reset="earliest", fetch_max_bytes=MIB) as consumer:
+        consumer.assign([bench.topic.partition(number) for number in range(4)])
+        log.open.clear()
+        polled = consumer.poll(max_records=8)
+        assert {tp.partition for tp in polled} == {0, 1, 2, 3}
+        eventually(lambda: len(log.held) == 2)
+        assert len(reading()) == 2
+        log.open.set()
+        rest = everything(consumer)
+    seen = {tp.partition: offsets(records) + rest[tp.partition] for tp, records in polled.items()}
+    assert seen == {number: list(range(RECORDS)) for number in range(4)}
 
 
 def test_without_room_there_is_no_thread(archived, start):
