@@ -17,6 +17,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+#: The longest text that is handed to RE2 as a pattern.
+_PATTERN_BYTES = 1_000
+
 Mask = np.ndarray  # of booleans, one a row
 
 EQ, NE, LT, LE, GT, GE = "=", "!=", "<", "<=", ">", ">="
@@ -388,7 +391,14 @@ def _mask(array: pa.Array | pa.ChunkedArray) -> Mask:
 
 
 def _contains(values: pa.Array, text: bytes) -> Mask:
-    return _mask(pc.match_substring(values, text))
+    """Where a text lies within.
+
+    RE2 finds one several times as fast as `match_substring`, whose steps are by the byte. What it
+    makes of a pattern takes memory that grows with it and is bounded, so long texts are not its.
+    """
+    if len(text) > _PATTERN_BYTES:
+        return _mask(pc.match_substring(values, text))
+    return _mask(pc.match_substring_regex(values, "".join(f"\\x{byte:02x}" for byte in text)))
 
 
 def _numbers(values: pa.Array) -> pa.Array:

@@ -350,3 +350,20 @@ def test_a_simple_text_is_not_case_blind_and_finds_keys_too():
         [(0, b"N229JB", b"{}", []), (0, None, b"x N229JB", []), (0, b"n229jb", b"", [])]
     )
     assert matching(parse("N229JB"), records, 0).num_rows == 2
+
+
+#: What a pattern could take for something else, what is no text, and what is longer than a pattern.
+PIECES = [
+    *(bytes([byte]) for byte in b"\0\n\r\\.*+?()[]{}|^$ aAQE_\x7f\x80\xff"),
+    b"\xc3\xa9",
+    b"ab",
+]
+TEXTS = st.lists(st.sampled_from(PIECES), max_size=6).map(b"".join)
+
+
+@given(st.lists(TEXTS | st.none(), max_size=6), TEXTS | TEXTS.map(lambda text: text * 400))
+def test_a_text_is_found_where_its_bytes_are(data: list[bytes | None], text: bytes) -> None:
+    data = [*data, b"<" + text + b">"]
+    found = matching(Text(text), batch([(0, None, value, []) for value in data]), PARTITION)
+    wanted = [at for at, value in enumerate(data) if value is not None and text in value]
+    assert found["offset"].to_pylist() == wanted
