@@ -744,7 +744,8 @@ class Lakelog(ColdLog):
             NewerVersionError: a newer lakelog wrote it.
             MissingFileError: there is no export.
             UnknownTopicOrPartitionError: the export has no such topic.
-            TopicExistsError: another topic has the name.
+            TopicExistsError: another topic has the name, or got it meanwhile.
+            QuotaExceededError: there would be more topics than the keyspace may have.
             InvalidArgumentError: no cold root at a path was given, or a topic is untiered.
             ColdTierError: the export cannot be read, or the cold root not be written.
         """

@@ -30,6 +30,7 @@ LITTLE = {
     "sink": ["--scale", "0.002", "--rounds", "2"],
     "spark": ["--scale", "0.002", "--rounds", "2"],
     "startup": ["--rounds", "2"],
+    "transfer": ["--scale", "0.002", "--rounds", "2"],
 }
 
 

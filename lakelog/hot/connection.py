@@ -111,7 +111,7 @@ SCRIPTS = {
 _ALONE = {"registry", "restore", "defaults", "undefine", "redefine", "purge", "lock", "tenant"}
 _ALONE |= {"quota", "cold_bytes"}
 _ALONE |= {"groups/listing", "groups/record"}  # of no partition and no group
-_MAKE_TOPICS = {"registry", "redefine"}  # hot/topics_quota stands in front of these
+_MAKE_TOPICS = {"registry", "redefine", "restore"}  # hot/topics_quota stands in front of these
 #: folder → what stands in front of its other scripts.
 _SHARED = {"groups/share/": "groups/share/share", "groups/": "groups/group", "hot/": "hot/common"}
 

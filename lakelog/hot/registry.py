@@ -487,7 +487,9 @@ class TopicRegistry:
         arguments = [str(topic.topic_id), "end", ""]
         call_script(self._servers, "purge", [self._keys.topics], arguments)
 
-    def restore(self, topic: Topic, ends: Mapping[int, Ends]) -> Topic:
+    def restore(
+        self, topic: Topic, ends: Mapping[int, Ends], *, is_one_more: bool = False
+    ) -> Topic:
         """Brings back a topic that Redis has lost, as its table tells it.
 
         Its partitions take appends after `HotLog.recover`. Doing it again, also by several at once,
@@ -495,10 +497,12 @@ class TopicRegistry:
 
         Args:
             ends: of each partition.
+            is_one_more: it was made elsewhere, and the keyspace may have too many topics for it.
 
         Raises:
             TopicExistsError: there is another topic of that name.
             KeyspaceInUseError: the keyspace is another one, which has topics of its own.
+            QuotaExceededError: it is one topic too many.
         """
         given = KeyspaceDefaults(topic.keyspace_defaults, topic.defaults_version)
         arguments = [
@@ -509,6 +513,7 @@ class TopicRegistry:
             _defaults_to_json(given) if given.version else "",
             topic.generation,
             topic.config_version,
+            "1" if is_one_more else "",
         ]
         answer = call_script(self._servers, "restore", [self._keys.topics], arguments)
         if answer[0] == b"EXISTS":
@@ -517,6 +522,8 @@ class TopicRegistry:
                 "lost one cannot come back beside it. Delete it first, with its records",
                 topic=topic.name,
             )
+        if answer[0] == b"QUOTA":
+            raise self._too_many(topic.name, answer)
         if answer[0] == b"IN_USE":
             names = sorted(text.decode() for text in answer[1:])
             raise KeyspaceInUseError(

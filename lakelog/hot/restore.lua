@@ -1,8 +1,8 @@
 -- Puts back the definition of a topic that Redis has lost. KEYS: topics. ARGV: name, topic_id,
 -- definition as JSON, keyspace_id, the keyspace's defaults as JSON or '', generation, config version
--- that the table says.
+-- that the table says, '1' where it is one topic more (not one that was there before).
 -- Returns {'OK'} when it is there, {'EXISTS'} when another topic has the name, {'IN_USE', names…} when
--- the keyspace is another one with topics of its own.
+-- the keyspace is another one with topics of its own, {'QUOTA', topics there are, limit}.
 --
 -- The config version becomes larger than the table's, so that the next change reaches the table.
 
@@ -21,6 +21,12 @@ if keyspace_id and keyspace_id ~= ARGV[4] then
   end
   if used[2] then
     return used
+  end
+end
+if ARGV[8] == '1' then
+  local used, limit = beyond_quota(topics, redis.call('HGET', topics, '#defaults'))
+  if used then
+    return { 'QUOTA', used, limit }
   end
 end
 local created = tonumber(redis.call('HGET', topics, '#created_us') or '0')

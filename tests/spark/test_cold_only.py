@@ -9,6 +9,7 @@ import pytest
 import redis
 from spark_log import SparkLog, rows_of
 
+from lakelog import Lakelog
 from lakelog.cli import main as cli
 from lakelog.hot import connection
 from lakelog.spark import read, register_topics
@@ -51,6 +52,15 @@ def test_frames_of_the_cold_tier(archived: SparkLog, spark) -> None:
     ]
     some = read(spark, None, cold, "orders", "2023-11-14T22:13:50Z", "latest")
     assert rows_of(some) == archived.expected(30)
+
+
+def test_spark_reads_an_exported_folder_without_lakelog(
+    archived: SparkLog, spark, tmp_path
+) -> None:
+    cold = Lakelog.connect(None, archived.cold, engine="inline")
+    cold.export(tmp_path / "export", "orders")
+    (path,) = (tmp_path / "export" / "orders").iterdir()
+    assert rows_of(spark.read.format("delta").load(str(path))) == archived.expected()
 
 
 def test_tables_get_names_and_views(archived: SparkLog, spark, schema) -> None:

@@ -10,7 +10,7 @@ Order, so that whoever is cut short anywhere can do it again:
 1. The manifest is checked against itself and against the list of files; nothing is written.
 2. The files are copied, each against its checksum, into a folder that is no table: nobody reads it.
 3. One commit makes the table, with all files and registers.
-4. Redis gets the topic.
+4. Redis gets the topic, unless somebody else's got the name meanwhile, or the quota is used up.
 5. The groups' offsets come last, as they are of a topic that is there.
 
 The new id follows from the export's and the name, so that the next call finds what was begun.
@@ -19,7 +19,7 @@ The new id follows from the export's and the name, so that the next call finds w
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from typing import Protocol
@@ -31,10 +31,12 @@ from ...cold.by_path.segment_writer import WrittenFile
 from ...cold.registers import Register, ReservedEnd
 from ...cold.reserve import reserving
 from ...cold.table import ColdTable
-from ...config import TopicConfig
+from ...config import QUOTA_TOPICS, SETTINGS, TopicConfig
 from ...errors import (
     CorruptExportError,
     InvalidArgumentError,
+    KeyspaceInUseError,
+    QuotaExceededError,
     TopicExistsError,
     UnknownTopicOrPartitionError,
 )
@@ -120,9 +122,17 @@ class Importer:
             check_sizes(reader.where, one, sizes)
             checked_index(reader.where, one)
         begun = [self._begin(manifest, one, name or one.topic.name, config) for one in chosen]
+        self._check_quota(begun)
         telling = Telling(progress)
         telling.expect(sum(one.exported.size_bytes for one in begun if not one.is_there))
-        return [self._import(one, reader, telling) for one in begun]
+        imported: list[ImportedTopic] = []
+        for each in begun:
+            # The first topic gives an empty keyspace its id.
+            is_outdated = imported and not each.is_there
+            if is_outdated:
+                each = self._begin(manifest, each.exported, each.topic.name, config)
+            imported.append(self._import(each, reader, telling))
+        return imported
 
     # -- how -----------------------------------------------------------------------------------
 
@@ -191,12 +201,7 @@ class Importer:
             if held is not None and current is None:
                 topic = held  # as it was begun
             if current is not None and current.topic_id != topic_id:
-                raise TopicExistsError(
-                    f"there is a topic {name!r}, so none of that name is imported beside it: give "
-                    "the import another name (name=…, --as NAME), or delete that one first. "
-                    "Nothing was changed",
-                    topic=name,
-                )
+                raise _taken(name)
             return _Begun(exported, topic, table, held is not None, current is not None)
         raise TopicExistsError(
             f"topic {name!r} was imported from this export and deleted {_MOST_TIMES} times; export "
@@ -212,7 +217,7 @@ class Importer:
         ends = table_ends(begun.topic, begun.table.snapshot())
         if is_fresh:  # what is reserved starts where the log ends
             ends = {n: replace(one, reserved_end=_goes_on(one)) for n, one in ends.items()}
-        topic = self._topics.restore(begun.topic, ends)
+        topic = self._in_redis(begun, ends, is_fresh=is_fresh)
         failpoint("import.after_topic")
         partitions = self._recovered(topic, begun, is_fresh=is_fresh)
         failpoint("import.before_groups")
@@ -226,6 +231,45 @@ class Importer:
             groups,
             is_new=not begun.is_known,
         )
+
+    def _in_redis(self, begun: _Begun, ends: Mapping[int, Ends], *, is_fresh: bool) -> Topic:
+        """The topic, once Redis has it.
+
+        Where somebody else was faster, the table that was made just now goes, for good: it is the
+        table of no topic. One that an earlier call made stays: Redis may have had its topic since.
+
+        Raises:
+            TopicExistsError: another topic got the name while this one was copied.
+            QuotaExceededError: others got what was left of the quota meanwhile.
+            KeyspaceInUseError: an empty keyspace got topics from somebody else meanwhile.
+        """
+        try:
+            return self._topics.restore(begun.topic, ends, is_one_more=not begun.is_known)
+        except (TopicExistsError, QuotaExceededError, KeyspaceInUseError) as error:
+            if is_fresh:
+                begun.table.purge(decided=True)
+            if isinstance(error, TopicExistsError):
+                raise _taken(begun.topic.name) from None
+            raise
+
+    def _check_quota(self, begun: Sequence[_Begun]) -> None:
+        """Refuses more topics than there may be before anything is copied.
+
+        Raises:
+            QuotaExceededError: there would be too many.
+        """
+        defaults = self._topics.keyspace_defaults()
+        limit = TopicConfig().with_defaults(defaults.for_topics).quota(QUOTA_TOPICS)
+        used, more = len(self._topics.list()), sum(not one.is_known for one in begun)
+        if limit is not None and more and used + more > limit:
+            raise QuotaExceededError(
+                f"{more} topics were to be imported into keyspace {self._keyspace!r}, which has "
+                f"{used}, and {QUOTA_TOPICS}={limit}; nothing was changed. Name the topics that "
+                "are meant, delete some, or have the quota raised",
+                quota=QUOTA_TOPICS,
+                used=used,
+                limit=limit,
+            )
 
     def _make_table(self, begun: _Begun, reader: ExportReader, telling: Telling) -> bool:
         """Copies what is not there yet, checks it, and commits; False: somebody else did."""
@@ -245,6 +289,7 @@ class Importer:
         except CorruptExportError:
             _remove(table)
             raise
+        table.storage.make_folder(table.path)  # a topic without records has no files
         table.storage.sync(*_folders(table, wanted))
         failpoint("import.after_files")
         registers: dict[Register, int] = {}
@@ -349,6 +394,14 @@ def _chosen(
     return [held[one] for one in wanted]
 
 
+def _taken(name: str) -> TopicExistsError:
+    return TopicExistsError(
+        f"there is a topic {name!r}, so none of that name is imported beside it: give the import "
+        "another name (name=…, --as NAME), or delete that one first. Nothing was changed",
+        topic=name,
+    )
+
+
 def _is_ours(held: Topic, keyspace_id: UUID | None) -> bool:
     """Whether a table is that of an import into this keyspace that may go on.
 
@@ -362,10 +415,10 @@ def _is_ours(held: Topic, keyspace_id: UUID | None) -> bool:
 
 def _settings(config: TopicConfig, defaults: Iterable[tuple[str, str]]) -> TopicConfig:
     """The settings that a topic had, in a keyspace of other defaults: what followed from the old
-    ones and would not from these is the topic's own now.
+    ones and would not from these is the topic's own now. Quotas are the keyspace's alone.
     """
     moved = config.with_defaults(defaults)
-    named = {name for name, _ in (*config.defaults, *moved.defaults)}
+    named = {name for name, _ in (*config.defaults, *moved.defaults)} & SETTINGS.keys()
     changes = {name: config[name] for name in sorted(named) if moved[name] != config[name]}
     return moved.replace(changes) if changes else moved
 
