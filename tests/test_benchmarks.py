@@ -25,6 +25,8 @@ LITTLE = {
     "explore": ["--partitions", "80"],
     "freshness": ["--rate", "100", "--seconds", "3"],
     "hot": [],
+    "limits": ["--mib", "8", "--many", "5"],
+    "many_topics": ["--topics", "3", "--rounds", "1"],
     "named": ["--commits", "2", "--records", "100", "--rounds", "2"],
     "search": ["--records", "2000", "--rounds", "1"],
     "sink": ["--scale", "0.002", "--rounds", "2"],

@@ -23,6 +23,8 @@ offsets that an unclean stop of Redis left unused, mostly never given to a recor
 which records may be lost. cold size: Parquet files, in so many segments. A warning is about what
 stays until somebody does something, such as a timestamp in the future, from which retention counts.
 headroom_hours: until that Redis refuses appends, at the rate of the last hour, if nothing goes.
+throttle_ms: for how long producers hold calls back after each answer, as that Redis is nearly full.
+clock_skew_ms: by how much its clock is surely ahead of this machine's; negative: behind.
 An archiving line is about what a live archiver fails at: since when, why, and when it tries again.
 When Redis does not answer, what archivers wrote into _lakelog_status in the last minutes is shown,
 with --cold. When a topic cannot be looked at, the others are shown and the exit code is 1.
@@ -82,10 +84,12 @@ def _run(arguments: argparse.Namespace) -> Page:
             "version": f"{server.program} {server.version}",
             "used_bytes": server.used_memory_bytes,
             "max_bytes": server.max_memory_bytes or None,
+            "throttle_ms": seen.throttle_ms.get(server.name, 0),
             "headroom_hours": _rounded(seen.headroom_hours.get(server.name)),
             "eviction": server.eviction_policy,
             "append_only_file": server.append_only_file,
             "appendfsync": server.appendfsync,
+            "clock_skew_ms": server.clock_skew_ms,
         }
         for server in seen.servers
     ]

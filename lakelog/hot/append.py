@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 from uuid import UUID
 
@@ -27,6 +27,7 @@ from ..errors import (
 )
 from ..record import NO_TIMESTAMP_MS, TopicPartition
 from .fetch import unknown_partition
+from .memory_use import MemoryUse
 
 #: A call is one Lua script; its argument count bounds what one entry may hold (`unpack` fails at
 #: 8,000 values) and how large a call may be (Redis's query buffer is 1 GiB).
@@ -93,6 +94,8 @@ class AppendResult:
     log_start: int
     run_id: str  # of the server that answered
     duplicate: bool  # it had been appended before; this is the first answer
+    # How full it was of late, by which calls are held back (see `throttle`); None: not known.
+    memory: MemoryUse | None = field(default=None, compare=False)
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -156,8 +159,13 @@ def check_call(call: AppendCall) -> None:
             )
 
 
-def read_answer(call: AppendCall, answer: Sequence[Any], run_id: str) -> AppendResult:
+def read_answer(
+    call: AppendCall, answer: Sequence[Any], run_id: str, memory: MemoryUse | None = None
+) -> AppendResult:
     """The script's answer as a result.
+
+    Args:
+        memory: see `AppendResult`.
 
     Raises:
         LakelogError: the call was refused, and nothing was written; the class says why.
@@ -165,7 +173,7 @@ def read_answer(call: AppendCall, answer: Sequence[Any], run_id: str) -> AppendR
     status = answer[0].decode("latin-1") if isinstance(answer[0], bytes) else answer[0]
     if status == "OK":
         base_offset, append_time_ms, log_start, duplicate = answer[1:5]
-        return AppendResult(base_offset, append_time_ms, log_start, run_id, bool(duplicate))
+        return AppendResult(base_offset, append_time_ms, log_start, run_id, bool(duplicate), memory)
     raise _refusal(status, call, [_value(value) for value in answer[1:]])
 
 

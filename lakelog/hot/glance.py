@@ -13,6 +13,7 @@ from typing import Any
 from ..clock import Clock
 from ..errors import ForeignEntryError
 from ..record import TopicPartition
+from .clock_skew import time_ms
 from .connection import Server, Servers, moved, translate
 from .foreign import ILLEGIBLE
 from .keys import Keys
@@ -97,10 +98,7 @@ class Glancer:
                     raise refusal
             seen[tp] = reply, _glance(reply, run_id)
         self._last = seen
-        seconds, microseconds = map(int, time)
-        now_ms = seconds * 1000 + microseconds // 1000
-        if self._clock is not None:
-            now_ms = self._clock.now_ms()
+        now_ms = time_ms(time) if self._clock is None else self._clock.now_ms()
         glances = {tp: glance for tp, (_, glance) in seen.items()}
         return Glimpse(now_ms, glances, MemoryUse.of(memory))
 

@@ -35,9 +35,11 @@ from .append import (
     check_call,
     read_answer,
 )
+from .append_looks import AppendLooks
 from .archived_into import ArchivedIntoRegister
 from .arrivals import Arrivals
 from .beats import Beats
+from .clock_skew import time_ms
 from .cold_quota import ColdQuota
 from .connection import (
     Command,
@@ -95,6 +97,7 @@ class HotLog:
         self._fetcher = Fetcher(servers, self._keys)
         self._recovery = Recovery(servers, self._keys, clock)
         self._allowances = Allowances(servers, self._keys, self.topics().list, clock)
+        self._looks = AppendLooks()
         self._fsync_checked: set[int] = set()
         self._arrivals = Arrivals(servers, self._keys, self._ahead)
 
@@ -234,17 +237,22 @@ class HotLog:
         try:
             if acks.fsync:
                 self._check_fsync(server)
-            run_id, replies = server.run_scripts(scripts, confirm)
+            size_bytes = sum(entry.size_bytes for call in calls for entry in call.batch.entries)
+            look = self._looks.begin(server, size_bytes)
+            run_id, replies = server.run_scripts(scripts, [*confirm, *look.commands])
         except LakelogError as error:
             return [error] * len(calls)
-        confirmation = replies.pop() if confirm else None
+        then = replies[len(scripts) :]
+        confirmation = then[0] if confirm else None
+        self._looks.end(server, look, then[len(confirm) :])
+        memory = self._looks.memory(server)
         results: list[AppendResult | LakelogError] = []
-        for call, reply in zip(calls, replies, strict=True):
+        for call, reply in zip(calls, replies[: len(scripts)], strict=True):
             try:
                 if isinstance(reply, Exception):
                     stream = self._keys.partition(call.topic_partition).stream
                     raise translate(reply, server.name, stream)
-                result = read_answer(call, reply, run_id)
+                result = read_answer(call, reply, run_id, memory)
                 if acks.replicas:
                     _check_replicas(result, confirmation, acks, call.topic_partition, wait_ms)
                 elif acks.fsync and not _says(confirmation, b"always"):
@@ -278,8 +286,7 @@ class HotLog:
         """The time the scripts go by: Redis's clock, or the one given."""
         if self._clock is not None:
             return self._clock.now_ms()
-        seconds, microseconds = self._servers.for_key(self._keys.topics).call(("TIME",))[0]
-        return int(seconds) * 1000 + int(microseconds) // 1000
+        return time_ms(self._servers.for_key(self._keys.topics).call(("TIME",))[0])
 
     def memory_bytes(self, topic_partitions: Iterable[TopicPartition]) -> dict[TopicPartition, int]:
         """The memory that the partitions take in Redis, including indexes and state."""
@@ -299,6 +306,11 @@ class HotLog:
     def server_name(self, topic_partition: TopicPartition) -> str:
         """The address of the server that has the partition, without a password."""
         return self._servers.for_key(self._keys.partition(topic_partition).stream).name
+
+    def server_names(self, topic_partitions: Iterable[TopicPartition]) -> set[str]:
+        """The addresses of the servers that have them, without passwords."""
+        groups = by_server(self._servers, topic_partitions, self._keys.stream)
+        return {server.name for server, _ in groups}
 
     def memory_percent(
         self, topic_partitions: Iterable[TopicPartition]
@@ -377,13 +389,13 @@ class HotLog:
         self,
         topic_partitions: Iterable[TopicPartition],
         *,
-        topic_id: UUID | None = None,
+        topic_id: UUID | Mapping[str, UUID] | None = None,
         calls: int = 0,
     ) -> dict[TopicPartition, HotOffsets]:
         """Where the partitions begin and end, with their segments: one round trip for each server.
 
         Args:
-            topic_id: refuse to look at another creation of the topic.
+            topic_id: refuse to look at another creation of the topic; of several, by name.
             calls: how many of the last calls of each producer with checksums to tell: none, the
                 newest, or all that Redis remembers. It takes Redis a microsecond for each producer
                 of a partition, if any with checksums ever wrote to it.
@@ -395,6 +407,10 @@ class HotLog:
         wanted = list(topic_partitions)
         now = "" if self._clock is None else self._clock.now_ms()
         arguments = (calls, now)
+
+        def id_of(topic: str) -> UUID | None:
+            return topic_id.get(topic) if isinstance(topic_id, Mapping) else topic_id
+
         found: dict[TopicPartition, HotOffsets] = {}
         for attempt in range(3):
             left = [tp for tp in wanted if tp not in found]
@@ -411,7 +427,7 @@ class HotLog:
                         stream = self._keys.partition(tp).stream
                         raise translate(reply, server.name, stream) from reply
                     else:
-                        check_topic_id(tp, reply[0][0], topic_id)
+                        check_topic_id(tp, reply[0][0], id_of(tp.topic))
                         what = f"state of {tp}, with its segments"
                         with foreign_if_illegible(reply, what):
                             found[tp] = _offsets(tp, reply, run_id)

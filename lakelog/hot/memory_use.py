@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from .server_info import info_fields
+from .info_reply import info_fields
 
 #: Asks for it; the reply is for `MemoryUse.of`.
 COMMAND = ("INFO", "memory")
@@ -35,3 +35,8 @@ class MemoryUse:
     def percent(self) -> float:
         """Of ``maxmemory``; 0 without a limit."""
         return 100 * self.used_bytes / self.max_bytes if self.max_bytes else 0.0
+
+    @property
+    def free_bytes(self) -> int | None:
+        """Until appends are refused; None without a limit."""
+        return max(0, self.max_bytes - self.used_bytes) if self.max_bytes else None

@@ -12,7 +12,8 @@ from ..back_off import POLL, wait_until
 from ..config import HOUR_MS
 from ..errors import HotTierUnavailableError, LakelogError
 from .connection import Server
-from .server_info import info_fields, setting
+from .info_reply import info_fields
+from .server_info import setting
 
 #: What is awaited of one rewrite: a Redis of 100 GB takes some minutes.
 WITHIN_S = HOUR_MS / 1000

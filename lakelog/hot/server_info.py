@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ..clock import SystemClock
 from ..errors import LakelogError
+from .clock_skew import skew_ms, time_ms
 from .connection import Server
+from .info_reply import info_fields
+from .memory_use import MemoryUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,19 +21,23 @@ class ServerInfo:
     version: str
     role: str  # master or slave, as Redis calls them
     run_id: str
-    used_memory_bytes: int
+    used_memory_bytes: int  # what counts against the limit, see `MemoryUse`
     max_memory_bytes: int  # 0: no limit
     eviction_policy: str  # noeviction is the only safe one
     append_only_file: bool
     appendfsync: str | None  # None: CONFIG GET is not allowed here
     snapshots: str | None  # the `save` setting; None likewise
+    clock_skew_ms: int = 0  # see `clock_skew.skew_ms`
+
+    @property
+    def memory(self) -> MemoryUse:
+        """How full it is."""
+        return MemoryUse(self.used_memory_bytes, self.max_memory_bytes)
 
     @property
     def memory_headroom_bytes(self) -> int | None:
         """Bytes until appends are refused; None without a limit."""
-        if not self.max_memory_bytes:
-            return None
-        return max(0, self.max_memory_bytes - self.used_memory_bytes)
+        return self.memory.free_bytes
 
 
 def server_info(server: Server) -> ServerInfo:
@@ -38,7 +46,13 @@ def server_info(server: Server) -> ServerInfo:
     Raises:
         HotTierUnavailableError, HotTierAccessError: it does not answer, or refuses us.
     """
-    info = info_fields(server.call(("INFO",))[0])
+    now_ms = SystemClock().now_ms
+    sent_ms = now_ms()
+    reply, time = server.call(("INFO",), ("TIME",))
+    skew = skew_ms(sent_ms, time_ms(time), now_ms())
+    info = info_fields(reply)
+    memory = MemoryUse.of(reply)
+    assert memory is not None, "INFO has no used_memory"
     valkey = info.get("server_name") == "valkey"
     return ServerInfo(
         name=server.name,
@@ -46,20 +60,14 @@ def server_info(server: Server) -> ServerInfo:
         version=info["valkey_version"] if valkey else info["redis_version"],
         role=info["role"],
         run_id=info["run_id"],
-        used_memory_bytes=int(info["used_memory"]),
-        max_memory_bytes=int(info.get("maxmemory", 0)),
+        used_memory_bytes=memory.used_bytes,
+        max_memory_bytes=memory.max_bytes,
         eviction_policy=info.get("maxmemory_policy", "unknown"),
         append_only_file=info.get("aof_enabled") == "1",
         appendfsync=setting(server, "appendfsync"),
         snapshots=setting(server, "save"),
+        clock_skew_ms=skew,
     )
-
-
-def info_fields(reply: bytes | str) -> dict[str, str]:
-    """What INFO says, by name."""
-    text = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
-    pairs = (line.partition(":") for line in text.splitlines() if not line.startswith("#"))
-    return {name: value for name, colon, value in pairs if colon}
 
 
 def setting(server: Server, name: str) -> str | None:

@@ -25,6 +25,8 @@ from ..errors import (
     UnknownTopicIdError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog, TopicRegistry
+from ..hot.memory_use import MemoryUse
+from ..hot.throttle import throttle_time_ms
 from ..metrics import of_process as m
 from ..metrics.counts import COUNTS
 from ..record import HEADERS_TYPE, PRODUCED, TopicPartition
@@ -44,6 +46,9 @@ _log = logging.getLogger(__name__)
 #: How long a producer that is closed in a hurry still waits for the answer that is under way, so as
 #: to tell written from unknown.
 ANSWER_GRACE_S = 1.0
+
+#: How long nothing more is said of being held back once it was said.
+THROTTLE_QUIET_S = 60.0
 
 Recover = Callable[[TopicPartition, int], object]
 Answer = AppendResult | Exception
@@ -75,6 +80,7 @@ class Sender:
         self._acks = Acks.parse(config.acks)
         self._back_off = config.back_off
         self._telling = Telling()  # for all partitions: a server that is away is one trouble
+        self._throttle_told_s = float("-inf")
         self._done: list[Delivery] = []  # settled in this round; their callbacks come at its end
 
     def start(self) -> None:
@@ -268,6 +274,8 @@ class Sender:
         """Handles the answers to a round's calls, in order."""
         in_flight = queue.in_flight
         must_wait = is_full = False
+        memory: MemoryUse | None = None
+        written_bytes = 0
         mend: Verdict | None = None
         for call, answer in answers:
             call.is_sending = False
@@ -276,6 +284,8 @@ class Sender:
             )
             if isinstance(answer, AppendResult):
                 self._written(call, answer)
+                memory = answer.memory
+                written_bytes += sum(entry.size_bytes for entry in call.entries)
                 continue
             if decision is not Verdict.RESEND or queue.last_error is None:
                 queue.last_error = answer  # otherwise the error of the call before it is the cause
@@ -309,12 +319,15 @@ class Sender:
             self._mend(queue, self._make_room)
         if must_wait:
             self._pause(queue)
+        elif held_ms := throttle_time_ms(memory, queue.high_water_percent, written_bytes):
+            self._throttle(queue, held_ms)
 
     def _pause(self, queue: PartitionQueue) -> None:
         queue.failures += 1
         pause_s = self._back_off.pause_s(queue.failures)
         if isinstance(queue.last_error, ThrottlingQuotaExceededError):
             pause_s = queue.last_error.throttle_time_ms / 1000  # as long as it takes, and no longer
+            COUNTS.observe(m.THROTTLE_SECONDS, pause_s)
         now_s = time.monotonic()
         queue.retry_at_s = now_s + pause_s
         with self._accumulator.lock:
@@ -326,6 +339,23 @@ class Sender:
             failures=queue.failures,
             pause_s=pause_s,
             left_s=left_s,
+        )
+
+    def _throttle(self, queue: PartitionQueue, throttle_ms: int) -> None:
+        """Holds back a partition's next calls, since Redis is nearly full."""
+        now_s = time.monotonic()
+        queue.retry_at_s = now_s + throttle_ms / 1000
+        COUNTS.observe(m.THROTTLE_SECONDS, throttle_ms / 1000)
+        if now_s < self._throttle_told_s + THROTTLE_QUIET_S:
+            return
+        self._throttle_told_s = now_s
+        _log.warning(
+            "%s: Redis is nearly full, so calls are held back for %d ms after each answer, longer "
+            "the fuller it gets, until archivers make room there (lakelog.high.water.percent=%d). "
+            "Is one running? `lakelog status` says how full Redis is",
+            queue.topic_partition,
+            throttle_ms,
+            queue.high_water_percent,
         )
 
     def _written(self, call: Call, result: AppendResult) -> None:

@@ -136,6 +136,19 @@ REDIS_HEADROOM = gauge(
     ("server",),
     "Bytes until it refuses appends; none without a limit",
 )
+REDIS_THROTTLE = gauge(
+    "lakelog_redis_throttle_seconds",
+    "seconds",
+    ("server",),
+    "For how long producers hold calls back after each answer, as it is nearly full; 0: not at all",
+    "kafka.producer:type=producer-metrics,name=produce-throttle-time-max",
+)
+REDIS_SKEW = gauge(
+    "lakelog_redis_clock_skew_seconds",
+    "seconds",
+    ("server",),
+    "By how much its clock is surely ahead of that of the machine that looks; negative: behind",
+)
 GROUP_MEMBERS = gauge(
     "lakelog_group_members",
     "members",
@@ -163,5 +176,6 @@ OF_LOG: tuple[Metric, ...] = (
     *(HOT_SIZE, HOT_SEGMENTS, RECOVERY_NEEDED, COLD_SIZE, COLD_SEGMENTS, COLD_FILES, MOST_FILES),
     *(LAG_RECORDS, LAG_BYTES, LAG_SECONDS, DIRTY_RATIO),
     *(ARCHIVERS, FAILING_SECONDS, REDIS_USED, REDIS_MAX, REDIS_HEADROOM),
+    *(REDIS_THROTTLE, REDIS_SKEW),
     *(GROUP_MEMBERS, GROUP_OFFSET, GROUP_LAG),
 )

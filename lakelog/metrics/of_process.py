@@ -50,6 +50,14 @@ REQUEST_SECONDS = histogram(
     _ROUND_TRIP,
     "kafka.producer:type=producer-metrics,name=request-latency-avg",
 )
+THROTTLE_SECONDS = histogram(
+    "lakelog_producer_throttle_seconds",
+    "seconds",
+    (),
+    "How long producers held a partition's calls back: Redis was nearly full, or a quota used up",
+    _ROUND_TRIP,
+    "kafka.producer:type=producer-metrics,name=produce-throttle-time-avg",
+)
 CONSUMED_RECORDS = counter(
     "lakelog_consumer_records_total",
     "records",
@@ -147,7 +155,8 @@ MAX_CLEAN_SECONDS = gauge(
 
 #: In the order in which they are shown.
 OF_PROCESS: tuple[Metric, ...] = (
-    *(PRODUCED_RECORDS, PRODUCED_BYTES, PRODUCER_RETRIES, PRODUCER_ERRORS, REQUEST_SECONDS),
+    *(PRODUCED_RECORDS, PRODUCED_BYTES, PRODUCER_RETRIES, PRODUCER_ERRORS),
+    *(REQUEST_SECONDS, THROTTLE_SECONDS),
     *(CONSUMED_RECORDS, CONSUMED_BYTES, FETCH_SECONDS, REBALANCES),
     *(ARCHIVE_COMMITS, COMMIT_SECONDS, ARCHIVED_RECORDS, ARCHIVED_BYTES),
     *(ARCHIVE_RETRIES, ARCHIVE_OUTAGES),

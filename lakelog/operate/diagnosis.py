@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..embedded.disk import LITTLE_BYTES, DiskSpace
 from ..errors import LakelogError
+from ..hot.clock_skew import is_off, skew_text
 from ..hot.hot_log import HotSource
 from ..hot.keys import DEFAULT_KEYSPACE
 from ..local_path import local_path
@@ -250,6 +251,13 @@ def _servers(hot: HotLog) -> Iterator[Finding]:
                 f"{headroom / 2**20:,.0f} MiB left of {server.max_memory_bytes / 2**20:,.0f}",
                 None if good else "lakelog archive, or raise maxmemory",
             )
+        skew = server.clock_skew_ms
+        yield Finding(
+            RISKY if is_off(skew) else OK,
+            "Redis clock",
+            skew_text(skew) if is_off(skew) else "as this machine's",
+            "have both machines keep their clocks by NTP" if is_off(skew) else None,
+        )
 
 
 def _persistence(append_only: bool, fsync: str | None, snapshots: str | None) -> Finding:

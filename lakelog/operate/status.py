@@ -4,10 +4,13 @@ and problems that will not go away by themselves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
+from uuid import UUID
 
-import pyarrow.compute as pc
+import numpy as np
 
 from ..archive.trouble import Trouble, reported
 from ..cleanup.retention import future_warning
@@ -16,13 +19,18 @@ from ..cold.table import ColdSnapshot, ColdTable
 from ..errors import LakelogError
 from ..hot import HotLog
 from ..hot.server_info import ServerInfo
-from ..offsets import HotSegment, LogOffsets
+from ..offsets import HotOffsets, HotSegment, LogOffsets
 from ..read.hot_tier import HotTier
 from ..read.tiers import Look, Tiers
 from ..record import TopicPartition
 from ..topic import Topic
 from .headroom import bytes_per_second, headroom_hours
+from .metrics.cold_figures import ColdFigures, figures_of
+from .metrics.cold_looks import AT_ONCE
 from .skipped import Skipped, skipped
+from .throttled import high_water_marks, throttle_ms
+
+_NO_FIGURES = ColdFigures()
 
 #: The state of a partition if Redis was not asked.
 COLD_ONLY = "cold only"
@@ -91,6 +99,7 @@ class Status:
     failures: tuple[TopicFailure, ...] = ()
     troubles: tuple[Trouble, ...] = ()  # what live archivers fail at; topic "": Redis itself
     headroom_hours: Mapping[str, float] = field(default_factory=dict)  # see `headroom_hours`
+    throttle_ms: Mapping[str, int] = field(default_factory=dict)  # see `throttled`
 
 
 def status(
@@ -110,14 +119,22 @@ def status(
         HotTierUnavailableError, HotTierAccessError: Redis does not answer, or refuses us.
     """
     now_ms = hot.now_ms()
+    topics = tuple(topics)
     partitions: list[PartitionStatus] = []
     warnings: list[PartitionWarning] = []
     failures = []
     rates: list[tuple[str, float]] = []
+    seen = {} if redis is None else _hot_offsets(redis, topics)
+    _open_tables(topics, table_of)
     for topic in topics:
         try:
-            look = Tiers(topic, hot, table_of(topic)).look(range(topic.partitions))
-            partitions += [_partition(topic, look, n, now_ms, redis is None) for n in look.offsets]
+            tiers = Tiers(topic, hot, table_of(topic))
+            look = tiers.look(range(topic.partitions), seen.get(topic.topic_id))
+            figures = figures_of(look.cold.files)
+            partitions += [
+                _partition(topic, look, n, figures.get(n, _NO_FIGURES), now_ms, redis is None)
+                for n in look.offsets
+            ]
             warnings += _warnings(topic, look, now_ms)
             if redis is not None:
                 rates += [
@@ -137,16 +154,59 @@ def status(
         tuple(failures),
         tuple(troubles[name] for name in sorted(troubles)),
         headroom_hours(servers, rates),
+        {} if redis is None else throttle_ms(servers, high_water_marks(redis, topics)),
     )
 
 
+def _hot_offsets(
+    redis: HotLog, topics: Sequence[Topic]
+) -> Mapping[UUID, Mapping[TopicPartition, HotOffsets]]:
+    """What Redis says of all topics at once; of none if one is damaged, or is another by now.
+
+    One round trip a server, where asking topic by topic takes one each.
+    """
+    asked = {topic.topic_id: topic.topic_partitions() for topic in topics}
+    try:
+        found = redis.offsets(
+            (tp for tps in asked.values() for tp in tps),
+            topic_id={topic.name: topic.topic_id for topic in topics},
+        )
+    except LakelogError as error:
+        if error.retriable:
+            raise
+        return {}  # asked one by one, each topic tells what it fails at
+    return {topic_id: {tp: found[tp] for tp in tps} for topic_id, tps in asked.items()}
+
+
+def _open_tables(topics: Sequence[Topic], table_of: Callable[[Topic], ColdTable | None]) -> None:
+    """Has tables read their logs, several at a time; what fails is told when a topic's turn comes.
+
+    Most of that is waiting for a store, and delta-rs.
+    """
+
+    def read(topic: Topic) -> None:
+        with suppress(LakelogError):
+            table = table_of(topic)
+            if table is not None:
+                table.snapshot()
+
+    if len(topics) > 1:
+        with ThreadPoolExecutor(AT_ONCE, "lakelog-status") as pool:
+            for _ in pool.map(read, topics):
+                pass
+
+
 def _partition(
-    topic: Topic, look: Look, partition: int, now_ms: int, cold_only: bool
+    topic: Topic,
+    look: Look,
+    partition: int,
+    figures: ColdFigures,
+    now_ms: int,
+    cold_only: bool,
 ) -> PartitionStatus:
     offsets, seen = look.offsets[partition], look.hot[partition]
     since = seen.unarchived_since_ms
     waiting = topic.config.tiered and offsets.unarchived
-    files = look.cold.files.rows_of_partition(partition)
     return PartitionStatus(
         TopicPartition(topic.name, partition),
         topic.config.tiered,
@@ -155,15 +215,16 @@ def _partition(
         max(0, now_ms - since) if waiting and since is not None else None,
         tuple(skipped(offsets, seen)),
         seen.paused,
-        pc.sum(files["size_bytes"]).as_py() or 0,
-        pc.count_distinct(files["segment"]).as_py(),
+        figures.size_bytes,
+        figures.segments,
     )
 
 
 def _warnings(topic: Topic, look: Look, now_ms: int) -> Iterable[PartitionWarning]:
+    later = _with_later_timestamps(look.cold, now_ms)
     for partition, offsets in look.offsets.items():
         topic_partition = TopicPartition(topic.name, partition)
-        cold = _with_later_timestamps(look.cold, partition, now_ms)
+        cold = later.get(partition, ())
         hot = look.hot[partition].segments
         kept: list[Segment | HotSegment] = [
             *(segment for segment in cold if segment.end_offset > offsets.log_start),
@@ -191,11 +252,13 @@ def _hole_warning(topic: Topic, look: Look, partition: int) -> str | None:
     )
 
 
-def _with_later_timestamps(cold: ColdSnapshot, partition: int, now_ms: int) -> list[Segment]:
-    """The cold segments with a record after now. Mostly none, so the index is filtered first."""
-    files = cold.files.rows_of_partition(partition)
-    later = files.filter(pc.greater(files["max_timestamp_ms"], now_ms))["segment"].unique()
-    if not len(later):
-        return []
-    bases = set(later.to_pylist())
-    return [one for one in cold.files.segments(partition) if one.base_offset in bases]
+def _with_later_timestamps(cold: ColdSnapshot, now_ms: int) -> Mapping[int, list[Segment]]:
+    """The cold segments with a record after now, by partition. Mostly none has one."""
+    rows = np.flatnonzero(cold.files.numbers("max_timestamp_ms") > now_ms)
+    found: dict[int, list[Segment]] = {}
+    for partition in np.unique(cold.files.numbers("partition")[rows]).tolist():
+        of_it = rows[cold.files.numbers("partition")[rows] == partition]
+        bases = set(cold.files.numbers("segment")[of_it].tolist())
+        segments = cold.files.segments(partition)
+        found[partition] = [one for one in segments if one.base_offset in bases]
+    return found

@@ -60,12 +60,19 @@ class Tiers:
         self._cold: ColdSnapshot | None = None
         self._local_log_starts: dict[int, int] = {}
 
-    def look(self, partitions: Iterable[int]) -> Look:
-        """The offsets of the partitions, and the cold snapshot that they are based on."""
+    def look(
+        self, partitions: Iterable[int], hot: Mapping[TopicPartition, HotOffsets] | None = None
+    ) -> Look:
+        """The offsets of the partitions, and the cold snapshot that they are based on.
+
+        Args:
+            hot: what the hot tier said of them just now, if it was asked already.
+        """
         asked = [self.topic.partition(partition) for partition in partitions]
         # Hot first: a trim between the two looks can then only make the tiers overlap, since what
         # it dropped is in the snapshot that comes after.
-        hot = self._hot_offsets(asked)
+        if hot is None:
+            hot = self._hot_offsets(asked)
         self._follow(hot.values())
         cold = self.cold()
         ahead = [tp for tp in asked if _cold_end(cold, tp.partition) > hot[tp].log_end]

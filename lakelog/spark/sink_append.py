@@ -26,7 +26,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from time import time
+from time import sleep, time
 
 import google_crc32c
 import numpy as np
@@ -50,6 +50,7 @@ from ..errors import (
     UnknownTopicOrPartitionError,
 )
 from ..hot import Acks, AppendCall, AppendResult, HotLog
+from ..hot.throttle import throttle_time_ms
 from ..ingest.expiry import ExpiryWarning, age_limit_ms
 from ..ingest.producer_config import ProducerConfig
 from ..producer_calls import MAX_SEQUENCES
@@ -200,6 +201,7 @@ class TaskAppend:
     def _round(self, calls: Sequence[AppendCall]) -> tuple[list[AppendCall], LakelogError | None]:
         """One round trip: the calls to send again, in order, and what to wait for before."""
         left: list[AppendCall] = []
+        held_ms = 0
         stopped: dict[TopicPartition, LakelogError] = {}
         for call, answer in zip(calls, self._hot.append_all(calls, self._acks), strict=True):
             tp = call.topic_partition
@@ -209,6 +211,10 @@ class TaskAppend:
                 progress.told_end = max(progress.told_end, end)
                 progress.is_confirmed = True
                 topic = self._topics[tp.topic]
+                if topic.config.tiered:
+                    size_bytes = sum(entry.size_bytes for entry in call.batch.entries)
+                    mark = topic.config.high_water_percent
+                    held_ms = max(held_ms, throttle_time_ms(answer.memory, mark, size_bytes))
                 _EXPIRY.look(topic, age_limit_ms(topic.config), call.batch.entries)
             elif isinstance(answer, OutOfOrderSequenceError) and self._was_appended(call, answer):
                 progress.is_confirmed = False
@@ -219,6 +225,8 @@ class TaskAppend:
                 stopped.setdefault(tp, answer)
             else:
                 raise self._explained(call, answer)
+        if held_ms:  # Redis is nearly full
+            sleep(held_ms / 1000)
         reasons = [self._mended(tp, error) for tp, error in stopped.items()]
         return left, reasons[0] if reasons else None
 

@@ -14,7 +14,7 @@ from deltalake import DeltaTable
 from made_up import archive
 
 from lakelog import failpoints
-from lakelog.cold.by_path import delta_log, path_table
+from lakelog.cold.by_path import delta_log
 from lakelog.cold.by_path.delta_log import LAST_CHECKPOINT, DeltaLog
 from lakelog.cold.change import Change
 from lakelog.cold.registers import LogStart
@@ -123,14 +123,11 @@ def test_registers_and_files_survive_checkpoints_and_the_cleaning_up_of_the_log(
 
 
 @pytest.mark.parametrize("commits", [3, CHECKPOINT_INTERVAL + 7, 2 * CHECKPOINT_INTERVAL])
-def test_the_registers_of_many_partitions_are_read_in_one_pass(
-    table, make_table, topic, monkeypatch, commits
-):
+def test_registers_are_read_in_one_pass(table, make_table, topic, monkeypatch, commits):
     """To ask delta-rs for one takes a pass over the log."""
     commit(table, topic, commits)
     early = table.snapshot()
     newest = table.apply(Change(registers={LogStart(0): 10}), early).snapshot
-    monkeypatch.setattr(path_table, "_ASKED_ONE_BY_ONE", 0)
     with monkeypatch.context() as patched:
         patched.setattr(DeltaTable, "transaction_version", None)
         assert make_table().snapshot().registers == newest.registers

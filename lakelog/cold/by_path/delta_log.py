@@ -48,7 +48,7 @@ from ..schema import (
     TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
 )
-from ..segment import SegmentFile, SegmentIndex
+from ..segment import NO_FILES, SegmentFile, SegmentIndex
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
 from .log_statistics import log_statistics
@@ -68,6 +68,10 @@ LAST_CHECKPOINT = "_last_checkpoint"
 #: How far back an opened local table is synced: the kernel writes dirty pages back within half a
 #: minute, so what is older than this is on the disk.
 SYNC_S = 10 * 60
+
+#: From here on, memory that Arrow keeps for the next time is worth giving back: it takes a
+#: millisecond, and is some MiB.
+_MANY_FILES = 10_000
 
 #: Reading this many commits one by one costs about as much as asking the table again.
 MAX_COMMITS_READ = 100
@@ -225,11 +229,14 @@ class DeltaLog:
 
     def files(self) -> SegmentIndex:
         if self._table is None:
-            return SegmentIndex()
+            return NO_FILES
         with naming(self.path):
             stream = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
-            actions = stream.read_all()
-            return SegmentIndex.from_add_actions(actions) if actions.num_rows else SegmentIndex()
+            parts = (pa.Table.from_batches([batch]) for batch in stream if batch.num_rows)
+            found = SegmentIndex.from_parts(parts)
+        if len(found) >= _MANY_FILES:
+            pa.default_memory_pool().release_unused()  # what making it took: several times its size
+        return found if len(found) else NO_FILES
 
     def table_id(self) -> str | None:
         """Delta's id of the table; None: there is none."""
@@ -555,6 +562,7 @@ class DeltaLog:
         if not self._storage.is_local or self._table is None:
             return
         recent_s = time.time() - SYNC_S
+        is_synced = True
         for version in range(self.version, self._sync_checkpoint(), -1):
             path = self._log_file(version)
             with self._storage.naming(path):
@@ -562,7 +570,9 @@ class DeltaLog:
             if not is_recent:
                 break
             self._storage.sync(path)
-        self._storage.sync(f"{self.path}/_delta_log", self.path)
+            is_synced = False
+        if not is_synced:
+            self._storage.sync(f"{self.path}/_delta_log", self.path)
         self._synced_version = self.version
 
     def _sync_checkpoint(self) -> int:

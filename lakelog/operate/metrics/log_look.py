@@ -22,6 +22,7 @@ from ...read.tiers import join
 from ...record import TopicPartition
 from ...topic import Topic
 from ..group_lag import GroupOffset
+from ..throttled import high_water_marks, throttle_ms
 from .cold_figures import ColdFigures, KnownFigures
 from .cold_looks import ColdLooks, Found
 
@@ -76,7 +77,7 @@ class LogLook:
         for topic in topics:
             logs |= self._topic(topic, hot, cold.get(topic.topic_id), now_ms, found)
         if self._hot is not None:
-            _servers(self._hot, found)
+            _servers(self._hot, topics, found)
             _archivers(self._hot, {topic.name for topic in topics}, now_ms, found)
         if self._groups is not None:
             named = {topic.name: topic for topic in topics}
@@ -178,9 +179,13 @@ def _lag_samples(
     found.add(m.LAG_SECONDS, labels, waited_ms / 1000)
 
 
-def _servers(hot: HotLog, found: _Found) -> None:
-    for server in hot.servers():
+def _servers(hot: HotLog, topics: Sequence[Topic], found: _Found) -> None:
+    servers = hot.servers()
+    throttles = throttle_ms(servers, high_water_marks(hot, topics))
+    for server in servers:
         labels = (server.name,)
+        found.add(m.REDIS_THROTTLE, labels, throttles.get(server.name, 0) / 1000)
+        found.add(m.REDIS_SKEW, labels, server.clock_skew_ms / 1000)
         found.add(m.REDIS_USED, labels, server.used_memory_bytes)
         if server.memory_headroom_bytes is not None:
             found.add(m.REDIS_MAX, labels, server.max_memory_bytes)

@@ -1,0 +1,27 @@
+"""For how long producers hold calls back, by the server that is nearly full."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import inf
+
+from ..hot import HotLog
+from ..hot.server_info import ServerInfo
+from ..hot.throttle import throttle_time_ms
+from ..topic import Topic
+
+
+def high_water_marks(hot: HotLog, topics: Iterable[Topic]) -> dict[str, float]:
+    """Of each server, the lowest mark of the tiered topics that have a partition there."""
+    marks: dict[str, float] = {}
+    for topic in topics:
+        mark = topic.config.high_water_percent if topic.config.tiered else inf
+        if mark < inf:
+            for name in hot.server_names(topic.topic_partitions()):
+                marks[name] = min(mark, marks.get(name, inf))
+    return marks
+
+
+def throttle_ms(servers: Iterable[ServerInfo], marks: Mapping[str, float]) -> dict[str, int]:
+    """Milliseconds after each small call, of the topic that is held back the longest, by server."""
+    return {one.name: throttle_time_ms(one.memory, marks.get(one.name, inf)) for one in servers}
