@@ -26,6 +26,7 @@ LITTLE = {
     "freshness": ["--rate", "100", "--seconds", "3"],
     "hot": [],
     "limits": ["--mib", "8", "--many", "5"],
+    "many_files": ["--files", "40"],
     "many_topics": ["--topics", "3", "--rounds", "1"],
     "named": ["--commits", "2", "--records", "100", "--rounds", "2"],
     "search": ["--records", "2000", "--rounds", "1"],

@@ -100,6 +100,7 @@ from lakelog.operate.segments import (
 from lakelog.operate.share_group_offsets import ShareGroupOffsets
 from lakelog.operate.sizing import topic_rate
 from lakelog.operate.status import status
+from lakelog.operate.throttled import high_water_marks
 from lakelog.operate.verification import verify
 from lakelog.read.consumer import Consumer
 from lakelog.read.range_read import RangeRead
@@ -555,6 +556,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "segments.segment_range": lambda w: segment_range(w.log, 0, 0),
     "segments.inspection_of": lambda w: inspection_of(w.log).look(TP, w.topic.topic_id),
     "sizing.topic_rate": lambda w: topic_rate(w.log),
+    "throttled.high_water_marks": lambda w: high_water_marks(w.hot, [w.topic]),
     "status.status": lambda w: status(w.hot, [w.topic], lambda _: w.table),
     "verification.verify": lambda w: drained(verify(w.log)),
     "verification.verify cold": lambda w: drained(verify(w.archived_log)),

@@ -77,6 +77,7 @@ ALLOWED = {
         "spark",
         "embedded",
     },
+    "limits": {"codec", "hot", "ingest"},
     "tenants": {"hot", "cold", "spark", "lakelog"},
     "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {

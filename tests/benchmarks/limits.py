@@ -1,4 +1,4 @@
-"""Who works how long for a GiB, and what things take in Redis: the figures of `lakelog help limits`.
+"""Who works how long for a GiB, and what things take in Redis: figures of `lakelog help limits`.
 
     python tests/benchmarks/limits.py
 

@@ -1,4 +1,4 @@
-"""What a look at very many topics takes: status, metrics, a page, an archive run with nothing to do.
+"""What a look at very many topics takes: status, metrics, a page, an archive with nothing to do.
 
     python tests/benchmarks/many_topics.py
 

@@ -69,10 +69,6 @@ LAST_CHECKPOINT = "_last_checkpoint"
 #: minute, so what is older than this is on the disk.
 SYNC_S = 10 * 60
 
-#: From here on, memory that Arrow keeps for the next time is worth giving back: it takes a
-#: millisecond, and is some MiB.
-_MANY_FILES = 10_000
-
 #: Reading this many commits one by one costs about as much as asking the table again.
 MAX_COMMITS_READ = 100
 
@@ -234,8 +230,6 @@ class DeltaLog:
             stream = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
             parts = (pa.Table.from_batches([batch]) for batch in stream if batch.num_rows)
             found = SegmentIndex.from_parts(parts)
-        if len(found) >= _MANY_FILES:
-            pa.default_memory_pool().release_unused()  # what making it took: several times its size
         return found if len(found) else NO_FILES
 
     def table_id(self) -> str | None:

@@ -90,6 +90,11 @@ BACK_OFF = CommitBackOff(
 )
 
 
+#: From here on, the memory that Arrow keeps for the next time is worth giving back: to make and to
+#: check the index takes several times its size.
+_MANY_FILES = 10_000
+
+
 class PathTable(TimestampLookup[SegmentReader]):
     """A `ColdTable` at ``{root}/{topic}/{topic_id}``. Thread-safe.
 
@@ -154,6 +159,8 @@ class PathTable(TimestampLookup[SegmentReader]):
                 found = self.unchecked()
                 contradictions.check(self._topic.name, found.files, found.registers)
                 self._latest = found
+                if len(found.files) >= _MANY_FILES:
+                    pa.default_memory_pool().release_unused()
             latest = self._latest
         if newer_than is not None and latest.version < newer_than.version:
             raise ContradictionError(

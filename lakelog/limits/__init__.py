@@ -1,0 +1,1 @@
+"""How large things may get: what the code refuses beyond, told from its own constants."""

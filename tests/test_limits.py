@@ -1,0 +1,110 @@
+"""What the page on limits says is refused, is; and just within, it is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import lakelog
+from lakelog import Lakelog
+from lakelog.codec import Entry, ProducedBatch
+from lakelog.errors import (
+    InvalidArgumentError,
+    InvalidConfigError,
+    LakelogError,
+    OffsetsExhaustedError,
+    RecordTooLargeError,
+)
+from lakelog.hot import AppendCall
+from lakelog.hot.append import check_call
+from lakelog.ingest.producer_config import ProducerConfig
+from lakelog.limits.limits import limits, rows
+from lakelog.testing.servers import RedisServer
+
+README = Path(lakelog.__file__).parent / "limits" / "README.md"
+MOST = {one.what: one.most for one in limits()}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    started = RedisServer(tmp_path_factory.mktemp("redis"), {"appendonly": "no"}).start()
+    yield started
+    started.kill()
+
+
+@pytest.fixture
+def lake(server: RedisServer) -> Iterator[Lakelog]:
+    with server.client() as client:
+        client.flushall()
+    with Lakelog.connect(server.url) as lake:
+        yield lake
+
+
+UNTIERED = {"remote.storage.enable": False}
+
+
+def test_the_page_has_the_limits_of_the_code() -> None:
+    section = README.read_text("utf-8").split("\n## ")[1]
+    assert [line for line in section.splitlines()[4:] if line.startswith("| ")] == rows()
+
+
+def test_partitions_and_names(lake: Lakelog) -> None:
+    most = MOST["partitions of a topic"]
+    with pytest.raises(LakelogError, match=f"1..{most}"):
+        lake.topics.create("t", most + 1, UNTIERED)
+    longest = "n" * MOST["name of a topic"]
+    assert lake.topics.create(longest, 1, UNTIERED).name == longest
+    with pytest.raises(LakelogError):
+        lake.topics.create(longest + "n", 1, UNTIERED)
+
+
+def test_the_last_offset(lake: Lakelog, server: RedisServer) -> None:
+    lake.topics.create("t", 1, UNTIERED)
+    last = MOST["offset of a record"]
+    with server.client() as client:
+        state = "{lakelog:stream:t:0}:state"
+        base, *rest = client.hget(state, "segment").decode().split()
+        assert base == "0"
+        client.hset(state, mapping={"log_end": last, "segment": f"{last} {' '.join(rest)}"})
+    with lake.producer() as producer:
+        assert producer.send("t", b"the last").result().offset == last
+        with pytest.raises(OffsetsExhaustedError):
+            producer.send("t", b"one more").result()
+
+
+def test_the_largest_record(lake: Lakelog) -> None:
+    most = MOST["entry as stored, so also a record"]
+    lake.topics.create("t", 1, UNTIERED)
+    with lake.producer(compression_type="none") as producer:
+        assert producer.send("t", b"v" * (most - 1024)).result().offset == 0
+        with pytest.raises(RecordTooLargeError, match=str(most)):
+            producer.send("t", b"v" * (most + 1)).result()
+
+
+@pytest.mark.parametrize(
+    "name", ["max.message.bytes", "lakelog.max.decoded.bytes", "segment.bytes"]
+)
+def test_how_far_sizes_may_be_raised(lake: Lakelog, name: str) -> None:
+    most = 2**31 - 1
+    assert f"`{name}` raises it to {most:,}" in " ".join(rows())
+    assert lake.topics.create("t", 1, {**UNTIERED, name: most}).config[name] == most
+    with pytest.raises(InvalidConfigError):
+        lake.topics.create("u", 1, {**UNTIERED, name: most + 1})
+
+
+def test_values_of_an_entry_and_calls_under_way(lake: Lakelog) -> None:
+    topic = lake.topics.create("t", 1, UNTIERED)
+
+    def call(values: int) -> AppendCall:
+        entry = Entry(1, [b"x"] * values, values, values, 0, 0, None)
+        return AppendCall(topic.partition(0), topic.topic_id, ProducedBatch((entry,), 1, 0, 0, 0))
+
+    check_call(call(MOST["names and values of an entry"]))
+    with pytest.raises(InvalidArgumentError, match=str(MOST["names and values of an entry"])):
+        check_call(call(MOST["names and values of an entry"] + 2))
+    most = MOST["calls under way a partition"]
+    assert ProducerConfig(max_in_flight=most).max_in_flight == most
+    with pytest.raises(InvalidConfigError):
+        ProducerConfig(max_in_flight=most + 1)
