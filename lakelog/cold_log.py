@@ -22,7 +22,7 @@ from .cold.change import nothing_hot
 from .cold.purged import PurgedTopic
 from .cold.table import ColdSnapshot, ColdTable
 from .engines.engine import Engine
-from .errors import InvalidArgumentError
+from .errors import EraseFailedError, InvalidArgumentError
 from .explore.explorer.launch import launch
 from .groups.coordinator import GroupCoordinator
 from .metrics.counts import COUNTS
@@ -33,6 +33,7 @@ from .operate.check.report import CheckReport
 from .operate.deletion import chosen, is_expired, purge
 from .operate.erasure.condition import RecordCondition
 from .operate.erasure.erase import HotSide, erase, plan_erase, untiered
+from .operate.erasure.exports import STAYS, ExportTold, exports_told
 from .operate.erasure.report import Erased
 from .operate.finding import TIERS
 from .operate.metrics.log_look import LogLook
@@ -40,8 +41,9 @@ from .operate.metrics.table import metrics_table
 from .operate.status import Status, TopicFailure, status
 from .operate.transfer.exporting import Progress, export
 from .operate.transfer.exporting import Source as ExportSource
+from .operate.transfer.known_exports import KnownExports
 from .operate.transfer.manifest import Manifest
-from .operate.transfer.place import fitting_options, open_writer
+from .operate.transfer.place import fitting_options, open_reader, open_writer
 from .read.consumer import Consumer
 from .read.consumer_config import ConsumerConfig
 from .read.hot_tier import HotTier, NothingHot
@@ -398,11 +400,14 @@ class ColdLog:
         writer = open_writer(
             to, storage_options, None if path_root is None else path_root.storage.root
         )
+        exported_ms = self._clock.now_ms()
         with closing(writer):
+            if path_root is not None:
+                KnownExports(path_root.storage).note(writer.where, found, exported_ms)
             return export(
                 self._export_sources(found),
                 writer,
-                exported_ms=self._clock.now_ms(),
+                exported_ms=exported_ms,
                 version=__version__,
                 progress=progress,
             )
@@ -523,6 +528,7 @@ class ColdLog:
         *,
         where: str | None = None,
         dry_run: bool = False,
+        exports: bool = False,
     ) -> Erased:
         """Erases the records with a key, or those that match, for good: a right to be forgotten.
 
@@ -536,6 +542,8 @@ class ColdLog:
             keys: whole keys, texts as UTF-8.
             where: an expression instead; see `TopicLog.search`.
             dry_run: only count; changes nothing.
+            exports: export anew, to where they are, those that the log knows of and that hold the
+                topic. They are then of now. Else they are only told of.
 
         Returns:
             What went and what could not be reached; `lakelog.operate.erasure.certificate` makes a
@@ -543,7 +551,8 @@ class ColdLog:
 
         Raises:
             UnknownTopicOrPartitionError: no such topic.
-            InvalidArgumentError: not one of the two, an empty one, or an untiered topic.
+            InvalidArgumentError: not one of the two, an empty one, an untiered topic, or exports
+                that were to be made anew without Redis.
             EraseFailedError: something could not be done; the rest was, and is in its `report`.
             CommitConflictError: others rewrote the same files each time; doing it again goes on.
         """
@@ -554,8 +563,49 @@ class ColdLog:
         if not found.config.tiered:
             raise untiered(found)
         table, side = self._cold_table(found), self._hot_side(found)
+        if exports and side is None:
+            raise InvalidArgumentError(
+                "exports are made anew out of both tiers, and this log has no Redis: connect with "
+                "a redis_url (--redis)"
+            )
         run = plan_erase if dry_run else erase
-        return run(found, table, condition, side, version=__version__, now_ms=self._clock.now_ms)
+        now_ms = self._clock.now_ms
+        try:
+            erased = run(found, table, condition, side, version=__version__, now_ms=now_ms)
+        except EraseFailedError as error:
+            told = self._exports_told(found, renews=False, forgets=False)
+            raise replace(error, report=replace(error.report, exports=told)) from error
+        renews = exports and not dry_run
+        erased = replace(
+            erased, exports=self._exports_told(found, renews=renews, forgets=not dry_run)
+        )
+        staying = [str(one) for one in erased.exports if one.outcome == STAYS]
+        if renews and staying:
+            raise EraseFailedError(
+                f"records of topic {found.name!r} were erased, but not from all exports: "
+                f"{staying[0]}",
+                topic=found.name,
+                report=erased,
+            )
+        return erased
+
+    def _exports_told(self, topic: Topic, *, renews: bool, forgets: bool) -> tuple[ExportTold, ...]:
+        root = self._place.cold
+        if not isinstance(root, PathRoot):
+            return ()
+
+        def manifest_at(place: str) -> Manifest:
+            with closing(open_reader(place, fitting_options(place, root.storage))) as reader:
+                return Manifest.parse(reader.manifest(), reader.where)
+
+        return exports_told(
+            topic,
+            KnownExports(root.storage),
+            manifest_at,
+            self.export if renews else None,
+            self.topics.list,
+            forgets=forgets,
+        )
 
     # -- the place -----------------------------------------------------------------------------
 

@@ -15,6 +15,8 @@ MAX_NAME_LENGTH = 249  # Kafka's Topic.MAX_NAME_LENGTH
 STATUS_TABLE = "_lakelog_status"
 #: The table of what groups have committed, likewise.
 GROUPS_TABLE = "_lakelog_groups"
+#: Where a cold root keeps notes of the exports that were made of it.
+EXPORTS_FOLDER = "_lakelog_exports"
 #: Topics that Kafka keeps for itself (``Topic.INTERNAL_TOPICS``), under their names there.
 INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
 _LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
@@ -83,7 +85,11 @@ def check_new_topic_name(name: str) -> str:
         InvalidTopicError: as `check_topic_name`, or its table would lie where another one does.
     """
     check_topic_name(name)
-    tables = {STATUS_TABLE: "job runs", GROUPS_TABLE: "groups' offsets"}
+    tables = {
+        STATUS_TABLE: "job runs",
+        GROUPS_TABLE: "groups' offsets",
+        EXPORTS_FOLDER: "notes of exports",
+    }
     if catalog_name(name) in tables:
         raise InvalidTopicError(
             f"{name!r} cannot be a topic: the table of {tables[catalog_name(name)]}, "

@@ -34,6 +34,7 @@ examples:
   lakelog --dir ./log erase orders --key ada --certificate ada.json
   lakelog --dir ./log erase orders --where 'value.customer.email = "ada@example.com"'
   lakelog --dir ./log erase orders --where 'header.user = "ada" and time < "2024-01-01"'
+  lakelog --dir ./log erase orders --key ada --exports       in the exports of this log, too
   lakelog erase --verify ada.json
 """
 
@@ -54,6 +55,11 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
     added.add_argument(
         "--where", metavar="EXPR", help="those that match go; as in consume (lakelog help read)"
     )
+    added.add_argument(
+        "--exports",
+        action="store_true",
+        help="export anew, to where they are, the exports that hold the topic; else they are told",
+    )
     added.add_argument("--dry-run", action="store_true", help="count what would go; change nothing")
     added.add_argument("--certificate", metavar="FILE", help="write the certificate there, as JSON")
     added.add_argument(
@@ -65,7 +71,7 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(arguments: argparse.Namespace) -> Page | Message:
     from ..errors import EraseFailedError, InvalidArgumentError
 
-    asks = arguments.topic or arguments.key or arguments.where is not None
+    asks = arguments.topic or arguments.key or arguments.where is not None or arguments.exports
     if arguments.verify is not None:
         if asks or arguments.dry_run or arguments.certificate:
             raise InvalidArgumentError("--verify FILE checks a certificate: give it alone")
@@ -80,7 +86,11 @@ def _run(arguments: argparse.Namespace) -> Page | Message:
     with ConsoleProgress().step("erase"), open_archived(arguments) as log:
         try:
             erased = log.erase(
-                arguments.topic, arguments.key, where=arguments.where, dry_run=arguments.dry_run
+                arguments.topic,
+                arguments.key,
+                where=arguments.where,
+                dry_run=arguments.dry_run,
+                exports=arguments.exports,
             )
         except EraseFailedError as error:
             page = _page(error.report, arguments)
@@ -124,6 +134,7 @@ def _page(erased: Erased, arguments: argparse.Namespace) -> Page:
         Path(arguments.certificate).write_text(json.dumps(said, indent=2) + "\n")
     if arguments.output == "json":
         parts["deleted_files"] = len(erased.cold.discarded) or erased.cold.leftovers
+        parts["exports"] = [{"place": one.place, "outcome": one.outcome} for one in erased.exports]
         parts["not_reached"] = list(erased.beyond)
         parts["certificate"] = said
     else:

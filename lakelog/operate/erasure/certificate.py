@@ -10,6 +10,7 @@
 | table_versions, history_forgotten | of the Delta table |
 | files | that were deleted: path, bytes, SHA-256 |
 | redis | what was trimmed, and what became of each server's files on disk |
+| exports | that the log knows of: where, when it was made, whether it was rewritten or stays |
 | not_reached, failures | in sentences |
 | digest | ``sha256:`` of all the other members |
 """
@@ -73,6 +74,15 @@ def certificate(erased: Erased) -> dict[str, Any]:
                 for one in hot.servers
             ],
         },
+        "exports": [
+            {
+                "place": one.place,
+                "host": one.host,
+                "exported_ms": one.exported_ms,
+                "outcome": one.outcome,
+            }
+            for one in erased.exports
+        ],
         "not_reached": list(erased.beyond),
         "failures": [str(error) for error in erased.failures],
     }

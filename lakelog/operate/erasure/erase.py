@@ -321,6 +321,7 @@ def _beyond(topic: Topic, side: HotSide) -> tuple[str, ...]:
     if groups:
         said.append(
             f"dead-letter topics of the share groups {', '.join(groups)}: they are topics of their "
-            "own; erase there too"
+            "own, and keep the keys; erase there too, such as by --where 'header."
+            f'__dlq.errors.topic = "{topic.name}" and key = …\''
         )
     return tuple(said)

@@ -10,6 +10,7 @@ from ...errors import LakelogError
 from ...hot.persistence import Persistence
 from ...record import OffsetRange
 from ...topic import Topic
+from .exports import STAYS, ExportTold
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,6 +42,7 @@ class Erased:
         hot: None without a Redis.
         failures: why something could not be done; running it again does it.
         unarchived: by partition, matches that Redis alone holds; of a plan, which archives nothing.
+        exports: those that the log knows of and that held the topic.
     """
 
     topic: Topic
@@ -54,6 +56,7 @@ class Erased:
     hot: HotErased | None = None
     failures: tuple[LakelogError, ...] = ()
     unarchived: Mapping[int, int] = field(default_factory=dict)
+    exports: tuple[ExportTold, ...] = ()
 
     @property
     def records(self) -> int:
@@ -76,7 +79,8 @@ class Erased:
     def beyond(self) -> tuple[str, ...]:
         """What may hold matches and was not reached, in sentences."""
         hot = (_WITHOUT_REDIS,) if self.hot is None else self.hot.beyond
-        return (*self.cold.beyond, *hot, *_ALWAYS)
+        exports = (str(one) for one in self.exports if one.outcome == STAYS)
+        return (*self.cold.beyond, *hot, *exports, *_ALWAYS)
 
 
 _WITHOUT_REDIS = (
@@ -86,7 +90,8 @@ _WITHOUT_REDIS = (
 
 #: What no log can reach.
 _ALWAYS = (
-    "backups, exports and copies that others made of the tables, of Redis or of its disk; older "
-    "versions of files that a bucket keeps; blocks of a disk that are free but not overwritten",
+    "backups, other exports and copies that others made of the tables, of Redis or of its disk; "
+    "older versions of files that a bucket keeps; blocks of a disk that are free but not "
+    "overwritten",
     "what consumers and queries have read already, and records appended since the erasure began",
 )

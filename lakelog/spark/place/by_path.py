@@ -26,7 +26,7 @@ from ...engines.engine import Engine, InlineEngine
 from ...engines.spark import spark_context
 from ...errors import ColdTierAccessError, SparkUnavailableError
 from ...tenant_name import tenant_schema
-from ...topic import GROUPS_TABLE, STATUS_TABLE, Topic, catalog_name
+from ...topic import EXPORTS_FOLDER, GROUPS_TABLE, STATUS_TABLE, Topic, catalog_name
 from ..catalog.external_table import register_external
 from ..catalog.forgetting import forget_topic
 from ..catalog.schemas import make_schema
@@ -87,8 +87,8 @@ class PathRoot:
 
     def remove_definition(self) -> None:
         """See `ColdRoot.remove_definition`. What is not lakelog's stays."""
-        for table in (GROUPS_TABLE, STATUS_TABLE):
-            self.storage.remove_folder(f"{self.storage.root.rstrip('/')}/{table}")
+        for folder in (GROUPS_TABLE, STATUS_TABLE, EXPORTS_FOLDER):
+            self.storage.remove_folder(f"{self.storage.root.rstrip('/')}/{folder}")
         self.storage.delete_file(self._definition)
 
     @property
