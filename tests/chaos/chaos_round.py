@@ -25,6 +25,7 @@ from .history import (
     Outcome,
     Partition,
     consumptions_of,
+    erasures_of,
     group_commits_of,
     group_reads_of,
     sends_of,
@@ -365,6 +366,8 @@ def _gather(place: Place, history: History) -> None:
         lines = list(read_journal(place.journal_file(f"member{number}")))
         history.group_reads += group_reads_of(lines)
         history.group_commits += group_commits_of(lines)
+    for number in range(ROLES["janitor"]):
+        history.erasures += erasures_of(read_journal(place.journal_file(f"janitor{number}")))
     kinds = {creation.topic_id for creation in history.creations}
     for one in (*history.consumptions, *history.group_reads):
         if one.partition.topic_id not in kinds:  # made and dropped by one who could not say so

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Any, NamedTuple
 
@@ -132,6 +132,17 @@ class Creation:
 
 
 @dataclass(frozen=True, slots=True)
+class Erasure:
+    """A key whose records were erased, or were about to be."""
+
+    topic_id: str
+    key: str
+    began_s: float
+    ended_s: float | None = None  # None: it never said so, and may have erased any
+    ends: Mapping[int, int] = field(default_factory=dict)  # by partition, below which none is left
+
+
+@dataclass(frozen=True, slots=True)
 class TotalLoss:
     """A Redis that was lost altogether, and whose topics were made again out of their tables."""
 
@@ -156,6 +167,7 @@ class History:
     losses: list[Span] = field(default_factory=list)
     # Times within which what was appended but is not durable may be lost, if a gap declares it.
     total_losses: list[TotalLoss] = field(default_factory=list)
+    erasures: list[Erasure] = field(default_factory=list)
     restarts: int = 0  # of servers, after which a gap may be declared
     troubles: list[tuple[str, str]] = field(default_factory=list)  # anomaly and detail, as noticed
 
@@ -201,6 +213,18 @@ def tasks_of(sink: str, lines: Iterable[list[Any]]) -> list[Send]:
                     send = sends[sequence]
                     send.outcome, send.asked_s, send.acked_s = Outcome.APPENDED, asked_s, at_s
     return list(sends.values())
+
+
+def erasures_of(lines: Iterable[list[Any]]) -> list[Erasure]:
+    """What one janitor erased, out of its journal (see `keeping`)."""
+    found: list[Erasure] = []
+    for kind, at_s, *fields in lines:
+        if kind == "erasing":
+            found.append(Erasure(*fields, at_s))
+        elif kind == "erased":
+            ends = {int(number): end for number, end in fields[0].items()}
+            found[-1] = replace(found[-1], ended_s=at_s, ends=ends)
+    return found
 
 
 def consumptions_of(consumer: str, lines: Iterable[list[Any]]) -> list[Consumption]:

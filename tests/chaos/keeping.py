@@ -1,6 +1,8 @@
 """Those who keep a log: continuous archivers, and a janitor who cleans up and makes topics anew.
 
-The janitor's lines: ``dropping`` and ``created``, each with the topic's name and id.
+The janitor's lines: ``dropping`` and ``created``, each with the topic's name and id; ``erasing``
+with its id and a key, and ``erased`` with where each partition ended, if the certificate has
+Redis's files among what was reached.
 """
 
 from __future__ import annotations
@@ -9,9 +11,11 @@ import queue
 
 from lakelog.errors import LakelogError, TopicExistsError
 from lakelog.lakelog import Lakelog
+from lakelog.spark.place import PathRoot
 
 from .history import Kind
-from .scenario import TOPICS
+from .producing import KEYS
+from .scenario import ERASED_TOPIC, TOPICS
 from .worker import Process, hurt_at_failpoints
 
 #: Between two cleanups, at most.
@@ -20,6 +24,9 @@ CLEANUP_PAUSE_S = 3.0
 #: How likely a cleanup is preceded by records that are deleted by offset.
 DELETES_RECORDS = 0.4
 
+
+#: How likely a key is erased before a cleanup.
+ERASES_KEY = 0.8
 
 #: By name, the archiver that has a Spark of its own.
 OWN_SPARK = "archiver1"
@@ -60,6 +67,8 @@ def keep(process: Process) -> None:
 def _keep_once(process: Process, log: Lakelog, orders: queue.SimpleQueue[str]) -> None:
     while not orders.empty():
         recreate(process, log, orders.get())
+    if isinstance(log.place.cold, PathRoot) and process.draws.random() < ERASES_KEY:
+        _erase(process, log, f"k{process.draws.randrange(KEYS)}")
     if process.draws.random() < DELETES_RECORDS:
         name = process.draws.choice(
             [name for name, spec in TOPICS.items() if spec.kind is Kind.RETAINED]
@@ -72,6 +81,17 @@ def _keep_once(process: Process, log: Lakelog, orders: queue.SimpleQueue[str]) -
         unified.raise_log_start(0, min(offsets.log_start + step, offsets.log_end))
     log.cleanup()
     process.journal.write("cleaned")
+
+
+def _erase(process: Process, log: Lakelog, key: str) -> None:
+    topic = log.topics.get(ERASED_TOPIC)
+    process.journal.write("erasing", str(topic.topic_id), key)
+    hot = log.erase(topic, key).hot
+    assert hot is not None
+    # A replica that was behind may take over with what its master had trimmed, and a file of a
+    # server's that was not written anew may be read again.
+    if all(one.is_rewritten and not one.replicas for one in hot.servers):
+        process.journal.write("erased", dict(hot.ends))
 
 
 def recreate(process: Process, log: Lakelog, name: str) -> None:

@@ -10,6 +10,7 @@
 | skipped offset | the log, or a consumer, went over an offset that it had to have |
 | position going back | a consumer was given an offset at or below one that it had |
 | consumer stuck | a consumer did not come to the log end after all was well again |
+| erased record | a record is there whose key was erased, by a certificate, up to beyond it |
 | readers differ | two ways to read the whole log gave two lists |
 
 Those of consumer groups are in `group_oracle`. What a harness notices itself (a process that
@@ -37,6 +38,7 @@ from .history import (
     Send,
     Span,
 )
+from .payload import NULLED
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ def judge(history: History) -> list[Anomaly]:
         *_reorders(history),
         *_lost_writes(history),
         *_lost_work(history),
+        *_erased_records(history),
         *_read_and_gone(history),
         *_skipped_by_the_log(history),
         *_consumers(history),
@@ -90,6 +93,12 @@ def _readers_differ(history: History) -> Iterator[Anomaly]:
 
 def _sightings(history: History) -> Iterator[tuple[Partition, Seen, str]]:
     """Each record that anybody was shown or told of, where, and by whom."""
+    for where, seen, who in _shown(history):
+        if seen.payload != NULLED or not _is_erased_from(history, where):
+            yield where, seen, who
+
+
+def _shown(history: History) -> Iterator[tuple[Partition, Seen, str]]:
     for one in history.consumptions:
         for seen in one.seen:
             yield one.partition, seen, f"consumer {one.consumer}"
@@ -216,6 +225,8 @@ def _lost_writes(history: History) -> Iterator[Anomaly]:
             continue  # with another payload it is offset reuse
         if _may_be_deleted(creation.kind, final, send.offset, survivors.get((where, send.key), -1)):
             continue
+        if _may_be_erased(history, creation.topic_id, send):
+            continue
         if _may_be_lost(history, final, send, send.offset):
             continue
         yield Anomaly(
@@ -235,8 +246,11 @@ def _lost_work(history: History) -> Iterator[Anomaly]:
         for creation in history.creations
         if creation.is_last and creation.kind is Kind.PLAIN and creation.topic_id not in unread
     }
+    lives = {one.topic: one.topic_id for one in history.creations if one.is_last}
     for send in history.sends:
         if send.outcome is not Outcome.APPENDED or send.payload in there or send.topic not in kept:
+            continue
+        if _may_be_erased(history, lives[send.topic], send):
             continue
         tails = any(
             send.asked_s <= loss.end and send.acked_s >= loss.start for loss in history.losses
@@ -263,6 +277,8 @@ def _read_and_gone(history: History) -> Iterator[Anomaly]:
             survivor = survivors.get((one.partition, send.key), -1)
             if _may_be_deleted(kinds[one.partition.topic_id], final, seen.offset, survivor):
                 continue
+            if _may_be_erased(history, one.partition.topic_id, send):
+                continue
             if send.outcome is Outcome.ACKED or _may_be_lost(history, final, send, seen.offset):
                 continue  # what was acknowledged is judged by that
             yield Anomaly(
@@ -270,6 +286,43 @@ def _read_and_gone(history: History) -> Iterator[Anomaly]:
                 f"{_at(history, one.partition)} offset {seen.offset}: consumer {one.consumer} had "
                 f"{seen.payload}, which is gone, {_gap_of(history, final, seen.offset)}",
             )
+
+
+def _erased_records(history: History) -> Iterator[Anomaly]:
+    """What a certificate said is gone is in no reading of the log."""
+    sends = {send.payload: send for send in history.sends}
+    for final in history.finals:
+        topic_id, number = final.partition
+        done = [
+            one
+            for one in history.erasures
+            if one.topic_id == topic_id and one.ended_s is not None and number in one.ends
+        ]
+        for reader, reading in final.readings.items():
+            for seen in reading:
+                send = sends.get(seen.payload)
+                by = [one for one in done if send and one.key == send.key]
+                if any(seen.offset < one.ends[number] for one in by):
+                    yield Anomaly(
+                        "erased record",
+                        f"{_at(history, final.partition)} offset {seen.offset}: {seen.payload} of "
+                        f"key {by[0].key}, erased below {max(one.ends[number] for one in by)}, is "
+                        f"there by {reader}",
+                    )
+
+
+def _is_erased_from(history: History, where: Partition) -> bool:
+    return any(one.topic_id == where.topic_id for one in history.erasures)
+
+
+def _may_be_erased(history: History, topic_id: str, send: Send) -> bool:
+    """Whether an erasure of its key may have taken it: one that had not ended when it was sent."""
+    return any(
+        one.topic_id == topic_id
+        and one.key == send.key
+        and (one.ended_s is None or send.sent_s <= one.ended_s)
+        for one in history.erasures
+    )
 
 
 def _may_be_deleted(kind: Kind, final: FinalLog, offset: int, survivor: int) -> bool:
@@ -320,8 +373,8 @@ def _skipped_by_the_log(history: History) -> Iterator[Anomaly]:
             yield Anomaly("skipped offset", f"{at}: a gap although no server went away")
         if final.log_start > 0 and kind is not Kind.RETAINED:
             yield Anomaly("skipped offset", f"{at} starts at {final.log_start}; nothing deletes")
-        if kind is Kind.COMPACTED:
-            continue
+        if kind is Kind.COMPACTED or _is_erased_from(history, final.partition):
+            continue  # each record by itself is judged by its acknowledgement
         next_offset = final.log_start
         for offset in [seen.offset for seen in _the_log(final)] + [final.log_end]:
             if offset > next_offset and not _covered(gaps, next_offset, offset):

@@ -76,9 +76,14 @@ TOPICS: Mapping[str, TopicSpec] = {
             "retention.ms": -1,
         },
     ),
+    # Keys are erased from it.
+    "personal": TopicSpec(Kind.PLAIN, 1, _SMALL),
     "reborn": TopicSpec(Kind.PLAIN, 1, _SMALL, is_recreated=True),
 }
 
+
+#: What keys are erased from.
+ERASED_TOPIC = "personal"
 
 #: What the Spark stream reads: a topic that nothing is deleted from.
 STREAMED_TOPIC = "plain"

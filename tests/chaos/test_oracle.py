@@ -9,6 +9,7 @@ import pytest
 from .history import (
     Consumption,
     Creation,
+    Erasure,
     FinalLog,
     History,
     Kind,
@@ -20,6 +21,7 @@ from .history import (
     TotalLoss,
 )
 from .oracle import judge
+from .payload import NULLED
 
 PLAIN = Partition("id-1", 0)
 READERS = ("log.read", "by hand")
@@ -503,3 +505,42 @@ def test_readers_that_have_the_same_in_another_order_differ() -> None:
     broken = history()
     broken.finals[0].readings["by hand"].reverse()
     assert names(broken) == ["readers differ", "reorder"]
+
+
+# -- erased record ---------------------------------------------------------------------------------
+
+
+def with_erasure(ended_s: float | None, end: int = 100) -> History:
+    """Offset 1 was erased with its key; the record at 100 was sent later, under the same key."""
+    erased = history()
+    erased.sends[1] = acked(1, 1, key="gone")
+    erased.sends[4] = acked(4, 100, 20.0, key="gone")
+    erased.erasures = [Erasure(PLAIN.topic_id, "gone", 5.0, ended_s, {0: end})]
+    return erased
+
+
+def test_a_record_whose_key_was_erased_may_be_gone_and_the_last_be_empty() -> None:
+    erased = with_erasure(15.0)
+    change_all(erased, lambda reading: reading.pop(1))
+    assert judge(erased) == []
+    for emptied in (erased, with_erasure(None)):  # killed half-way: either may be
+        for reading in emptied.finals[0].readings.values():
+            reading[-1] = Seen(100, NULLED)
+        emptied.erasures = [Erasure(PLAIN.topic_id, "gone", 5.0)]
+        assert judge(emptied) == []
+
+
+def test_an_erased_record_that_is_there_is_noticed() -> None:
+    assert names(with_erasure(15.0)) == ["erased record"]
+    assert names(with_erasure(None)) == []
+
+
+def test_what_was_not_to_be_erased_stays() -> None:
+    erased = with_erasure(15.0)
+    change_all(erased, lambda reading: reading.pop(1))
+    change_all(erased, lambda reading: reading.pop(0))  # of another key
+    assert names(erased) == ["lost write"]
+    later = with_erasure(15.0)
+    change_all(later, lambda reading: reading.pop(1))
+    change_all(later, lambda reading: reading.pop(-1))  # sent after the certificate
+    assert "lost write" in names(later)
