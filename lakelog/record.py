@@ -213,9 +213,9 @@ def objects(column: pa.Array) -> list[Any]:
 
 def header_tuples(column: pa.Array) -> list[Headers]:
     """The headers of each row."""
-    pairs = column.flatten()
-    if not len(pairs):
+    if not len(column.values):  # the parent's; without any, a slice has none either
         return [()] * len(column)
+    pairs = column.flatten()
     names, values = (objects(pc.struct_field(pairs, name)) for name in ("key", "value"))
     each = zip(names, values, strict=True)
     return [tuple(islice(each, count)) for count in column.value_lengths().to_pylist()]

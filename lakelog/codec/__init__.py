@@ -1,15 +1,18 @@
 """Records ⇄ entries; knows neither Redis nor what offsets mean to a log."""
 
-from .codec import decode, encode
+from .codec import AUTO_ARROW_RECORDS, decode, encode
 from .compression import resolve_compression
 from .decoded_size import decoded_bytes, in_steps
 from .entry import Entry, EntryId, ProducedBatch, gap_fields, gap_of
+from .fields_entry import Row
 from .many_entries import decode_together
 
 __all__ = [
+    "AUTO_ARROW_RECORDS",
     "Entry",
     "EntryId",
     "ProducedBatch",
+    "Row",
     "decode",
     "decode_together",
     "decoded_bytes",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
 
 import pyarrow as pa
@@ -47,7 +47,7 @@ _EMPTY = empty_records()
 
 
 def encode(
-    records: pa.RecordBatch,
+    records: pa.RecordBatch | Sequence[Row],
     entry_format: EntryFormat,
     compression: Compression,
     *,
@@ -61,7 +61,8 @@ def encode(
     arrow entry, whatever the format.
 
     Args:
-        records: ``PRODUCED``; a slice is encoded without the rest of its parent.
+        records: ``PRODUCED``; a slice is encoded without the rest of its parent. Or rows of values
+            that such columns can hold: where they become fields entries, none are made.
         entry_format: ``auto`` writes fields entries below `AUTO_ARROW_RECORDS` records.
         compression: of arrow entries; fields entries stay plain.
         max_entry_bytes: bound on `Entry.size_bytes`.
@@ -74,14 +75,17 @@ def encode(
         InvalidTimestampError: below -1, or beyond what microseconds can count.
         InvalidArgumentError: not ``PRODUCED``.
     """
-    _check(records)
+    columns = records if isinstance(records, pa.RecordBatch) else None
+    if columns is not None:
+        _check(columns)
     if entry_format is EntryFormat.ARROW or (
-        entry_format is EntryFormat.AUTO and records.num_rows >= AUTO_ARROW_RECORDS
+        entry_format is EntryFormat.AUTO and len(records) >= AUTO_ARROW_RECORDS
     ):
-        entries = encode_arrow(records, compression, max_entry_bytes, max_decoded_bytes)
+        columns = produced_batch(records) if columns is None else columns
+        entries = encode_arrow(columns, compression, max_entry_bytes, max_decoded_bytes)
     else:
         entries = []
-        for index, row in enumerate(_rows(records)):
+        for index, row in enumerate(records if columns is None else _rows(columns)):
             try:
                 entry = encode_fields(row, flatten)
             except Exception as error:  # a defect, about this record and not its neighbours
@@ -93,15 +97,19 @@ def encode(
             if entry is not None and entry.size_bytes <= min(max_entry_bytes, max_decoded_bytes):
                 entries.append(entry)
             else:
-                alone = records.slice(index, 1)
                 entries += encode_arrow(
-                    alone, compression, max_entry_bytes, max_decoded_bytes, first_index=index
+                    produced_batch([row]),
+                    compression,
+                    max_entry_bytes,
+                    max_decoded_bytes,
+                    first_index=index,
                 )
     if any(
         entry.min_timestamp_ms < NO_TIMESTAMP_MS or entry.max_timestamp_ms > MAX_TIMESTAMP_MS
         for entry in entries
     ):
-        raise _odd_timestamps(records.column(0).to_pylist())
+        given = [row[0] for row in records] if columns is None else columns.column(0).to_pylist()
+        raise _odd_timestamps(given)
     return tuple(entries)
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from ..back_off import Telling
-from ..codec import Entry, encode
+from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
 from ..errors import (
     DeliveryError,
     HotTierFullError,
@@ -205,7 +205,8 @@ class Sender:
 
     def _encode(self, call: Call) -> None:
         """Gives a call its entries. A record that is too large or cannot be encoded fails alone."""
-        records = _produced(call)
+        few = call.record_count < AUTO_ARROW_RECORDS  # columns of them would take longer to make
+        records = _rows(call) if few else _produced(call)
         if self._tracer is not None:
             call.links = self._tracer.links_of(call.headers.values())
         call.keys, call.values, call.headers = [], [], {}
@@ -221,8 +222,7 @@ class Sender:
                     if allows_more(call.queue, self._topics, self._accumulator):
                         continue
                 refused.append((rows.pop(error.index), error))
-                others = [row for row in range(records.num_rows) if row != error.index]
-                records = records.take(pa.array(others, pa.int64()))
+                records = _without(records, error.index)
         call.delivery.refused = sorted(refused, key=lambda row_and_error: row_and_error[0])
         if not rows:
             self._end(call, refused[0][1])
@@ -448,8 +448,8 @@ class Sender:
             delivery.call_back()
 
 
-def encode_for(queue: PartitionQueue, records: pa.RecordBatch) -> tuple[Entry, ...]:
-    """`PRODUCED` records as entries, as the queue's topic wants them."""
+def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -> tuple[Entry, ...]:
+    """`PRODUCED` records, or rows of them, as entries, as the queue's topic wants them."""
     return encode(
         records,
         queue.entry_format,
@@ -484,6 +484,19 @@ def _note_unanswered(call: Call, answer: Exception) -> None:
         return
     call.may_be_written = True
     call.sent_under = call.sent_under or run_id
+
+
+def _rows(call: Call) -> list[Row]:
+    """The records of an open call."""
+    headers = (call.headers.get(index, ()) for index in range(call.record_count))
+    return list(zip(call.timestamps_ms, call.keys, call.values, headers, strict=True))
+
+
+def _without(records: pa.RecordBatch | list[Row], index: int) -> pa.RecordBatch | list[Row]:
+    if isinstance(records, list):
+        return records[:index] + records[index + 1 :]
+    others = [row for row in range(records.num_rows) if row != index]
+    return records.take(pa.array(others, pa.int64()))
 
 
 def _produced(call: Call) -> pa.RecordBatch:

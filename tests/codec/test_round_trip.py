@@ -93,14 +93,12 @@ def as_stored(
 def test_records_come_back_byte_for_byte(
     produced, entry_format, compression, flatten, base_offset, append_time_ms, max_entry_bytes
 ):
-    entries = encode(
-        produced_batch(produced),
-        entry_format,
-        compression,
-        max_entry_bytes=max_entry_bytes,
-        flatten=flatten,
+    columns, from_rows = (
+        encode(records, entry_format, compression, max_entry_bytes=max_entry_bytes, flatten=flatten)
+        for records in (produced_batch(produced), produced)
     )
-    batch = decode(as_stored(entries, base_offset, append_time_ms))
+    assert from_rows == columns
+    batch = decode(as_stored(columns, base_offset, append_time_ms))
 
     batch.validate(full=True)
     assert batch.schema == RECORDS
