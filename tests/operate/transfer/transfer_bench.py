@@ -51,5 +51,5 @@ def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
 @pytest.fixture
 def other(make_redis: Callable[..., RedisServer], tmp_path: Path) -> Iterator[Lakelog]:
     """A log of nobody yet, with a Redis and a root of its own."""
-    with Lakelog.connect(make_redis().start().url, tmp_path / "other", engine="inline") as lake:
+    with Lakelog.connect(make_redis().url, tmp_path / "other", engine="inline") as lake:
         yield lake
