@@ -7,7 +7,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 import pyarrow as pa
@@ -446,5 +446,7 @@ def _int64_view(array: pa.Array) -> memoryview:
     return view[array.offset : array.offset + len(array)]
 
 
-#: Of a table without any; making one takes a millisecond, and each table begins with two.
-NO_FILES = SegmentIndex()
+@cache
+def no_files() -> SegmentIndex:
+    """Of a table without any: making one takes a millisecond, and each table begins with two."""
+    return SegmentIndex()

@@ -17,7 +17,7 @@ from .change import Change
 from .leftovers import Discarded, Leftovers
 from .purged import Purged
 from .registers import ArchivedEnd, CleanedEnd, ErasedEnd, LogStart, Register, ReservedEnd
-from .segment import NO_FILES, SegmentFile, SegmentIndex
+from .segment import SegmentFile, SegmentIndex, no_files
 from .tombstones import Tombstones
 
 T = TypeVar("T")
@@ -31,7 +31,7 @@ class ColdSnapshot:
     """The cold tier as of one version; answers without I/O."""
 
     version: int = NO_TABLE
-    files: SegmentIndex = NO_FILES
+    files: SegmentIndex = field(default_factory=no_files)
     registers: Mapping[Register, int] = field(default_factory=lambda: MappingProxyType({}))
     config_version: int = 0  # of the topic's settings in the table
     is_deleted: bool = False  # whether the table says that its topic was

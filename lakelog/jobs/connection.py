@@ -37,7 +37,7 @@ def connect(
 
     Args:
         parameters: with ``directory``, or also with ``redis_url``, ``redis_password_ref``,
-            ``cold``, ``location``, ``keyspace``.
+            ``cold``, ``location``, ``keyspace``; with ``tenant``, whose topics are meant.
         samples: whether a log with a Redis of its own gets a topic to look at.
         patience: how long to wait for a Redis that is away. Until it answers, rows of
             ``_lakelog_status`` say so once a minute.
@@ -57,6 +57,7 @@ def connect(
             parameters.cold or None,
             location=location,
             keyspace=parameters.keyspace,
+            tenant=_tenant(parameters),
             engine=engine,
             password_ref=parameters.redis_password_ref or None,
             storage_options=options,
@@ -74,7 +75,7 @@ def connect(
     _refuse(parameters, ["cold", "location", "redis_password_ref"], own)
     if parameters.get("keyspace", DEFAULT_KEYSPACE) != DEFAULT_KEYSPACE:
         _refuse(parameters, ["keyspace"], own)
-    log = Lakelog.embedded(_directory(parameters), engine=engine)
+    log = Lakelog.embedded(_directory(parameters), tenant=_tenant(parameters), engine=engine)
     try:
         if samples:
             _add_samples(log, parameters)
@@ -106,11 +107,16 @@ def connect_cold(parameters: Parameters) -> ColdLog:
         raise InvalidArgumentError(
             "cold_only is true, but neither cold nor directory says where the tables lie"
         )
-    place = LogPlace(None, root, parameters.get("keyspace"))
+    place, tenant = LogPlace(None, root, parameters.get("keyspace")), _tenant(parameters)
+    place = place if tenant is None else place.of_tenant(tenant)
     chosen = os.environ.get("LAKELOG_ENGINE") or None
     if chosen is None and isinstance(root, PathRoot) and "DATABRICKS_RUNTIME_VERSION" in os.environ:
         chosen = "inline"
     return ColdLog.of(place, choose_engine(chosen, place.object_stores))
+
+
+def _tenant(parameters: Parameters) -> str | None:
+    return parameters.get("tenant") or None
 
 
 def storage_options(root: str) -> dict[str, str] | None:

@@ -88,6 +88,7 @@ def read(
     clip: bool = False,
     location: str | None = None,
     keyspace: str | None = None,
+    tenant: str | None = None,
     password_ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
 ) -> DataFrame:
@@ -98,6 +99,7 @@ def read(
             reach it: the log then ends at the archived end.
         cold: a folder, an object store's URL, or ``catalog.schema``; None for an untiered topic.
         location: where the schema's tables lie, if they are committed to by path.
+        tenant: whose topic is meant; see `Lakelog.connect`.
         password_ref: ``env:NAME``, in the environment of the driver and of every executor; see
             `secret_reference`.
         storage_options: what opens an object store; see `Lakelog.connect`.
@@ -116,6 +118,7 @@ def read(
         storage_options=storage_options,
         spark=lambda: spark,
     )
+    place = place if tenant is None else place.of_tenant(tenant)
     if place.hot is None:
         tiers = _cold_alone(place, topic)
         clock: Clock = SystemClock()

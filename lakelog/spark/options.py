@@ -6,6 +6,8 @@
 | passwordRef                         | both   | ``env:NAME``, in the driver's and executors' env; |
 |                                     |        | see `secret_reference`                            |
 | keyspace                            | both   | default ``lakelog``                               |
+| tenant                              | both   | whose topics are meant, of its own keyspace and   |
+|                                     |        | folder or schema below or beside these            |
 | cold                                | both   | folder or URL of the cold root, or catalog.schema |
 | storageOptions                      | both   | JSON: what opens an object store; no secrets but  |
 |                                     |        | references                                        |
@@ -35,7 +37,8 @@
 
 | option                              | write  | value                                             |
 |-------------------------------------|--------|---------------------------------------------------|
-| redis, passwordRef, keyspace        | both   | as above                                          |
+| redis, passwordRef, keyspace,       | both   | as above                                          |
+| tenant                              |        |                                                   |
 | cold, storageOptions, tablesAt      | both   | as above; needed only when a server lost its tail |
 | topic                               | both   | of all rows, over the column                      |
 | acks                                | both   | ``memory`` (default), ``replicas=N`` or ``fsync`` |
@@ -79,7 +82,7 @@ OF_TRIGGERS = (
     "maxTriggerDelay",
 )
 
-WHERE = ("redis", "passwordRef", "keyspace", "cold", "storageOptions", "tablesAt")
+WHERE = ("redis", "passwordRef", "keyspace", "tenant", "cold", "storageOptions", "tablesAt")
 READ = (
     *WHERE,
     "subscribe",
@@ -307,6 +310,8 @@ def log_place(options: Mapping[str, str]) -> LogPlace:
         check_executors_can_resolve(options["passwordRef"], "passwordRef")
     if "cold" not in options and "storageOptions" in options:
         _refuse("storageOptions goes with 'cold': it opens an object store")
+    if "tablesAt" in options and "tenant" in options:
+        _refuse("tablesAt is where the tables of one schema are, and a tenant has another")
     if "tablesAt" in options and not SCHEMA.fullmatch(options.get("cold", "")):
         _refuse("tablesAt goes with cold=catalog.schema: it says where the schema's tables are")
     place = LogPlace.of(
@@ -317,6 +322,8 @@ def log_place(options: Mapping[str, str]) -> LogPlace:
         storage_options=_storage_options(options.get("storageOptions", "{}")),
         tables_at=options.get("tablesAt"),
     )
+    if "tenant" in options:
+        place = place.of_tenant(options["tenant"])
     if place.cold is not None:
         place.cold.options()  # refuses what may not be shown
     return place

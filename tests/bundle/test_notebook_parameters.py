@@ -28,6 +28,7 @@ PLACE = {
     "cold": "${resources.schemas.lakelog.catalog_name}.${resources.schemas.lakelog.name}",
     "location": "",
     "keyspace": "lakelog",
+    "tenant": "",
     "directory": "",
 }
 #: A repair of a run has the id of the run; tasks of one job do not share theirs.

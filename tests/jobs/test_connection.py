@@ -12,6 +12,7 @@ import pytest
 from lakelog.errors import (
     HotTierUnavailableError,
     InvalidArgumentError,
+    UnknownTenantError,
     UnknownTopicOrPartitionError,
 )
 from lakelog.jobs import connect, connect_cold, parameters
@@ -74,6 +75,23 @@ def test_nothing_is_made_in_a_log_with_its_redis_elsewhere(redis_url: str, tmp_p
         assert "'mine'" in repr(log)
         with pytest.raises(UnknownTopicOrPartitionError):
             log.log("readings")
+
+
+def test_a_notebook_works_on_the_topics_of_a_tenant(redis_url: str, tmp_path: Path) -> None:
+    with connect(given(redis_url=redis_url, cold=str(tmp_path))) as log:
+        log.tenants.create("acme")
+        log.topics.create("orders", 1)
+    asked = given(redis_url=redis_url, cold=str(tmp_path), tenant="acme")
+    with connect(asked) as log:
+        log.topics.create("trips", 1, {"local.retention.ms": 0})
+        with log.producer() as producer:
+            producer.send("trips", b"a trip")
+        log.archive()
+        assert [topic.name for topic in log.topics.list()] == ["trips"]
+    with connect_cold(given(cold=str(tmp_path), tenant="acme")) as log:
+        assert [topic.name for topic in log.topics.list()] == ["trips"]
+    with pytest.raises(UnknownTenantError, match="other"):
+        connect(given(redis_url=redis_url, cold=str(tmp_path), tenant="other"))
 
 
 def test_the_password_comes_by_reference(

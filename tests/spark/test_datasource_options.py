@@ -215,3 +215,21 @@ def test_a_place_and_its_options_say_the_same(tmp_path) -> None:
         again = parse({**read.place.options(), "subscribe": "orders"}, streaming=True)
         assert again.place == read.place
         assert read.place.hot == source
+
+
+def test_a_tenant_has_a_keyspace_and_a_root_of_its_own(tmp_path) -> None:
+    place = batch(tenant="acme", cold=str(tmp_path), keyspace="shop").place
+    assert place == LogPlace.of("redis://localhost:6379", str(tmp_path), keyspace="shop").of_tenant(
+        "acme"
+    )
+    assert place.options() == {
+        "redis": "redis://localhost:6379",
+        "keyspace": "shop.acme",
+        "cold": str(tmp_path / "acme"),
+    }
+    written = {"redis": WHERE["redis"], "cold": str(tmp_path), "keyspace": "shop", "tenant": "acme"}
+    assert parse_write({**written, "topic": "orders"}).place == place
+    with pytest.raises(InvalidArgumentError, match="not a legal name of a tenant"):
+        batch(tenant="Acme")
+    with pytest.raises(InvalidArgumentError, match="a tenant has another"):
+        batch(tenant="acme", cold="main.logs", tablesAt="/tables")

@@ -48,7 +48,7 @@ from ..schema import (
     TABLE_SCHEMA,
     TOPIC_ID_PROPERTY,
 )
-from ..segment import NO_FILES, SegmentFile, SegmentIndex
+from ..segment import SegmentFile, SegmentIndex, no_files
 from ..store.storage import Storage
 from ..store_errors import error_class, one_line
 from .log_statistics import log_statistics
@@ -225,12 +225,12 @@ class DeltaLog:
 
     def files(self) -> SegmentIndex:
         if self._table is None:
-            return NO_FILES
+            return no_files()
         with naming(self.path):
             stream = pa.RecordBatchReader.from_stream(self._table.get_add_actions(flatten=True))
             parts = (pa.Table.from_batches([batch]) for batch in stream if batch.num_rows)
             found = SegmentIndex.from_parts(parts)
-        return found if len(found) else NO_FILES
+        return found if len(found) else no_files()
 
     def table_id(self) -> str | None:
         """Delta's id of the table; None: there is none."""

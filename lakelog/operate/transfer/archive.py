@@ -13,6 +13,7 @@ import re
 import shutil
 import tarfile
 from collections.abc import Iterable, Iterator, Mapping
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,18 +33,29 @@ _LEGAL = re.compile(r"[\w-][\w.=-]*(/[\w-][\w.=-]*)*", re.ASCII)
 
 
 class _Hashed:
-    """A source that knows what was read of it."""
+    """A source that knows what was read of it. A thread takes the checksum of a chunk meanwhile."""
 
-    def __init__(self, source: Readable, tell: Tell) -> None:
+    def __init__(self, source: Readable, tell: Tell, hashing: Executor) -> None:
         self._source = source
         self._tell = tell
-        self.digest = hashlib.sha256()
+        self._hashing = hashing
+        self._digest = hashlib.sha256()
+        self._under_way: Future[None] | None = None  # one at most: chunks wait in their order
 
     def read(self, size: int, /) -> bytes:
         chunk = self._source.read(size)
-        self.digest.update(chunk)
+        self._wait()
+        self._under_way = self._hashing.submit(self._digest.update, chunk)
         self._tell(len(chunk))
         return chunk
+
+    def sha256(self) -> str:
+        self._wait()
+        return self._digest.hexdigest()
+
+    def _wait(self) -> None:
+        if self._under_way is not None:
+            self._under_way.result()
 
 
 class ArchiveWriter:
@@ -73,6 +85,7 @@ class ArchiveWriter:
             self._folder = Path(mkdtemp(prefix=f".{path.name}-", dir=path.parent))
         #: Where tables are made for the export.
         self.stage = Storage(str(self._folder))
+        self._hashing = ThreadPoolExecutor(1, "lakelog-export-checksum")
         self._tar: tarfile.TarFile | None = None
         self._next = 0  # of the held members
         self._end = 0  # of the last member that stays
@@ -92,13 +105,13 @@ class ArchiveWriter:
         info.size, info.mode = size_bytes, 0o644
         before = self._writing().offset
         with source() as stream, self._place.naming(self.where):
-            hashed = _Hashed(stream, tell)
+            hashed = _Hashed(stream, tell, self._hashing)
             try:
                 self._writing().addfile(info, hashed)  # type: ignore[arg-type]
             except BaseException:
                 self._tar = self._open_at(before)  # no half of a member stays before the next one
                 raise
-        return Copied(size_bytes, hashed.digest.hexdigest())
+        return Copied(size_bytes, hashed.sha256())
 
     def begin(self, folder: str) -> None:
         """The files of a topic come next; the second time, without those that came before."""
@@ -130,6 +143,7 @@ class ArchiveWriter:
 
     def close(self) -> None:
         """Lets go of the file, and removes the stage."""
+        self._hashing.shutdown()
         self._file.close()
         shutil.rmtree(self._folder, ignore_errors=True)
 

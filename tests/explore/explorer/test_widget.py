@@ -284,7 +284,7 @@ def test_a_record_is_opened_in_full(orders):
     assert explorer.record(18).value == b'{"n": 18}'
     hands.type("format", "hex")
     assert "00000000  7b 22 6e 22" in hands.html("record")
-    hands.type("opened", "–")
+    hands.type("opened", "")
     assert hands.html("record") == ""
     with pytest.raises(InvalidArgumentError, match=r"seek\(99\) shows it"):
         explorer.record(99)
