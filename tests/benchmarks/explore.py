@@ -53,10 +53,11 @@ PAINTS, PAINT_GOAL_MS = 5, 500
 WIDE_GOAL_S = 2.0
 WIDE_RECORDS = 20  # of each partition
 
-#: From the call to the first HTML with rows, in a process that has connected and no more.
+#: From the call to the first HTML with rows, in a kernel that has connected and no more.
 PAINT = """
 import sys, time
 from threading import Event
+from ipykernel.ipkernel import IPythonKernel
 from lakelog import Lakelog
 with Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline") as lakelog:
     lakelog.topics.list()
@@ -135,7 +136,8 @@ def painted(url: str, folder: str) -> list[float]:
 def wide(lakelog: Lakelog, url: str, partitions: int) -> Iterator[tuple[str, float, float]]:
     """What is asked of very many partitions, and the seconds that it takes, each once."""
     lakelog.topics.create("wide", partitions, {"retention.ms": -1, "remote.storage.enable": False})
-    with lakelog.producer() as producer:
+    # The faster a producer is, the fewer records wait for each other: those of a partition do here.
+    with lakelog.producer(linger_ms=60_000) as producer:
         for number in range(WIDE_RECORDS):
             for partition in range(partitions):
                 at_ms = EPOCH_MS + 1000 * number + partition % 1000
