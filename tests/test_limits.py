@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import redis
 
 import lakelog
 from lakelog import Lakelog
@@ -21,24 +22,14 @@ from lakelog.hot import AppendCall
 from lakelog.hot.append import check_call
 from lakelog.ingest.producer_config import ProducerConfig
 from lakelog.limits.limits import limits, rows
-from lakelog.testing.servers import RedisServer
 
 README = Path(lakelog.__file__).parent / "limits" / "README.md"
 MOST = {one.what: one.most for one in limits()}
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
-    started = RedisServer(tmp_path_factory.mktemp("redis"), {"appendonly": "no"}).start()
-    yield started
-    started.kill()
-
-
 @pytest.fixture
-def lake(server: RedisServer) -> Iterator[Lakelog]:
-    with server.client() as client:
-        client.flushall()
-    with Lakelog.connect(server.url) as lake:
+def lake(redis_url: str) -> Iterator[Lakelog]:
+    with Lakelog.connect(redis_url) as lake:
         yield lake
 
 
@@ -60,14 +51,13 @@ def test_partitions_and_names(lake: Lakelog) -> None:
         lake.topics.create(longest + "n", 1, UNTIERED)
 
 
-def test_the_last_offset(lake: Lakelog, server: RedisServer) -> None:
+def test_the_last_offset(lake: Lakelog, redis_client: redis.Redis) -> None:
     lake.topics.create("t", 1, UNTIERED)
     last = MOST["offset of a record"]
-    with server.client() as client:
-        state = "{lakelog:stream:t:0}:state"
-        base, *rest = client.hget(state, "segment").decode().split()
-        assert base == "0"
-        client.hset(state, mapping={"log_end": last, "segment": f"{last} {' '.join(rest)}"})
+    state = "{lakelog:stream:t:0}:state"
+    base, *rest = redis_client.hget(state, "segment").decode().split()
+    assert base == "0"
+    redis_client.hset(state, mapping={"log_end": last, "segment": f"{last} {' '.join(rest)}"})
     with lake.producer() as producer:
         assert producer.send("t", b"the last").result().offset == last
         with pytest.raises(OffsetsExhaustedError):

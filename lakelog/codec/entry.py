@@ -131,6 +131,11 @@ class ProducedBatch:
     def record_count(self) -> int:
         return sum(entry.record_count for entry in self.entries)
 
+    @property
+    def size_bytes(self) -> int:
+        """As stored."""
+        return sum(entry.size_bytes for entry in self.entries)
+
 
 # -- gaps --------------------------------------------------------------------------------------
 

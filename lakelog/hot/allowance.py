@@ -91,7 +91,7 @@ class Allowances:
 
         Raises: see `_take`.
         """
-        sizes = [sum(entry.size_bytes for entry in call.batch.entries) for call in calls]
+        sizes = [call.batch.size_bytes for call in calls]
         try:
             self._take(calls[0], refused, sum(sizes))
         except QuotaExceededError:

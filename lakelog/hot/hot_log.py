@@ -237,8 +237,7 @@ class HotLog:
         try:
             if acks.fsync:
                 self._check_fsync(server)
-            size_bytes = sum(entry.size_bytes for call in calls for entry in call.batch.entries)
-            look = self._looks.begin(server, size_bytes)
+            look = self._looks.begin(server, sum(call.batch.size_bytes for call in calls))
             run_id, replies = server.run_scripts(scripts, [*confirm, *look.commands])
         except LakelogError as error:
             return [error] * len(calls)

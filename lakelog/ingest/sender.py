@@ -283,9 +283,8 @@ class Sender:
                 answer, may_be_written=call.may_be_written, is_first=in_flight.is_first(call)
             )
             if isinstance(answer, AppendResult):
-                self._written(call, answer)
+                written_bytes += self._written(call, answer)
                 memory = answer.memory
-                written_bytes += sum(entry.size_bytes for entry in call.entries)
                 continue
             if decision is not Verdict.RESEND or queue.last_error is None:
                 queue.last_error = answer  # otherwise the error of the call before it is the cause
@@ -358,8 +357,9 @@ class Sender:
             queue.high_water_percent,
         )
 
-    def _written(self, call: Call, result: AppendResult) -> None:
-        queue = call.queue
+    def _written(self, call: Call, result: AppendResult) -> int:
+        """Settles a call that is in the log; its bytes there."""
+        queue, stored_bytes = call.queue, sum(entry.size_bytes for entry in call.entries)
         if queue.failures:
             self._telling.succeeded(f"appending to {queue.topic_partition}", queue.failures)
         queue.told_end = max(queue.told_end, result.base_offset + call.record_count)
@@ -369,7 +369,7 @@ class Sender:
         self._expiry.look(queue.topic, queue.age_limit_ms, call.entries)
         topic = queue.topic_partition.topic
         COUNTS.add(m.PRODUCED_RECORDS, call.record_count, topic)
-        COUNTS.add(m.PRODUCED_BYTES, sum(entry.size_bytes for entry in call.entries), topic)
+        COUNTS.add(m.PRODUCED_BYTES, stored_bytes, topic)
         if call.delivery.refused:
             COUNTS.add(m.PRODUCER_ERRORS, len(call.delivery.refused), topic)
         with self._accumulator.lock:
@@ -378,6 +378,7 @@ class Sender:
             )
             queue.in_flight.written(call)
         self._done.append(call.delivery)
+        return stored_bytes
 
     def _mend(self, queue: PartitionQueue, action: Callable[[PartitionQueue], None]) -> bool:
         """Mends what stops a partition's appends. Says whether to pause before the next round."""

@@ -212,9 +212,10 @@ class TaskAppend:
                 progress.is_confirmed = True
                 topic = self._topics[tp.topic]
                 if topic.config.tiered:
-                    size_bytes = sum(entry.size_bytes for entry in call.batch.entries)
                     mark = topic.config.high_water_percent
-                    held_ms = max(held_ms, throttle_time_ms(answer.memory, mark, size_bytes))
+                    held_ms = max(
+                        held_ms, throttle_time_ms(answer.memory, mark, call.batch.size_bytes)
+                    )
                 _EXPIRY.look(topic, age_limit_ms(topic.config), call.batch.entries)
             elif isinstance(answer, OutOfOrderSequenceError) and self._was_appended(call, answer):
                 progress.is_confirmed = False

@@ -52,7 +52,7 @@ class QuotaRules(LogRules):
 
     def _append_bounded(self, partition: int, producer: int, batch: Batch) -> None:
         (sent,) = self._calls(partition, producer, [batch])
-        size_bytes = sum(entry.size_bytes for entry in sent.call.batch.entries)
+        size_bytes = sent.call.batch.size_bytes
         held = self._held()
         self.clock.advance(1001)
         if held + size_bytes > self.hot_quota:

@@ -26,6 +26,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+from erase import told
 
 from lakelog import Lakelog
 
@@ -104,12 +105,7 @@ def main() -> int:
         }
         for what, took in seconds.items()
     ]
-    heads = list(rows[0])
-    print("| " + " | ".join(heads) + " |")
-    print("|" + " --- |" * len(heads))
-    for row in rows:
-        print("| " + " | ".join(str(row[head]) for head in heads) + " |")
-    return 0 if all(row["holds"] for row in rows) else 1
+    return told(rows)
 
 
 if __name__ == "__main__":
