@@ -335,7 +335,10 @@ class ProducerFencedError(LakelogError):
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class HotTierFullError(LakelogError):
-    """Redis is at ``maxmemory``; nothing was written. Archiving and trimming make room."""
+    """Redis is at ``maxmemory``, or so near that calls are held back; nothing was written.
+
+    Archiving and trimming make room.
+    """
 
     retriable = True
 

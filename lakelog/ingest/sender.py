@@ -345,17 +345,16 @@ class Sender:
         now_s = time.monotonic()
         queue.retry_at_s = now_s + throttle_ms / 1000
         COUNTS.observe(m.THROTTLE_SECONDS, throttle_ms / 1000)
-        if now_s < self._throttle_told_s + THROTTLE_QUIET_S:
-            return
-        self._throttle_told_s = now_s
-        _log.warning(
-            "%s: Redis is nearly full, so calls are held back for %d ms after each answer, longer "
-            "the fuller it gets, until archivers make room there (lakelog.high.water.percent=%d). "
-            "Is one running? `lakelog status` says how full Redis is",
-            queue.topic_partition,
-            throttle_ms,
-            queue.high_water_percent,
+        # What waits here in vain was refused by nobody, so this is its cause.
+        queue.last_error = HotTierFullError(
+            f"Redis is nearly full, so calls are held back for {throttle_ms} ms after each answer, "
+            "longer the fuller it gets, until archivers make room there "
+            f"(lakelog.high.water.percent={queue.high_water_percent:g}). Is one running? "
+            "`lakelog status` says how full Redis is"
         )
+        if now_s >= self._throttle_told_s + THROTTLE_QUIET_S:
+            self._throttle_told_s = now_s
+            _log.warning("%s: %s", queue.topic_partition, queue.last_error)
 
     def _written(self, call: Call, result: AppendResult) -> int:
         """Settles a call that is in the log; its bytes there."""

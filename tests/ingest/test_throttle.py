@@ -12,6 +12,7 @@ import redis
 
 from lakelog import Lakelog
 from lakelog.clock import SystemClock
+from lakelog.errors import DeliveryError, HotTierFullError
 from lakelog.hot.clock_skew import skew_ms
 from lakelog.hot.connection import Wire
 from lakelog.hot.memory_use import MemoryUse
@@ -116,6 +117,19 @@ def test_between_the_mark_and_full_each_answer_holds_the_next_call_back(
     assert rows["lakelog_redis_throttle_seconds"] == pytest.approx(told / 1000, rel=0.1)
     assert client.info("stats")["evicted_keys"] == 0
     assert [r.offset for r in lake.log("t").read(0).records()] == list(range(6))
+
+
+def test_who_is_held_back_for_longer_than_a_delivery_may_take_hears_why(
+    lake: Lakelog, client: redis.Redis
+) -> None:
+    lake.topics.create("t", 1)
+    use_percent(client, 97)
+    with lake.producer(delivery_timeout_ms=100) as producer:
+        producer.send("t", b"v").result()
+        with pytest.raises(DeliveryError, match="Redis is nearly full") as failed:
+            producer.send("t", b"v").result()
+    assert isinstance(failed.value.last_error, HotTierFullError)
+    assert (failed.value.not_written, failed.value.unknown) == (1, 0)
 
 
 def test_it_takes_no_round_trip_more(
