@@ -599,7 +599,13 @@ with Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline") as lake:
 """
 
 
-@pytest.mark.parametrize("step", PURGE_STEPS)
+@pytest.mark.parametrize(
+    "step",
+    [
+        pytest.param(step, marks=[] if step == "purge.after_data" else [pytest.mark.slow])
+        for step in PURGE_STEPS
+    ],
+)
 def test_a_killed_purge_is_finished_by_the_next(
     lake: Lakelog, redis_url: str, tmp_path: Path, step: str
 ) -> None:

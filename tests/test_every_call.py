@@ -923,13 +923,13 @@ def into_a_file(path: Path) -> None:
 OUTAGES: dict[str, Callable[[Harm], Any]] = {
     "Redis is gone": lambda h: h.server.kill(),
     "Redis is full": lambda h: h.redis("CONFIG", "SET", "maxmemory", 1),
-    "Redis forbids the clock": lambda h: h.redis("ACL", "SETUSER", "default", "-time", "-hgetall"),
     "the store denies": lambda h: h.store(*METHODS, status=403),
-    "the table is gone": lambda h: shutil.rmtree(h.table),
-    "a commit is garbage": lambda h: h.next_commit().write_bytes(b"\x00\xffjunk"),
 }
 
 MORE_OUTAGES: dict[str, Callable[[Harm], Any]] = {
+    "Redis forbids the clock": lambda h: h.redis("ACL", "SETUSER", "default", "-time", "-hgetall"),
+    "the table is gone": lambda h: shutil.rmtree(h.table),
+    "a commit is garbage": lambda h: h.next_commit().write_bytes(b"\x00\xffjunk"),
     "files are garbage": lambda h: h.files(lambda file: file.write_bytes(b"PAR1junk" * 20)),
     "the store is busy": lambda h: h.store(*METHODS, status=503),
     "Redis has others' strings": lambda h: h.take_keys(lambda c, key: c.set(key, "precious")),

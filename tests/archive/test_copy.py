@@ -208,6 +208,7 @@ def test_a_large_record_is_decoded_when_no_other_copy_holds_one(make_tiers, larg
     assert held == ["the first, still", "the other"]
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_segment(make_tiers, processes):
     tiers = make_tiers()
     value = b"x" * 10_000

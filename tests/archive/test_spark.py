@@ -9,6 +9,7 @@ from lakelog.engines.spark import SparkEngine
 from lakelog.errors import UnknownTopicIdError
 
 
+@pytest.mark.slow
 def test_spark_workers_copy_what_the_plan_says(make_tiers, spark):
     tiers = make_tiers(partitions=3, local_retention_ms=0, internal_segment_bytes=10_000)
     for number in range(3):

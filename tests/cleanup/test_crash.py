@@ -127,6 +127,7 @@ def test_two_cleanups_and_an_archiver_at_once_keep_each_record_once(make_case):
         assert len(snapshot.files.of_partition(partition)) <= 14
 
 
+@pytest.mark.slow
 def test_cleanups_without_any_delete_delay_disturb_each_other_but_lose_nothing(make_case):
     case = make_case()
     made.archive(case.table(), case.topic, 0, segments=3)

@@ -55,6 +55,7 @@ def test_a_fork_of_a_process_that_used_tables_ends_in_a_sentence(run) -> None:
     assert "multiprocessing.get_context('spawn')" in said
 
 
+@pytest.mark.slow
 def test_a_process_of_its_own_reads_the_table(run) -> None:
     assert run("spawn", "used") == "1"
 

@@ -184,7 +184,7 @@ def test_an_optimize_between_plan_and_commit(table, topic, archived, neighbour, 
     check(table, [*(range(1000) if kind == "rewrite" else ()), *range(1200, 1600)])
 
 
-@pytest.mark.parametrize("kind", ["archive", "rewrite"])
+@pytest.mark.parametrize("kind", ["archive", pytest.param("rewrite", marks=pytest.mark.slow)])
 def test_a_vacuum_that_takes_a_file_in_flight(table, topic, archived, neighbour, kind):
     change = (
         archive(topic, archived, 1700, segment=1200) if kind == "archive" else rewrite(archived)
@@ -218,6 +218,7 @@ def test_spark_understands_the_properties(table, topic, neighbour):
         assert offsets(table, table.snapshot()) == neighbour.offsets()
 
 
+@pytest.mark.slow
 def test_spark_vacuums_by_the_topics_delay(table, topic, archived, neighbour):
     table.apply(rewrite(archived), archived)
     vacuum = f"VACUUM delta.`{table.path}`"
@@ -305,10 +306,10 @@ def optimization(snapshot: Any) -> Change:
     ("change", "options", "error"),
     [
         (optimization, {}, None),
-        (retention, {}, "DELTA_SOURCE_IGNORE_DELETE"),
-        (retention, {"ignoreDeletes": "true"}, None),
+        pytest.param(retention, {}, "DELTA_SOURCE_IGNORE_DELETE", marks=pytest.mark.slow),
+        pytest.param(retention, {"ignoreDeletes": "true"}, None, marks=pytest.mark.slow),
         pytest.param(retention, {"skipChangeCommits": "true"}, None, marks=pytest.mark.slow),
-        (compaction, {}, "DELTA_SOURCE_TABLE_IGNORE_CHANGES"),
+        pytest.param(compaction, {}, "DELTA_SOURCE_TABLE_IGNORE_CHANGES", marks=pytest.mark.slow),
         pytest.param(
             compaction,
             {"ignoreDeletes": "true"},

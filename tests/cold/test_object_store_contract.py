@@ -21,7 +21,7 @@ from lakelog.topic import Topic
 
 class TestPathTableOnS3(ColdTableContract):
     # Each example makes a table, which takes half a second here; the folder's run has the others.
-    test_seeks_agree_with_a_list = settings(max_examples=10)(
+    test_seeks_agree_with_a_list = settings(max_examples=5)(
         given(data=st.data())(ColdTableContract.test_seeks_agree_with_a_list.hypothesis.inner_test)
     )
 

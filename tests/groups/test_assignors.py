@@ -329,9 +329,8 @@ def test_assignors_are_found_by_kafkas_names() -> None:
         assignor_named("fair")
 
 
-@pytest.mark.parametrize(
-    "assignor", ["sticky", pytest.param("cooperative-sticky", marks=pytest.mark.slow)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("assignor", ["sticky", "cooperative-sticky"])
 def test_a_hundred_thousand_partitions_are_shared_out(assignor: str) -> None:
     """Of unlike subscriptions, and again when members come and go."""
     names = [f"t{n:03}" for n in range(100)]

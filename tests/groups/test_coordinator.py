@@ -401,6 +401,7 @@ def test_a_member_that_was_killed_is_replaced(
 # -- what Redis holds --------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_thousand_idle_groups_of_ten_partitions_take_less_than_five_megabytes(
     groups: GroupBench, redis_client: redis.Redis
 ) -> None:

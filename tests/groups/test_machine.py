@@ -37,7 +37,14 @@ def test_a_group_does_what_the_model_does_for_long(tmp_path: Path) -> None:
         run(machine, 2_000, 80)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+#: These are looked for each time; the others when asked for.
+QUICK = {"no generation check", "a round that keeps its generation"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in MUTANTS],
+)
 def test_the_machine_notices(name: str, tmp_path: Path) -> None:
     with mutated(*MUTANTS[name]), group_machine(tmp_path) as machine, pytest.raises(Differs):
         run(machine, 150, 50, shrink=False)

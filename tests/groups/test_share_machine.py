@@ -99,7 +99,14 @@ def mutated(file: str, changes: Mapping[str, str]) -> AbstractContextManager[Non
     return scripts_changed(is_of, changes)
 
 
-@pytest.mark.parametrize("name", MUTANTS)
+#: These are looked for each time; the others when asked for.
+QUICK = {"no owner check", "no expiry", "a record is skipped"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in MUTANTS],
+)
 def test_the_machine_notices(name: str, tmp_path: Path) -> None:
     with mutated(*MUTANTS[name]), share_machine(tmp_path) as machine, pytest.raises(Differs):
         run(machine, 150, 40, shrink=False)

@@ -328,6 +328,7 @@ def test_partitions_of_a_cluster_lie_apart(
     assert bench.say(Outcome.ACCEPT, 0, 1)
 
 
+@pytest.mark.slow
 def test_a_member_dies_with_a_million_records(
     redis_url: str, make_shares: Callable[..., ShareBench], record_property: Callable[..., None]
 ) -> None:

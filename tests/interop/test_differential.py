@@ -27,7 +27,7 @@ def compared(number: int, redis_url: str, root: Path) -> list[Comparison]:
 
 
 #: As many workloads are compared each time; the others when asked for.
-FEW = 8
+FEW = 4
 
 
 @pytest.mark.parametrize(

@@ -105,6 +105,7 @@ with Lakelog.connect(sys.argv[1], sys.argv[2], engine="inline") as log:
 """
 
 
+@pytest.mark.slow
 def test_processes_at_once_add_each_reading_once(
     log: Lakelog, redis_url: str, tmp_path: Path
 ) -> None:

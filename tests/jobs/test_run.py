@@ -295,6 +295,7 @@ def test_a_continuous_run_tells_where_things_stand_while_it_runs(log: Lakelog) -
     assert [part["archived_end"] for part in ended[0]["partitions"]] == [30, 50]
 
 
+@pytest.mark.slow
 def test_what_was_archived_while_nothing_could_be_told_is_told_later(log: Lakelog) -> None:
     log.topics.create(TOPIC, 2, {"lakelog.flush.rows": 1, "lakelog.flush.interval.ms": 1})
     stop, looked = threading.Event(), threading.Semaphore(0)

@@ -22,13 +22,10 @@ OF_CLEANUP = (40, 12)
 
 #: Caught within seconds; the others, when asked for.
 QUICK = {
-    "no sequence check",
     "base id off by one",
-    "a gap as wide as the clock says",
     "offsets given out before they are reserved",
     "gap not noted",
     "trim ignores what is archived",
-    "a stranger's file taken as sorted",
     "an allowance that nobody looks at",
 }
 

@@ -514,6 +514,7 @@ def test_a_fault_of_one_topic_hides_no_other(world: World):
 # -- beside others -----------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_sound_log_has_no_faults_beside_those_who_work_on_it(redis_url: str, tmp_path: Path):
     """A producer, an archiver and a cleanup go on; what they do by halves is never called wrong."""
     settings = {

@@ -84,7 +84,7 @@ def cleanup(log: SparkLog) -> None:
 @pytest.mark.parametrize(
     ("statements", "feature"),
     [
-        (DELETION_VECTORS, "deletionVectors"),
+        pytest.param(DELETION_VECTORS, "deletionVectors", marks=pytest.mark.slow),
         pytest.param(RENAMED_COLUMN, "columnMapping", marks=pytest.mark.slow),
     ],
     ids=["deletion vectors", "a renamed column"],

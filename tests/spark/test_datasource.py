@@ -219,6 +219,7 @@ def test_a_stream_catches_up_from_cold_and_goes_on_hot(make_log, stream) -> None
     assert sum(stream.drain(options)) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not HAS_READ_LIMITS, reason="this Spark knows no limits")
 def test_spark_makes_micro_batches_by_the_limits(make_log, stream) -> None:
     log = make_log(lakelog_entry_format="fields")
@@ -249,6 +250,7 @@ def test_spark_makes_micro_batches_by_the_limits(make_log, stream) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_new_partitions_and_new_topics_are_picked_up(make_log, stream) -> None:
     log = make_log()
     log.append(10)
@@ -266,6 +268,7 @@ def test_new_partitions_and_new_topics_are_picked_up(make_log, stream) -> None:
     assert stream.rows() == sorted([*log.expected(), *more.expected()])
 
 
+@pytest.mark.slow
 def test_a_topic_made_again_under_a_stream_fails_naming_both_ids(make_log, stream) -> None:
     log = make_log()
     log.append(10)

@@ -35,7 +35,10 @@ def log(make_log: Any) -> SparkLog:
     return log
 
 
-@pytest.fixture(params=["true", "false"], ids=["filters handed over", "as Spark is set up"])
+@pytest.fixture(
+    params=[pytest.param("true", marks=pytest.mark.slow), "false"],
+    ids=["filters handed over", "as Spark is set up"],
+)
 def handed_over(request: Any, spark: Any) -> Iterator[None]:
     name = "spark.sql.python.filterPushdown.enabled"
     spark.conf.set(name, request.param)

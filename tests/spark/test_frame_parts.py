@@ -84,7 +84,7 @@ def test_each_offset_of_a_range_is_read_once_and_what_hot_lost_from_cold(look, e
 
 
 @given(cold_layouts(), st.integers(0, 999))
-@settings(max_examples=600)
+@settings(max_examples=300)
 def test_a_condition_takes_the_rows_of_its_ranges_and_no_other(layout, seed) -> None:
     check(layout, some_ranges(layout, 16, seed))
 

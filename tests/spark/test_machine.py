@@ -36,7 +36,7 @@ def run(machine: type[RuleBasedStateMachine], examples: int, steps: int) -> None
 
 
 @pytest.mark.parametrize(
-    "examples", [3, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
+    "examples", [2, pytest.param(20, marks=pytest.mark.slow)], ids=["few", "many"]
 )
 def test_what_sparks_tasks_archive_is_what_the_model_has(
     tmp_path: Path, spark: Any, examples: int

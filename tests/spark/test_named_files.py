@@ -144,8 +144,11 @@ def test_a_filter_by_offset_and_time_leaves_out_files_by_their_statistics(make_n
     "demand",
     [
         "ADD CONSTRAINT small CHECK (offset < 1000)",
-        "SET TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true', "
-        "'delta.columnMapping.mode' = 'name')",
+        pytest.param(
+            "SET TBLPROPERTIES ('delta.enableIcebergCompatV2' = 'true', "
+            "'delta.columnMapping.mode' = 'name')",
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_table_that_asks_more_of_a_writer_gets_rows(make_named, writes, catalog, demand):

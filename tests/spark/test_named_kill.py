@@ -64,7 +64,8 @@ class Lying:
         return [info.path for info in storage.list_files(storage.root, recursive=True)]
 
 
-@pytest.mark.parametrize("kills", [1, pytest.param(5, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [1, 5])
 def test_each_record_is_archived_once_however_often_the_archiver_is_killed(
     redis_url: str,
     spark: Any,

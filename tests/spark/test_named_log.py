@@ -64,6 +64,7 @@ def test_a_log_by_name_is_archived_read_sought_and_framed(log: SparkLog, spark, 
     assert rows_of(archived) == [row for row in log.expected() if row[1] < 300]
 
 
+@pytest.mark.slow
 def test_by_name_a_range_has_no_row_of_its_neighbours_and_nothing_deleted(
     log: SparkLog, spark, schema
 ) -> None:
@@ -538,6 +539,7 @@ def test_a_place_is_a_path_a_schema_or_a_schema_at_a_location(tmp_path) -> None:
         NamedRoot("spark_catalog.no_such_schema").catalogue()
 
 
+@pytest.mark.slow
 def test_a_log_by_name_is_archived_continuously_by_the_same_supervisor(log: SparkLog) -> None:
     log.create(2, lakelog_flush_rows=1)
     for partition in (0, 1):

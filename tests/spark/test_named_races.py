@@ -82,6 +82,7 @@ ARCHIVE_STEPS = (
 )
 
 
+@pytest.mark.slow
 def test_an_archiver_killed_at_any_step_is_settled_by_the_next_run(log: SparkLog, spark, schema):
     log.create(2)
     for step in ARCHIVE_STEPS:

@@ -31,6 +31,12 @@ class TestNamedTable(ColdTableContract):
             "test_cleaning_and_reserving_leave_what_producers_had_sent",
             "test_what_producers_had_sent_last_moves_with_the_archived_end",
             "test_of_two_rewrites_of_a_file_only_one_stands",
+            "test_everything_may_be_removed_and_archiving_goes_on",
+            "test_changed_settings_stand_in_nobodys_way",
+            "test_archiving_and_retention_do_not_stand_in_each_others_way",
+            "test_a_segment_may_be_compacted_to_nothing",
+            "test_a_rewrite_that_loses_its_sources_meanwhile_is_superseded",
+            "test_no_two_reserve_the_same_offsets",
         }
     )
 

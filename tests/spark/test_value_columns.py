@@ -134,7 +134,14 @@ LITERALS = {
 }
 
 
-@pytest.mark.parametrize("column", LITERALS)
+#: These types are asked for each time; the others when asked for.
+QUICK = {"n bigint", "at timestamp"}
+
+
+@pytest.mark.parametrize(
+    "column",
+    [pytest.param(one, marks=[] if one in QUICK else [pytest.mark.slow]) for one in LITERALS],
+)
 def test_a_filter_on_a_column_opens_the_files_that_hold_the_value(make_log, spark, column) -> None:
     values, literal = LITERALS[column]
     name = column.split()[0]

@@ -117,7 +117,7 @@ class Pages:
     limit=st.integers(1, 30),
     seed=st.integers(0, 999),
 )
-@settings(max_examples=15)
+@settings(max_examples=8)
 def test_pages_agree_with_a_list(make_bench, beginning, steps, records, limit, seed):
     chance = random.Random(seed)
     story = Story(make_bench(partitions=2))
