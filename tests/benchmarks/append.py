@@ -1,36 +1,35 @@
-"""Appending against its limits, on this machine, in one run.
-
-    python tests/benchmarks/append.py
+"""Appends: many records by each way of handing them over, and one at a time.
 
 Each size's records go to a topic of four partitions as Arrow tables and as Python lists of
-(key, value) through `send_batch`, and one by one through `send` and a final `flush`. What they are
-held against, with the producer's default settings:
+(key, value) through `send_batch`, and one by one through `send` and a final `flush`, each with the
+producer's own settings, against
 
-- *encode*: the same input made into entries (columns, partitions, cuts, compression), thrown away;
-- *entries alone*: entries made before, appended: what the hot tier takes at most, since Redis runs
-  the append script in one thread, and its Lua hashes each byte that it is given;
-- *bare XADD*: the same entries, pipelined by redis-py to as many streams;
-- *bare IPC*: pyarrow writing batches made before as IPC messages, an entry's records each; against
-  it also *codec alone*, which is encoding without columns and partitions.
+- *confluent-kafka*: the same records by `produce`, one by one since it has no other way, acks=all
+  and idempotent, until all are answered (with `--peers`);
+- *Kafka's Java producer*: its own performance tool, which makes its values itself (with
+  `--kafka-tool`);
+- *encoding alone*: the same input made into entries (columns, partitions, cuts, compression) that
+  are thrown away;
+- *Redis fed ready entries*: entries made before, through the append script;
+- *bare XADD*: the same entries, pipelined by redis-py to as many streams, which knows no producers,
+  offsets or segments;
+- *bare Arrow IPC*: pyarrow writing batches made before, an entry's records each.
 
-Values are random text, so that no codec flatters either side. The sides take turns, each in a topic
-of its own that is dropped afterwards; what counts is the best time of each, since whatever else
-runs on the machine only ever adds. An append shares the machine with Redis and so suffers more from
-others than encoding does: the CPU time of this process (Redis not counted) tells that apart. Prints
-one Markdown table.
+One at a time: from the call to its answer, against the same with confluent-kafka, a bare XADD of
+the record, and a PING, which is what the way there and back takes.
+
+Values are random text, so that no codec flatters either side.
 """
 
 from __future__ import annotations
 
-import argparse
 import base64
 import os
-import tempfile
+import re
+import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -50,57 +49,143 @@ from lakelog.ingest.producer import Producer, ProducerConfig
 from lakelog.record import PRODUCED
 from lakelog.testing.servers import RedisServer
 
+from .bench import Bench, Side, rates
+from .kafka_peer import KafkaPeer
+from .measures import OURS, RECORDS_PER_S, SECONDS, Goal, Row
+
 PARTITIONS = 4
 CALL_BYTES = 32 * MIB  # of values, in each call of send_batch
 EXCHANGE_BYTES = 4 * MIB  # that bare XADD sends before it reads the answers
 UNTIERED = {"remote.storage.enable": False, "retention.ms": -1}
+SIZES = {100: 2_000_000, KIB: 500_000}  # records of each size
+
+CONFLUENT = "confluent-kafka"
+JAVA = "Kafka's Java producer"
+ENCODING = "encoding alone"
+READY = "Redis fed ready entries"
+XADD = "bare XADD"
+IPC = "bare Arrow IPC"
 
 Pairs = list[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True)
-class Case:
-    value_bytes: int
-    records: int
+def rows(bench: Bench) -> Iterator[Row]:
+    with bench.redis() as server:
+        folder = bench.new_folder()
+        with Lakelog.connect(server.url, folder, engine="inline") as lakelog:
+            for value_bytes, records in SIZES.items():
+                size = f"{value_bytes} B" if value_bytes < KIB else f"{value_bytes // KIB} KiB"
+                yield from of_many(bench, lakelog, server, size, value_bytes, records)
+    with bench.redis() as server:
+        yield from of_one(bench, server)
 
 
-CASES = [Case(100, 2_000_000), Case(KIB, 500_000)]
+def of_many(
+    bench: Bench,
+    lakelog: Lakelog,
+    server: RedisServer,
+    size: str,
+    value_bytes: int,
+    records: int,
+) -> Iterator[Row]:
+    given = Input(value_bytes, bench.scaled(records, 4 * PARTITIONS))
+    with server.client() as client:
+        ours = Ours(lakelog, client, given)
+        theirs = Theirs(bench.kafka, given) if bench.kafka else None
+        goals = {"Arrow tables": 2.0, "lists": 2.0, "one by one": 1.2}
+        ways: dict[str, dict[str, Side]] = {
+            "Arrow tables": {
+                OURS: ours.append_tables,
+                ENCODING: ours.encode_tables,
+                READY: ours.ready_entries,
+                XADD: ours.bare_xadd,
+            },
+            "lists": {OURS: ours.append_lists, ENCODING: ours.encode_lists},
+            "one by one": {OURS: ours.send, ENCODING: ours.encode_one_by_one},
+        }
+        for way, sides in ways.items():
+            if theirs is not None:
+                sides = {OURS: sides[OURS], CONFLUENT: theirs.produce, **sides}
+                if way == "one by one" and theirs.kafka.tool is not None:
+                    sides[JAVA] = theirs.java
+            samples = rates(bench.interleaved(sides), given.records)
+            goal = (Goal(goals[way], CONFLUENT),)
+            what = "`send`, one by one" if way == "one by one" else f"`send_batch` of {way}"
+            yield Row(f"{what}, {size}", RECORDS_PER_S, samples, goal)
+        encoding = bench.interleaved({OURS: ours.codec_alone, IPC: ours.bare_ipc})
+        yield Row(f"encoding, {size}", RECORDS_PER_S, rates(encoding, given.records))
+        ours.close()
 
 
-@dataclass(frozen=True)
-class Spent:
-    """Seconds by the clock, and of this process's threads on a CPU."""
+def of_one(bench: Bench, server: RedisServer) -> Iterator[Row]:
+    """A round is many appends; its figure their median, and their p99."""
+    calls = bench.scaled(2_000, 20)
+    value = os.urandom(100)
+    sides: dict[str, Callable[[], object]] = {}
+    folder = bench.new_folder()
+    with (
+        Lakelog.connect(server.url, folder, engine="inline") as lakelog,
+        server.client() as client,
+        lakelog.producer(linger_ms=0) as producer,
+    ):
+        lakelog.topics.create("one", 1, UNTIERED)
+        sides[OURS] = lambda: producer.send("one", value, key=b"key").result()
+        if bench.kafka is not None:
+            kafka, name = bench.kafka, "one"
+            kafka.make(name, 1)
+            theirs = kafka.producer(**{"linger.ms": 0})
 
-    wall_s: float
-    cpu_s: float
+            def produce() -> None:
+                theirs.produce(kafka.topic(name), value, b"key")
+                theirs.flush()
 
-    def best(self, other: Spent) -> Spent:
-        return Spent(min(self.wall_s, other.wall_s), min(self.cpu_s, other.cpu_s))
+            sides[CONFLUENT] = produce
+        sides[XADD] = lambda: client.xadd("bare", {b"__key": b"key", b"value": value})
+        sides["a round trip"] = client.ping
+        medians: dict[str, tuple[float, ...]] = {}
+        tails: dict[str, tuple[float, ...]] = {}
+        found: dict[str, list[list[float]]] = {side: [] for side in sides}
+
+        def measured(side: str, call: Callable[[], object]) -> Side:
+            def run() -> None:
+                found[side].append(sorted(each_s(calls, call)))
+
+            return run
+
+        bench.interleaved({side: measured(side, call) for side, call in sides.items()})
+        for side, times in found.items():
+            medians[side] = tuple(statistics.median(one) for one in times[1:])
+            tails[side] = tuple(one[int(0.99 * (len(one) - 1))] for one in times[1:])
+    yield Row("one append, answered, p50", SECONDS, medians, (Goal(1.0, CONFLUENT),))
+    yield Row("one append, answered, p99", SECONDS, tails, (Goal(1 / 0.7, CONFLUENT),))
 
 
-def spent(work: Callable[[], None]) -> Spent:
-    wall_s, cpu_s = time.perf_counter(), time.process_time()
-    work()
-    return Spent(time.perf_counter() - wall_s, time.process_time() - cpu_s)
+def each_s(calls: int, call: Callable[[], object]) -> list[float]:
+    """The seconds of each call."""
+    found = []
+    for _ in range(calls):
+        started = time.perf_counter()
+        call()
+        found.append(time.perf_counter() - started)
+    return found
 
 
 class Input:
-    """The records of one case, as the callers hold them."""
+    """The records of one size, as the callers hold them."""
 
-    def __init__(self, case: Case) -> None:
-        rows = CALL_BYTES // case.value_bytes
-        starts = range(0, case.records, rows)
-        self.records = case.records
-        self.tables = [
-            records(start, min(rows, case.records - start), case.value_bytes) for start in starts
-        ]
+    def __init__(self, value_bytes: int, records: int) -> None:
+        at_once = CALL_BYTES // value_bytes
+        starts = range(0, records, at_once)
+        self.value_bytes = value_bytes
+        self.records = records
+        self.tables = [made(start, min(at_once, records - start), value_bytes) for start in starts]
         self.lists: list[Pairs] = [
             list(zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True))
             for table in self.tables
         ]
 
 
-def records(first: int, rows: int, value_bytes: int) -> pa.Table:
+def made(first: int, rows: int, value_bytes: int) -> pa.Table:
     """Distinct random values, and keys of 8 bytes."""
     text = base64.b64encode(os.urandom(rows * value_bytes * 3 // 4 + 3))[: rows * value_bytes]
     values = pa.Array.from_buffers(pa.binary(value_bytes), rows, [None, pa.py_buffer(text)])
@@ -129,11 +214,56 @@ class OpenBatch:
         )
 
 
-# -- the sides ---------------------------------------------------------------------------------
+class Theirs:
+    """The same records by Kafka's clients; a topic each round."""
+
+    def __init__(self, kafka: KafkaPeer, given: Input) -> None:
+        self.kafka = kafka
+        self._given = given
+        self._names = count()
+
+    def produce(self) -> float:
+        name = self._topic()
+        topic = self.kafka.topic(name)
+        producer = self.kafka.producer()
+        started = time.perf_counter()
+        for pairs in self._given.lists:
+            for key, value in pairs:
+                while True:
+                    try:
+                        producer.produce(topic, value, key)
+                        break
+                    except BufferError:  # its queue is full
+                        producer.poll(0.01)
+        producer.flush()
+        taken = time.perf_counter() - started
+        self.kafka.delete(name)
+        return taken
+
+    def java(self) -> float:
+        """What the tool says it took, its start not counted."""
+        name = self._topic()
+        said = self.kafka.run_tool(
+            "org.apache.kafka.tools.ProducerPerformance",
+            [
+                *("--topic", self.kafka.topic(name), "--throughput", "-1"),
+                *("--num-records", str(self._given.records)),
+                *("--record-size", str(self._given.value_bytes)),
+                *("--producer-props", f"bootstrap.servers={self.kafka.servers}", "acks=all"),
+            ],
+        )
+        self.kafka.delete(name)
+        per_s = re.findall(r"([0-9.]+) records/sec", said)
+        return self._given.records / float(per_s[-1])
+
+    def _topic(self) -> str:
+        name = f"append-{self._given.value_bytes}-{next(self._names)}"
+        self.kafka.make(name, PARTITIONS)
+        return name
 
 
-class Sides:
-    """What is measured of one case."""
+class Ours:
+    """lakelog's appends of some records, and what these consist of."""
 
     def __init__(self, lakelog: Lakelog, client: redis.Redis, given: Input) -> None:
         self._lakelog = lakelog
@@ -163,21 +293,18 @@ class Sides:
         for queue, _, batch in bulk._pieces():
             yield queue, batch
 
-    def encode_tables(self) -> Spent:
-        return spent(lambda: self._encode(self._given.tables))
+    def encode_tables(self) -> None:
+        self._encode(self._given.tables)
 
-    def encode_lists(self) -> Spent:
-        return spent(lambda: self._encode(self._given.lists))
+    def encode_lists(self) -> None:
+        self._encode(self._given.lists)
 
     def _encode(self, inputs: Sequence[object]) -> None:
         for rows in inputs:
             for queue, batch in self.pieces(rows):
                 entries_of(queue, batch)
 
-    def encode_one_by_one(self) -> Spent:
-        return spent(self._encode_one_by_one)
-
-    def _encode_one_by_one(self) -> None:
+    def encode_one_by_one(self) -> None:
         """What `send` has to do before an append: find the partition, collect a batch, encode."""
         batch_bytes = ProducerConfig().batch_size
         open_batches = [OpenBatch() for _ in range(PARTITIONS)]
@@ -195,14 +322,11 @@ class Sides:
         for number, batch in enumerate(open_batches):
             entries_of(self._state.queues[number], batch.columns())
 
-    def codec_alone(self) -> Spent:
-        def write() -> None:
-            for queue, batch in self._pieces:
-                entries_of(queue, batch)
+    def codec_alone(self) -> None:
+        for queue, batch in self._pieces:
+            entries_of(queue, batch)
 
-        return spent(write)
-
-    def bare_ipc(self) -> Spent:
+    def bare_ipc(self) -> float:
         """One message an entry, compressed likewise; the cutting is not counted."""
         options = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
         sizes = iter([entry.record_count for _, entry in self._entries])
@@ -212,17 +336,15 @@ class Sides:
             while start < batch.num_rows:
                 slices.append(batch.slice(start, next(sizes)))
                 start += slices[-1].num_rows
+        started = time.perf_counter()
+        for piece in slices:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, PRODUCED, options=options) as writer:
+                writer.write_batch(piece)
+            sink.getvalue()
+        return time.perf_counter() - started
 
-        def write() -> None:
-            for piece in slices:
-                sink = pa.BufferOutputStream()
-                with pa.ipc.new_stream(sink, PRODUCED, options=options) as writer:
-                    writer.write_batch(piece)
-                sink.getvalue()
-
-        return spent(write)
-
-    def entries_alone(self) -> Spent:
+    def ready_entries(self) -> float:
         topic = self._topic()
         calls: list[list[AppendCall]] = [[]]
         sequences = [0] * PARTITIONS
@@ -236,23 +358,23 @@ class Sides:
             if size_bytes >= EXCHANGE_BYTES:
                 calls.append([])
                 size_bytes = 0
-
-        def append() -> None:
-            for together in calls:
-                for answer in self._lakelog.hot.append_all(together):
-                    if isinstance(answer, Exception):
-                        raise answer
-
-        seconds = spent(append)
+        started = time.perf_counter()
+        for together in calls:
+            for answer in self._lakelog.hot.append_all(together):
+                if isinstance(answer, Exception):
+                    raise answer
+        taken = time.perf_counter() - started
         self._drop(topic)
-        return seconds
+        return taken
 
-    def bare_xadd(self) -> Spent:
+    def bare_xadd(self) -> float:
         connection: Any = self._client.connection_pool.get_connection()
-        seconds = spent(lambda: self._xadd(connection))
+        started = time.perf_counter()
+        self._xadd(connection)
+        taken = time.perf_counter() - started
         self._client.connection_pool.release(connection)
         self._client.delete(*(f"bare-{number}" for number in range(PARTITIONS)))
-        return seconds
+        return taken
 
     def _xadd(self, connection: Connection) -> None:
         commands: list[tuple[object, ...]] = []
@@ -265,21 +387,23 @@ class Sides:
                 commands, size_bytes = [], 0
         exchange(connection, commands)
 
-    def append_tables(self) -> Spent:
+    def append_tables(self) -> float:
         return self._append(lambda producer, name: send_calls(producer, name, self._given.tables))
 
-    def append_lists(self) -> Spent:
+    def append_lists(self) -> float:
         return self._append(lambda producer, name: send_calls(producer, name, self._given.lists))
 
-    def send(self) -> Spent:
+    def send(self) -> float:
         return self._append(lambda producer, name: send_all(producer, name, self._given.lists))
 
-    def _append(self, work: Callable[[Producer, str], None]) -> Spent:
+    def _append(self, work: Callable[[Producer, str], None]) -> float:
         topic = self._topic()
         with self._lakelog.producer() as producer:
-            seconds = spent(lambda: work(producer, topic.name))
+            started = time.perf_counter()
+            work(producer, topic.name)
+            taken = time.perf_counter() - started
         self._drop(topic)
-        return seconds
+        return taken
 
     def _drop(self, topic: Topic) -> None:
         ends = [where.log_end for where in self._lakelog.log(topic).offsets().values()]
@@ -313,91 +437,3 @@ def send_all(producer: Producer, name: str, lists: Sequence[Pairs]) -> None:
         for key, value in pairs:
             producer.send(name, value, key=key)
     producer.flush()
-
-
-# -- the table ---------------------------------------------------------------------------------
-
-
-def measure(case: Case, rounds: int, server: RedisServer, folder: str) -> dict[str, Spent]:
-    """The best of each side."""
-    with Lakelog.connect(server.url, folder, engine="inline") as lakelog, server.client() as client:
-        sides = Sides(lakelog, client, Input(case))
-        best: dict[str, Spent] = {}
-        for turn in range(rounds + 1):
-            for side in (
-                sides.bare_ipc,
-                sides.codec_alone,
-                sides.encode_tables,
-                sides.append_tables,
-                sides.entries_alone,
-                sides.bare_xadd,
-                sides.encode_lists,
-                sides.append_lists,
-                sides.encode_one_by_one,
-                sides.send,
-            ):
-                found = side()
-                if turn:  # the first one warms up
-                    best[side.__name__] = found.best(best.get(side.__name__, found))
-        sides.close()
-    return best
-
-
-#: What is measured, against what, and the least share of its speed that is asked for.
-ROWS = [
-    ("append_tables", "encode_tables", 0.60),
-    ("append_lists", "encode_lists", 0.60),
-    ("send", "encode_one_by_one", 0.25),
-    ("append_tables", "entries_alone", None),
-    ("entries_alone", "bare_xadd", None),
-    ("encode_tables", "bare_ipc", None),
-    ("codec_alone", "bare_ipc", None),
-]
-NAMES = {
-    "append_tables": "send_batch, Arrow tables",
-    "append_lists": "send_batch, lists",
-    "send": "send, one by one",
-    "encode_tables": "encode",
-    "encode_lists": "encode",
-    "encode_one_by_one": "encode",
-    "codec_alone": "codec alone",
-    "entries_alone": "entries alone",
-    "bare_xadd": "bare XADD",
-    "bare_ipc": "bare IPC",
-}
-
-
-def show(case: Case, best: dict[str, Spent]) -> None:
-    size = f"{case.value_bytes} B" if case.value_bytes < KIB else f"{case.value_bytes // KIB} KiB"
-    for measured, against, goal in ROWS:
-        ours, limit = best[measured], best[against]
-        print(
-            f"| {size} | {NAMES[measured]} | {case.records / ours.wall_s:,.0f} "
-            f"| {NAMES[against]} | {case.records / limit.wall_s:,.0f} "
-            f"| {limit.wall_s / ours.wall_s:.0%}{f' (goal ≥ {goal:.0%})' if goal else ''} "
-            f"| {limit.cpu_s / ours.cpu_s:.0%} |"
-        )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--scale", type=float, default=1.0, help="of the record counts")
-    parser.add_argument("--rounds", type=int, default=4)
-    arguments = parser.parse_args()
-    print(
-        "| value | measured | records/s | against | records/s | ratio | of CPU time |\n"
-        "|---|---|---:|---|---:|---:|---:|"
-    )
-    with tempfile.TemporaryDirectory() as folder:
-        # What the append-only file costs is Redis's, and its disk's, business.
-        server = RedisServer(Path(folder) / "redis", {"appendonly": "no"}).start()
-        try:
-            for case in CASES:
-                scaled = Case(case.value_bytes, int(case.records * arguments.scale))
-                show(scaled, measure(scaled, arguments.rounds, server, folder))
-        finally:
-            server.kill()
-
-
-if __name__ == "__main__":
-    main()

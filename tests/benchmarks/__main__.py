@@ -1,0 +1,116 @@
+"""``python -m tests.benchmarks [NAME…]``: one table beside the peers, and a JSON of every round."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+import time
+from datetime import datetime, timezone
+from pathlib import Path
+
+from . import readme
+from .bench import bench
+from .kafka_peer import KafkaPeer
+from .machine import look
+from .measures import Row
+from .report import HEAD, Report, changes, lines
+
+#: In the order of the table.
+BENCHMARKS = ("append", "consume", "hot", "startup")
+
+
+def main() -> int:
+    given = _arguments()
+    if given.write_readme:
+        readme.write(Report.of_json(given.write_readme.read_text("utf-8")))
+        return 0
+    machine = look()
+    print(f"{machine.sentence()}\n", flush=True)
+    if given.quiet and not machine.is_quiet:
+        print("not measured: --quiet, and the machine is used by others", file=sys.stderr)
+        return 2
+    kafka = KafkaPeer(given.bootstrap_servers, given.kafka_tool) if given.peers else None
+    print(HEAD, flush=True)
+    found: dict[str, list[Row]] = {}
+    try:
+        for name in given.names or BENCHMARKS:
+            module = importlib.import_module(f".{name}", __package__)
+            with bench(rounds=given.rounds, scale=given.scale, kafka=kafka) as one:
+                for row in module.rows(one):
+                    found.setdefault(name, []).append(row)
+                    print("\n".join(lines(row)), flush=True)
+    finally:
+        if kafka is not None:
+            kafka.close()
+    day = datetime.now(timezone.utc).date().isoformat()
+    report = Report(machine, day, given.rounds, given.scale, found)
+    given.json.write_text(report.to_json(), "utf-8")
+    missed = list(report.missed())
+    slower = []
+    if given.compare:
+        before = Report.of_json(given.compare.read_text("utf-8"))
+        slower = [str(one) for one in changes(before, report) if one.is_slower]
+        for one in changes(before, report):
+            if one.is_faster:
+                print(f"faster: {one}", file=sys.stderr)
+    for what, those in (("missed", missed), ("slower", slower)):
+        for one in those:
+            print(f"{what}: {one}", file=sys.stderr)
+    return 1 if missed or slower else 0
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.benchmarks",
+        description="Measures lakelog beside its peers and its limits. Prints one Markdown table, "
+        "writes one JSON, and exits with 1 where a goal is missed or something became slower.",
+        epilog="examples: `python -m tests.benchmarks append --peers --bootstrap-servers "
+        "localhost:9092`; `python -m tests.benchmarks --compare tests/benchmarks/results.json`",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(BENCHMARKS)}")
+    parser.add_argument("--peers", action="store_true", help="measure Kafka's side, too")
+    parser.add_argument("--bootstrap-servers", metavar="HOST:PORT", help="of a broker, for --peers")
+    parser.add_argument(
+        "--kafka-tool",
+        type=Path,
+        metavar="PROGRAM",
+        help="runs a class of Kafka's own tools, whose producer and consumer are measured then",
+    )
+    parser.add_argument("--rounds", type=int, default=5, help="of each side (default: 5)")
+    parser.add_argument("--scale", type=float, default=1.0, help="of all counts (default: 1)")
+    parser.add_argument(
+        "--json",
+        type=Path,
+        default=Path(f"benchmarks-{time.strftime('%Y%m%d-%H%M%S')}.json"),
+        metavar="FILE",
+        help="where the figures of every round go (default: one in this folder, by the time)",
+    )
+    parser.add_argument(
+        "--compare", type=Path, metavar="JSON", help="an earlier run's: names what became slower"
+    )
+    parser.add_argument(
+        "--quiet", action="store_true", help="measure only where nobody else uses the machine"
+    )
+    parser.add_argument(
+        "--write-readme",
+        type=Path,
+        metavar="JSON",
+        help="measure nothing; write the table and the chart of the README from a run's figures",
+    )
+    given = parser.parse_args()
+    unknown = sorted(set(given.names) - set(BENCHMARKS))
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    if given.peers and not given.bootstrap_servers:
+        parser.error("--peers needs a broker: --bootstrap-servers HOST:PORT")
+    if given.rounds < 1 or given.scale <= 0:
+        parser.error("--rounds is at least 1, and --scale above 0")
+    for file in (given.compare, given.write_readme):
+        if file is not None and not file.is_file():
+            parser.error(f"there is no file {file}")
+    return given
+
+
+if __name__ == "__main__":
+    sys.exit(main())
