@@ -50,7 +50,7 @@ class Report:
         # One line a row: a change of figures is a change of lines.
         rows = whole.pop("rows")
         head = json.dumps(whole, indent=1, ensure_ascii=False)[:-2]
-        lines = ",\n".join(f"  {json.dumps(_rounded(row), ensure_ascii=False)}" for row in rows)
+        lines = ",\n".join(f"  {json.dumps(row, ensure_ascii=False)}" for row in rows)
         return f'{head},\n "rows": [\n{lines}\n ]\n}}\n'
 
     @classmethod
@@ -78,13 +78,6 @@ class Report:
             for row in rows:
                 for goal in row.missed():
                     yield f"{row.what}: {_measured(row, goal)}, goal {_goal(row, goal)}"
-
-
-def _rounded(row: dict[str, Any]) -> dict[str, Any]:
-    samples = {
-        side: [float(f"{value:.4g}") for value in values] for side, values in row["samples"].items()
-    }
-    return {**row, "samples": samples}
 
 
 def table(rows: Iterable[Row]) -> str:

@@ -15,7 +15,7 @@ MACHINE = Machine("a CPU", 2, 24.0, "Linux 6", "3.11.7", "redis 7.0.15", {"lakel
 
 
 def report(*rows: Row) -> Report:
-    return Report(MACHINE, "2026-11-26", 5, 1.0, {"append": rows})
+    return Report(MACHINE, "2026-11-26", 5, 1.0, {"append": list(rows)})
 
 
 def rate(ours: list[float], theirs: list[float], *goals: Goal) -> Row:
@@ -107,15 +107,8 @@ rows = st.builds(
 
 @given(st.lists(rows, min_size=1, max_size=4))
 def test_what_is_written_is_read(those: list[Row]) -> None:
-    """Figures to four digits, all else as it is."""
-    read = Report.of_json(report(*those).to_json())
-    assert read.machine == MACHINE
-    for row, again in zip(those, read.rows["append"], strict=True):
-        assert (again.what, again.unit, again.goals) == (row.what, row.unit, row.goals)
-        assert {side: pytest.approx(values, rel=1e-3) for side, values in row.samples.items()} == (
-            dict(again.samples)
-        )
-    assert Report.of_json(read.to_json()) == read
+    made = report(*those)
+    assert Report.of_json(made.to_json()) == made
 
 
 def test_another_format_is_refused() -> None:
