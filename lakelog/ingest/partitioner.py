@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import random
 import struct
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -21,13 +20,22 @@ _POSITIVE = 0x7FFFFFFF  # Kafka's toPositive
 _WORDS = [struct.Struct(f"<{count}I") for count in range(17)]
 
 _CACHED_KEY_BYTES = 64  # longer keys are hashed each time, so that the cache stays small
+_CACHED_KEYS = (
+    2**17
+)  # some 25 MB at most; then it begins anew, since to keep track of use takes longer
 _COLUMN_KEY_BYTES = 1024  # longer keys are hashed one by one: a NumPy step per word would cost more
 
 
 def partition_of_key(key: bytes, partitions: int) -> int:
     """The partition Kafka's producers choose for a key."""
-    hashed = _murmur2_cached(key) if len(key) <= _CACHED_KEY_BYTES else murmur2(key)
-    return (hashed & _POSITIVE) % partitions
+    positive = _cached.get(key)
+    if positive is None:
+        positive = murmur2(key) & _POSITIVE
+        if len(key) <= _CACHED_KEY_BYTES:
+            if len(_cached) >= _CACHED_KEYS:
+                _cached.clear()
+            _cached[key] = positive
+    return positive % partitions
 
 
 def partitions_of_keys(keys: pa.Array, partitions: int) -> np.ndarray:
@@ -56,7 +64,7 @@ def murmur2(data: bytes) -> int:
     return hashed ^ hashed >> 15
 
 
-_murmur2_cached = lru_cache(maxsize=16_384)(murmur2)
+_cached: dict[bytes, int] = {}  # Kafka's toPositive of the hash, by key
 
 
 def murmur2_column(keys: pa.Array) -> np.ndarray:
