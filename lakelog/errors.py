@@ -519,6 +519,23 @@ class CorruptRecordError(LakelogError):
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
+class EncryptionKeyError(LakelogError):
+    """The key that a topic's values are encrypted under cannot be had here, or is another one."""
+
+    topic: str | None = None
+    reference: str | None = None  # where the key should be
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
+class DecryptionError(LakelogError, ValueError):
+    """A stored value is not what was encrypted there: changed, moved, or under an unknown key."""
+
+    row: int | None = None  # of the records at hand
+    topic_partition: TopicPartition | None = None
+    offset: int | None = None
+
+
+@dataclass(eq=False, repr=False, kw_only=True)
 class ForeignEntryError(CorruptRecordError):
     """An entry of the stream was not written by lakelog, or the key is not a stream."""
 

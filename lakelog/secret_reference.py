@@ -3,8 +3,13 @@
 | reference                | the secret is                    | can be resolved by               |
 |--------------------------|----------------------------------|----------------------------------|
 | ``env:NAME``             | in the process's environment     | any process, Spark executors too |
+| ``file:/PATH``           | in a file, as its text           | any process on a machine that    |
+|                          |                                  | has the file and may read it     |
 | ``databricks:SCOPE/KEY`` | in a Databricks secret scope     | the driver on Databricks, and    |
 |                          |                                  | who is logged in to a workspace  |
+
+A file is what orchestrators mount (Kubernetes, Docker, systemd); the ends of its lines at its end do
+not count.
 
 References travel (in plans, job parameters, pickles, event logs); secrets do not. Each process
 resolves what it needs.
@@ -16,19 +21,24 @@ import base64
 import os
 import re
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, NoReturn
 
 from .errors import InvalidArgumentError, MissingExtraError
 
 _ENV = re.compile(r"env:([A-Za-z_][A-Za-z0-9_]*)")
+_FILE = re.compile(r"file:(/[^\x00-\x1f\x7f]{1,1024})")
 _DATABRICKS = re.compile(r"databricks:([\w.@-]{1,128})/([\w.-]{1,128})")
+
+#: The most that a file of a secret holds; more is some other file.
+_MAX_FILE_BYTES = 64 * 1024
 
 
 def resolve_secret(reference: str, what: str) -> str:
     """The secret that a reference names, as this process sees it.
 
     Args:
-        reference: ``env:NAME`` or ``databricks:SCOPE/KEY``.
+        reference: ``env:NAME``, ``file:/PATH`` or ``databricks:SCOPE/KEY``.
         what: the argument or option that has the reference, for errors.
 
     Raises:
@@ -40,22 +50,32 @@ def resolve_secret(reference: str, what: str) -> str:
     check_secret_reference(reference, what)
     if found := _ENV.fullmatch(reference):
         return _from_environment(reference, found[1], what)
+    if found := _FILE.fullmatch(reference):
+        return _from_file(reference, Path(found[1]), what)
     found = _DATABRICKS.fullmatch(reference)
     assert found is not None  # checked above
     return _from_databricks(reference, found[1], found[2], what)
+
+
+def is_secret_reference(text: object) -> bool:
+    """Whether it has the form of a reference; nothing is looked up."""
+    return isinstance(text, str) and any(
+        form.fullmatch(text) for form in (_ENV, _FILE, _DATABRICKS)
+    )
 
 
 def check_secret_reference(reference: str, what: str) -> None:
     """Refuse what is no reference; nothing is looked up.
 
     Raises:
-        InvalidArgumentError: it is of neither form. The message does not repeat it: it may be the
+        InvalidArgumentError: it has none of the forms. The message does not repeat it: it may be the
             secret itself.
     """
-    if not (_ENV.fullmatch(reference) or _DATABRICKS.fullmatch(reference)):
+    if not is_secret_reference(reference):
         raise InvalidArgumentError(
             f"{what} does not say where the secret is; write env:NAME for an environment variable, "
-            "or databricks:SCOPE/KEY for a Databricks secret, and never the secret itself"
+            "file:/PATH for a file, or databricks:SCOPE/KEY for a Databricks secret, and never the "
+            "secret itself"
         )
 
 
@@ -88,6 +108,32 @@ def _from_environment(reference: str, name: str, what: str) -> str:
             name=what,
             value=reference,
         )
+    return secret
+
+
+def _from_file(reference: str, path: Path, what: str) -> str:
+    try:
+        with path.open("rb") as file:
+            found = file.read(_MAX_FILE_BYTES + 1)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "strerror", None) or str(error)
+        raise InvalidArgumentError(
+            f"{what}={reference!r} could not be read: {said}. The file must be there, and readable, "
+            "wherever the reference is resolved, on the machines of Spark's executors too",
+            name=what,
+            value=reference,
+        ) from error
+    try:
+        secret = found.decode("utf-8").rstrip("\r\n")
+    except UnicodeDecodeError:
+        secret = ""
+    if not secret or len(found) > _MAX_FILE_BYTES:
+        raise InvalidArgumentError(
+            f"{what}={reference!r} is no file of a secret: it is empty, no text, or larger than "
+            f"{_MAX_FILE_BYTES} bytes. Write the secret into it, as text and nothing else",
+            name=what,
+            value=reference,
+        ) from None
     return secret
 
 
