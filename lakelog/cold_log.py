@@ -183,8 +183,11 @@ class ColdLog:
 
     # -- reading -------------------------------------------------------------------------------
 
-    def log(self, topic: str | Topic) -> TopicLog:
+    def log(self, topic: str | Topic, *, stored_values: bool = False) -> TopicLog:
         """The archived part of a topic as a log.
+
+        Args:
+            stored_values: give encrypted values as they are stored, which takes no key.
 
         Raises:
             UnknownTopicOrPartitionError: no such topic.
@@ -197,6 +200,7 @@ class ColdLog:
             clock=self._clock,
             frame_of=partial(dataframe, self._place),
             explorer_of=self.explore,
+            stored_values=stored_values,
         )
 
     def consumer(self, *topics: str, **config: Any) -> Consumer:

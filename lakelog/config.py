@@ -19,10 +19,12 @@ from dataclasses import dataclass, fields, replace
 from enum import Enum
 from typing import Any
 
+from .data_keys import parse_data_keys
 from .errors import InvalidConfigError
 from .format_version import newer
 from .json_text import parse_json
 from .record import TimestampType
+from .secret_reference import is_secret_reference
 from .unit_text import plain_number, units_of
 from .value_ddl import check_additive, parse_columns
 
@@ -67,6 +69,7 @@ class Setting:
     legal: str  # the rule in words, for the error
     doc: str
     kafka_default: str | None = None  # where ours differs
+    may_be_secret: bool = False  # a wrong value may be a key: no error repeats it
 
 
 _WHOLE_NUMBER = re.compile(r"\s*[+-]?[0-9]+\s*")  # int() alone takes 1_000 too
@@ -114,6 +117,12 @@ def _policies(text: str) -> frozenset[str]:
     return frozenset(names)
 
 
+def _reference(text: str) -> str:
+    if text and not is_secret_reference(text):
+        raise ValueError
+    return text
+
+
 _TIMESTAMP_TYPES = {
     "CreateTime": TimestampType.CREATE_TIME,
     "LogAppendTime": TimestampType.LOG_APPEND_TIME,
@@ -127,6 +136,10 @@ def number(
     bound = f"a whole number ≥ {low}" if high == INT64_MAX else f"a whole number in {low}..{high}"
     return Setting(name, str(default), whole_number(low, high), bound, doc, **more)
 
+
+#: Where the key is under which a topic's data keys are wrapped, and these.
+ENCRYPTION_KEY = "lakelog.encryption.key"
+DATA_KEYS = "lakelog.encryption.data.keys"
 
 _DEFINITIONS = (
     Setting(
@@ -269,6 +282,22 @@ _DEFINITIONS = (
         boolean,
         "true or false",
         "whether the cold table has a change data feed, from the commit on that says so",
+    ),
+    Setting(
+        ENCRYPTION_KEY,
+        "",
+        _reference,
+        "env:NAME, file:/PATH or databricks:SCOPE/KEY, where a 256-bit key is (empty: none), and "
+        "never the key itself",
+        "where the key is that wraps the keys by which values are encrypted; empty: none are",
+        may_be_secret=True,
+    ),
+    Setting(
+        DATA_KEYS,
+        "",
+        parse_data_keys,
+        "what lakelog wrote there",
+        "the keys by which values are encrypted, wrapped; only lakelog writes it",
     ),
 )
 
@@ -469,6 +498,11 @@ class TopicConfig:
         return self.text("lakelog.value.columns")
 
     @property
+    def encrypts(self) -> bool:
+        """Whether values are encrypted before they are appended: ``lakelog.encryption.key``."""
+        return bool(self.text(ENCRYPTION_KEY))
+
+    @property
     def compacted(self) -> bool:
         return "compact" in self["cleanup.policy"]
 
@@ -552,11 +586,13 @@ def parse(definition: Setting, text: str) -> Any:
         message = f"{definition.name}={text!r} is not legal: it takes {definition.legal}; {error}"
         raise replace(error, message=message, name=definition.name) from None
     except (ValueError, KeyError):
+        is_shown = not definition.may_be_secret
+        given = repr(text) if is_shown else "… (which may be a key, and is not shown)"
         raise InvalidConfigError(
-            f"{definition.name}={text!r} is not legal: it takes {definition.legal}"
+            f"{definition.name}={given} is not legal: it takes {definition.legal}"
             f"{units_of(definition.name)}",
             name=definition.name,
-            value=text,
+            value=text if is_shown else None,
         ) from None
 
 
@@ -565,7 +601,7 @@ def check_change(old: TopicConfig, new: TopicConfig) -> None:
 
     Raises:
         InvalidConfigError: a value column goes or gets another type; or the topic would lose its
-            cold tier, and nothing says that what is archived may go.
+            cold tier, and nothing says that what is archived may go; or data keys would be lost.
     """
     if old.tiered and not new.tiered and not new["remote.log.delete.on.disable"]:
         raise InvalidConfigError(
@@ -578,6 +614,30 @@ def check_change(old: TopicConfig, new: TopicConfig) -> None:
         )
     if new.tiered:
         check_additive(old["lakelog.value.columns"], new["lakelog.value.columns"])
+    _check_keys_kept(old, new)
+
+
+def _check_keys_kept(old: TopicConfig, new: TopicConfig) -> None:
+    before, after = old[DATA_KEYS], new[DATA_KEYS]
+    if before is None:
+        return
+    kept = after is not None and before.ring == after.ring
+    if not kept or not dict(before.wrapped).keys() <= dict(after.wrapped).keys():
+        raise InvalidConfigError(
+            f"{DATA_KEYS} would lose keys, and with them the values that they encrypted. Leave it "
+            f"as it is: {ENCRYPTION_KEY}= (empty) stops encrypting, and what is there stays "
+            "readable",
+            name=DATA_KEYS,
+        )
+    asked = new.text(ENCRYPTION_KEY)
+    if asked not in ("", old.text(ENCRYPTION_KEY), after.reference):
+        raise InvalidConfigError(
+            f"the topic's data keys are wrapped under the key at {after.reference!r}, and "
+            f"{ENCRYPTION_KEY} alone cannot change that: `lakelog topics rotate-key TOPIC "
+            f"--wrap-with {asked}` wraps them anew, and sets it",
+            name=ENCRYPTION_KEY,
+            value=asked,
+        )
 
 
 def text_of(value: object) -> str:
@@ -604,6 +664,13 @@ def _check_together(config: TopicConfig) -> None:
         raise InvalidConfigError(
             "lakelog.value.columns needs the cold tier, whose table has the columns, but "
             "remote.storage.enable=false; set remote.storage.enable=true or leave the columns out",
+            name="lakelog.value.columns",
+            value=config.value_columns,
+        )
+    if config["lakelog.value.columns"] and (config.encrypts or config.text(DATA_KEYS)):
+        raise InvalidConfigError(
+            f"lakelog.value.columns and {ENCRYPTION_KEY} do not go together: the columns are made "
+            "of the values, and would lie in the table in the clear. Leave one of them out",
             name="lakelog.value.columns",
             value=config.value_columns,
         )

@@ -13,6 +13,7 @@ broker names; the one of the finest unit that is set counts, as in Kafka.
 | ``log.cleaner.{name}`` | what compaction goes by |
 | ``log.cleaner.enable``, ``log.cleaner.dedupe.buffer.size`` | no topic sets these for itself |
 | ``log.retention.check.interval.ms`` | nor this |
+| ``lakelog.log.encryption.key`` (Kafka has none) | ``lakelog.encryption.key`` |
 | ``lakelog.quota.…`` | none: all topics together keep to them |
 | ``offsets.…``, ``group.…``, ``offset.metadata.max.bytes`` | none: groups of consumers go by them |
 
@@ -29,6 +30,7 @@ from typing import Any
 
 from .config import (
     DAY_MS,
+    ENCRYPTION_KEY,
     HOUR_MS,
     INT32_MAX,
     INT64_MAX,
@@ -78,6 +80,7 @@ SYNONYMS: Mapping[str, Mapping[str, int]] = {
     "min.compaction.lag.ms": {"log.cleaner.min.compaction.lag.ms": 1},
     "max.compaction.lag.ms": {"log.cleaner.max.compaction.lag.ms": 1},
     "min.cleanable.dirty.ratio": {"log.cleaner.min.cleanable.ratio": 1},
+    ENCRYPTION_KEY: {"lakelog.log.encryption.key": 1},
 }
 
 

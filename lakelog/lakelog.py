@@ -328,8 +328,11 @@ class Lakelog(ColdLog):
             consumer.subscribe(topics)
         return consumer
 
-    def log(self, topic: str | Topic) -> UnifiedLog:
+    def log(self, topic: str | Topic, *, stored_values: bool = False) -> UnifiedLog:
         """The topic as one log over both tiers.
+
+        Args:
+            stored_values: give encrypted values as they are stored, which takes no key.
 
         Raises:
             UnknownTopicOrPartitionError: no such topic.
@@ -343,6 +346,7 @@ class Lakelog(ColdLog):
             frame_of=partial(dataframe, self._place),
             explorer_of=self.explore,
             open_table=partial(self._opened_once, found),
+            stored_values=stored_values,
         )
 
     def archive(

@@ -160,6 +160,15 @@ class SealedValues:
         return aes_gcm(hmac.digest(key, b"lakelog value" + salt, "sha256"))
 
 
+def with_values(records: pa.RecordBatch, values: pa.Array) -> pa.RecordBatch:
+    """The records with other values."""
+    columns = [
+        values if name == "value" else column
+        for name, column in zip(records.schema.names, records.columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=records.schema)
+
+
 def _refuse(row: int, why: str) -> NoReturn:
     raise DecryptionError(
         f"the stored value of record {row} {why}. Read the stored bytes as they are to look at it",

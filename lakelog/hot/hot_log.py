@@ -130,6 +130,10 @@ class HotLog:
         """
         return TopicRegistry(self._servers, self._keys, self._clock, copies)
 
+    def renewed(self, topic: Topic) -> Topic:
+        """See `TopicRegistry.renewed`."""
+        return self.topics().renewed(topic)
+
     def quarantine(self, topic_partition: TopicPartition, topic_id: UUID) -> HotQuarantine:
         """The entries of a partition that were moved aside."""
         return HotQuarantine(self._servers, self._keys, topic_partition, topic_id)

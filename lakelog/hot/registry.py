@@ -22,13 +22,18 @@ from typing import Any, Protocol
 from .. import reservation
 from ..clock import Clock
 from ..config import (
+    DATA_KEYS,
     DAY_MS,
+    ENCRYPTION_KEY,
     QUOTA_BYTE_RATE,
     QUOTA_HOT_BYTES,
     QUOTA_TOPICS,
     TopicConfig,
     check_change,
 )
+from ..data_keys import DataKeys
+from ..encryption.keyring import new_data_keys, with_new_key, wrapped_under
+from ..encryption.of_topic import key_encryption_key, keyring_of
 from ..errors import (
     ApplyFailedError,
     ConcurrentConfigChangeError,
@@ -48,6 +53,7 @@ from ..format_version import FORMAT_VERSION, USUAL_FORMAT, check_format, newer
 from ..json_text import parse_json
 from ..keyspace_defaults import BROKER_SETTINGS, KeyspaceDefaults
 from ..record import TimestampType, TopicPartition
+from ..secret_reference import check_secret_reference
 from ..topic import Topic, catalog_name, check_new_topic_name, check_topic_name
 from .allowance import Allowances
 from .connection import Servers, call_script
@@ -175,6 +181,7 @@ class TopicRegistry:
             TopicExistsError: there is one of that name, or its table is there; see
                 `Lakelog.restore`.
             InvalidTopicError, InvalidConfigError: not legal; nothing was created.
+            EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
             QuotaExceededError: the keyspace may have no more topics.
         """
         check_new_topic_name(name)
@@ -185,6 +192,7 @@ class TopicRegistry:
         overrides: Mapping[str, object]
         overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
         is_hot_alone = self.is_hot_alone and overrides.get(TIERED) is None
+        _check_not_ours(overrides)
         if is_hot_alone:
             overrides = {**overrides, TIERED: False}
         if not anew:
@@ -196,6 +204,7 @@ class TopicRegistry:
         while True:
             defaults = self._defaults()
             settings = _settings(overrides, defaults, is_hot_alone=is_hot_alone)
+            settings = _with_data_keys(name, settings, clear=False)
             topic = Topic(
                 name,
                 uuid.uuid4(),
@@ -289,10 +298,12 @@ class TopicRegistry:
             InvalidConfigError: not legal, or it would remove a value column or change its type, or
                 delete what is archived although nothing says that it may go, or have a topic
                 archived where no cold root was given; nothing was changed.
+            EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
             ConcurrentConfigChangeError: somebody else altered it meanwhile.
         """
+        _check_not_ours(changes)
         topic = self._whole(name)
-        config = topic.config.replace(changes)
+        config = _with_data_keys(name, topic.config.replace(changes), clear=True)
         check_change(topic.config, config)
         if self.is_hot_alone and config.tiered and not topic.config.tiered:
             raise InvalidConfigError(
@@ -304,6 +315,52 @@ class TopicRegistry:
             self.repair(topic)
             return topic
         return self._replace(topic, topic.partitions, config, None)
+
+    def rotate_key(self, name: str, *, wrap_with: str | None = None) -> Topic:
+        """Gives a topic a new data key, or wraps those it has under another key.
+
+        No record is rewritten. What is appended from then on is encrypted with the new data key
+        (producers that run learn of it within ``metadata_max_age_ms``); the old ones stay, to read
+        what they encrypted. The topic's first data key is made in the same way, where the
+        keyspace's defaults have said that its values are to be encrypted.
+
+        Args:
+            wrap_with: the reference of another key-encryption key; the data keys stay the same.
+
+        Raises:
+            InvalidConfigError: the topic's values are not encrypted.
+            InvalidArgumentError: `wrap_with` is no reference.
+            EncryptionKeyError: the old or the new key cannot be had here; nothing was changed.
+            ConcurrentConfigChangeError: somebody else altered the topic meanwhile.
+        """
+        if wrap_with is not None:
+            check_secret_reference(wrap_with, "wrap_with")
+        topic = self._whole(name)
+        config = topic.config
+        found = keyring_of(topic)
+        if found is None:
+            if not config.encrypts:
+                raise InvalidConfigError(
+                    f"the values of topic {name!r} are not encrypted, so there is no key to "
+                    f"rotate: {ENCRYPTION_KEY} says where a key is that they shall be encrypted "
+                    "under",
+                    name=ENCRYPTION_KEY,
+                )
+            if wrap_with is not None:
+                config = config.replace({ENCRYPTION_KEY: wrap_with})
+            changed = _with_data_keys(name, config, clear=True)
+            return self._replace(topic, topic.partitions, changed, None)
+        keyring, key = found
+        if wrap_with is None:
+            changes = {DATA_KEYS: with_new_key(keyring, key).to_text()}
+        else:
+            other = key_encryption_key(wrap_with, name)
+            changes = {DATA_KEYS: wrapped_under(keyring, wrap_with, other).to_text()}
+            if config.encrypts:
+                changes[ENCRYPTION_KEY] = wrap_with
+        changed = config.replace(changes)
+        check_change(config, changed)
+        return self._replace(topic, topic.partitions, changed, None)
 
     def add_partitions(self, name: str, total: int) -> Topic:
         """Grows the topic to that many partitions.
@@ -864,6 +921,40 @@ def _settings(
             raise
         message = f"no cold root was given (cold=…, --cold), so that {TIERED}=false: {error}"
         raise replace(error, message=message) from None
+
+
+def _check_not_ours(changes: Mapping[str, object | None]) -> None:
+    """Refuse data keys that somebody wrote by hand.
+
+    Raises:
+        InvalidConfigError: they are among the changes.
+    """
+    if DATA_KEYS in changes:
+        raise InvalidConfigError(
+            f"{DATA_KEYS} cannot be set: lakelog writes it, once {ENCRYPTION_KEY} says where a key "
+            "is, and `lakelog topics rotate-key` adds to it",
+            name=DATA_KEYS,
+        )
+
+
+def _with_data_keys(name: str, config: TopicConfig, *, clear: bool) -> TopicConfig:
+    """The config with a first data key if values are to be encrypted and there is none.
+
+    Args:
+        clear: whether values may be there that are not encrypted.
+
+    Raises:
+        EncryptionKeyError: the key that would wrap it cannot be had here.
+    """
+    data_keys: DataKeys | None = config[DATA_KEYS]
+    if config.encrypts and data_keys is None:
+        reference = config.text(ENCRYPTION_KEY)
+        made = new_data_keys(reference, key_encryption_key(reference, name), clear=clear)
+        return config.replace({DATA_KEYS: made.to_text()})
+    if not config.encrypts and data_keys is not None and not data_keys.clear:
+        # From now on values come in the clear, and readers must not take them for forged ones.
+        return config.replace({DATA_KEYS: replace(data_keys, clear=True).to_text()})
+    return config
 
 
 def settings_text(config: TopicConfig) -> str:

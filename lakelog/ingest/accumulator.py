@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from ..codec import Entry
+from ..encryption.sealed_values import SealedValues
 from ..errors import (
     BufferExhaustedError,
     DeliveryError,
@@ -79,12 +80,16 @@ class Accumulator:
 
     # -- topics --------------------------------------------------------------------------------
 
-    def learn(self, topic: Topic) -> TopicState:
-        """Takes over a topic that was just looked up."""
+    def learn(self, topic: Topic, sealing: SealedValues | None) -> TopicState:
+        """Takes over a topic that was just looked up.
+
+        Args:
+            sealing: see `PartitionQueue.set_topic`.
+        """
         with self.lock:
             self.check_open()
             now_s = time.monotonic()
-            queues = [self._queue(topic, number) for number in range(topic.partitions)]
+            queues = [self._queue(topic, number, sealing) for number in range(topic.partitions)]
             sticky = StickyPartition(topic.partitions, self._config.batch_size, self._random)
             state = self.topics[topic.name] = TopicState(topic, queues, sticky, now_s)
             return state
@@ -103,7 +108,7 @@ class Accumulator:
                 if now_s - state.looked_up_s >= max_age_s:
                     del self.topics[name]
 
-    def _queue(self, topic: Topic, number: int) -> PartitionQueue:
+    def _queue(self, topic: Topic, number: int, sealing: SealedValues | None) -> PartitionQueue:
         # Kept for as long as the topic's creation lives: Redis remembers the numbers.
         queue = self._queues.get((topic.topic_id, number))
         if queue is None:
@@ -112,9 +117,10 @@ class Accumulator:
                 topic.partition(number),
                 InFlight(self._producer_id, self._config.max_in_flight),
                 self._config.compression_type,
+                sealing,
             )
         else:
-            queue.set_topic(topic)
+            queue.set_topic(topic, sealing)
         return queue
 
     # -- records come in -----------------------------------------------------------------------

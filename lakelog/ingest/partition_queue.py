@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING
 
 from ..codec import Entry, ProducedBatch, resolve_compression
 from ..config import EntryFormat
+from ..encryption.sealed_values import SealedValues
 from ..producer_calls import MAX_SEQUENCES
 from ..record import TopicPartition
 from ..topic import Topic
@@ -156,7 +157,12 @@ class PartitionQueue:
     """One topic-partition's records, in the order they were sent: open, closed, in flight."""
 
     def __init__(
-        self, topic: Topic, topic_partition: TopicPartition, in_flight: InFlight, compression: str
+        self,
+        topic: Topic,
+        topic_partition: TopicPartition,
+        in_flight: InFlight,
+        compression: str,
+        sealing: SealedValues | None,
     ) -> None:
         self.topic_partition = topic_partition
         self.open: Call | None = None  # takes records
@@ -168,11 +174,17 @@ class PartitionQueue:
         self.is_repaired = False
         self.told_end = 0  # one past the highest offset this producer was told
         self._compression_type = compression
-        self.set_topic(topic)
+        self.set_topic(topic, sealing)
 
-    def set_topic(self, topic: Topic) -> None:
+    def set_topic(self, topic: Topic, sealing: SealedValues | None) -> None:
+        """Goes by the topic as it is now.
+
+        Args:
+            sealing: what encrypts its values; None: they stay as they are.
+        """
         config = topic.config
         self.topic = topic
+        self.sealing = sealing
         self.entry_format: EntryFormat = config["lakelog.entry.format"]
         self.age_limit_ms = age_limit_ms(config)
         self.high_water_percent = config.high_water_percent if config.tiered else inf

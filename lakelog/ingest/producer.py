@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from ..back_off import Tries
 from ..clock import Clock, SystemClock
+from ..encryption.of_topic import sealing
 from ..errors import DeliveryError, DeliveryPendingError, LakelogError, UnknownTopicOrPartitionError
 from ..hot import HotLog, TopicRegistry
 from .accumulator import (
@@ -116,6 +117,7 @@ class Producer:
             UnknownTopicOrPartitionError: no such topic or partition.
             BufferExhaustedError: the buffer stayed full for ``max_block_ms``.
             HotTierUnavailableError: Redis did not describe the topic within ``max_block_ms``.
+            EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
             ProducerClosedError: it is closed, or belongs to the parent process.
         """
         value_bytes = value if type(value) is bytes else as_bytes("value", value)
@@ -287,7 +289,8 @@ class Producer:
             except LakelogError as error:
                 tries.wait(error)
         tries.succeeded()
-        state = self._accumulator.learn(topic)
+        # Before anything is taken: what cannot be encrypted is not sent.
+        state = self._accumulator.learn(topic, sealing(topic))
         self._sender.start()
         return state
 

@@ -12,6 +12,8 @@ import pyarrow as pa
 
 from ..back_off import Telling
 from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
+from ..encryption.of_topic import sealing
+from ..encryption.sealed_values import with_values
 from ..errors import (
     DeliveryError,
     HotTierFullError,
@@ -449,7 +451,20 @@ class Sender:
 
 
 def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -> tuple[Entry, ...]:
-    """`PRODUCED` records, or rows of them, as entries, as the queue's topic wants them."""
+    """`PRODUCED` records, or rows of them, as entries, as the queue's topic wants them.
+
+    Their values are encrypted, if it wants that; the bounds are those of what is stored.
+    """
+    if queue.sealing is not None:
+        if isinstance(records, pa.RecordBatch):
+            sealed = queue.sealing.seal(records.column("key"), records.column("value"))
+            records = with_values(records, sealed)
+        else:
+            values = queue.sealing.seal_all((row[1], row[2]) for row in records)
+            records = [
+                (row[0], row[1], value, row[3])
+                for row, value in zip(records, values, strict=True)
+            ]
     return encode(
         records,
         queue.entry_format,
@@ -465,10 +480,11 @@ def allows_more(queue: PartitionQueue, topics: TopicRegistry, accumulator: Accum
     entry_bytes, decoded_bytes = queue.max_entry_bytes, queue.max_decoded_bytes
     try:
         topic = topics.renewed(queue.topic)
+        values = sealing(topic)
     except LakelogError:
         return False  # the refusal stands; the next append shows what is wrong
     with accumulator.lock:
-        queue.set_topic(topic)
+        queue.set_topic(topic, values)
     return queue.max_entry_bytes > entry_bytes or queue.max_decoded_bytes > decoded_bytes
 
 

@@ -36,6 +36,30 @@ def fetches(
     lead_bytes: int | None = None,
     seen: Look | None = None,
 ) -> Iterator[Fetched]:
+    """As `stored_fetches`, with the values as they were given.
+
+    Raises:
+        DecryptionError: an encrypted value is not what was encrypted there.
+        EncryptionKeyError: values are encrypted, and the key cannot be had here.
+        LakelogError: see `stored_fetches`.
+    """
+    steps = stored_fetches(
+        tiers, topic_partition, offset, end, max_bytes=max_bytes, lead_bytes=lead_bytes, seen=seen
+    )
+    for step in steps:
+        yield tiers.values.of_step(topic_partition, step)
+
+
+def stored_fetches(
+    tiers: Tiers,
+    topic_partition: TopicPartition,
+    offset: int,
+    end: int | None = None,
+    *,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+    lead_bytes: int | None = None,
+    seen: Look | None = None,
+) -> Iterator[Fetched]:
     """Steps that cover [offset, end) or, without an end, [offset, log end) without a hole.
 
     Each step begins where the one before ended. Trimming, archiving and rewriting of files may

@@ -14,6 +14,7 @@ from ..hot.hot_log import READ_STEP_BYTES
 from ..hot.waker import Waker
 from ..offsets import HotOffsets
 from ..record import Fetched, FetchedTogether, OffsetAndTimestamp, TopicPartition
+from ..topic import Topic
 
 #: How often a wait for archived records looks at the tables.
 POLL_INTERVAL_S = 1.0
@@ -24,6 +25,10 @@ class HotTier(Protocol):
 
     def now_ms(self) -> int:
         """The tier's time."""
+        ...
+
+    def renewed(self, topic: Topic) -> Topic:
+        """The topic as it is now, with its settings."""
         ...
 
     def offsets(
@@ -112,6 +117,10 @@ class NothingHot:
     def now_ms(self) -> int:
         """See `HotTier.now_ms`: this machine's time, since there is no other."""
         return self._clock.now_ms()
+
+    def renewed(self, topic: Topic) -> Topic:
+        """See `HotTier.renewed`: as its table tells it."""
+        return self._table_of(topic.name, topic.topic_id).mirrored() or topic
 
     def offsets(
         self, topic_partitions: Iterable[TopicPartition], *, topic_id: UUID | None = None

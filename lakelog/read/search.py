@@ -165,13 +165,14 @@ class Search:
             counts: Mapping[TopicPartition, int],
             backward: bool,
         ) -> FetchedTogether:
-            return tiers.hot.first_steps(
+            found = tiers.hot.first_steps(
                 ranges,
                 max_bytes=step_bytes,
                 topic_id=tiers.topic.topic_id,
                 backward=backward,
                 counts=counts,
             )
+            return tiers.values.of_steps(found)
 
         return first_steps
 

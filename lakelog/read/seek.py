@@ -25,7 +25,7 @@ from ..offsets import (
     Position,
 )
 from ..record import NO_TIMESTAMP_MS, OffsetAndTimestamp, TopicPartition
-from .fetch import fetches
+from .fetch import stored_fetches
 from .stretches import pieces
 from .tiers import Look, Tiers, out_of_range
 
@@ -210,7 +210,7 @@ def offset_for_timestamp(
 def _first_at_or_after(
     tiers: Tiers, topic_partition: TopicPartition, timestamp_ms: int, start: int, end: int | None
 ) -> OffsetAndTimestamp | None:
-    for step in fetches(tiers, topic_partition, start, end):
+    for step in stored_fetches(tiers, topic_partition, start, end):
         times_ms = _timestamps_ms(step.records)
         row = pc.index(pc.greater_equal(times_ms, timestamp_ms), True).as_py()
         if row >= 0:
@@ -231,7 +231,7 @@ def max_timestamp(tiers: Tiers, topic_partition: TopicPartition) -> OffsetAndTim
     if hot is not None and hot.offset >= offsets.log_start:
         found.append(hot)
     elif hot is not None:  # trimming lags behind the log start
-        for step in fetches(tiers, topic_partition, offsets.log_start):
+        for step in stored_fetches(tiers, topic_partition, offsets.log_start):
             times_ms = _timestamps_ms(step.records)
             largest = pc.max(times_ms).as_py()
             if largest is not None and largest != NO_TIMESTAMP_MS:

@@ -17,6 +17,7 @@ from ..offsets import HotOffsets, LogOffsets
 from ..record import OffsetRange, TopicPartition
 from ..topic import Topic
 from .hot_tier import HotTier
+from .values import Values
 
 #: Opens the cold tier of a topic, which must have one.
 OpenTable = Callable[[], ColdTable]
@@ -42,6 +43,7 @@ class Tiers:
         table: None for an untiered topic.
         rows: gives snapshots and rows, if not the table itself.
         open_table: opens the table of a topic that was untiered and is archived by now.
+        stored_values: give encrypted values as they are stored.
     """
 
     def __init__(
@@ -51,9 +53,12 @@ class Tiers:
         table: ColdTable | None,
         rows: ColdRows | None = None,
         open_table: OpenTable | None = None,
+        *,
+        stored_values: bool = False,
     ) -> None:
         self.topic = topic
         self.hot = hot
+        self.values = Values(topic, hot.renewed, are_stored=stored_values)
         self.table = table
         self.rows = table if rows is None else rows
         self._open_table = open_table

@@ -68,6 +68,7 @@ class TopicLog:
         clock: the time from which "10 minutes ago" is counted.
         frame_of: makes the frame of `dataframe`.
         explorer_of: makes the widget of `explore`.
+        stored_values: give encrypted values as they are stored, which takes no key.
     """
 
     def __init__(
@@ -79,12 +80,15 @@ class TopicLog:
         frame_of: FrameOf | None = None,
         explorer_of: ExplorerOf | None = None,
         open_table: OpenTable | None = None,
+        *,
+        stored_values: bool = False,
     ) -> None:
         self.topic = topic
         self.hot: HotTier = hot
+        self.stored_values = stored_values
         self._clock = clock or SystemClock()
         self._open_table = open_table
-        self._tiers = Tiers(topic, hot, table, open_table=open_table)
+        self._tiers = self._tiers_of(table)
         self._frame_of = frame_of
         self._explorer_of = explorer_of
 
@@ -95,7 +99,16 @@ class TopicLog:
 
     def tiers(self) -> Tiers:
         """Both tiers, with nothing remembered of an earlier look."""
-        return Tiers(self.topic, self.hot, self.table, open_table=self._open_table)
+        return self._tiers_of(self.table)
+
+    def _tiers_of(self, table: ColdTable | None) -> Tiers:
+        return Tiers(
+            self.topic,
+            self.hot,
+            table,
+            open_table=self._open_table,
+            stored_values=self.stored_values,
+        )
 
     def __repr__(self) -> str:
         partitions = self.topic.partitions

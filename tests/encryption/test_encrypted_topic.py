@@ -1,0 +1,261 @@
+"""An encrypted topic over both tiers: nothing lies in the clear, and all readers get all values."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import redis
+
+from lakelog import Lakelog
+from lakelog.config import DATA_KEYS, ENCRYPTION_KEY
+from lakelog.encryption.sealed_values import MAGIC
+from lakelog.errors import (
+    DecryptionError,
+    EncryptionKeyError,
+    InvalidConfigError,
+    LakelogError,
+)
+
+KEY, OTHER = "11" * 32, "22" * 32
+SECRET = b"nobody-reads-this-%d"
+ON: dict[str, Any] = {
+    ENCRYPTION_KEY: "env:LAKE_KEY",
+    "local.retention.ms": 0,
+    "retention.ms": -1,
+    "internal.segment.bytes": 20_000,
+}
+
+
+@pytest.fixture(autouse=True)
+def key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKE_KEY", KEY)
+
+
+@pytest.fixture
+def lake(redis_url: str, tmp_path: Path) -> Iterator[Lakelog]:
+    with Lakelog.connect(redis_url, tmp_path / "cold", engine="inline") as lake:
+        yield lake
+
+
+def send(lake: Lakelog, first: int, count: int, topic: str = "orders") -> None:
+    with lake.producer() as producer:
+        for number in range(first, first + count):
+            producer.send(topic, SECRET % number, key=b"k%d" % (number % 7))
+
+
+def send_batch(lake: Lakelog, first: int, count: int, topic: str = "orders") -> None:
+    rows = [(b"k%d" % (number % 7), SECRET % number) for number in range(first, first + count)]
+    with lake.producer() as producer:
+        producer.send_batch(topic, rows)
+
+
+def values(lake: Lakelog, topic: str = "orders") -> list[bytes | None]:
+    return [record.value for record in lake.log(topic).read(0).records()]
+
+
+def stored_bytes(redis_url: str, root: Path) -> Iterator[bytes]:
+    """All that Redis and the files hold, decompressed where they are compressed."""
+    server = redis.Redis.from_url(redis_url)
+    for name in server.scan_iter():
+        match server.type(name):
+            case b"stream":
+                for _, fields in server.xrange(name):
+                    yield from fields
+                    yield from fields.values()
+            case b"hash":
+                yield from server.hgetall(name).values()
+            case b"string":
+                yield server.get(name) or b""
+    for path in root.rglob("*"):
+        if path.suffix == ".parquet" and "_delta_log" not in path.parts:
+            for column in pa.parquet.read_table(path).columns:
+                yield b" ".join(str(one).encode() for one in column.to_pylist())
+        elif path.is_file():
+            yield path.read_bytes()
+
+
+def test_what_is_appended_lies_nowhere_in_the_clear(
+    lake: Lakelog, redis_url: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.DEBUG)
+    lake.topics.create("orders", 1, ON)
+    send(lake, 0, 30)
+    send_batch(lake, 30, 70)
+    lake.archive("orders")
+    send(lake, 100, 5)
+    send_batch(lake, 105, 45)
+    with lake.producer() as producer:
+        producer.send("orders", None, key=b"k")
+        producer.send("orders", b"", key=b"k")
+    assert values(lake) == [*(SECRET % number for number in range(150)), None, b""]
+    held = list(stored_bytes(redis_url, tmp_path))
+    assert held
+    for one in (*held, caplog.text.encode()):
+        assert b"nobody-reads" not in one
+        assert KEY.encode() not in one
+        assert bytes.fromhex(KEY) not in one
+    assert any(MAGIC in one for one in held)
+
+
+def test_a_rotated_key_encrypts_what_comes_and_the_old_one_stays(lake: Lakelog) -> None:
+    lake.topics.create("orders", 1, ON)
+    reader = lake.log("orders")  # which knows the topic as it is now
+    send(lake, 0, 20)
+    lake.archive("orders")
+    topic = lake.topics.rotate_key("orders")
+    assert topic.config[DATA_KEYS].current == 2
+    send(lake, 20, 20)
+    expected = [SECRET % number for number in range(40)]
+    assert [record.value for record in reader.read(0).records()] == expected
+    lake.archive("orders")
+    assert values(lake) == expected
+
+
+def test_keys_wrapped_anew_read_all_and_the_old_key_may_go(
+    lake: Lakelog, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lake.topics.create("orders", 1, ON)
+    send(lake, 0, 20)
+    path = tmp_path / "key"
+    path.write_text(f"{OTHER}\n")
+    topic = lake.topics.rotate_key("orders", wrap_with=f"file:{path}")
+    assert topic.config.text(ENCRYPTION_KEY) == f"file:{path}"
+    monkeypatch.delenv("LAKE_KEY")
+    send(lake, 20, 20)
+    assert values(lake) == [SECRET % number for number in range(40)]
+
+
+def test_without_its_key_a_topic_takes_and_gives_nothing_and_says_why(
+    lake: Lakelog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.topics.create("orders", 1, ON)
+    send(lake, 0, 3)
+    lake.topics.rotate_key("orders")  # so that no process has unwrapped these before
+    monkeypatch.delenv("LAKE_KEY")
+    with lake.producer() as producer, pytest.raises(EncryptionKeyError) as refused:
+        producer.send("orders", b"x")
+    assert refused.value.reference == "env:LAKE_KEY"
+    assert "LAKE_KEY is not set in this process" in str(refused.value)
+    with pytest.raises(EncryptionKeyError, match="'env:LAKE_KEY'"):
+        values(lake)
+    with pytest.raises(EncryptionKeyError):
+        lake.topics.create("others", 1, ON)
+    with pytest.raises(EncryptionKeyError):
+        lake.topics.rotate_key("orders")
+    # What needs no value needs no key.
+    (report,) = lake.archive("orders")
+    assert report.records == 3
+    lake.cleanup()
+    assert lake.check().ok
+    monkeypatch.setenv("LAKE_KEY", OTHER)
+    with pytest.raises(EncryptionKeyError, match="is not the one that wrapped data key 1"):
+        values(lake)
+    monkeypatch.setenv("LAKE_KEY", "a pass phrase")
+    with pytest.raises(EncryptionKeyError, match="is no key") as caught:
+        values(lake)
+    assert "pass phrase" not in str(caught.value)
+
+
+def test_a_value_that_was_changed_is_an_error_that_names_it(
+    lake: Lakelog, redis_url: str
+) -> None:
+    lake.topics.create("orders", 1, {**ON, "lakelog.entry.format": "fields"})
+    lake.topics.create("others", 1, ON)
+    send(lake, 0, 3)
+    stored = lake.log("orders", stored_values=True)
+    sealed = [record.value for record in stored.read(0).records()]
+    assert all(one is not None and one.startswith(MAGIC) for one in sealed)
+    with lake.producer() as producer:
+        producer.send("orders", sealed[0], key=b"k0")  # its own: as it is
+        producer.send("others", sealed[1], key=b"k1")  # another's: encrypted as any bytes
+    assert values(lake) == [SECRET % 0, SECRET % 1, SECRET % 2, SECRET % 0]
+    assert values(lake, "others") == [sealed[1]]
+    lake.topics.alter("orders", {ENCRYPTION_KEY: None})
+    with lake.producer() as producer:
+        producer.send("orders", sealed[0], key=b"another")
+    with pytest.raises(DecryptionError) as caught:
+        values(lake)
+    assert (caught.value.topic_partition, caught.value.offset) == (("orders", 0), 4)
+    assert "the stored value of orders-0 at offset 4" in str(caught.value)
+
+
+def test_encryption_begins_and_ends_with_what_is_there_before_and_after(lake: Lakelog) -> None:
+    plain = {name: value for name, value in ON.items() if name != ENCRYPTION_KEY}
+    lake.topics.create("orders", 1, plain)
+    reader = lake.log("orders")
+    send(lake, 0, 5)
+    lake.archive("orders")
+    lake.topics.alter("orders", {ENCRYPTION_KEY: "env:LAKE_KEY"})
+    send(lake, 5, 5)
+    expected = [SECRET % number for number in range(15)]
+    assert [record.value for record in reader.read(0).records()] == expected[:10]
+    lake.topics.alter("orders", {ENCRYPTION_KEY: None})
+    send(lake, 10, 5)
+    lake.archive("orders")
+    assert [record.value for record in reader.read(0).records()] == expected
+    assert values(lake) == expected
+
+
+def test_a_value_in_the_clear_is_refused_where_all_are_encrypted(
+    lake: Lakelog, redis_url: str
+) -> None:
+    lake.topics.create("orders", 1, {**ON, "lakelog.entry.format": "fields"})
+    send(lake, 0, 1)
+    server = redis.Redis.from_url(redis_url)
+    (stream,) = [name for name in server.scan_iter() if server.type(name) == b"stream"]
+    ((entry_id, fields),) = server.xrange(stream)
+    assert fields
+    assert entry_id
+
+
+def test_what_contradicts_encryption_is_refused(lake: Lakelog) -> None:
+    with pytest.raises(InvalidConfigError, match="in the clear"):
+        lake.topics.create("orders", 1, {**ON, "lakelog.value.columns": "a int"})
+    with pytest.raises(InvalidConfigError) as caught:
+        lake.topics.create("orders", 1, {ENCRYPTION_KEY: KEY})
+    assert KEY not in str(caught.value)
+    assert KEY not in repr(caught.value.fields)
+    topic = lake.topics.create("orders", 1, ON)
+    changes: list[dict[str, Any]] = [
+        {"lakelog.value.columns": "a int"},
+        {ENCRYPTION_KEY: "env:OTHER"},
+        {DATA_KEYS: topic.config.text(DATA_KEYS)},
+        {DATA_KEYS: None},
+    ]
+    for change in changes:
+        with pytest.raises(InvalidConfigError):
+            lake.topics.alter("orders", change)
+    assert lake.topics.get("orders").config == topic.config
+    lake.topics.create("plain", 1)
+    with pytest.raises(InvalidConfigError, match="are not encrypted, so there is no key"):
+        lake.topics.rotate_key("plain")
+
+
+def test_every_reader_gets_the_values(lake: Lakelog) -> None:
+    lake.topics.create("orders", 1, ON)
+    send(lake, 0, 30)
+    lake.archive("orders")
+    send(lake, 30, 10)
+    expected = [SECRET % number for number in range(40)]
+    log = lake.log("orders")
+    got: list[bytes | None] = []
+    with lake.consumer("orders", group_id="g", auto_offset_reset="earliest") as consumer:
+        while len(got) < 40:
+            for records in consumer.poll(1000).values():
+                got += [record.value for record in records]
+    assert got == expected
+    assert sorted(log.sample(40)["value"].to_pylist()) == sorted(expected)
+    found = log.search('value = "nobody-reads-this-7"').to_arrow()
+    assert found["value"].to_pylist() == [SECRET % 7]
+    found = log.search('key = "k3"').to_arrow()
+    assert found["value"].to_pylist() == [SECRET % number for number in range(3, 40, 7)]
+    rows = lake.sql("select value from orders where value like '%-39'").read_all()
+    assert rows["value"].to_pylist() == ["nobody-reads-this-39"]
+    cold = lake.archived.log("orders")
+    assert [record.value for record in cold.read(0).records()] == expected[:30]
