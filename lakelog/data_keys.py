@@ -60,7 +60,7 @@ class DataKeys:
             and is_secret_reference(self.reference)
             and 1 <= len(numbers) <= MAX_DATA_KEYS
             and numbers == sorted(set(numbers))
-            and 1 <= numbers[0]
+            and numbers[0] >= 1
             and numbers[-1] <= MAX_NUMBER
             and all(len(key) == WRAPPED_BYTES for _, key in self.wrapped)
         ):

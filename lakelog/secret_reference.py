@@ -8,8 +8,7 @@
 | ``databricks:SCOPE/KEY`` | in a Databricks secret scope     | the driver on Databricks, and    |
 |                          |                                  | who is logged in to a workspace  |
 
-A file is what orchestrators mount (Kubernetes, Docker, systemd); the ends of its lines at its end do
-not count.
+A file is what orchestrators mount (Kubernetes, Docker, systemd); line ends at its end do not count.
 
 References travel (in plans, job parameters, pickles, event logs); secrets do not. Each process
 resolves what it needs.
@@ -68,8 +67,8 @@ def check_secret_reference(reference: str, what: str) -> None:
     """Refuse what is no reference; nothing is looked up.
 
     Raises:
-        InvalidArgumentError: it has none of the forms. The message does not repeat it: it may be the
-            secret itself.
+        InvalidArgumentError: it has none of these forms. The message does not repeat it: it may be
+            the secret itself.
     """
     if not is_secret_reference(reference):
         raise InvalidArgumentError(
@@ -118,8 +117,8 @@ def _from_file(reference: str, path: Path, what: str) -> str:
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise InvalidArgumentError(
-            f"{what}={reference!r} could not be read: {said}. The file must be there, and readable, "
-            "wherever the reference is resolved, on the machines of Spark's executors too",
+            f"{what}={reference!r} could not be read: {said}. The file must be readable wherever the "
+            "reference is resolved, on the machines of Spark's executors too",
             name=what,
             value=reference,
         ) from error

@@ -75,7 +75,7 @@ def test_a_variable_that_is_not_there_says_how_to_set_it_on_executors(monkeypatc
 
 @pytest.mark.parametrize(
     "text", ["", SECRET, "env:", "env:A B", "ENV:A", "databricks:prod", "databricks:/redis",
-             "databricks:prod/redis/more", "file:/etc/passwd"]
+             "databricks:prod/redis/more", "file:etc/passwd", "file:"]
 )  # fmt: skip
 def test_what_is_no_reference_is_not_repeated_since_it_may_be_the_secret(text):
     with pytest.raises(InvalidArgumentError, match="write env:NAME") as refused:
@@ -84,6 +84,23 @@ def test_what_is_no_reference_is_not_repeated_since_it_may_be_the_secret(text):
     assert SECRET not in str(refused.value)
     with pytest.raises(InvalidArgumentError, match="write env:NAME"):
         resolve_secret(text, "passwordRef")
+
+
+def test_a_file_is_read_but_for_its_line_end(tmp_path):
+    path = tmp_path / "a key"
+    path.write_text(f"{SECRET}\n", "utf-8")
+    assert resolve_secret(f"file:{path}", "key") == SECRET
+
+
+@pytest.mark.parametrize("content", [b"", b"\n", b"\xff\xfe", b"x" * 70_000])
+def test_a_file_that_holds_no_secret_is_not_repeated(tmp_path, content):
+    path = tmp_path / "key"
+    with pytest.raises(InvalidArgumentError, match="could not be read: No such file"):
+        resolve_secret(f"file:{path}", "key")
+    path.write_bytes(content)
+    with pytest.raises(InvalidArgumentError, match="is no file of a secret") as refused:
+        resolve_secret(f"file:{path}", "key")
+    assert "xxxx" not in str(refused.value)
 
 
 def test_a_databricks_secret_by_the_sdk(workspace):

@@ -65,9 +65,10 @@ class Values:
 
     def _opened(self, records: pa.RecordBatch) -> pa.RecordBatch:
         keys, values = records.column("key"), records.column("value")
-        if not self._topic.config.text(DATA_KEYS):
-            if not pc.any(pc.starts_with(values, MAGIC)).as_py() or not self._look_again():
-                return records
+        if not self._topic.config.text(DATA_KEYS) and not (
+            pc.any(pc.starts_with(values, MAGIC)).as_py() and self._look_again()
+        ):
+            return records
         sealed = opening(self._topic)
         if sealed is None:
             return records
