@@ -21,6 +21,7 @@ from .cold.catalogue import Catalogue, topic_by_name
 from .cold.change import nothing_hot
 from .cold.purged import PurgedTopic
 from .cold.table import ColdSnapshot, ColdTable
+from .config import DATA_KEYS
 from .engines.engine import Engine
 from .errors import EraseFailedError, InvalidArgumentError
 from .explore.explorer.launch import launch
@@ -214,9 +215,9 @@ class ColdLog:
             InvalidConfigError: no such field, or a value that is not legal.
             InvalidTopicError: a name that no topic can have.
         """
-        consumer = Consumer(
-            self.log, ConsumerConfig.of(**config), self._seen_topics(), self._coordinator()
-        )
+        chosen = ConsumerConfig.of(**config)
+        logs = partial(self.log, stored_values=chosen.stored_values)
+        consumer = Consumer(logs, chosen, self._seen_topics(), self._coordinator())
         if topics:
             consumer.subscribe(topics)
         return consumer
@@ -555,8 +556,8 @@ class ColdLog:
 
         Raises:
             UnknownTopicOrPartitionError: no such topic.
-            InvalidArgumentError: not one of the two, an empty one, an untiered topic, or exports
-                that were to be made anew without Redis.
+            InvalidArgumentError: not one of the two, an empty one, an untiered topic, exports
+                that were to be made anew without Redis, or a condition on encrypted values.
             EraseFailedError: something could not be done; the rest was, and is in its `report`.
             CommitConflictError: others rewrote the same files each time; doing it again goes on.
         """
@@ -566,6 +567,13 @@ class ColdLog:
         found = self._topic(topic)
         if not found.config.tiered:
             raise untiered(found)
+        if condition.asks_values and found.config.text(DATA_KEYS):
+            raise InvalidArgumentError(
+                f"values of topic {found.name!r} are encrypted, and erasing decrypts none, so they "
+                "cannot be what is asked for: erase by keys, offsets, times or headers. `lakelog "
+                "consume --where` finds the keys of records by their values",
+                topic=found.name,
+            )
         table, side = self._cold_table(found), self._hot_side(found)
         if exports and side is None:
             raise InvalidArgumentError(

@@ -614,10 +614,16 @@ def check_change(old: TopicConfig, new: TopicConfig) -> None:
         )
     if new.tiered:
         check_additive(old["lakelog.value.columns"], new["lakelog.value.columns"])
-    _check_keys_kept(old, new)
+    check_keys_kept(old, new)
 
 
-def _check_keys_kept(old: TopicConfig, new: TopicConfig) -> None:
+def check_keys_kept(old: TopicConfig, new: TopicConfig) -> None:
+    """Refuse a change after which values could not be decrypted any more.
+
+    Raises:
+        InvalidConfigError: data keys would go, or another key than the one that wrapped them is
+            named.
+    """
     before, after = old[DATA_KEYS], new[DATA_KEYS]
     if before is None:
         return

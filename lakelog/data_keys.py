@@ -71,6 +71,12 @@ class DataKeys:
         """The number of the key that new values are encrypted with."""
         return self.wrapped[-1][0]
 
+    def __str__(self) -> str:
+        """How many, and where the key is under which they are wrapped."""
+        count = len(self.wrapped)
+        keys = "1 data key" if count == 1 else f"{count} data keys"
+        return f"{keys} under {self.reference}, and encrypts with number {self.current}"
+
     def to_text(self) -> str:
         """As the setting has it; equal keys give equal texts."""
         wrapped = {str(number): base64.b64encode(key).decode() for number, key in self.wrapped}

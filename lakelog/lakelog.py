@@ -874,7 +874,8 @@ class Lakelog(ColdLog):
 
     def _hot_side(self, topic: Topic) -> HotSide:
         kept = len(self.topics.deleted(topic.name))
-        return HotSide(self.hot, self.archiver(topic), self.log(topic), self.share_groups, kept)
+        log = self.log(topic, stored_values=True)  # to erase takes no key
+        return HotSide(self.hot, self.archiver(topic), log, self.share_groups, kept)
 
     def _made_log_look(self) -> LogLook:
         return LogLook(self.hot, self._table, self._group_records, self.hot.now_ms)

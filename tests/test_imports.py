@@ -85,6 +85,7 @@ ALLOWED = {
     "explore": {"codec", "cold", "ingest", "cleanup", "read", "operate"},
     "jobs": {
         "codec",
+        "encryption",
         "hot",
         "cold",
         "ingest",

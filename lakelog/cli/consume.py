@@ -59,7 +59,7 @@ def _run(arguments: argparse.Namespace) -> Iterator[Any]:
         import_pandas()
         query = RecordQuery(arguments)
     with open_to_read(arguments) as log:
-        topic = log.log(arguments.topic)
+        topic = log.log(arguments.topic, stored_values=arguments.stored_values)
         if arguments.follow:
             found = query.limit.limited(_follow(log, topic, query, arguments))
         else:
@@ -83,7 +83,7 @@ def _follow(
     from ..read.where.expression import matching
 
     asked = query.partitions(topic)
-    with log.consumer() as consumer:
+    with log.consumer(stored_values=arguments.stored_values) as consumer:
         consumer.assign([topic.topic.partition(number) for number in asked])
         starts = {number: held.log_end for number, held in topic.offsets(asked).items()}
         if arguments.start is not None:

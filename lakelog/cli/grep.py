@@ -98,7 +98,8 @@ class _Search:
     def __init__(self, query: RecordQuery, arguments: argparse.Namespace, log: ColdLog) -> None:
         names = dict.fromkeys(arguments.topics) or [topic.name for topic in log.topics.list()]
         self._query = query
-        self._logs = {name: log.log(name) for name in names}
+        are_stored = arguments.stored_values
+        self._logs = {name: log.log(name, stored_values=are_stored) for name in names}
         self.counts = dict.fromkeys(names, 0)
 
     def found(self) -> Iterator[tuple[str, pa.Table]]:

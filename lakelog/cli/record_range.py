@@ -33,6 +33,11 @@ def add_range_options(added: argparse.ArgumentParser) -> None:
     added.add_argument("--max", type=int, metavar="N", help="stop after N records")
     added.add_argument("--where", metavar="EXPR", help="only records that match")
     added.add_argument("--key", help="only records with this key, whole")
+    added.add_argument(
+        "--stored-values",
+        action="store_true",
+        help="encrypted values as they are stored, which takes no key",
+    )
 
 
 def where_of(arguments: argparse.Namespace) -> Where:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import logging
+import re
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING
+
+from ..secret_reference import is_secret_reference
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,6 +44,10 @@ _LEFT_OUT = (
 
 #: What may name a person is not kept where nobody could erase it.
 _HIDDEN = ("--key", "--where")
+
+#: Where a key is said to be: who writes the key itself there has it refused, and not kept.
+_REFERENCES = re.compile(r"(lakelog\.(?:log\.)?encryption\.key\s*=\s*)(.+)", re.DOTALL)
+_REFERENCE_OPTION = "--wrap-with"
 
 _END_TIMEOUT_S = 1.0  # of the last rows of a continuous run
 
@@ -187,8 +194,19 @@ def _kept(argv: Sequence[str]) -> Iterator[str]:
                 next(rest, None)
             if hidden:
                 yield f"{name}=HIDDEN"
+        elif is_option and _REFERENCE_OPTION.startswith(name):
+            yield name
+            yield _reference(argument.partition("=")[2] if equals else next(rest, ""))
         else:
-            yield argument
+            found = _REFERENCES.search(argument)
+            yield argument if found is None else (
+                argument[: found.start()] + found[1] + _reference(found[2])
+            )
+
+
+def _reference(text: str) -> str:
+    """Where a key is, if that is what the text says."""
+    return text if is_secret_reference(text.strip()) else "HIDDEN"
 
 
 def _table(place: LogPlace) -> StatusTable | None:

@@ -1,4 +1,4 @@
-"""``lakelog topics``: create, list, describe, alter, delete, undelete, purge, apply, defaults."""
+"""``lakelog topics``: create, describe, alter, rotate-key, delete, purge, apply, defaults, …"""
 
 from __future__ import annotations
 
@@ -51,6 +51,16 @@ nothing; the command that would is printed.
 examples:
   lakelog --dir ./log topics infer flights
   lakelog --dir ./log topics infer flights --sample 10000 --output json
+"""
+_ROTATE_KEY = """\
+A new data key, which values are encrypted with from then on; the old ones stay, to read what they
+encrypted. With --wrap-with, the data keys stay as they are, and are wrapped under another key: the
+old key has to be there too. No record is rewritten either way.
+
+examples:
+  lakelog --dir ./log topics create orders --config lakelog.encryption.key=env:ORDERS_KEY
+  lakelog --dir ./log topics rotate-key orders
+  lakelog --dir ./log topics rotate-key orders --wrap-with databricks:prod/orders-2027
 """
 _APPLY = """\
 A file declares one topic (name, partitions, config) or a list of them. Applying twice changes
@@ -123,6 +133,13 @@ def add_parser(commands: Any, common: argparse.ArgumentParser) -> None:
         "--unset", action="append", default=[], metavar="NAME", help="back to the default"
     )
     alter.add_argument("-p", "--partitions", type=int, help="grow to so many")
+    rotate = verb("rotate-key", _rotate_key, "give an encrypted topic a new key", _ROTATE_KEY)
+    rotate.add_argument("topic")
+    rotate.add_argument(
+        "--wrap-with",
+        metavar="REFERENCE",
+        help="wrap its data keys under the key there: env:NAME, file:/PATH, databricks:SCOPE/KEY",
+    )
     infer = verb("infer", _infer, "propose columns for a topic's JSON values", _INFER)
     infer.add_argument("topic")
     infer.add_argument(
@@ -182,13 +199,15 @@ def _list(arguments: argparse.Namespace) -> Table:
 
 
 def _describe(arguments: argparse.Namespace) -> Page:
-    from ..config import KEYSPACE_SETTINGS, SETTINGS, Setting
+    from ..config import DATA_KEYS, KEYSPACE_SETTINGS, SETTINGS, Setting
 
     with open_log(arguments) as log:
         topic = log.topics.get(arguments.topic)
         offsets = log.log(topic).offsets()
 
     def row(setting: Setting, value: str, source: str) -> dict[str, str]:
+        if setting.name == DATA_KEYS and arguments.output != "json":
+            value = str(topic.config[DATA_KEYS] or "")
         return {
             "setting": setting.name,
             "value": value,
@@ -249,6 +268,21 @@ def _alter(arguments: argparse.Namespace) -> Message:
     elif was_tiered and not topic.config.tiered:
         said += "; it is archived no more, and what only its table held is deleted"
     return Message(said, _row(topic))
+
+
+def _rotate_key(arguments: argparse.Namespace) -> Message:
+    from ..config import DATA_KEYS
+
+    with open_log(arguments) as log:
+        topic = log.topics.rotate_key(arguments.topic, wrap_with=arguments.wrap_with)
+    data_keys = topic.config[DATA_KEYS]
+    row = {
+        **_row(topic),
+        "data_keys": len(data_keys.wrapped),
+        "encrypts_with": data_keys.current,
+        "wrapped_under": data_keys.reference,
+    }
+    return Message(f"topic {topic.name} has {data_keys}", row)
 
 
 def _infer(arguments: argparse.Namespace) -> Page:
@@ -427,4 +461,4 @@ def _row(topic: Topic) -> dict[str, Any]:
 
 
 #: What is in the list of runs.
-_CHANGES = (_create, _alter, _delete, _undelete, _purge, _apply)
+_CHANGES = (_create, _alter, _rotate_key, _delete, _undelete, _purge, _apply)

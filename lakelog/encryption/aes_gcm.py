@@ -14,6 +14,13 @@ NONCE_BYTES = 12
 TAG_BYTES = 16
 
 
+def invalid_tag() -> type[Exception]:
+    """What the cipher raises where something is not what was encrypted."""
+    from cryptography.exceptions import InvalidTag
+
+    return InvalidTag
+
+
 def aes_gcm(key: bytes) -> AESGCM:
     """AES-256-GCM under a key.
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from ..data_keys import MAX_DATA_KEYS, RING_BYTES, DataKeys
 from ..errors import EncryptionKeyError, InvalidArgumentError
-from .aes_gcm import KEY_BYTES, NONCE_BYTES, aes_gcm
+from .aes_gcm import KEY_BYTES, NONCE_BYTES, aes_gcm, invalid_tag
 
 
 class Keyring:
@@ -79,9 +79,7 @@ def unwrap(data_keys: DataKeys, key: bytes, topic: str) -> Keyring:
         nonce, sealed = wrapped[:NONCE_BYTES], wrapped[NONCE_BYTES:]
         try:
             keys[number] = cipher.decrypt(nonce, sealed, _bound_to(data_keys.ring, number))
-        except Exception as error:  # InvalidTag, which only cryptography could name
-            if type(error).__name__ != "InvalidTag":
-                raise
+        except invalid_tag():
             raise EncryptionKeyError(
                 f"the key at {data_keys.reference!r} is not the one that wrapped data key {number} "
                 f"of topic {topic!r}: it was replaced, or the topic's settings were changed by "

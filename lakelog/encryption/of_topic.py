@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+import pyarrow as pa
+
 from ..config import DATA_KEYS, ENCRYPTION_KEY
 from ..data_keys import DataKeys, parse_data_keys
 from ..errors import EncryptionKeyError, InvalidArgumentError
@@ -11,7 +13,7 @@ from ..secret_reference import check_executors_can_resolve, resolve_secret
 from ..topic import Topic
 from .key_text import HOW_TO_MAKE, key_of_text
 from .keyring import Keyring, unwrap
-from .sealed_values import SealedValues
+from .sealed_values import SealedValues, with_values
 
 #: Topics whose keys a process keeps: to ask a secret scope takes a tenth of a second.
 _KEPT_TOPICS = 256
@@ -37,6 +39,20 @@ def sealing(topic: Topic) -> SealedValues | None:
             reference=topic.config.text(ENCRYPTION_KEY),
         )
     return opening(topic)
+
+
+def sealed(topic: Topic, records: pa.RecordBatch) -> pa.RecordBatch:
+    """Records as a topic takes them: their values encrypted, if its settings say so.
+
+    Raises:
+        EncryptionKeyError, MissingExtraError: as `sealing`.
+
+    Runs on: driver|executor.
+    """
+    values = sealing(topic)
+    if values is None:
+        return records
+    return with_values(records, values.seal(records.column("key"), records.column("value")))
 
 
 def opening(topic: Topic) -> SealedValues | None:

@@ -11,7 +11,8 @@ One file declares one topic or a list of them::
 Where no cold root is given, a topic that does not declare ``remote.storage.enable`` is untiered.
 
 Applying is idempotent: settings that are not declared go back to their defaults (the keyspace's, if
-it sets them), partitions only grow, and topics that no file declares are left alone.
+it sets them), partitions only grow, and topics that no file declares are left alone. So are the data
+keys of a topic, which no file can declare.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from typing import Any
 
 import yaml
 
-from ..config import TopicConfig, parse, setting, text_of
+from ..config import DATA_KEYS, TopicConfig, parse, setting, text_of
 from ..errors import ApplyFailedError, InvalidConfigError, InvalidTopicError, LakelogError, by_topic
 from ..keyspace_defaults import KeyspaceDefaults
 from ..topic import Topic, check_topic_name
-from .registry import TIERED, TopicRegistry
+from .registry import TIERED, TopicRegistry, check_not_ours
 
 _FIELDS = {"name", "partitions", "config"}
 
@@ -109,6 +110,7 @@ def diff(declared: DeclaredTopic, existing: Topic | None) -> list[TopicChange]:
         before, after = str(existing.partitions), str(declared.partitions)
         changes.append(TopicChange(name, "add partitions", before=before, after=after))
     old, new = dict(existing.config.overrides), dict(declared.settings)
+    old.pop(DATA_KEYS, None)
     changes += [
         TopicChange(name, "alter", key, old.get(key), new.get(key))
         for key in sorted(old.keys() | new.keys())
@@ -310,6 +312,7 @@ def _declared(where: str, item: Any) -> DeclaredTopic:
         raise InvalidConfigError("config is a mapping of settings", name="config", value=settings)
     name = check_topic_name(item["name"])
     texts = {str(key): text_of(value) for key, value in settings.items()}
+    check_not_ours(texts)
     for key, text in texts.items():
         parse(setting(key), text)
     return DeclaredTopic(name, partitions, tuple(sorted(texts.items())), where)

@@ -192,7 +192,7 @@ class TopicRegistry:
         overrides: Mapping[str, object]
         overrides = dict(config.overrides) if isinstance(config, TopicConfig) else config or {}
         is_hot_alone = self.is_hot_alone and overrides.get(TIERED) is None
-        _check_not_ours(overrides)
+        check_not_ours(overrides)
         if is_hot_alone:
             overrides = {**overrides, TIERED: False}
         if not anew:
@@ -204,7 +204,7 @@ class TopicRegistry:
         while True:
             defaults = self._defaults()
             settings = _settings(overrides, defaults, is_hot_alone=is_hot_alone)
-            settings = _with_data_keys(name, settings, clear=False)
+            settings = with_data_keys(name, settings, clear=False)
             topic = Topic(
                 name,
                 uuid.uuid4(),
@@ -301,9 +301,9 @@ class TopicRegistry:
             EncryptionKeyError: its values are to be encrypted, and the key cannot be had here.
             ConcurrentConfigChangeError: somebody else altered it meanwhile.
         """
-        _check_not_ours(changes)
+        check_not_ours(changes)
         topic = self._whole(name)
-        config = _with_data_keys(name, topic.config.replace(changes), clear=True)
+        config = with_data_keys(name, topic.config.replace(changes), clear=True)
         check_change(topic.config, config)
         if self.is_hot_alone and config.tiered and not topic.config.tiered:
             raise InvalidConfigError(
@@ -348,7 +348,7 @@ class TopicRegistry:
                 )
             if wrap_with is not None:
                 config = config.replace({ENCRYPTION_KEY: wrap_with})
-            changed = _with_data_keys(name, config, clear=True)
+            changed = with_data_keys(name, config, clear=True)
             return self._replace(topic, topic.partitions, changed, None)
         keyring, key = found
         if wrap_with is None:
@@ -356,7 +356,7 @@ class TopicRegistry:
         else:
             other = key_encryption_key(wrap_with, name)
             changes = {DATA_KEYS: wrapped_under(keyring, wrap_with, other).to_text()}
-            if config.encrypts:
+            if config.encrypts and config.text(ENCRYPTION_KEY) != wrap_with:
                 changes[ENCRYPTION_KEY] = wrap_with
         changed = config.replace(changes)
         check_change(config, changed)
@@ -401,13 +401,19 @@ class TopicRegistry:
 
         Raises:
             InvalidConfigError: not legal, or a topic would contradict itself; nothing was changed.
+            EncryptionKeyError: values of a topic are to be encrypted, and the key cannot be had
+                here; nothing was changed.
             ConcurrentConfigChangeError: somebody else changed defaults or topics meanwhile.
             ApplyFailedError: they are set, but did not reach every topic yet.
         """
         topics, current, seen, _ = self._everything()
         defaults = current.replace(changes)
         if defaults.settings != current.settings:
+            if self._allow_clear_values(_under(topic, defaults) for topic in topics):
+                topics, _, seen, _ = self._everything()
             topics = [_under(topic, defaults) for topic in topics]
+            for topic in topics:  # before anything changes
+                with_data_keys(topic.name, topic.config, clear=True)
             arguments = [seen, _defaults_to_json(defaults)]
             answer = call_script(self._servers, "defaults", [self._keys.topics], arguments)
             if answer[0] != b"OK":
@@ -418,7 +424,7 @@ class TopicRegistry:
                 )
             if self._copies is not None:
                 self._copies.defaults_set(defaults)
-        self._repair_all(topics)
+        self._settle_all(topics)
         if QUOTA_HOT_BYTES in changes and defaults.settings != current.settings:
             # What was allowed under a higher quota is not to be used any more.
             Allowances(self._servers, self._keys, self.list, self._clock).count_anew()
@@ -778,12 +784,38 @@ class TopicRegistry:
         kept.sort(key=lambda topic: topic.deleted_ms or 0)
         return sorted(topics, key=lambda topic: topic.name), defaults, changes, kept
 
-    def _repair_all(self, topics: Sequence[Topic]) -> None:
-        """Goes on after a topic that cannot be repaired, and says so at the end."""
+    def _allow_clear_values(self, topics: Iterable[Topic]) -> bool:
+        """Has the topics' keys say that values come in the clear, before any does.
+
+        Args:
+            topics: under the defaults to come.
+
+        Returns:
+            Whether a topic was changed.
+        """
+        changed = False
+        for topic in topics:
+            data_keys: DataKeys | None = topic.config[DATA_KEYS]
+            if data_keys is not None and not data_keys.clear and not topic.config.encrypts:
+                now = self.get(topic.name)
+                config = now.config.replace({DATA_KEYS: replace(data_keys, clear=True).to_text()})
+                self._replace(now, now.partitions, config, None)
+                changed = True
+        return changed
+
+    def _settle_all(self, topics: Sequence[Topic]) -> None:
+        """Gives the topics what their settings ask for, to each partition, and data keys.
+
+        Goes on after a topic that cannot be settled, and says so at the end.
+        """
         errors: dict[str, LakelogError] = {}
         for topic in topics:
             try:
-                self.repair(topic)
+                config = with_data_keys(topic.name, topic.config, clear=True)
+                if config == topic.config:
+                    self.repair(topic)
+                else:
+                    self._replace(topic, topic.partitions, config, None)
             except UnknownTopicIdError:
                 continue  # deleted since
             except LakelogError as error:
@@ -923,7 +955,7 @@ def _settings(
         raise replace(error, message=message) from None
 
 
-def _check_not_ours(changes: Mapping[str, object | None]) -> None:
+def check_not_ours(changes: Mapping[str, object | None]) -> None:
     """Refuse data keys that somebody wrote by hand.
 
     Raises:
@@ -937,8 +969,10 @@ def _check_not_ours(changes: Mapping[str, object | None]) -> None:
         )
 
 
-def _with_data_keys(name: str, config: TopicConfig, *, clear: bool) -> TopicConfig:
+def with_data_keys(name: str, config: TopicConfig, *, clear: bool) -> TopicConfig:
     """The config with a first data key if values are to be encrypted and there is none.
+
+    If values are not encrypted (any more) and there are keys, these say that some are in the clear.
 
     Args:
         clear: whether values may be there that are not encrypted.

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from ..back_off import ASK_AGAIN, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
+from ..encryption.of_topic import sealed
 from ..errors import (
     InvalidArgumentError,
     LakelogError,
@@ -122,7 +123,7 @@ def _batch(topic: Topic, partition: int, log_end: int, numbers: Sequence[int]) -
     config = topic.config
     table, _ = as_columns(_rows(numbers), FIRST_MS)
     entries = encode(
-        table.combine_chunks().to_batches()[0],
+        sealed(topic, table.combine_chunks().to_batches()[0]),
         config["lakelog.entry.format"],
         resolve_compression(config["compression.type"], ProducerConfig().compression_type),
         max_entry_bytes=config["max.message.bytes"],

@@ -43,6 +43,9 @@ class ConsumerConfig:
     # What makes objects of keys and values: a function of the bytes, or an object with
     # `deserialize(topic, headers, data)`. A null stays None without being asked for.
 
+    stored_values: bool = False
+    # Give encrypted values as they are stored, which takes no key. Kafka has no such values.
+
     isolation_level: str = "read_uncommitted"
     # The only one: a log has no transactions, so there is nothing that is not committed.
 
@@ -93,13 +96,12 @@ class ConsumerConfig:
         if self.consumer_timeout_ms is not None:
             check_timeout("consumer_timeout_ms", self.consumer_timeout_ms)
         check_max_age(self.metadata_max_age_ms)
-        if not isinstance(self.enable_auto_commit, bool):
-            raise InvalidConfigError(
-                f"enable_auto_commit={self.enable_auto_commit!r} is not legal: it takes True or "
-                "False",
-                name="enable_auto_commit",
-                value=self.enable_auto_commit,
-            )
+        for name in ("enable_auto_commit", "stored_values"):
+            value = getattr(self, name)
+            if not isinstance(value, bool):
+                raise InvalidConfigError(
+                    f"{name}={value!r} is not legal: it takes True or False", name=name, value=value
+                )
         check_timeout("auto_commit_interval_ms", self.auto_commit_interval_ms)
         if self.group_id is not None:
             check_group_id(self.group_id)

@@ -16,6 +16,9 @@ from ..errors import DecryptionError
 from ..record import Fetched, FetchedTogether, TopicPartition
 from ..topic import Topic
 
+#: Says of a row which record it is.
+PlaceOf = Callable[[int], tuple[TopicPartition, int]]
+
 
 class Values:
     """Decrypts the values of a topic that are encrypted; leaves all others as they are.
@@ -44,43 +47,50 @@ class Values:
             DecryptionError: one is not what was encrypted there.
             EncryptionKeyError: the key cannot be had here.
         """
-        if self.are_stored or not step.records.num_rows:
-            return step
-        try:
-            records = self._opened(step.records)
-        except DecryptionError as error:
-            raise _located(error, topic_partition, step.records) from None
+        offsets = step.records.column("offset")
+        records = self._of_records(
+            step.records, lambda row: (topic_partition, offsets[row].as_py())
+        )
         return step if records is step.records else replace(step, records=records)
 
     def of_steps(self, found: FetchedTogether) -> FetchedTogether:
         """As `of_step`, of several partitions' steps."""
-        if self.are_stored or not found.records.num_rows:
-            return found
-        try:
-            records = self._opened(found.records)
-        except DecryptionError as error:
-            place = int(np.searchsorted(found.ends, error.row or 0, side="right"))
-            raise _located(error, found.topic_partitions[place], found.records) from None
+        offsets = found.records.column("offset")
+
+        def place(row: int) -> tuple[TopicPartition, int]:
+            number = int(np.searchsorted(found.ends, row, side="right"))
+            return found.topic_partitions[number], offsets[row].as_py()
+
+        records = self._of_records(found.records, place)
         return found if records is found.records else replace(found, records=records)
 
-    def _opened(self, records: pa.RecordBatch) -> pa.RecordBatch:
-        keys, values = records.column("key"), records.column("value")
+    def of_columns(self, keys: pa.Array, values: pa.Array, place: PlaceOf) -> pa.Array:
+        """As `of_step`, of two ``pa.binary()`` columns."""
+        if self.are_stored or values.null_count == len(values):
+            return values
         if not self._topic.config.text(DATA_KEYS) and not (
             pc.any(pc.starts_with(values, MAGIC)).as_py() and self._look_again()
         ):
-            return records
+            return values
         sealed = opening(self._topic)
         if sealed is None:
-            return records
+            return values
         try:
-            opened = sealed.open(keys, values)
-        except DecryptionError:
-            if not self._look_again():
-                raise
+            try:
+                return sealed.open(keys, values)
+            except DecryptionError:
+                if not self._look_again():
+                    raise
             sealed = opening(self._topic)
             assert sealed is not None  # data keys are never taken away
-            opened = sealed.open(keys, values)
-        return with_values(records, opened)
+            return sealed.open(keys, values)
+        except DecryptionError as error:
+            raise _located(error, place) from None
+
+    def _of_records(self, records: pa.RecordBatch, place: PlaceOf) -> pa.RecordBatch:
+        values = records.column("value")
+        opened = self.of_columns(records.column("key"), values, place)
+        return records if opened is values else with_values(records, opened)
 
     def _look_again(self) -> bool:
         """Whether the topic has other data keys by now."""
@@ -89,11 +99,9 @@ class Values:
         return self._topic.config.text(DATA_KEYS) != known
 
 
-def _located(
-    error: DecryptionError, topic_partition: TopicPartition, records: pa.RecordBatch
-) -> DecryptionError:
-    """The error of a row, with the offset in its place."""
-    offset = records.column("offset")[error.row or 0].as_py()
+def _located(error: DecryptionError, place: PlaceOf) -> DecryptionError:
+    """The error of a row, saying which record that is."""
+    topic_partition, offset = place(error.row or 0)
     message = error.message.replace(
         f"record {error.row} ", f"{topic_partition} at offset {offset} ", 1
     )

@@ -20,7 +20,8 @@ from ..codec.value_columns import value_schema
 from ..cold.by_name.names import quoted
 from ..cold.catalogue import topic_by_name
 from ..cold.table import ColdSnapshot, ColdTable
-from ..config import MIB
+from ..config import DATA_KEYS, MIB
+from ..encryption.of_topic import check_tasks_have_key
 from ..errors import InvalidArgumentError
 from ..read.hot_tier import NothingHot
 from ..read.tiers import Look, Tiers
@@ -30,6 +31,7 @@ from ..value_ddl import VALUE_ERROR
 from .frame_parts import NO_ROWS, condition, divide, hot_version
 from .kafka_columns import COLUMNS, HEADERS, source_schema
 from .offsets_json import StreamOffset
+from .opened_values import opened_values
 from .place import LogPlace
 from .ranges import Places, partitions_of, resolve, size_of
 from .session import register, session
@@ -60,17 +62,19 @@ def dataframe(
     starts, ends = partitions_of(tiers.topic, start, end, partitions)
     look, ranges = resolve(tiers, starts, ends, clock, clip=clip)
     cold, hot = divide(look, ranges)
+    if not tiers.values.are_stored:
+        check_tasks_have_key(tiers.topic)
     spark = spark or session(object_stores=place.object_stores)
     tasks_place = place.for_tasks(spark, tiers) if hot else place
     frames = []
     if cold:
         assert tiers.table is not None  # something is archived
         frames += [
-            _cold_frame(spark, place, tiers.table, tiers.topic, look.cold, one)
+            _cold_frame(spark, place, tiers.table, tiers, look.cold, one)
             for one in cold
             if condition(look.cold.files, one) != NO_ROWS
         ]
-    frames += [_hot_frame(spark, tasks_place, tiers.topic, look, one) for one in hot]
+    frames += [_hot_frame(spark, tasks_place, tiers, look, one) for one in hot]
     if not frames:
         frames.append(_no_rows(spark, tiers.topic))
     return reduce(lambda one, other: one.unionByName(other), frames)
@@ -91,6 +95,7 @@ def read(
     tenant: str | None = None,
     password_ref: str | None = None,
     storage_options: Mapping[str, str] | None = None,
+    stored_values: bool = False,
 ) -> DataFrame:
     """The records of a topic's range as one DataFrame; see `TopicLog.dataframe`.
 
@@ -103,6 +108,7 @@ def read(
         password_ref: ``env:NAME``, in the environment of the driver and of every executor; see
             `secret_reference`.
         storage_options: what opens an object store; see `Lakelog.connect`.
+        stored_values: give encrypted values as they are stored, which takes no key.
 
     Raises:
         UnknownTopicOrPartitionError: no such topic.
@@ -120,21 +126,21 @@ def read(
     )
     place = place if tenant is None else place.of_tenant(tenant)
     if place.hot is None:
-        tiers = _cold_alone(place, topic)
+        tiers = _cold_alone(place, topic, stored_values=stored_values)
         clock: Clock = SystemClock()
     else:
         found = place.open_hot().topics().get(topic)
-        tiers = place.tiers(found)
+        tiers = place.tiers(found, stored_values=stored_values)
         clock = place.clock()
     return dataframe(place, tiers, clock, start, end, spark=spark, partitions=partitions, clip=clip)
 
 
-def _cold_alone(place: LogPlace, name: str) -> Tiers:
+def _cold_alone(place: LogPlace, name: str, *, stored_values: bool) -> Tiers:
     if place.cold is None:
         raise InvalidArgumentError("give redis_url, or cold, or both: there is nothing to read")
     topic = topic_by_name(place.cold, place.keyspace, name)
     table = place.cold.table(topic)
-    return Tiers(topic, NothingHot(lambda *_: table), table)
+    return Tiers(topic, NothingHot(lambda *_: table), table, stored_values=stored_values)
 
 
 # -- cold --------------------------------------------------------------------------------------
@@ -144,22 +150,25 @@ def _cold_frame(
     spark: SparkSession,
     place: LogPlace,
     table: ColdTable,
-    topic: Topic,
+    tiers: Tiers,
     snapshot: ColdSnapshot,
     ranges: Mapping[int, OffsetRange],
 ) -> DataFrame:
     from pyspark.sql.functions import col, lit
 
+    topic = tiers.topic
     names = [*COLUMNS.names, HEADERS.name]
     assert place.cold is not None  # the table lies there
     frame = place.cold.frame(spark, table, snapshot.version)
     rows = condition(snapshot.files, ranges)
     if rows is not None:
         frame = frame.where(rows)
-    return frame.select(
+    frame = frame.select(
         *(lit(topic.name).alias(name) if name == "topic" else col(name) for name in names),
         *_value_columns(frame, topic),
     )
+    has_keys = bool(topic.config.text(DATA_KEYS))
+    return opened_values(frame, topic) if has_keys and not tiers.values.are_stored else frame
 
 
 def _value_columns(frame: DataFrame, topic: Topic) -> list[Column]:
@@ -181,7 +190,7 @@ def _value_columns(frame: DataFrame, topic: Topic) -> list[Column]:
 def _hot_frame(
     spark: SparkSession,
     place: LogPlace,
-    topic: Topic,
+    tiers: Tiers,
     look: Look,
     ranges: Mapping[int, OffsetRange],
 ) -> DataFrame:
@@ -189,6 +198,7 @@ def _hot_frame(
     from .datasource import NAME
 
     register(spark)
+    topic = tiers.topic
     ids = {topic.name: topic.topic_id}
     starts = {TopicPartition(topic.name, n): one.start for n, one in ranges.items()}
     ends = {TopicPartition(topic.name, n): one.end for n, one in ranges.items()}
@@ -202,6 +212,7 @@ def _hot_frame(
         .option("readAsOfVersion", hot_version(look, ranges))
         .option("includeHeaders", "true")
         .option("valueColumns", topic.config.value_columns)
+        .option("storedValues", str(tiers.values.are_stored).lower())
         .option("minPartitions", max(1, min(cores(spark), int(size_bytes / TASK_BYTES))))
         .load()
     )

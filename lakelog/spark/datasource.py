@@ -33,6 +33,7 @@ from pyspark.sql.types import StructType
 from ..back_off import patiently
 from ..clock import Clock, SystemClock
 from ..codec.value_columns import value_schema
+from ..encryption.of_topic import check_tasks_have_key
 from ..engines.spark_worker import spare_imports
 from ..errors import (
     InvalidArgumentError,
@@ -171,6 +172,7 @@ class _RangeReader:
                 *one,
                 fail_on_data_loss=options.fail_on_data_loss,
                 as_of_version=options.as_of_version,
+                stored_values=options.stored_values,
             ):
                 yield spark_rows(
                     records, topic_partition, headers=options.include_headers, columns=columns
@@ -487,7 +489,14 @@ def _ids(topics: Mapping[str, Topic]) -> dict[str, UUID]:
 
 
 def _tasks(options: ReadOptions, sized: Sequence[SizedRange]) -> list[InputTask]:
-    """The ranges, dealt out to Spark's tasks, with what they open the cold tier by."""
+    """The ranges, dealt out to Spark's tasks, with what they open the cold tier by.
+
+    Raises:
+        InvalidArgumentError: values are encrypted, and tasks could not read the key.
+    """
+    if not options.stored_values:
+        for topic in {part.topic.topic_id: part.topic for part in sized}.values():
+            check_tasks_have_key(topic)
     tiered = {part.topic.topic_id: part.topic for part in sized if part.topic.config.tiered}
     credentials = options.place.to_hand_on(tiered.values()) if tiered else None
     return [

@@ -32,6 +32,8 @@
 | includeHeaders                      | both   | default ``false``                                 |
 | valueColumns                        | both   | columns to make of JSON values, as in             |
 |                                     |        | ``lakelog.value.columns``; after all others       |
+| storedValues                        | both   | default ``false``; ``true``: encrypted values as  |
+|                                     |        | they are stored, which takes no key               |
 | readAsOfVersion                     | batch  | set by frames over both tiers: what the archive   |
 |                                     |        | took since that table version is read as it was   |
 
@@ -101,6 +103,7 @@ READ = (
     "groupId",
     "includeHeaders",
     "valueColumns",
+    "storedValues",
 )
 #: What a frame over both tiers tells the reader of its tail; nobody else sets it.
 READ_INTERNAL = ("readAsOfVersion",)
@@ -208,6 +211,7 @@ class ReadOptions:
     group_id: str | None = None  # that is told how far a stream is
     include_headers: bool = False
     value_columns: str = ""
+    stored_values: bool = False  # encrypted ones are not decrypted
     as_of_version: int | None = None
 
 
@@ -274,6 +278,7 @@ def parse(given: Mapping[str, str], *, streaming: bool) -> ReadOptions:
         group_id=check_group_id(options["groupId"]) if "groupId" in options else None,
         include_headers=_flag(options, "includeHeaders", False),
         value_columns=ddl_of(parse_columns(options.get("valueColumns", ""))),
+        stored_values=_flag(options, "storedValues", False),
         as_of_version=_count(options, "readAsOfVersion", least=-1),
     )
 

@@ -33,6 +33,7 @@ def range_rows(
     *,
     fail_on_data_loss: bool,
     as_of_version: int | None = None,
+    stored_values: bool = False,
 ) -> Iterator[pa.RecordBatch]:
     """The records of [start, end), from whichever tier holds them, as `RECORDS` batches.
 
@@ -43,14 +44,16 @@ def range_rows(
         fail_on_data_loss: if not, records below the log start are passed over with a warning.
         as_of_version: read what was archived after that table version as it was archived, even if
             compaction or retention removed it since.
+        stored_values: give encrypted values as they are stored.
 
     Raises:
         OffsetOutOfRangeError: the log does not cover the range (any more).
         UnknownTopicIdError: the topic was deleted, or deleted and created again.
         HotTierUnavailableError, ColdTierError: a tier does not answer.
+        EncryptionKeyError, DecryptionError: values cannot be decrypted.
     """
     topic_partition = topic.partition(partition)
-    tiers, archived = _tiers(place, topic, partition, start, end, as_of_version)
+    tiers, archived = _tiers(place, topic, partition, start, end, as_of_version, stored_values)
     tries = Tries(f"reading {topic_partition}")
     at = start
     while at < end:
@@ -90,10 +93,18 @@ def _tiers(
     start: int,
     end: int,
     as_of_version: int | None,
+    stored_values: bool,
 ) -> tuple[Tiers, AsArchived | None]:
     if as_of_version is None:
-        return place.task_tiers(topic), None
-    return place.task_tiers_as_archived(topic, partition, since=as_of_version, start=start, end=end)
+        return place.task_tiers(topic, stored_values=stored_values), None
+    return place.task_tiers_as_archived(
+        topic,
+        partition,
+        since=as_of_version,
+        start=start,
+        end=end,
+        stored_values=stored_values,
+    )
 
 
 def not_covered(

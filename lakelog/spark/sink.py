@@ -41,6 +41,7 @@ from pyspark.sql.pandas.types import from_arrow_type
 from pyspark.sql.types import StructType
 
 from ..back_off import patiently
+from ..encryption.of_topic import check_tasks_have_key
 from ..engines.spark_worker import spare_imports
 from ..errors import InvalidArgumentError, LakelogError, RecoveryNeededError
 from ..read.unified_log import UnifiedLog
@@ -96,6 +97,8 @@ class _Writer:
         # Looked up where the write is planned, so that a missing topic fails there, and so that all
         # tasks mean the same creation of it.
         self._topic = None if options.topic is None else self._find_topic(options.topic)
+        if self._topic is not None and self._topic.config.encrypts:
+            check_tasks_have_key(self._topic)
         # A task that recovers a partition looks at the cold tier, perhaps where nobody is logged
         # in. A stream's writer is made once, so what it was given may have expired by then.
         self._credentials = options.place.to_hand_on(self._topics())

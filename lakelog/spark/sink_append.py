@@ -15,7 +15,9 @@ known by its numbers:
 
 Numbers alone would take other rows for the same ones, and lose them. So each call carries a
 checksum over all of the task's rows for that partition up to and with it, which the append script
-compares with the one that is there: rows that came in another order the first time are refused.
+compares with the one that is there: rows that came in another order the first time are refused. It
+is of the values in the clear, for each attempt encrypts them differently; where they are encrypted,
+it is therefore itself hidden by a key of the topic's.
 
 Runs on: executor.
 """
@@ -35,6 +37,8 @@ import pyarrow as pa
 from ..back_off import ASK_AGAIN, BackOff, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
 from ..codec.crc import crc32c_extended
+from ..encryption.of_topic import sealing
+from ..encryption.sealed_values import SealedValues, with_values
 from ..errors import (
     HotTierFullError,
     HotTierUnavailableError,
@@ -133,6 +137,7 @@ class TaskAppend:
         """The calls, encoded, with the numbers that every attempt gives them.
 
         Raises:
+            EncryptionKeyError: values are to be encrypted, and the key cannot be had here.
             LakelogError: a row that cannot be stored: too large, or with a timestamp beyond reason.
         """
         return [self._numbered(rows) for rows in calls]
@@ -179,8 +184,13 @@ class TaskAppend:
                 "repartition the frame so that a task has fewer"
             )
         before, after = progress.crc, _extended(progress.crc, rows.records)
+        values = sealing(topic)
+        records = _stamped(rows.records)
+        if values is not None:
+            sealed = values.seal(records.column("key"), records.column("value"))
+            records = with_values(records, sealed)
         entries = encode(
-            _stamped(rows.records),
+            records,
             config["lakelog.entry.format"],
             resolve_compression(config["compression.type"], _COMPRESSION),
             max_entry_bytes=config["max.message.bytes"],
@@ -194,7 +204,7 @@ class TaskAppend:
             self._identity.epoch,
             first,
             end - 1,
-            (f"{before:08x}", f"{after:08x}"),
+            (_checksum(before, values), _checksum(after, values)),
         )
         return AppendCall(topic_partition, topic.topic_id, batch)
 
@@ -334,6 +344,11 @@ def _stamped(records: pa.RecordBatch) -> pa.RecordBatch:
     now_ms = int(time() * 1000)
     stamped = pa.array(np.where(is_missing, now_ms, times))
     return pa.RecordBatch.from_arrays([stamped, *records.columns[1:]], schema=PRODUCED)
+
+
+def _checksum(crc: int, values: SealedValues | None) -> str:
+    """The checksum as Redis keeps it; of encrypted values it must not tell anything."""
+    return f"{crc:08x}" if values is None else values.check_of(crc)
 
 
 def _extended(crc: int, records: pa.RecordBatch) -> int:

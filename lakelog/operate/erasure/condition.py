@@ -14,7 +14,20 @@ import pyarrow as pa
 from ...cold.segment import SegmentFile
 from ...errors import InvalidArgumentError
 from ...read.where import Bounds, Where, is_all, parse, write
-from ...read.where.expression import All, Bytes, Compare, Either, Not, OneOf, Rows
+from ...read.where.expression import (
+    All,
+    Bytes,
+    Compare,
+    Contains,
+    Either,
+    Exists,
+    Member,
+    Not,
+    Number,
+    OneOf,
+    Rows,
+    Text,
+)
 from ...record import RECORDS
 
 
@@ -70,6 +83,11 @@ class RecordCondition:
         """See `Condition.columns`."""
         return ["offset", "key"] if _asks_keys_alone(self.where) else RECORDS.names
 
+    @property
+    def asks_values(self) -> bool:
+        """Whether it asks for more of a value than that there is one."""
+        return _asks_values(self.where)
+
     def may_match(self, file: SegmentFile) -> bool:
         """See `Condition.may_match`."""
         bounds = self._bounds
@@ -90,6 +108,21 @@ class RecordCondition:
 
     def __getstate__(self) -> dict[str, Any]:
         return {"where": self.where}
+
+
+def _asks_values(where: Where) -> bool:
+    match where:
+        case All(parts) | Either(parts):
+            return any(map(_asks_values, parts))
+        case Not(part):
+            return _asks_values(part)
+        case Text():
+            return True
+        case Exists(field):
+            return isinstance(field, Member)
+        case Compare(field) | OneOf(field) | Contains(field):
+            return isinstance(field, Member) or field in (Bytes("value"), Number("size"))
+    return False
 
 
 def _asks_keys_alone(where: Where) -> bool:

@@ -31,7 +31,7 @@ from ...cold.by_path.segment_writer import WrittenFile
 from ...cold.registers import Register, ReservedEnd
 from ...cold.reserve import reserving
 from ...cold.table import ColdTable
-from ...config import QUOTA_TOPICS, SETTINGS, TopicConfig
+from ...config import QUOTA_TOPICS, SETTINGS, TopicConfig, check_keys_kept
 from ...errors import (
     CorruptExportError,
     InvalidArgumentError,
@@ -44,7 +44,7 @@ from ...failpoints import failpoint
 from ...groups.group_records import GroupRecords
 from ...groups.recorded_offset import RecordedOffset
 from ...hot.hot_log import HotLog
-from ...hot.registry import TIERED, Ends, TopicRegistry
+from ...hot.registry import TIERED, Ends, TopicRegistry, check_not_ours, with_data_keys
 from ...record import MAX_OFFSET, OffsetRange, TopicPartition
 from ...reservation import FIRST_OFFSETS, Reserved
 from ...topic import Topic, check_new_topic_name
@@ -150,7 +150,10 @@ class Importer:
         gone = {topic.topic_id: topic for topic in self._topics.deleted()}
         keyspace_id = self._topics.keyspace_id()
         defaults = self._topics.keyspace_defaults()
-        settings = _settings(exported.topic.config, defaults.for_topics).replace(config)
+        check_not_ours(config)
+        exported_settings = _settings(exported.topic.config, defaults.for_topics)
+        settings = with_data_keys(name, exported_settings.replace(config), clear=True)
+        check_keys_kept(exported_settings, settings)
         if not settings.tiered:
             raise InvalidArgumentError(
                 f"topic {exported.topic.name!r} lives in Redis alone ({TIERED}=false), and an "

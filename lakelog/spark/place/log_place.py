@@ -152,8 +152,11 @@ class LogPlace:
                     held.enter_context(self.open_hot().naming_status())
             yield
 
-    def tiers(self, topic: Topic) -> Tiers:
+    def tiers(self, topic: Topic, *, stored_values: bool = False) -> Tiers:
         """Both tiers of a topic, for a driver that reads; tables at paths are opened once.
+
+        Args:
+            stored_values: give encrypted values as they are stored.
 
         Raises:
             InvalidArgumentError: it is tiered, but the place has no cold root.
@@ -164,7 +167,9 @@ class LogPlace:
             return self._shared_table(topic) if shared else self.table(topic)
 
         table = opened() if topic.config.tiered else None
-        return Tiers(topic, self.open_hot(), table, open_table=opened)
+        return Tiers(
+            topic, self.open_hot(), table, open_table=opened, stored_values=stored_values
+        )
 
     def clock(self) -> Clock:
         """Redis's time, so that "10 minutes ago" means the same to everyone."""
@@ -218,10 +223,13 @@ class LogPlace:
         """
         return self._shared_table(topic) if topic.config.tiered else None
 
-    def task_tiers(self, topic: Topic) -> Tiers:
+    def task_tiers(self, topic: Topic, *, stored_values: bool = False) -> Tiers:
         """Both tiers of a topic, with nothing remembered of an earlier reader.
 
         Of a topic that is archived by name, the hot one alone if tasks cannot read that table.
+
+        Args:
+            stored_values: give encrypted values as they are stored.
 
         Raises:
             InvalidArgumentError: it is tiered, but the place has no cold root.
@@ -231,20 +239,37 @@ class LogPlace:
             return self._shared_table(topic)
 
         table, by_name = self.task_table(topic), not self.opens_in_tasks(topic)
-        return TaskTiers(topic, self.open_hot(), table, open_table=opened, by_name=by_name)
+        return TaskTiers(
+            topic,
+            self.open_hot(),
+            table,
+            open_table=opened,
+            by_name=by_name,
+            stored_values=stored_values,
+        )
 
     def task_tiers_as_archived(
-        self, topic: Topic, partition: int, *, since: int, start: int, end: int
+        self,
+        topic: Topic,
+        partition: int,
+        *,
+        since: int,
+        start: int,
+        end: int,
+        stored_values: bool = False,
     ) -> tuple[Tiers, AsArchived | None]:
         """As `task_tiers`, cold as it was archived; None for an untiered topic."""
         table = self.task_table(topic)
         if table is None:
-            return self.task_tiers(topic), None
+            return self.task_tiers(topic, stored_values=stored_values), None
         archived = self._root(topic).as_archived(
             table, topic, partition, since=since, start=start, end=end
         )
         by_name = not self.opens_in_tasks(topic)
-        return WholeTiers(topic, self.open_hot(), table, archived, by_name=by_name), archived
+        tiers = WholeTiers(
+            topic, self.open_hot(), table, archived, by_name=by_name, stored_values=stored_values
+        )
+        return tiers, archived
 
     def _shared_table(self, topic: Topic) -> ColdTable:
         """The topic's cold tier, opened once a process.

@@ -38,8 +38,9 @@ class TaskTiers(Tiers):
         open_table: OpenTable | None = None,
         *,
         by_name: bool,
+        stored_values: bool = False,
     ) -> None:
-        super().__init__(topic, hot, table, rows, open_table)
+        super().__init__(topic, hot, table, rows, open_table, stored_values=stored_values)
         self._by_name = by_name
         self._refused: ColdTierError | None = None
 
