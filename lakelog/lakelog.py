@@ -193,8 +193,8 @@ class Lakelog(ColdLog):
             engine: what archiving, cleanup and verifying run on: ``"inline"`` (this process, no
                 Java), ``"spark"``, ``"auto"``, or an `Engine`. Default: ``"auto"``, this process,
                 and Spark for what takes longer here than with the start of a Spark.
-            password_ref: ``env:NAME`` or ``databricks:SCOPE/KEY``, where every process that reads
-                finds the password; see `secret_reference`.
+            password_ref: ``env:NAME``, ``file:/PATH`` or ``databricks:SCOPE/KEY``, where every
+                process that reads finds the password; see `secret_reference`.
             storage_options: what opens an object store (``AWS_ENDPOINT_URL``, …), over environment
                 variables of the same names; secrets as references such as ``env:NAME``.
             clock: for tests.

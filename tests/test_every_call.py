@@ -151,6 +151,9 @@ class World:
             self.lake.topics.create(name, 2, tiered)
         self.gone, *_ = [self.lake.topics.delete(name) for name in ("gone", "dropped", "over")]
         self.lake.topics.create("local", 1, {"remote.storage.enable": "false"})
+        key = self.declared.with_name("key")
+        key.write_text("11" * 32)
+        self.lake.topics.create("sealed", 1, {**tiered, "lakelog.encryption.key": f"file:{key}"})
         for batch in range(3):
             with self.lake.producer() as producer:
                 for n in range(40):
@@ -393,6 +396,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "TopicRegistry.version": lambda w: w.lake.topics.version(),
     "TopicRegistry.alter": lambda w: w.lake.topics.alter("altered", {"retention.ms": 10**15}),
     "TopicRegistry.add_partitions": lambda w: w.lake.topics.add_partitions("orders", 3),
+    "TopicRegistry.rotate_key": lambda w: w.lake.topics.rotate_key("sealed"),
     "TopicRegistry.defaults": lambda w: w.lake.topics.defaults(),
     "TopicRegistry.set_defaults": lambda w: w.lake.topics.set_defaults({"log.roll.ms": 10**9}),
     "TopicRegistry.renewed": lambda w: w.lake.topics.renewed(w.topic),
@@ -400,6 +404,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "HotLog.append": lambda w: w.hot.append(TP, w.topic.topic_id, w.batch),
     "HotLog.append_all": lambda w: w.hot.append_all([AppendCall(TP, w.topic.topic_id, w.batch)]),
     "HotLog.connect": lambda w: HotLog.connect(w.url).now_ms(),
+    "HotLog.renewed": lambda w: w.hot.renewed(w.topic),
     "HotLog.inspection": lambda w: w.hot.inspection().look(TP, w.topic.topic_id),
     "HotLog.max_timestamp": lambda w: w.hot.max_timestamp(TP),
     "HotLog.first_steps": lambda w: w.hot.first_steps({TP: (0, 60)}, max_bytes=1 << 20),
@@ -648,6 +653,7 @@ CALLS: dict[str, Callable[[World], Any]] = {
     "lakelog tenants quota": lambda w: w.cli("tenants", "quota", "shared", "--set", "topics=9"),
     "lakelog tenants delete": lambda w: w.cli("tenants", "delete", "shared"),
     # From here on, something is over.
+    "lakelog topics rotate-key": lambda w: w.cli("topics", "rotate-key", "sealed"),
     "lakelog topics delete": lambda w: w.cli("topics", "delete", "doomed"),
     "lakelog topics undelete": lambda w: w.cli("topics", "undelete", "doomed"),
     "lakelog topics purge": lambda w: w.cli("topics", "purge", "over"),

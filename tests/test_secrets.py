@@ -18,18 +18,24 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from lakelog import Lakelog, TopicPartition, tracing
 from lakelog.cli.main import main
+from lakelog.config import ENCRYPTION_KEY
+from lakelog.encryption.of_topic import opening
 from lakelog.errors import LakelogError
 from lakelog.testing.object_store import S3Server, s3_options
 from lakelog.testing.servers import RedisServer, free_port
 
 PASSWORD, KEY = "correct-horse-battery", "staple/Secret+Key40"
-SECRETS = (PASSWORD, KEY)
+#: What wraps the keys that values are encrypted with.
+ENCRYPTION = "5ea1ed" * 10 + "ab12"
+SECRETS = (PASSWORD, KEY, ENCRYPTION)
 
 
 def check(what: str, text: str | bytes) -> None:
     for secret in SECRETS:
         found = secret.encode() in text if isinstance(text, bytes) else secret in text
         assert not found, f"{what} has a secret"
+    if isinstance(text, bytes):
+        assert bytes.fromhex(ENCRYPTION) not in text, f"{what} has a key"
 
 
 def reachable(start: object) -> Iterator[object]:
@@ -65,8 +71,12 @@ def root(s3_server: S3Server) -> tuple[str, dict[str, str]]:
 
 
 def test_what_objects_errors_and_logs_say(
-    server: RedisServer, root: tuple[str, dict[str, str]], caplog: pytest.LogCaptureFixture
+    server: RedisServer,
+    root: tuple[str, dict[str, str]],
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    monkeypatch.setenv("LAKE_KEY", ENCRYPTION)
     caplog.set_level(logging.DEBUG)
     cold, options = root
     spans, provider = InMemorySpanExporter(), TracerProvider()
@@ -74,14 +84,18 @@ def test_what_objects_errors_and_logs_say(
     tracing.start(provider)
     with Lakelog.connect(server.url, cold, engine="inline", storage_options=options) as lake:
         lake.topics.create("orders", 1, {"local.retention.ms": 0})
+        lake.topics.create("sealed", 1, {ENCRYPTION_KEY: "env:LAKE_KEY"})
         with lake.producer() as producer:
             producer.send("orders", b"x", key="k")
+            producer.send("sealed", b"x", key="k")
+        assert lake.log("sealed").read(0).to_arrow()["value"].to_pylist() == [b"x"]
         lake.archive()
         consumer = lake.consumer("orders", group_id="nightly", auto_offset_reset="earliest")
         while not consumer.poll(500):
             pass
         objects = [lake, lake.archived, lake.log("orders"), lake.log("orders").table]
         objects += [producer, consumer, lake.status(), lake.check(), lake.metrics()]
+        objects += [lake.log("sealed"), opening(lake.topics.rotate_key("sealed"))]
         for one in objects:
             for held in reachable(one):
                 check(f"{type(held).__name__}'s repr", f"{held!r} {held!s}")
@@ -129,6 +143,11 @@ def failing(
         ),
         "a secret for a reference": lambda: Lakelog.connect(server.url, password_ref=PASSWORD),
         "a plan": lambda: lake.place.options(),
+        "a key for its place": lambda: lake.topics.alter("sealed", {ENCRYPTION_KEY: ENCRYPTION}),
+        "a key for another place": lambda: lake.topics.rotate_key("sealed", wrap_with=ENCRYPTION),
+        "a key for a default's place": lambda: lake.topics.set_defaults(
+            {f"lakelog.log.{ENCRYPTION_KEY.removeprefix('lakelog.')}": ENCRYPTION}
+        ),
         "no topic": lambda: lake.log("nothing"),
         "no partition": lambda: lake.hot.offsets([TopicPartition("orders", 7)]),
     }
@@ -146,8 +165,15 @@ def test_what_commands_print_and_leave(
     folder = tmp_path / "cold"
     where = ["--redis", server.url, "--cold", str(folder), "--engine", "inline"]
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
+    monkeypatch.setenv("LAKE_KEY", ENCRYPTION)
     commands = [
         ["topics", "create", "orders", "-p", "1"],
+        ["topics", "create", "sealed", "--config", f"{ENCRYPTION_KEY}=env:LAKE_KEY"],
+        ["topics", "create", "wrong", "--config", f"{ENCRYPTION_KEY}={ENCRYPTION}"],
+        ["topics", "alter", "sealed", f"--config={ENCRYPTION_KEY}={ENCRYPTION}"],
+        ["topics", "rotate-key", "sealed"],
+        ["topics", "rotate-key", "sealed", "--wrap-with", ENCRYPTION],
+        ["topics", "describe", "sealed", "--output", "json"],
         ["archive"],
         ["status"],
         ["status", "--output", "json"],

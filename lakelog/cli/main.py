@@ -263,7 +263,7 @@ def _add_common(target: argparse.ArgumentParser, *, suppress: bool) -> None:
         "--password-ref",
         metavar="REF",
         default=default("LAKELOG_PASSWORD_REF"),
-        help="where the Redis password is: env:NAME, or databricks:SCOPE/KEY",
+        help="where the Redis password is: env:NAME, file:/PATH, databricks:SCOPE/KEY",
     )
     group.add_argument(
         "--storage-option",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,15 +12,22 @@ import pyarrow as pa
 import pytest
 import redis
 
-from lakelog import Lakelog
-from lakelog.config import DATA_KEYS, ENCRYPTION_KEY
+from lakelog import Lakelog, TopicPartition
+from lakelog.codec import ProducedBatch, encode
+from lakelog.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
 from lakelog.encryption.sealed_values import MAGIC
 from lakelog.errors import (
     DecryptionError,
     EncryptionKeyError,
+    InvalidArgumentError,
     InvalidConfigError,
+    MissingExtraError,
 )
+from lakelog.hot.declared_topics import apply, diff, load_declared
+from lakelog.record import produced_batch
 
+TP = TopicPartition("orders", 0)
+DEFAULT_KEY = "lakelog.log.encryption.key"
 KEY, OTHER = "11" * 32, "22" * 32
 SECRET = b"nobody-reads-this-%d"
 ON: dict[str, Any] = {
@@ -198,16 +206,21 @@ def test_encryption_begins_and_ends_with_what_is_there_before_and_after(lake: La
     assert values(lake) == expected
 
 
-def test_a_value_in_the_clear_is_refused_where_all_are_encrypted(
-    lake: Lakelog, redis_url: str
-) -> None:
-    lake.topics.create("orders", 1, {**ON, "lakelog.entry.format": "fields"})
-    send(lake, 0, 1)
-    server = redis.Redis.from_url(redis_url)
-    (stream,) = [name for name in server.scan_iter() if server.type(name) == b"stream"]
-    ((entry_id, fields),) = server.xrange(stream)
-    assert fields
-    assert entry_id
+def test_a_value_in_the_clear_is_refused_where_all_are_encrypted(lake: Lakelog) -> None:
+    topic = lake.topics.create("orders", 1, ON)
+    forged = encode(
+        produced_batch([(1_700_000_000_000, b"k", b"forged", ())]),
+        EntryFormat.FIELDS,
+        Compression.NONE,
+    )
+    lake.hot.append(TP, topic.topic_id, ProducedBatch(forged, 7, 0, 0, 0))
+    with pytest.raises(DecryptionError, match="orders-0 at offset 0 is not encrypted, and all"):
+        values(lake)
+    with lake.consumer(stored_values=True) as consumer:
+        consumer.assign([TP])
+        consumer.seek_to_beginning(TP)
+        found = consumer.poll(1000)
+    assert [record.value for record in found[TP]] == [b"forged"]
 
 
 def test_what_contradicts_encryption_is_refused(lake: Lakelog) -> None:
@@ -255,3 +268,119 @@ def test_every_reader_gets_the_values(lake: Lakelog) -> None:
     assert rows["value"].to_pylist() == ["nobody-reads-this-39"]
     cold = lake.archived.log("orders")
     assert [record.value for record in cold.read(0).records()] == expected[:30]
+
+
+# -- what else happens to a topic --------------------------------------------------------------
+
+
+def test_a_keyspaces_default_encrypts_all_its_topics_and_those_that_are_there(
+    lake: Lakelog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.topics.create("orders", 1)
+    send(lake, 0, 3)
+    monkeypatch.delenv("LAKE_KEY")
+    with pytest.raises(EncryptionKeyError):
+        lake.topics.set_defaults({DEFAULT_KEY: "env:LAKE_KEY"})
+    assert lake.topics.defaults() == {}
+    with pytest.raises(InvalidConfigError) as caught:
+        lake.topics.set_defaults({DEFAULT_KEY: KEY})
+    assert KEY not in str(caught.value)
+    monkeypatch.setenv("LAKE_KEY", KEY)
+
+    lake.topics.set_defaults({DEFAULT_KEY: "env:LAKE_KEY"})
+
+    lake.topics.create("more", 1)
+    send(lake, 3, 3)
+    send(lake, 3, 3, "more")
+    stored = lake.log("orders", stored_values=True).read(0).to_arrow()["value"].to_pylist()
+    assert [value.startswith(MAGIC) for value in stored] == [False] * 3 + [True] * 3
+    assert values(lake) == [SECRET % number for number in range(6)]
+    assert not lake.topics.get("more").config[DATA_KEYS].clear
+
+    lake.topics.set_defaults({DEFAULT_KEY: None})
+
+    send(lake, 6, 3, "more")
+    assert lake.topics.get("more").config[DATA_KEYS].clear
+    assert values(lake, "more") == [SECRET % number for number in range(3, 9)]
+
+
+def test_topics_of_files_keep_their_data_keys(lake: Lakelog, tmp_path: Path) -> None:
+    path = tmp_path / "orders.yml"
+    path.write_text(f"name: orders\nconfig: {{{ENCRYPTION_KEY}: 'env:LAKE_KEY'}}\n")
+    (declared,) = load_declared([path])
+    apply(lake.topics, [declared])
+    topic = lake.topics.get("orders")
+    assert topic.config.text(DATA_KEYS)
+    assert diff(declared, topic) == []
+    apply(lake.topics, [declared])
+    assert lake.topics.get("orders").config == topic.config
+
+
+def test_redis_is_lost_and_the_topic_comes_back_with_its_keys(
+    lake: Lakelog, redis_url: str
+) -> None:
+    lake.topics.create("orders", 1, ON)
+    send(lake, 0, 20)
+    config = lake.topics.rotate_key("orders").config
+    send(lake, 20, 20)
+    lake.archive("orders")
+    redis.Redis.from_url(redis_url).flushall()
+    lake.restore()
+    assert lake.topics.get("orders").config == config
+    send(lake, 40, 5)
+    assert values(lake) == [SECRET % number for number in range(45)]
+
+
+def test_an_export_is_imported_with_the_bytes_it_has(
+    lake: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.topics.create("orders", 1, ON)
+    send(lake, 0, 20)
+    lake.archive("orders")
+    send(lake, 20, 20)
+    monkeypatch.delenv("LAKE_KEY")  # neither takes it
+    lake.export(tmp_path / "orders.tar", "orders")
+    assert SECRET % 3 not in (tmp_path / "orders.tar").read_bytes()
+    lake.import_topics(tmp_path / "orders.tar", name="copy")
+    for config in ({DATA_KEYS: None}, {ENCRYPTION_KEY: "env:OTHER"}):
+        with pytest.raises(InvalidConfigError):
+            lake.import_topics(tmp_path / "orders.tar", name="more", config=config)
+    monkeypatch.setenv("LAKE_KEY", KEY)
+    send(lake, 40, 5, "copy")
+    assert values(lake, "copy") == [SECRET % number for number in range(45)]
+    before, copied = (lake.log(name, stored_values=True) for name in ("orders", "copy"))
+    held = before.read(0).to_arrow()
+    assert copied.read(0).to_arrow()["value"].to_pylist()[:40] == held["value"].to_pylist()
+
+
+def test_compaction_and_erasure_take_no_key(
+    lake: Lakelog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compacted = {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": 0}
+    lake.topics.create("orders", 1, {**ON, **compacted, "internal.segment.bytes": 4_000})
+    for first in range(0, 200, 20):
+        send(lake, first, 20)
+        lake.archive("orders")
+    lake.topics.rotate_key("orders")
+    monkeypatch.delenv("LAKE_KEY")
+    (report,) = lake.cleanup("orders")
+    assert report.compacted[0].records_dropped > 100
+    with pytest.raises(InvalidArgumentError, match="erasing decrypts none"):
+        lake.erase("orders", where='value = "x"')
+    erased = lake.erase("orders", "k3")
+    assert erased.cold.partitions
+    monkeypatch.setenv("LAKE_KEY", KEY)
+    last = {record.key: record.value for record in lake.log("orders").read(0).records()}
+    expected = {b"k%d" % (number % 7): SECRET % number for number in range(200)}
+    assert {key: value for key, value in last.items() if value is not None} == {
+        key: value for key, value in expected.items() if key != b"k3"
+    }
+
+
+def test_without_the_package_the_setting_says_what_to_install(
+    lake: Lakelog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "cryptography.hazmat.primitives.ciphers.aead", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'lakelog\[encryption\]'"):
+        lake.topics.create("orders", 1, ON)
+    assert lake.topics.list() == []
