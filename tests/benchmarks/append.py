@@ -271,7 +271,7 @@ class Ours:
         self._given = given
         self._names = count()
         self._producer = lakelog.producer()  # encodes, never sends
-        self._state = self._producer._accumulator.learn(self._topic())
+        self._state = self._producer._accumulator.learn(self._topic(), None)
         self._pieces = [
             (queue, batch) for table in given.tables for queue, batch in self.pieces(table)
         ]

@@ -22,6 +22,7 @@ LITTLE = {
     "cold": ["--segments", "3", "6", "--rounds", "2"],
     "commits": ["--commits", "3", "6", "--rounds", "2"],
     "continuous": ["--idle-topics", "3", "--idle-seconds", "1"],
+    "encryption": ["--scale", "0.001", "--rounds", "1"],
     "engines": ["--scale", "0.002", "--rounds", "1"],
     "erase": ["--scale", "0.002", "--rounds", "2"],
     "explore": ["--partitions", "80"],
