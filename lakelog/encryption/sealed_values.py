@@ -47,7 +47,7 @@ OVERHEAD_BYTES = _HEAD_BYTES + TAG_BYTES
 
 _PAD = bytes(NONCE_BYTES - 4)
 #: Ciphers kept for reading; values of one call follow each other, but for what compaction left.
-_MAX_CIPHERS = 1_024
+_MAX_CIPHERS = 256
 
 
 class SealedValues:

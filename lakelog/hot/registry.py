@@ -795,9 +795,11 @@ class TopicRegistry:
         """
         changed = False
         for topic in topics:
-            data_keys: DataKeys | None = topic.config[DATA_KEYS]
-            if data_keys is not None and not data_keys.clear and not topic.config.encrypts:
-                now = self.get(topic.name)
+            if topic.config.encrypts:
+                continue
+            now = self.get(topic.name)
+            data_keys: DataKeys | None = now.config[DATA_KEYS]
+            if data_keys is not None and not data_keys.clear:
                 config = now.config.replace({DATA_KEYS: replace(data_keys, clear=True).to_text()})
                 self._replace(now, now.partitions, config, None)
                 changed = True

@@ -11,7 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..config import MIB
-from ..errors import ContradictionError, CorruptRecordError, MissingFileError, TrimmedError
+from ..errors import (
+    ContradictionError,
+    CorruptRecordError,
+    DecryptionError,
+    MissingFileError,
+    TrimmedError,
+)
 from ..offsets import LogOffsets
 from ..record import Fetched, OffsetRange, TopicPartition, empty_records
 from .tiers import Look, Tiers, out_of_range
@@ -39,7 +45,8 @@ def fetches(
     """As `stored_fetches`, with the values as they were given.
 
     Raises:
-        DecryptionError: an encrypted value is not what was encrypted there.
+        DecryptionError: an encrypted value is not what was encrypted there; all records before it
+            were given.
         EncryptionKeyError: values are encrypted, and the key cannot be had here.
         LakelogError: see `stored_fetches`.
     """
@@ -47,7 +54,25 @@ def fetches(
         tiers, topic_partition, offset, end, max_bytes=max_bytes, lead_bytes=lead_bytes, seen=seen
     )
     for step in steps:
-        yield tiers.values.of_step(topic_partition, step)
+        try:
+            opened = tiers.values.of_step(topic_partition, step)
+        except DecryptionError as error:
+            if error.row and error.offset is not None:
+                yield tiers.values.of_step(topic_partition, _before(step, error.row, error.offset))
+            raise
+        yield opened
+
+
+def _before(step: Fetched, row: int, offset: int) -> Fetched:
+    """The step up to a record."""
+    gaps = tuple(gap for gap in step.gaps if gap.end <= offset)
+    return replace(
+        step,
+        records=step.records.slice(0, row),
+        next_offset=offset,
+        gaps=gaps,
+        at_log_end=False,
+    )
 
 
 def stored_fetches(

@@ -187,6 +187,11 @@ def test_a_value_that_was_changed_is_an_error_that_names_it(lake: Lakelog, redis
         values(lake)
     assert (caught.value.topic_partition, caught.value.offset) == (("orders", 0), 4)
     assert "the stored value of orders-0 at offset 4" in str(caught.value)
+    assert lake.log("orders").fetch(0, 0).next_offset == 4
+    with lake.consumer() as consumer:
+        consumer.assign([TP])
+        consumer.seek(TP, 1)
+        assert [record.value for record in consumer.poll(1000)[TP]][0] == SECRET % 1
 
 
 def test_encryption_begins_and_ends_with_what_is_there_before_and_after(lake: Lakelog) -> None:
