@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import hmac
 import os
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NoReturn
 
 import pyarrow as pa
@@ -69,11 +70,15 @@ class SealedValues:
         Args:
             keys, values: ``pa.binary()``, of the same records.
         """
+        pairs = zip(keys.to_pylist(), values.to_pylist(), strict=True)
+        return pa.array(self.seal_all(pairs), pa.binary())
+
+    def seal_all(self, pairs: Iterable[tuple[bytes | None, bytes | None]]) -> list[bytes | None]:
+        """As `seal`, of keys with their values: 2^32 of them at most."""
         number, salt = self._keyring.current, os.urandom(16)
         head = MAGIC + bytes([VERSION]) + number.to_bytes(3, "big") + salt
         encrypt = self._derived(number, salt).encrypt
         sealed: list[bytes | None] = []
-        pairs = zip(keys.to_pylist(), values.to_pylist(), strict=True)
         for index, (key, value) in enumerate(pairs):
             if value is None or (value[:4] == MAGIC and self._is_own(key, value)):
                 sealed.append(value)
@@ -81,7 +86,7 @@ class SealedValues:
             count = index.to_bytes(4, "big")
             bound = b"\0" if key is None else b"\1" + key
             sealed.append(head + count + encrypt(_PAD + count, value, bound))
-        return pa.array(sealed, pa.binary())
+        return sealed
 
     def open(self, keys: pa.Array, values: pa.Array) -> pa.Array:
         """The values as they were given.
