@@ -15,11 +15,12 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import islice
 
 import pyarrow as pa
 
 from ..errors import InvalidArgumentError
+from ..read.sample import DEFAULT_SAMPLE_RECORDS, sample
+from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
 from .finding import HOT
 from .segments import segments
@@ -119,10 +120,16 @@ def topic_rate(log: TopicLog) -> TopicRate:
 
 def _sampled_times_ms(log: TopicLog) -> list[int]:
     """The times of each partition's first record, the oldest if times grow, and of a sample."""
-    times_us = log.sample()["timestamp"].cast(pa.int64()).to_pylist()
-    first = (islice(log.read(n, max_bytes=1).records(), 1) for n in range(log.topic.partitions))
-    return [time_us // 1000 for time_us in times_us] + [
-        r.timestamp_ms for one in first for r in one
+    tiers = log.tiers(stored_values=True)  # to tell times takes no key
+    sampled = sample(tiers, DEFAULT_SAMPLE_RECORDS, 0)
+    times_us = sampled["timestamp"].cast(pa.int64()).to_pylist()
+    first = (
+        first_timestamp_ms(tiers, log.topic.partition(number), held.log_start)
+        for number, held in log.offsets().items()
+    )
+    return [
+        *(time_us // 1000 for time_us in times_us),
+        *(time_ms for time_ms in first if time_ms is not None),
     ]
 
 

@@ -249,6 +249,18 @@ def max_timestamp(tiers: Tiers, topic_partition: TopicPartition) -> OffsetAndTim
     return max(found, key=lambda one: (one.timestamp_ms, -one.offset), default=None)
 
 
+def first_timestamp_ms(tiers: Tiers, topic_partition: TopicPartition, offset: int) -> int | None:
+    """That of the first record at or behind an offset, None at the log end. It takes no key.
+
+    Raises:
+        LakelogError: as `stored_fetches`.
+    """
+    for step in stored_fetches(tiers, topic_partition, offset, max_bytes=1):
+        if step.records.num_rows:
+            return int(_timestamps_ms(step.records)[0].as_py())
+    return None
+
+
 def _timestamps_ms(records: pa.RecordBatch) -> pa.Array:
     microseconds = records.column("timestamp").view(pa.int64())
     return pc.divide(microseconds, 1000)

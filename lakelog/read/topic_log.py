@@ -28,7 +28,6 @@ from ..record import (
     OffsetRange,
     TopicPartition,
     empty_records,
-    to_records,
 )
 from ..topic import Topic
 from . import seek as seeking
@@ -88,7 +87,7 @@ class TopicLog:
         self.stored_values = stored_values
         self._clock = clock or SystemClock()
         self._open_table = open_table
-        self._tiers = self._tiers_of(table)
+        self._tiers = self._tiers_of(table, stored_values)
         self._frame_of = frame_of
         self._explorer_of = explorer_of
 
@@ -97,17 +96,19 @@ class TopicLog:
         """The cold tier; None if the topic was untiered when it was last looked at."""
         return self._tiers.table
 
-    def tiers(self) -> Tiers:
-        """Both tiers, with nothing remembered of an earlier look."""
-        return self._tiers_of(self.table)
+    def tiers(self, *, stored_values: bool | None = None) -> Tiers:
+        """Both tiers, with nothing remembered of an earlier look.
 
-    def _tiers_of(self, table: ColdTable | None) -> Tiers:
+        Args:
+            stored_values: give encrypted values as they are stored; default: as this log does.
+        """
+        return self._tiers_of(
+            self.table, self.stored_values if stored_values is None else stored_values
+        )
+
+    def _tiers_of(self, table: ColdTable | None, stored_values: bool) -> Tiers:
         return Tiers(
-            self.topic,
-            self.hot,
-            table,
-            open_table=self._open_table,
-            stored_values=self.stored_values,
+            self.topic, self.hot, table, open_table=self._open_table, stored_values=stored_values
         )
 
     def __repr__(self) -> str:
@@ -174,7 +175,8 @@ class TopicLog:
         while True:
             look = self._tiers.look([partition])
             start = max(position, look.offsets[partition].log_start)
-            first_ms = partial(self._timestamp_ms, partition, start)
+            topic_partition = self.topic.partition(partition)
+            first_ms = partial(seeking.first_timestamp_ms, self._tiers, topic_partition, start)
             now_ms = self._clock.now_ms()
             try:
                 return lag_of(look, partition, position, first_ms, now_ms, self._tiers.table)
@@ -506,14 +508,6 @@ class TopicLog:
         if isinstance(where, AtOffset):
             return where.offset
         return seeking.seek(self._tiers, topic_partition, where, self._clock)
-
-    def _timestamp_ms(self, partition: int, offset: int) -> int | None:
-        """That of the first record at or behind an offset."""
-        records = self.fetch(partition, offset, max_bytes=1).records
-        if not records.num_rows:
-            return None
-        (first,) = to_records(self.topic.partition(partition), records.slice(0, 1))
-        return first.timestamp_ms
 
     def _log_end(self, topic_partition: TopicPartition) -> int:
         found = seeking.seek(self._tiers, topic_partition, Latest(), self._clock)

@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-import pyarrow as pa
 from pyspark.sql.streaming.listener import StreamingQueryListener
 
 from ..clock import Clock
 from ..errors import InvalidArgumentError, LakelogError, UnknownTopicOrPartitionError
 from ..json_text import parse_json
+from ..read.seek import first_timestamp_ms
 from ..read.topic_log import TopicLog
 from ..record import TopicPartition
 from .offsets_json import StreamOffset
@@ -149,8 +149,6 @@ def _of_topic(lake: Logs, name: str, position: StreamOffset) -> Iterator[Behind]
 
 
 def _waits_ms(log: TopicLog, partition: int, offset: int, clock: Clock) -> int:
-    timestamps = log.fetch(partition, offset, max_bytes=1).records.column("timestamp")
-    if not len(timestamps):
-        return 0
-    timestamp_us = int(timestamps.cast(pa.int64())[0].as_py())
-    return max(0, clock.now_ms() - timestamp_us // 1000)
+    tiers = log.tiers(stored_values=True)  # to tell a time takes no key
+    time_ms = first_timestamp_ms(tiers, log.topic.partition(partition), offset)
+    return 0 if time_ms is None else max(0, clock.now_ms() - time_ms)

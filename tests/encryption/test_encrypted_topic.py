@@ -159,6 +159,10 @@ def test_without_its_key_a_topic_takes_and_gives_nothing_and_says_why(
     assert report.records == 3
     lake.cleanup()
     assert not lake.check().findings
+    log = lake.log("orders")
+    assert log.lag(0, 1).records.records == 2
+    assert log.seek(0, "max-timestamp") is not None
+    assert lake.status().failures == ()
     monkeypatch.setenv("LAKE_KEY", OTHER)
     with pytest.raises(EncryptionKeyError, match="is not the one that wrapped data key 1"):
         values(lake)

@@ -83,6 +83,8 @@ def test_a_truncated_value_is_an_error(value, key, end):
     (stored,) = seal([(key, value)])
     with pytest.raises(DecryptionError):
         opened([(key, stored[: end % len(stored)])])
+    with pytest.raises(DecryptionError):  # after one under the same key
+        opened([(key, stored), (key, stored[: end % len(stored)])])
 
 
 @given(st.binary(max_size=80) | st.binary(max_size=80).map(lambda tail: MAGIC + b"\1" + tail))
