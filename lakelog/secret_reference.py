@@ -117,8 +117,8 @@ def _from_file(reference: str, path: Path, what: str) -> str:
     except (OSError, ValueError) as error:
         said = getattr(error, "strerror", None) or str(error)
         raise InvalidArgumentError(
-            f"{what}={reference!r} could not be read: {said}. The file must be readable wherever the "
-            "reference is resolved, on the machines of Spark's executors too",
+            f"{what}={reference!r} could not be read: {said}. The file must be readable wherever "
+            "the reference is resolved, on the machines of Spark's executors too",
             name=what,
             value=reference,
         ) from error

@@ -283,9 +283,7 @@ def test_the_spans_shown_are_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     run_section("lakelog/tracing/README.md", "Spans and trace contexts")
 
 
-def test_values_are_encrypted_as_it_shows(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_values_are_encrypted_as_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NEW_KEY", "")  # both are put back afterwards
     monkeypatch.setenv("ORDERS_KEY", "")

@@ -199,8 +199,10 @@ def _kept(argv: Sequence[str]) -> Iterator[str]:
             yield _reference(argument.partition("=")[2] if equals else next(rest, ""))
         else:
             found = _REFERENCES.search(argument)
-            yield argument if found is None else (
-                argument[: found.start()] + found[1] + _reference(found[2])
+            yield (
+                argument
+                if found is None
+                else (argument[: found.start()] + found[1] + _reference(found[2]))
             )
 
 

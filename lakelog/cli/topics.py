@@ -1,4 +1,6 @@
-"""``lakelog topics``: create, describe, alter, rotate-key, delete, purge, apply, defaults, …"""
+"""``lakelog topics``: create, list, describe, alter, rotate-key, delete, undelete, purge, infer,
+apply, defaults.
+"""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ One file declares one topic or a list of them::
 Where no cold root is given, a topic that does not declare ``remote.storage.enable`` is untiered.
 
 Applying is idempotent: settings that are not declared go back to their defaults (the keyspace's, if
-it sets them), partitions only grow, and topics that no file declares are left alone. So are the data
-keys of a topic, which no file can declare.
+it sets them), partitions only grow, and topics that no file declares are left alone. So are a
+topic's data keys, which no file can declare.
 """
 
 from __future__ import annotations

@@ -409,11 +409,12 @@ class TopicRegistry:
         topics, current, seen, _ = self._everything()
         defaults = current.replace(changes)
         if defaults.settings != current.settings:
-            if self._allow_clear_values(_under(topic, defaults) for topic in topics):
+            changed = [_under(topic, defaults) for topic in topics]
+            for topic in changed:  # whose keys cannot be had is found before anything changes
+                with_data_keys(topic.name, topic.config, clear=True)
+            if self._allow_clear_values(changed):
                 topics, _, seen, _ = self._everything()
             topics = [_under(topic, defaults) for topic in topics]
-            for topic in topics:  # before anything changes
-                with_data_keys(topic.name, topic.config, clear=True)
             arguments = [seen, _defaults_to_json(defaults)]
             answer = call_script(self._servers, "defaults", [self._keys.topics], arguments)
             if answer[0] != b"OK":

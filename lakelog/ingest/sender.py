@@ -462,8 +462,7 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -
         else:
             values = queue.sealing.seal_all((row[1], row[2]) for row in records)
             records = [
-                (row[0], row[1], value, row[3])
-                for row, value in zip(records, values, strict=True)
+                (row[0], row[1], value, row[3]) for row, value in zip(records, values, strict=True)
             ]
     return encode(
         records,

@@ -171,11 +171,10 @@ class TopicLog:
             InvalidArgumentError: not an offset.
         """
         check_offset(position)
-        self.topic.partition(partition)
+        topic_partition = self.topic.partition(partition)
         while True:
             look = self._tiers.look([partition])
             start = max(position, look.offsets[partition].log_start)
-            topic_partition = self.topic.partition(partition)
             first_ms = partial(seeking.first_timestamp_ms, self._tiers, topic_partition, start)
             now_ms = self._clock.now_ms()
             try:

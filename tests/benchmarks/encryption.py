@@ -76,13 +76,16 @@ def measured(
             for key, value in rows:
                 producer.send(name, value, key=key)
 
+    def send_batch() -> None:
+        with lake.producer() as producer:
+            producer.send_batch("one", table)
+
     for _ in range(rounds):
         for is_sealed in (True, False):
             settings = {ENCRYPTION_KEY: "env:LAKELOG_BENCHMARK_KEY"} if is_sealed else {}
             topic = lake.topics.create("one", 1, {**UNTIERED, **settings})
             lake.topics.create("other", 1, {**UNTIERED, **settings})
-            with lake.producer() as producer:
-                take("send_batch", is_sealed, records, lambda p=producer: p.send_batch("one", table))
+            take("send_batch", is_sealed, records, send_batch)
             take("send", is_sealed, len(rows), lambda: send("other"))
             take("log.read", is_sealed, records, lambda: lake.log("one").read(0).to_arrow())
             if is_sealed:

@@ -55,9 +55,7 @@ def test_a_topic_is_made_filled_read_and_its_key_rotated(
     out, _ = run("topics", "describe", "orders")
     assert "1 data key under env:LAKE_KEY, and encrypts with number 1" in " ".join(out.split())
     out, _ = run("topics", "rotate-key", "orders")
-    assert out == (
-        "topic orders has 2 data keys under env:LAKE_KEY, and encrypts with number 2\n"
-    )
+    assert out == ("topic orders has 2 data keys under env:LAKE_KEY, and encrypts with number 2\n")
     out, _ = run("topics", "rotate-key", "orders", "--wrap-with", "env:OTHER_KEY", "--output=json")
     told = json.loads(out)
     assert (told["data_keys"], told["encrypts_with"]) == (2, 2)

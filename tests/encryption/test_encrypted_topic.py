@@ -195,7 +195,7 @@ def test_a_value_that_was_changed_is_an_error_that_names_it(lake: Lakelog, redis
     with lake.consumer() as consumer:
         consumer.assign([TP])
         consumer.seek(TP, 1)
-        assert [record.value for record in consumer.poll(1000)[TP]][0] == SECRET % 1
+        assert next(record.value for record in consumer.poll(1000)[TP]) == SECRET % 1
 
 
 def test_encryption_begins_and_ends_with_what_is_there_before_and_after(lake: Lakelog) -> None:

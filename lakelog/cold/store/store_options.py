@@ -20,8 +20,8 @@ Options that are not given are taken from environment variables of the same name
 credentials either, each library finds its own (profiles, instance and workload identities).
 ``gs://`` takes everything from the environment: Arrow cannot be given a Google key.
 
-A value may be a reference (``env:NAME``, ``file:/PATH``, ``databricks:SCOPE/KEY``; see `secret_reference`),
-which is resolved in the process that opens the store.
+A value may be a reference (``env:NAME``, ``file:/PATH``, ``databricks:SCOPE/KEY``; see
+`secret_reference`), which is resolved in the process that opens the store.
 """
 
 from __future__ import annotations

@@ -167,9 +167,7 @@ class LogPlace:
             return self._shared_table(topic) if shared else self.table(topic)
 
         table = opened() if topic.config.tiered else None
-        return Tiers(
-            topic, self.open_hot(), table, open_table=opened, stored_values=stored_values
-        )
+        return Tiers(topic, self.open_hot(), table, open_table=opened, stored_values=stored_values)
 
     def clock(self) -> Clock:
         """Redis's time, so that "10 minutes ago" means the same to everyone."""
