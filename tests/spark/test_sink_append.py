@@ -10,6 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
+import redis
 from pyspark.sql.types import BinaryType, StructField, StructType
 from sink_attempts import (
     COUNT,
@@ -24,6 +25,7 @@ from sink_attempts import (
 )
 
 from lakelog.back_off import ASK_AGAIN
+from lakelog.config import ENCRYPTION_KEY
 from lakelog.errors import (
     HotTierFullError,
     HotTierPausedError,
@@ -36,9 +38,10 @@ from lakelog.errors import (
     UnknownTopicIdError,
 )
 from lakelog.hot import Acks
+from lakelog.record import NO_TIMESTAMP_MS, produced_batch
 from lakelog.spark.options import parse_write
 from lakelog.spark.sink import LakelogWriter, append_rows
-from lakelog.spark.sink_append import TaskAppend, TaskIdentity
+from lakelog.spark.sink_append import TaskAppend, TaskIdentity, _extended
 from lakelog.spark.sink_rows import TaskRows
 
 
@@ -112,6 +115,29 @@ def swapped(table: pa.Table, one: int, other: int) -> pa.Table:
     order = list(range(len(table)))
     order[one], order[other] = order[other], order[one]
     return table.take(order)
+
+
+def test_a_repeat_is_known_although_it_encrypts_anew_and_its_checksum_tells_nothing(
+    redis_url: str, redis_client: redis.Redis, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKE_KEY", "77" * 32)
+    attempts = Attempts(redis_url, **{ENCRYPTION_KEY: "env:LAKE_KEY"})
+    table = rows(40)
+    with pytest.raises(Stopped):
+        attempts.append(table, stop_after=2)
+    lake = attempts.lakelog
+    attempts.topic = lake.topics.rotate_key("orders")
+    assert attempts.append(table) == 40
+    assert attempts.append(table) == 40
+    with pytest.raises(RepeatDiffersError):
+        attempts.append(rows(40, seed=2))
+    held = [lake.log("orders").read(number).to_arrow() for number in range(2)]
+    assert sorted(value for one in held for value in one["value"].to_pylist()) == expected(table)
+    # A single short value would be told by its checksum.
+    attempts.append(pa.table({"key": [b"k"], "value": [b"yes"]}), TaskIdentity("short", 0))
+    alone = produced_batch([(NO_TIMESTAMP_MS, b"k", b"yes", ())])
+    plain = f"{_extended(0, alone):08x}".encode()
+    assert all(plain not in (redis_client.dump(key) or b"") for key in redis_client.scan_iter())
 
 
 @pytest.mark.parametrize(
