@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import redis
 
@@ -35,6 +35,7 @@ ON: dict[str, Any] = {
     "local.retention.ms": 0,
     "retention.ms": -1,
     "internal.segment.bytes": 20_000,
+    "compression.type": "uncompressed",  # so that a search of the stored bytes sees all
 }
 
 
@@ -80,7 +81,7 @@ def stored_bytes(redis_url: str, root: Path) -> Iterator[bytes]:
                 yield server.get(name) or b""
     for path in root.rglob("*"):
         if path.suffix == ".parquet" and "_delta_log" not in path.parts:
-            for column in pa.parquet.read_table(path).columns:
+            for column in pq.read_table(path).columns:
                 yield b" ".join(str(one).encode() for one in column.to_pylist())
         elif path.is_file():
             yield path.read_bytes()
