@@ -296,6 +296,8 @@ class Archiver:
             self._orphans_possible |= bool(applied.superseded)
             self._cold = applied.snapshot
             if applied.superseded:
+                if change.config_version is not None:  # perhaps because the settings are newer
+                    self._reload_topic()
                 look = self._look()
             else:
                 look = replace(look, cold=applied.snapshot, started_ns=time.time_ns())

@@ -112,6 +112,8 @@ def plan(
             for piece in slices
         ),
         registers=registers,
+        # The table must have the keys of what it holds: who loses Redis goes by the table alone.
+        config_version=topic.config_version if topic.config.encrypts else None,
         calls=calls,
     )
 

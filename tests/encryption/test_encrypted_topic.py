@@ -14,6 +14,7 @@ import redis
 
 from lakelog import Lakelog, TopicPartition
 from lakelog.codec import ProducedBatch, encode
+from lakelog.cold_mirror import ColdMirror
 from lakelog.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
 from lakelog.encryption.sealed_values import MAGIC
 from lakelog.errors import (
@@ -23,6 +24,7 @@ from lakelog.errors import (
     InvalidConfigError,
     MissingExtraError,
 )
+from lakelog.failpoints import armed
 from lakelog.hot.declared_topics import apply, diff, load_declared
 from lakelog.record import produced_batch
 
@@ -108,6 +110,7 @@ def test_what_is_appended_lies_nowhere_in_the_clear(
         assert KEY.encode() not in one
         assert bytes.fromhex(KEY) not in one
     assert any(MAGIC in one for one in held)
+    assert any(b"k3" in one for one in held)
 
 
 def test_a_rotated_key_encrypts_what_comes_and_the_old_one_stays(lake: Lakelog) -> None:
@@ -339,6 +342,35 @@ def test_redis_is_lost_and_the_topic_comes_back_with_its_keys(
     assert lake.topics.get("orders").config == config
     send(lake, 40, 5)
     assert values(lake) == [SECRET % number for number in range(45)]
+
+
+def test_a_key_that_is_rotated_during_an_archive_run_is_in_the_table_before_its_records(
+    lake: Lakelog, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lake.topics.create("orders", 1, ON)
+    send(lake, 0, 5)
+    lake.archive("orders")
+    send(lake, 5, 5)
+    left = [1]
+    seen: list[int] = []
+
+    def rotate() -> None:
+        if left:
+            left.pop()
+            with monkeypatch.context() as away:  # the table is told by the archiver alone
+                away.setattr(ColdMirror, "settled", lambda *_: None)
+                lake.topics.rotate_key("orders")
+
+    def committed() -> None:
+        table = lake.log("orders").table
+        mirrored = None if table is None else table.mirrored()
+        assert mirrored is not None
+        seen.append(mirrored.config[DATA_KEYS].current)
+
+    with armed("archive.after_plan", rotate), armed("archive.after_commit", committed):
+        lake.archive("orders")
+    assert seen[-1] == 2
+    assert values(lake) == [SECRET % number for number in range(10)]
 
 
 def test_an_export_is_imported_with_the_bytes_it_has(
