@@ -283,6 +283,29 @@ def test_every_reader_gets_the_values(lake: Lakelog) -> None:
     assert [record.value for record in cold.read(0).records()] == expected[:30]
 
 
+def test_a_search_of_many_partitions_at_once_decrypts_and_names_what_it_cannot(
+    lake: Lakelog,
+) -> None:
+    topic = lake.topics.create("orders", 64, {**ON, "lakelog.entry.format": "fields"})
+    with lake.producer() as producer:
+        for number in range(64):
+            producer.send("orders", SECRET % number, key=b"k", partition=number)
+    search = lake.log("orders").search('value = "nobody-reads-this-50"')
+    assert search.to_arrow()["partition"].to_pylist() == [50]
+    forged = encode(
+        produced_batch([(1_700_000_000_000, b"k", b"forged", ())]),
+        EntryFormat.FIELDS,
+        Compression.NONE,
+    )
+    for number in (40, 63):
+        tp = topic.partition(number)
+        lake.hot.append(tp, topic.topic_id, ProducedBatch(forged, 7, 0, 0, 0))
+    with pytest.raises(DecryptionError) as caught:
+        lake.log("orders").search("forged").to_arrow()
+    assert caught.value.topic_partition in {("orders", 40), ("orders", 63)}
+    assert caught.value.offset == 1
+
+
 # -- what else happens to a topic --------------------------------------------------------------
 
 
