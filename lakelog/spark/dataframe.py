@@ -62,18 +62,23 @@ def dataframe(
     starts, ends = partitions_of(tiers.topic, start, end, partitions)
     look, ranges = resolve(tiers, starts, ends, clock, clip=clip)
     cold, hot = divide(look, ranges)
-    if not tiers.values.are_stored:
-        check_tasks_have_key(tiers.topic)
+    # After the look: its keys are those of all that was seen.
+    topic = tiers.topic if tiers.values.are_stored else tiers.hot.renewed(tiers.topic)
+    decrypts = not tiers.values.are_stored and bool(topic.config.text(DATA_KEYS))
+    if decrypts:
+        check_tasks_have_key(topic)
     spark = spark or session(object_stores=place.object_stores)
     tasks_place = place.for_tasks(spark, tiers) if hot else place
     frames = []
     if cold:
         assert tiers.table is not None  # something is archived
         frames += [
-            _cold_frame(spark, place, tiers.table, tiers, look.cold, one)
+            _cold_frame(spark, place, tiers.table, tiers.topic, look.cold, one)
             for one in cold
             if condition(look.cold.files, one) != NO_ROWS
         ]
+        if decrypts:
+            frames = [opened_values(frame, topic) for frame in frames]
     frames += [_hot_frame(spark, tasks_place, tiers, look, one) for one in hot]
     if not frames:
         frames.append(_no_rows(spark, tiers.topic))
@@ -150,25 +155,22 @@ def _cold_frame(
     spark: SparkSession,
     place: LogPlace,
     table: ColdTable,
-    tiers: Tiers,
+    topic: Topic,
     snapshot: ColdSnapshot,
     ranges: Mapping[int, OffsetRange],
 ) -> DataFrame:
     from pyspark.sql.functions import col, lit
 
-    topic = tiers.topic
     names = [*COLUMNS.names, HEADERS.name]
     assert place.cold is not None  # the table lies there
     frame = place.cold.frame(spark, table, snapshot.version)
     rows = condition(snapshot.files, ranges)
     if rows is not None:
         frame = frame.where(rows)
-    frame = frame.select(
+    return frame.select(
         *(lit(topic.name).alias(name) if name == "topic" else col(name) for name in names),
         *_value_columns(frame, topic),
     )
-    has_keys = bool(topic.config.text(DATA_KEYS))
-    return opened_values(frame, topic) if has_keys and not tiers.values.are_stored else frame
 
 
 def _value_columns(frame: DataFrame, topic: Topic) -> list[Column]:
