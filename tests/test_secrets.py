@@ -86,7 +86,7 @@ def test_what_objects_errors_and_logs_say(
         lake.topics.create("orders", 1, {"local.retention.ms": 0})
         lake.topics.create("sealed", 1, {ENCRYPTION_KEY: "env:LAKE_KEY"})
         with lake.producer() as producer:
-            producer.send("orders", b"x", key="k")
+            producer.send("orders", b"x", key="k").result()
             producer.send("sealed", b"x", key="k")
         assert lake.log("sealed").read(0).to_arrow()["value"].to_pylist() == [b"x"]
         lake.archive()
