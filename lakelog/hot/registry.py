@@ -796,10 +796,14 @@ class TopicRegistry:
         """
         changed = False
         for topic in topics:
-            if topic.config.encrypts:
+            data_keys: DataKeys | None = topic.config[DATA_KEYS]
+            if topic.config.encrypts or data_keys is None or data_keys.clear:
                 continue
-            now = self.get(topic.name)
-            data_keys: DataKeys | None = now.config[DATA_KEYS]
+            try:
+                now = self.renewed(topic)
+            except UnknownTopicIdError:
+                continue  # deleted since
+            data_keys = now.config[DATA_KEYS]  # perhaps with one more
             if data_keys is not None and not data_keys.clear:
                 config = now.config.replace({DATA_KEYS: replace(data_keys, clear=True).to_text()})
                 self._replace(now, now.partitions, config, None)
