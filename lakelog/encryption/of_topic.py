@@ -13,7 +13,7 @@ from ..secret_reference import check_executors_can_resolve, resolve_secret
 from ..topic import Topic
 from .key_text import HOW_TO_MAKE, key_of_text
 from .keyring import Keyring, unwrap
-from .sealed_values import SealedValues, with_values
+from .sealed_values import SealedValues
 
 #: Topics whose keys a process keeps: to ask a secret scope takes a tenth of a second.
 _KEPT_TOPICS = 256
@@ -52,7 +52,7 @@ def sealed(topic: Topic, records: pa.RecordBatch) -> pa.RecordBatch:
     values = sealing(topic)
     if values is None:
         return records
-    return with_values(records, values.seal(records.column("key"), records.column("value")))
+    return values.seal_records(records)
 
 
 def opening(topic: Topic) -> SealedValues | None:

@@ -73,6 +73,10 @@ class SealedValues:
         pairs = zip(keys.to_pylist(), values.to_pylist(), strict=True)
         return pa.array(self.seal_all(pairs), pa.binary())
 
+    def seal_records(self, records: pa.RecordBatch) -> pa.RecordBatch:
+        """As `seal`, of records with the columns ``key`` and ``value``."""
+        return with_values(records, self.seal(records.column("key"), records.column("value")))
+
     def seal_all(self, pairs: Iterable[tuple[bytes | None, bytes | None]]) -> list[bytes | None]:
         """As `seal`, of keys with their values: 2^32 of them at most."""
         number, salt = self._keyring.current, os.urandom(16)

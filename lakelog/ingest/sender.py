@@ -13,7 +13,6 @@ import pyarrow as pa
 from ..back_off import Telling
 from ..codec import AUTO_ARROW_RECORDS, Entry, Row, encode
 from ..encryption.of_topic import sealing
-from ..encryption.sealed_values import with_values
 from ..errors import (
     DeliveryError,
     HotTierFullError,
@@ -457,8 +456,7 @@ def encode_for(queue: PartitionQueue, records: pa.RecordBatch | Sequence[Row]) -
     """
     if queue.sealing is not None:
         if isinstance(records, pa.RecordBatch):
-            sealed = queue.sealing.seal(records.column("key"), records.column("value"))
-            records = with_values(records, sealed)
+            records = queue.sealing.seal_records(records)
         else:
             values = queue.sealing.seal_all((row[1], row[2]) for row in records)
             records = [

@@ -38,7 +38,7 @@ from ..back_off import ASK_AGAIN, BackOff, Tries
 from ..codec import ProducedBatch, encode, resolve_compression
 from ..codec.crc import crc32c_extended
 from ..encryption.of_topic import sealing
-from ..encryption.sealed_values import SealedValues, with_values
+from ..encryption.sealed_values import SealedValues
 from ..errors import (
     HotTierFullError,
     HotTierUnavailableError,
@@ -187,8 +187,7 @@ class TaskAppend:
         values = sealing(topic)
         records = _stamped(rows.records)
         if values is not None:
-            sealed = values.seal(records.column("key"), records.column("value"))
-            records = with_values(records, sealed)
+            records = values.seal_records(records)
         entries = encode(
             records,
             config["lakelog.entry.format"],
