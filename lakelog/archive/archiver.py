@@ -296,8 +296,7 @@ class Archiver:
             self._orphans_possible |= bool(applied.superseded)
             self._cold = applied.snapshot
             if applied.superseded:
-                if change.config_version is not None:  # perhaps because the settings are newer
-                    self._reload_topic()
+                self._reload_topic()  # the settings may be newer than those it was planned by
                 look = self._look()
             else:
                 look = replace(look, cold=applied.snapshot, started_ns=time.time_ns())

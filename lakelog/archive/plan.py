@@ -112,8 +112,10 @@ def plan(
             for piece in slices
         ),
         registers=registers,
-        # The table must have the keys of what it holds: who loses Redis goes by the table alone.
-        config_version=topic.config_version if topic.config.encrypts else None,
+        # Under newer settings it is planned again, by when the table has them: it must have the keys
+        # of what it holds, since who loses Redis goes by the table alone. A table that is ahead of
+        # Redis, which lost a change, has seen its own.
+        config_version=max(topic.config_version, cold.config_version),
         calls=calls,
     )
 

@@ -13,6 +13,7 @@ import pytest
 import redis
 
 from lakelog import Lakelog, TopicPartition
+from lakelog.archive.archiver import Archiver
 from lakelog.codec import ProducedBatch, encode
 from lakelog.cold_mirror import ColdMirror
 from lakelog.config import DATA_KEYS, ENCRYPTION_KEY, Compression, EntryFormat
@@ -27,6 +28,7 @@ from lakelog.errors import (
 from lakelog.failpoints import armed
 from lakelog.hot.declared_topics import apply, diff, load_declared
 from lakelog.record import produced_batch
+from lakelog.topic import Topic
 
 TP = TopicPartition("orders", 0)
 DEFAULT_KEY = "lakelog.log.encryption.key"
@@ -367,32 +369,42 @@ def test_redis_is_lost_and_the_topic_comes_back_with_its_keys(
     assert values(lake) == [SECRET % number for number in range(45)]
 
 
-def test_a_key_that_is_rotated_during_an_archive_run_is_in_the_table_before_its_records(
-    lake: Lakelog, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("is_plain", [True, False], ids=["its first key", "a rotated key"])
+def test_a_key_that_comes_while_an_archiver_begins_is_in_the_table_before_its_records(
+    lake: Lakelog, monkeypatch: pytest.MonkeyPatch, is_plain: bool
 ) -> None:
-    lake.topics.create("orders", 1, ON)
+    created = {name: value for name, value in ON.items() if not is_plain or name != ENCRYPTION_KEY}
+    topic = lake.topics.create("orders", 1, created)
     send(lake, 0, 5)
     lake.archive("orders")
-    send(lake, 5, 5)
-    left = [1]
-    seen: list[int] = []
+    left, held = [1], []
 
-    def rotate() -> None:
+    def current_topic() -> Topic:
+        """As it was: a key comes, and records under it, before the archiver looks at the log."""
+        seen = lake.topics.renewed(topic)
         if left:
             left.pop()
             with monkeypatch.context() as away:  # the table is told by the archiver alone
                 away.setattr(ColdMirror, "settled", lambda *_: None)
-                lake.topics.rotate_key("orders")
+                if is_plain:
+                    lake.topics.alter("orders", {ENCRYPTION_KEY: ON[ENCRYPTION_KEY]})
+                else:
+                    lake.topics.rotate_key("orders")
+            send(lake, 5, 5)
+        return seen
 
     def committed() -> None:
-        table = lake.log("orders").table
-        mirrored = None if table is None else table.mirrored()
+        mirrored = table.mirrored()
         assert mirrored is not None
-        seen.append(mirrored.config[DATA_KEYS].current)
+        held.append((table.snapshot().archived_end(0), mirrored.config[DATA_KEYS]))
 
-    with armed("archive.after_plan", rotate), armed("archive.after_commit", committed):
-        lake.archive("orders")
-    assert seen[-1] == 2
+    table = lake._opened(topic)
+    with armed("archive.after_commit", committed):
+        Archiver(topic, lake.hot, table, current_topic=current_topic).run_once()
+    assert held
+    for archived_end, data_keys in held:
+        assert archived_end == 5 or data_keys.current == (1 if is_plain else 2)
+    assert held[-1][0] == 10
     assert values(lake) == [SECRET % number for number in range(10)]
 
 
