@@ -112,9 +112,9 @@ def plan(
             for piece in slices
         ),
         registers=registers,
-        # Under newer settings it is planned again, by when the table has them: it must have the keys
-        # of what it holds, since who loses Redis goes by the table alone. A table that is ahead of
-        # Redis, which lost a change, has seen its own.
+        # Under newer settings it is planned again, and by then the table has them: it must have the
+        # keys of what it holds, since who loses Redis goes by the table alone. Redis may have lost
+        # a change that the table has, which counts too.
         config_version=max(topic.config_version, cold.config_version),
         calls=calls,
     )
